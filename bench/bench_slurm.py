@@ -20,6 +20,8 @@ ROUNDS = 7
 WHOLE = ("--gres=gpu:8", "--nodes=1")
 WRITTEN = 1000
 STEP = 10_000
+POLL_SECONDS = 2.0
+"""Between two readings, by default."""
 
 
 async def slurm() -> None:
@@ -47,7 +49,9 @@ async def _read(lab: SlurmLab, controller: CommandController) -> None:
             settings=await controller.settings(),
         )
     )
+    at, spent = time.perf_counter(), _ours()
     view.read((await controller.jobs()).jobs)
+    first = time.perf_counter() - at, _ours() - spent
     walls, ours, theirs, translating, changes = [], [], [], [], 0
     for _ in range(ROUNDS):
         began = time.perf_counter(), _ours(), cpu_seconds(lab.part("slurmctld").pid)
@@ -63,8 +67,12 @@ async def _read(lab: SlurmLab, controller: CommandController) -> None:
         jobs=ARRAYS * TASKS,
         wall_ms=1000 * quantile(walls, 0.5),
         best_wall_ms=1000 * min(walls),
+        first_with_view_wall_ms=1000 * first[0],
+        first_with_view_cpu_ms=1000 * first[1],
         cpu_ms=1000 * quantile(ours, 0.5),
         slurmctld_cpu_ms=1000 * sum(theirs) / ROUNDS,
+        slurmctld_share_of_a_core=sum(theirs) / ROUNDS / POLL_SECONDS,
+        aim_slurmctld_share=0.02,
         aim_wall_ms=150,
     )
     say(

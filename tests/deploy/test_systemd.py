@@ -15,6 +15,8 @@ from fairlead_runtime import ServiceSettings, load_settings
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
+ROOTS = "fairlead-slurm-submitting.service"
+"""The only one that runs as root."""
 UNITS = sorted(path.name for path in FOLDER.glob("*.service"))
 SETTINGS: dict[str, type[ServiceSettings]] = {
     "slurm-bridge.env": SlurmBridgeSettings,
@@ -49,9 +51,11 @@ def test_systemd_takes_the_unit(unit: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_unit_runs_a_service_of_ours_without_rights_of_the_machine(unit: str) -> None:
     found = directives(unit)
-    module = re.fullmatch(r"/opt/fairlead/bin/python -m (\w+)", found["ExecStart"])
+    module = re.match(r"/opt/fairlead/bin/python -m ([\w.]+)", found["ExecStart"])
     assert module is not None
     assert importlib.util.find_spec(f"{module[1]}.__main__") is not None
+    if unit == ROOTS:
+        return
     assert found["User"] == "fairlead"
     assert found["CapabilityBoundingSet"] == ""
     assert (found["NoNewPrivileges"], found["ProtectSystem"]) == ("yes", "strict")
@@ -70,3 +74,13 @@ def test_the_settings_are_those_of_the_service(name: str) -> None:
     if isinstance(settings, SlurmBridgeSettings):
         state = directives("fairlead-slurm-bridge.service")["StateDirectory"]
         assert Path(settings.store).parent == Path("/var/lib") / state, "the one folder that it may write to"
+
+
+def test_the_helper_that_submits_may_become_others_and_nothing_else() -> None:
+    found = directives(ROOTS)
+    assert set(found["CapabilityBoundingSet"].split()) == {"CAP_SETUID", "CAP_SETGID"}
+    assert (found["NoNewPrivileges"], found["ProtectSystem"]) == ("yes", "strict")
+    assert "--allow fairlead" in found["ExecStart"]
+    socket = re.search(r"--socket (\S+)", found["ExecStart"])
+    assert socket is not None
+    assert f"FAIRLEAD_SUBMIT_SOCKET={socket[1]}\n" in (FOLDER / "slurm-bridge.env").read_text()

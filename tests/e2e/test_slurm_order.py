@@ -72,7 +72,7 @@ def flood_beside_an_array(lab: SlurmLab) -> list[tuple[str, str]]:
     return [*tasks, *((lab.submit(account, *PART), account) for account in others)]
 
 
-@pytest.mark.parametrize("come", [flood, flood_beside_an_array])
+@pytest.mark.parametrize("come", [pytest.param(flood, marks=pytest.mark.deep), flood_beside_an_array])
 async def test_a_flood_starts_as_weighted_drf_has_it(
     slurm_lab: SlurmLab, tmp_path: Path, come: Callable[[SlurmLab], list[tuple[str, str]]]
 ) -> None:

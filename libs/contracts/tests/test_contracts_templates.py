@@ -55,5 +55,5 @@ def test_a_submission_carries_its_template() -> None:
     body = {"demand": {"cpu": 1}, "template": {"image": "x"}}
     read = read_submission(json.dumps(body).encode(), tenant="team-a", fallback_id="s1")
     assert read.template == JobTemplate(image="x")
-    with pytest.raises(FieldError, match=r"template\.image"):
+    with pytest.raises(FieldError, match=r"template: needs an image"):
         read_submission(json.dumps({**body, "template": {}}).encode(), tenant="team-a", fallback_id="s1")

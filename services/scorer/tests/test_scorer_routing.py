@@ -116,3 +116,11 @@ def test_the_id_goes_into_a_body_that_has_none_and_the_rest_stays_as_it_was_sent
     )
     assert with_id(b'{"demand": {"cpu": 1.50}}', "seq-7") == b'{"demand":{"cpu": 1.50},"id":"seq-7"}'
     assert with_id(b'{"id": null, "pods": 2}', "m") == b'{"id":"m","pods":2}'
+
+
+def test_only_the_frontend_that_is_asked_for_is_taken() -> None:
+    slurm = a_queue(cluster="c2", frontend="slurm")
+    assert chosen(*BOTH, slurm, submission=a_submission(frontend="slurm")) == "c2"
+    refused = refusal(*BOTH, slurm, frontend="kueue")
+    assert (refused.field, refused.value) == ("frontend", "kueue")
+    assert "c2: frontend is another one: the queue is of slurm" in refused.reason

@@ -17,6 +17,7 @@ from fairlead_slurm.errors import (
     RetryableSlurmError,
     SlurmError,
     SlurmUnreachableError,
+    SubmitRefusedError,
     UnreadableError,
 )
 from fairlead_slurm.ladder import UNLABELLED, Ladder
@@ -49,6 +50,7 @@ __all__ = [
     "SlurmPartition",
     "SlurmSettings",
     "SlurmUnreachableError",
+    "SubmitRefusedError",
     "UnreadableError",
     "fit",
     "is_gone",

@@ -111,13 +111,18 @@ class Commands:
             out=out,
             errors=errors.decode(errors="replace"),
         )
-        if any(words in ended.errors.lower() for words in _AWAY):
+        if is_away(ended.errors):
             raise SlurmUnreachableError(f"{program}: {ended.errors.strip()[:500]}")
         return ended
 
     def _look_first(self) -> None:
         if self._conf is not None and not Path(self._conf).is_file():
             raise ConfigurationMissingError(f"there is no slurm.conf at {self._conf}")
+
+
+def is_away(errors: str) -> bool:
+    """Whether a program of Slurm's says that slurmctld cannot be reached."""
+    return any(words in errors.lower() for words in _AWAY)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

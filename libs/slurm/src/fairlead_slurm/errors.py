@@ -31,3 +31,7 @@ class CommandFailedError(FatalSlurmError):
 
 class UnreadableError(FatalSlurmError):
     """Slurm said something in a form that this code does not know; carries it."""
+
+
+class SubmitRefusedError(FatalSlurmError):
+    """A batch job will not be made; carries why."""

@@ -24,12 +24,22 @@ class SlurmFleet(ProcessFleet):
         lab: runs already.
         policy: stored before the services start.
         bridges: how many; one leads.
+        submit_socket: of the helper that submits; without it no submission becomes a job.
     """
 
-    def __init__(self, directory: Path, lab: SlurmLab, *, policy: PolicyDocument, bridges: int = 1) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        lab: SlurmLab,
+        *,
+        policy: PolicyDocument,
+        bridges: int = 1,
+        submit_socket: Path | None = None,
+    ) -> None:
         counts = {"slurm_bridge": bridges, "scorer": 1, "admitter": 1}
         super().__init__(directory, cluster=CLUSTER, policy=policy, counts=counts)
         self.lab = lab
+        self._submit_socket = submit_socket
 
     async def prepare(self, bus: Bus) -> None:
         """As the base, with the leave to steer."""
@@ -44,6 +54,7 @@ class SlurmFleet(ProcessFleet):
                 "slurm_conf": self.lab.conf,
                 "store": self.directory / "slurm-bridge.db",
                 "poll_seconds": POLL_SECONDS,
+                "submit_socket": self._submit_socket,
             }
         return own
 

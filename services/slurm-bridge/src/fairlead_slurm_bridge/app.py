@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from fairlead_bus import (
@@ -18,8 +19,10 @@ from fairlead_bus import (
 )
 from fairlead_contracts.messages.events import Event
 from fairlead_runtime import FrontendSpans, Lifecycle, wall_clock
-from fairlead_slurm import CommandController
+from fairlead_slurm import CommandController, SlurmJob
+from fairlead_slurm.submitting import SubmittingClient
 from fairlead_slurm_bridge.bridge import Bridge
+from fairlead_slurm_bridge.creating import Creator
 from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.first_seen import FirstSeen
 from fairlead_slurm_bridge.gating import Gate, gate
@@ -54,7 +57,9 @@ async def _serve(
     observer = Observer(controller)
     view = _view(settings, store)
     instruments = Instruments(lifecycle.metrics)
-    bridge = Bridge(controller, observer, view, store, instruments, poll_seconds=settings.poll_seconds)
+    creator = _creator(settings, controller, view, store)
+    polls = settings.poll_seconds
+    bridge = Bridge(controller, observer, view, store, instruments, poll_seconds=polls, creator=creator)
     traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
 
     def told(event: Event) -> None:
@@ -98,4 +103,23 @@ def _view(settings: SlurmBridgeSettings, store: Store) -> View:
         qos_classes=settings.qos_classes,
         array_window=settings.array_window,
         first_seen=FirstSeen(store.first_seen()),
+    )
+
+
+def _creator(
+    settings: SlurmBridgeSettings, controller: CommandController, view: View, store: Store
+) -> Creator | None:
+    if settings.submit_socket is None:
+        return None
+
+    async def look() -> Sequence[SlurmJob]:
+        return (await controller.jobs()).jobs
+
+    return Creator(
+        SubmittingClient(Path(settings.submit_socket), seconds=settings.command_seconds),
+        store,
+        view,
+        look,
+        naming=Naming.of(settings.gres_gpu),
+        qos_classes=settings.qos_classes,
     )

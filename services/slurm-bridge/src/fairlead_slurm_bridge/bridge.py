@@ -23,12 +23,13 @@ from fairlead_contracts.frontend.verbs import (
 )
 from fairlead_runtime import wake_or_timeout
 from fairlead_slurm import UNLABELLED, Controller, RetryableSlurmError, SlurmError, is_gone
+from fairlead_slurm_bridge.creating import Creator
 from fairlead_slurm_bridge.instruments import Instruments
 from fairlead_slurm_bridge.observing import Observer
 from fairlead_slurm_bridge.store import Store
 from fairlead_slurm_bridge.view import Statements, View
 
-BY_SBATCH = "jobs enter this Slurm cluster by sbatch: its bridge makes none"
+BY_SBATCH = "jobs enter this Slurm cluster by sbatch: its bridge has no submitting helper (--submit-socket)"
 _GONE = LevelReply(verdict=Verdict.GONE)
 
 
@@ -50,6 +51,7 @@ class Bridge:
         audience: tells NATS.
         instruments: counts.
         poll_seconds: between two readings.
+        creator: makes jobs; None where that is left to sbatch.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Bridge:
         instruments: Instruments,
         *,
         poll_seconds: float,
+        creator: Creator | None = None,
     ) -> None:
         self._controller = controller
         self._observer = observer
@@ -68,6 +71,7 @@ class Bridge:
         self._store = store
         self._instruments = instruments
         self._poll_seconds = poll_seconds
+        self._creator = creator
         self._turn = asyncio.Lock()
         self._wake = asyncio.Event()
         self._audience: Audience | None = None
@@ -103,7 +107,15 @@ class Bridge:
 
     async def create(self, jobs: Sequence[CreateJob]) -> list[CreateReply]:
         """See `Obedient`."""
-        return [CreateReply(outcome=CreateOutcome.REFUSED, reason=BY_SBATCH) for _ in jobs]
+        if self._creator is None:
+            return [CreateReply(outcome=CreateOutcome.REFUSED, reason=BY_SBATCH) for _ in jobs]
+        if self._view.surroundings is None:
+            raise Rejected(UNAVAILABLE, "slurmctld was not read yet")
+        replies = await self._creator.create(jobs)
+        for reply in replies:
+            self._instruments.creations.labels(reply.outcome).inc()
+        self._wake.set()
+        return replies
 
     async def set_levels(self, levels: Sequence[SetLevel]) -> list[LevelReply]:
         """See `Obedient`."""

@@ -27,6 +27,9 @@ class Instruments:
         self.levels = metrics.counter(
             "level_writes", "Requests to set a level, by outcome.", labels=["outcome"]
         )
+        self.creations = metrics.counter(
+            "creations", "Jobs that were asked for, by outcome.", labels=["outcome"]
+        )
         self.read_seconds = metrics.histogram("read", "How long a reading of slurmctld took.")
         self.write_seconds = metrics.histogram("write", "How long a batch of levels took to write.")
 

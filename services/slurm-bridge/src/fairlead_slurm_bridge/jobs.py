@@ -7,6 +7,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.state import Holder, JobArray, JobState, Outcome, Phase, task_uid
 from fairlead_slurm import UNLABELLED, Ladder, SlurmJob
+from fairlead_slurm.submitting import submission_mark
 from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.windows import Rest
 
@@ -59,6 +60,7 @@ def state_of(job: SlurmJob, since: Micros, frame: Frame) -> JobState:
         frame: the rest.
     """
     phase = phase_of(job)
+    origin = submission_mark(job.comment)
     waits = phase in (Phase.WAITING, Phase.HELD)
     return JobState(
         cluster=frame.cluster,
@@ -80,6 +82,8 @@ def state_of(job: SlurmJob, since: Micros, frame: Frame) -> JobState:
         outcome=_OUTCOMES.get(job.state, Outcome.FAILED) if phase is Phase.ENDED else None,
         run_limit=job.time_limit,
         ends_by=job.ends if phase is Phase.RUNNING and job.time_limit is not None else None,
+        submission=None if origin is None else origin.submission,
+        traceparent=None if origin is None else origin.traceparent,
         labels={"name": job.name, "user": job.user, "qos": job.qos},
         said="" if not waits or job.reason in _ORDINARY_REASONS else job.reason,
         held_by=_held_by(job) if phase is Phase.HELD else "",

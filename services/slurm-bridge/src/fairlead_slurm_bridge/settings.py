@@ -25,6 +25,8 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
     """How long one of Slurm's commands may take."""
     stale_after_seconds: Annotated[float, msgspec.Meta(gt=0)] = 30.0
     """How long slurmctld may say nothing before the bridge calls itself not ready. What it said last stays stated."""
+    submit_socket: str | None = None
+    """Path of the Unix socket of the submitting helper; by default no submission becomes a job."""
     array_window: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 8
     """How many tasks of an array have a place in the order at a time. Slurm keeps a record of its own for each."""
     gres_gpu: str = "nvidia.com/gpu"

@@ -170,6 +170,13 @@ class View:
         """What the cluster has beside jobs; None before the first reading."""
         return self._surroundings
 
+    def partition_of(self, name: str | None) -> str | None:
+        """The partition of that name, or the default one; None where there is none, or nothing was read yet."""
+        known = () if self._surroundings is None else self._surroundings.partitions
+        return next(
+            (one.name for one in known if (one.is_default if name is None else one.name == name)), None
+        )
+
     def waiting(self, job: str, uid: str) -> SlurmJob | None:
         """The job as it was read last; None where no such one waits."""
         found = self._jobs.get(job)

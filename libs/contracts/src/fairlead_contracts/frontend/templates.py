@@ -28,7 +28,8 @@ class JobTemplate(Strict, frozen=True, kw_only=True):
     cannot be asked for.
     """
 
-    image: str
+    image: str = ""
+    """Of its pods; a batch job of Slurm's that runs as no pod needs none."""
     kind: Literal["job", "pod-group", "pytorch-job"] = "job"
     """A Kubernetes Job, plain pods that are admitted together, or a PyTorchJob of one master and workers."""
     command: list[str] = []
@@ -57,7 +58,11 @@ def read_template(found: Mapping[str, object]) -> JobTemplate:
 
 
 def _check(template: JobTemplate) -> Iterator[FieldError]:
-    if not _NO_BLANKS.fullmatch(template.image):
+    if not template.image and not template.command:
+        yield FieldError(
+            "template", None, "needs an image (on Kubernetes) or a command (on Slurm): what to run"
+        )
+    if template.image and not _NO_BLANKS.fullmatch(template.image):
         yield FieldError("template.image", template.image, "must be the name of an image, without blanks")
     if template.working_dir is not None and not template.working_dir.startswith("/"):
         yield FieldError("template.working_dir", template.working_dir, "must be an absolute path")

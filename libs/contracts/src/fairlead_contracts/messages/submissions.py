@@ -68,6 +68,8 @@ class Submission(Message, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     template: JobTemplate | None = None
     """What to run. A simulated cluster runs nothing; a Kubernetes cluster refuses a submission without it."""
+    frontend: str | None = None
+    """The queueing system that it is for, as `kueue` or `slurm`: no other takes it. None takes any."""
     traceparent: str | None = None
 
     def digest(self) -> str:
@@ -107,6 +109,7 @@ class _Body(msgspec.Struct, kw_only=True, rename={"urgency": "class"}):
     run_limit_seconds: float | None = None
     labels: dict[str, str] = {}
     template: dict[str, object] | None = None
+    frontend: str | None = None
     traceparent: str | None = None
 
 
@@ -117,7 +120,7 @@ _EXPECTED = {
     "demand": "must be an object of resources and quantities",
     "pods": "must be a whole number",
     "labels": "must be an object of strings",
-    "template": "must be an object; it needs at least an image",
+    "template": "must be an object; it needs an image or a command",
     "run_seconds": "must be a number of seconds",
     "run_limit_seconds": "must be a number of seconds",
 }
@@ -186,6 +189,7 @@ def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submiss
         run_limit_seconds=_checked_seconds("run_limit_seconds", body.run_limit_seconds),
         labels=body.labels,
         template=None if body.template is None else read_template(body.template),
+        frontend=body.frontend,
         traceparent=body.traceparent,
     )
 

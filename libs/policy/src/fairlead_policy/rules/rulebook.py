@@ -295,6 +295,7 @@ class Rulebook:
         queue: str | None = None,
         queues: Collection[str] | None = None,
         local_queue: str | None = None,
+        frontend: str | None = None,
     ) -> None:
         """Whether the policy and the pool let the job in at all.
 
@@ -308,11 +309,14 @@ class Rulebook:
             queue: that it would stand in; None where it has none.
             queues: the queues that the cluster has; None where they are not known.
             local_queue: its door to that queue, where the frontend has such doors.
+            frontend: of that queue; None where none is known.
 
         Raises:
-            FieldError: the tenant, class, queue or resource is unknown or not granted, or the job is larger than
+            FieldError: it is for another frontend; the tenant, class, queue or resource is unknown or not granted, or the job is larger than
                 the pool and could never start.
         """
+        if frontend is not None and submission.frontend not in (None, frontend):
+            raise FieldError("frontend", submission.frontend, f"is another one: the queue is of {frontend}")
         annotations = submission.template.annotations if submission.template is not None else {}
         tenant = self.tenant_of(
             _Entrance(submission.tenant, cluster, queue or "", submission.labels, annotations, local_queue)

@@ -94,6 +94,7 @@ class SubmissionCheck:
                 cluster=self._facts.cluster,
                 queue=queue,
                 local_queue=entry.name if entry is not None else None,
+                frontend=None if queue is None else self._facts.queues[queue].frontend,
             )
             if capacity is None:
                 raise _no_queue(submission, entries)

@@ -18,6 +18,7 @@ def up(
     kubeconfig: str | None = None,
     context: Annotated[Sequence[str], Parameter(negative="")] = (),
     slurm_conf: Path | None = None,
+    slurm_users: Path | None = None,
     cluster: str | None = None,
     cluster_file: Path | None = None,
     lever: Literal["boost", "priority"] | None = None,
@@ -49,6 +50,9 @@ def up(
         Of the kubeconfig; may be given several times, for several clusters. Its current one unless given.
     slurm_conf:
         Path of the slurm.conf of a Slurm cluster to steer; it has the name that stands there as ClusterName.
+    slurm_users:
+        File of lines `ACCOUNT USER`: as which Unix user submissions of an account become batch jobs, where this runs as root;
+        unless given, as the user of the account's name.
     cluster:
         Name of the simulated cluster, `sim` unless given; or of the only Kubernetes cluster, named after its context
         unless given.
@@ -76,7 +80,7 @@ def up(
     )
     if gang_fit and not kubernetes:
         raise InputError("--gang-fit is for Kubernetes clusters: name one with --kubeconfig or --context")
-    slurm = [] if slurm_conf is None else [slurm_target(slurm_conf)]
+    slurm = [] if slurm_conf is None else [slurm_target(slurm_conf, slurm_users)]
     if {one.cluster for one in slurm} & {one.cluster for one in kubernetes}:
         raise InputError(
             f"two clusters would both be called {slurm[0].cluster}", hint="Name the other: --cluster NAME."

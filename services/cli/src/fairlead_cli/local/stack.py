@@ -164,14 +164,22 @@ def _services(plan: StackPlan, url: str) -> list[Program]:
                 _service(plan, url, "checker", f"checker-{target.cluster}", [*flags, *rehearsing])
             )
     for found in plan.slurm:
+        socket = str(plan.store / f"submitting-{found.cluster}.sock")
+        flags = [*_slurm_flags(found, plan.store), "--submit-socket", socket]
         programs[:0] = [
-            _service(
-                plan, url, "slurm_bridge", f"slurm-bridge-{found.cluster}", _slurm_flags(found, plan.store)
-            )
+            _submitting(plan, found, socket),
+            _service(plan, url, "slurm_bridge", f"slurm-bridge-{found.cluster}", flags),
         ]
         cluster = ["--cluster", found.cluster]
         programs.append(_service(plan, url, "admitter", admitter_of(found.cluster), [*cluster, *rehearsing]))
     return programs
+
+
+def _submitting(plan: StackPlan, target: SlurmTarget, socket: str) -> Program:
+    """As root it submits as the users of all accounts, else as whoever runs this alone."""
+    command = [sys.executable, "-P", "-m", "fairlead_slurm.submitting", "--socket", socket]
+    flags = ["--slurm-conf", str(target.conf), *(["--users", str(target.users)] if target.users else [])]
+    return Program(name=f"submitting-{target.cluster}", command=[*command, *flags], environ=plan.environ)
 
 
 def _slurm_flags(target: SlurmTarget, store: Path) -> list[str]:

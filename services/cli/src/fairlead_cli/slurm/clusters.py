@@ -15,6 +15,8 @@ class SlurmTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     conf: Path
+    users: Path | None = None
+    """Lines `ACCOUNT USER`: as whom submissions run; unless given, as the user of the account's name."""
 
 
 def controller(conf: Path | None, *, seconds: float) -> CommandController:
@@ -30,7 +32,7 @@ def controller(conf: Path | None, *, seconds: float) -> CommandController:
     return CommandController(conf, seconds=seconds)
 
 
-def target(conf: Path) -> SlurmTarget:
+def target(conf: Path, users: Path | None = None) -> SlurmTarget:
     """The cluster of a slurm.conf.
 
     Raises:
@@ -44,7 +46,11 @@ def target(conf: Path) -> SlurmTarget:
     named = [value for key, value in (_setting(line) for line in lines) if key == _KEY and value]
     if not named:
         raise InputError(f"{conf} has no ClusterName", hint="Is it a slurm.conf?")
-    return SlurmTarget(cluster=named[-1], conf=conf.expanduser().absolute())
+    return SlurmTarget(
+        cluster=named[-1],
+        conf=conf.expanduser().absolute(),
+        users=None if users is None else users.expanduser().absolute(),
+    )
 
 
 def _setting(line: str) -> tuple[str, str]:

@@ -49,7 +49,13 @@ def choose(
         if pool is None:
             continue
         try:
-            rulebook.check_submission(submission, capacity=pool.capacity, cluster=cluster, queue=queue)
+            rulebook.check_submission(
+                submission,
+                capacity=pool.capacity,
+                cluster=cluster,
+                queue=queue,
+                frontend=cache.frontend_of(cluster, queue),
+            )
         except FieldError as error:
             problems.setdefault(cluster, error)
             continue

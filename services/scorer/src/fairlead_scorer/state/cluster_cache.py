@@ -475,6 +475,11 @@ class ClusterCache:
         found = (pool for pool in self._stated.values() if (pool.cluster, pool.name) == stated)
         return next(found, None)
 
+    def frontend_of(self, cluster: str, queue: str) -> str | None:
+        """The frontend that a queue is of; None for one that is not stated."""
+        found = (one.frontend for one in self._queues.values() if (one.cluster, one.name) == (cluster, queue))
+        return next(found, None)
+
     def tenants(self) -> Iterable[TenantState]:
         """All accounts and local queues."""
         return self._tenants.values()

@@ -32,7 +32,7 @@ def template_of(submission: Submission) -> JobTemplate:
         FieldError: the submission says nothing of it, or what Kubernetes cannot take.
     """
     template = submission.template
-    if template is None:
+    if template is None or not template.image:
         raise FieldError(
             "template", None, 'is missing: a job on Kubernetes needs at least {"image": …}, what its pods run'
         )

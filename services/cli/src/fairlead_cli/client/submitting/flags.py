@@ -37,7 +37,7 @@ class JobFlags:
     image: str | None = None
     """What its pods run; a Kubernetes cluster needs it."""
     command: str | None = None
-    """In place of the image's entry point, in words as a shell takes them: 'python train.py --epochs 3'."""
+    """In place of the image's entry point, in words as a shell takes them: 'python train.py --epochs 3'. Slurm needs it."""
     args: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
     """For the entry point, in words as a shell takes them."""
     env: Annotated[Sequence[str], Parameter(negative="")] = ()
@@ -48,6 +48,8 @@ class JobFlags:
     """Names the job; the same id twice is one job. Made up unless given."""
     cluster: str = "any"
     """Where to; `any` lets Fairlead choose."""
+    frontend: Literal["kueue", "slurm", "sim"] | None = None
+    """The queueing system that it is for, whichever cluster takes it."""
 
 
 NOTHING_SAID = JobFlags()

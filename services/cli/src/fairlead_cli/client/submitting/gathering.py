@@ -67,6 +67,7 @@ def defaults_of(flags: JobFlags) -> Defaults:
         "run_seconds": flags.run_seconds,
         "run_limit_seconds": flags.run_limit_seconds,
         "id": flags.id,
+        "frontend": flags.frontend,
         "demand": asked_by(flags) or None,
         "template": template_by(flags) or None,
     }

@@ -1,0 +1,69 @@
+"""One batch job as the helper is asked for it, and the words that sbatch is called with. Pure."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+
+type Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$")]
+type Text = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]{0,1024}$")]
+type Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+MOST_BYTES = 512 * 1024
+"""Of a request: a script may be as long as a submission."""
+
+
+class BatchJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What sbatch is to make: amounts are those of one task."""
+
+    account: Name
+    name: Name
+    comment: Text
+    script: str
+    partition: Name | None = None
+    qos: Name | None = None
+    tasks: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1
+    cpus: Count = 1
+    memory_mib: Count = 0
+    gpus: Count = 0
+    minutes: Count | None = None
+    working_dir: Text | None = None
+
+
+def sbatch_words(job: BatchJob, *, home: str, output: str) -> list[str]:
+    """The arguments of sbatch, each option one word with its value: no value can become an option.
+
+    Args:
+        job: as checked.
+        home: where it runs unless it says so.
+        output: the file of its output, in sbatch's patterns.
+    """
+    one = job.tasks == 1
+    options = {
+        "account": job.account,
+        "job-name": job.name,
+        "comment": job.comment,
+        "partition": job.partition,
+        "qos": job.qos,
+        "ntasks": str(job.tasks),
+        "nodes": "1" if one else None,
+        "cpus-per-task": str(max(1, job.cpus)),
+        # Of one task the amounts are its node's; of several Slurm packs as many on a node as fit.
+        "mem": f"{job.memory_mib}M" if one and job.memory_mib else None,
+        "mem-per-cpu": f"{-(-job.memory_mib // max(1, job.cpus))}M" if not one and job.memory_mib else None,
+        "gres": f"gpu:{job.gpus}" if one and job.gpus else None,
+        "gpus-per-task": str(job.gpus) if not one and job.gpus else None,
+        "time": None if job.minutes is None else str(max(1, job.minutes)),
+        "chdir": job.working_dir or home,
+        "output": output,
+    }
+    return ["--parsable", *(f"--{name}={value}" for name, value in options.items() if value is not None)]
+
+
+def script_of(command: Sequence[str], env: Mapping[str, str]) -> str:
+    """A script that runs the command, whatever its words hold.
+
+    Its first line is a command, so that no later one, of a word with newlines in it, is read as an #SBATCH line.
+    """
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in env.items()]
+    return "\n".join(["#!/bin/sh", ":", *exports, f"exec {shlex.join(command)}", ""])

@@ -1,0 +1,65 @@
+"""Asking the helper, over its Unix socket: one job, one line there and one back."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from fairlead_slurm.errors import SlurmUnreachableError, SubmitRefusedError
+from fairlead_slurm.submitting.batch_job import BatchJob
+
+_LONGEST_REPLY = 64 * 1024
+
+
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of it: one of the three."""
+
+    job: str = ""
+    """Its number."""
+    refused: str = ""
+    """Why it will not be made."""
+    away: str = ""
+    """Why nobody knows whether it was made."""
+
+
+class SubmittingClient:
+    """Asks for jobs.
+
+    Args:
+        socket: of the helper.
+        seconds: how long one may take.
+    """
+
+    def __init__(self, socket: Path, *, seconds: float) -> None:
+        self._socket = socket
+        self._seconds = seconds
+
+    async def submit(self, job: BatchJob) -> str:
+        """Have a job made; returns its number.
+
+        Raises:
+            SubmitRefusedError: it will not be made; says why.
+            SlurmUnreachableError: nobody knows whether it was made.
+        """
+        try:
+            async with asyncio.timeout(self._seconds):
+                line = await self._asked(job)
+            reply = msgspec.json.decode(line, type=Reply)
+        except (TimeoutError, OSError, msgspec.MsgspecError) as error:
+            raise SlurmUnreachableError(
+                f"the submitting helper at {self._socket}: {str(error) or 'silent'}"
+            ) from error
+        if reply.refused:
+            raise SubmitRefusedError(reply.refused)
+        if not reply.job:
+            raise SlurmUnreachableError(reply.away or "the submitting helper says nothing")
+        return reply.job
+
+    async def _asked(self, job: BatchJob) -> bytes:
+        reader, writer = await asyncio.open_unix_connection(self._socket, limit=_LONGEST_REPLY)
+        try:
+            writer.write(msgspec.json.encode(job) + b"\n")
+            await writer.drain()
+            return await reader.readline()
+        finally:
+            writer.close()

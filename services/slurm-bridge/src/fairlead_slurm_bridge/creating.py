@@ -1,0 +1,143 @@
+"""Making batch jobs of submissions, each once.
+
+What is asked for is noted before sbatch runs, and the job carries the submission in its comment: whoever is killed in between,
+the next one finds the job in slurmctld, or knows that there is none yet.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol
+
+from fairlead_bus import Rejected
+from fairlead_contracts.frontend.verbs import UNAVAILABLE, CreateJob, CreateOutcome, CreateReply
+from fairlead_slurm import RetryableSlurmError, SlurmJob, SubmitRefusedError
+from fairlead_slurm.submitting import BatchJob, submission_mark
+from fairlead_slurm_bridge.domains import Naming
+from fairlead_slurm_bridge.store import Asked, Store
+from fairlead_slurm_bridge.submitting import NoBatchJobError, batch_job_of
+
+AT_ONCE = 4
+"""sbatch processes beside each other: slurmctld takes one job after the other."""
+_IN_DOUBT_SECONDS = 30.0
+"""A slurmctld that was too busy to answer may still take a job so long after sbatch gave up."""
+
+
+class Submitter(Protocol):
+    """Has a job made as the user of its account."""
+
+    async def submit(self, job: BatchJob) -> str:
+        """Have it made; returns its number.
+
+        Raises:
+            SubmitRefusedError: it will not be made.
+            SlurmUnreachableError: nobody knows whether it was made.
+        """
+
+
+class Partitions(Protocol):
+    """What the cluster has."""
+
+    def partition_of(self, name: str | None) -> str | None:
+        """The partition of that name, or the default one; None where there is none, or nothing was read yet."""
+
+
+class Creator:
+    """Makes jobs.
+
+    Args:
+        submitter: runs sbatch.
+        store: remembers what was asked for.
+        partitions: of the cluster.
+        look: reads all jobs from slurmctld, now.
+        naming: of resources.
+        qos_classes: the class that a job of a QOS asks for.
+        clock: wall seconds.
+    """
+
+    def __init__(
+        self,
+        submitter: Submitter,
+        store: Store,
+        partitions: Partitions,
+        look: Callable[[], Awaitable[Sequence[SlurmJob]]],
+        *,
+        naming: Naming,
+        qos_classes: Mapping[str, str],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._submitter = submitter
+        self._store = store
+        self._partitions = partitions
+        self._look = look
+        self._naming = naming
+        self._qos_classes = qos_classes
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    async def create(self, jobs: Sequence[CreateJob]) -> list[CreateReply]:
+        """See `Obedient`: one batch after the other, so that no two copies of a submission are on their way."""
+        async with self._turn:
+            try:
+                await self._find([job for job in jobs if self._is_in_doubt(job)])
+            except RetryableSlurmError as error:
+                raise Rejected(UNAVAILABLE, str(error)) from error
+            # To the last one: what is on its way when the turn ends would be begun a second time.
+            found = await asyncio.gather(*(self._create(job) for job in jobs), return_exceptions=True)
+        return [_reply(one) for one in found]
+
+    def _is_in_doubt(self, job: CreateJob) -> bool:
+        asked = self._store.asked(job.scope, job.id)
+        return asked is None or not asked.job
+
+    async def _find(self, jobs: Sequence[CreateJob]) -> None:
+        """Note the jobs that slurmctld has of these: of one whose answer was lost, or whose note."""
+        wanted = {(job.scope, job.id) for job in jobs}
+        if not wanted:
+            return
+        for there in await self._look():
+            origin = submission_mark(there.comment)
+            if origin is not None and (there.account, origin.submission) in wanted:
+                found = Asked(digest=origin.digest, job=there.id, queue=there.partitions[0], at=self._clock())
+                self._store.note_asked(there.account, origin.submission, found)
+
+    async def _create(self, job: CreateJob) -> CreateReply:
+        known = self._store.asked(job.scope, job.id)
+        if known is not None and not known.is_of(job.digest):
+            return CreateReply(outcome=CreateOutcome.CONFLICT)
+        if known is not None and known.job:
+            return CreateReply(outcome=CreateOutcome.EXISTS, queue=known.queue, job=known.job)
+        if known is not None and self._clock() - known.at < _IN_DOUBT_SECONDS:
+            raise Rejected(UNAVAILABLE, f"whether {job.id} was made is not known yet")
+        queue = self._partitions.partition_of(job.queue)
+        if queue is None:
+            return CreateReply(outcome=CreateOutcome.NO_QUEUE)
+        try:
+            batch = batch_job_of(job, naming=self._naming, qos_classes=self._qos_classes, partition=queue)
+        except NoBatchJobError as error:
+            return CreateReply(outcome=CreateOutcome.REFUSED, reason=str(error))
+        return await self._submit(job, batch, queue)
+
+    async def _submit(self, job: CreateJob, batch: BatchJob, queue: str) -> CreateReply:
+        noted = Asked(digest=job.digest, job="", queue=queue, at=self._clock())
+        async with self._places:
+            self._store.note_asked(job.scope, job.id, noted)
+            try:
+                number = await self._submitter.submit(batch)
+            except SubmitRefusedError as error:
+                self._store.forget_asked(job.scope, job.id)
+                return CreateReply(outcome=CreateOutcome.REFUSED, reason=str(error))
+        made = Asked(digest=job.digest, job=number, queue=queue, at=self._clock())
+        self._store.note_asked(job.scope, job.id, made)
+        return CreateReply(outcome=CreateOutcome.CREATED, queue=queue, job=number)
+
+
+def _reply(found: CreateReply | BaseException) -> CreateReply:
+    match found:
+        case CreateReply():
+            return found
+        case RetryableSlurmError():
+            raise Rejected(UNAVAILABLE, str(found)) from found
+        case _:
+            raise found

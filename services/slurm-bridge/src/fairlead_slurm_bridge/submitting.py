@@ -1,0 +1,110 @@
+"""A submission as the batch job that Slurm is asked for. Pure."""
+
+from collections.abc import Collection, Mapping
+
+from fairlead_contracts.base.instants import SECOND, Micros
+from fairlead_contracts.frontend.templates import JobTemplate
+from fairlead_contracts.frontend.verbs import CreateJob
+from fairlead_slurm.submitting import BatchJob, SubmissionMark
+from fairlead_slurm.submitting.batch_job import script_of
+from fairlead_slurm_bridge.domains import Naming
+
+_THOUSANDTHS = 1000
+_MEBI = 1024**2
+_MINUTE = 60 * SECOND
+_CPU, _MEMORY, _GPU = "cpu", "mem", "gres/gpu"
+_THEIRS = ("SLURM_", "SBATCH_", "SLURMD_")
+
+
+class NoBatchJobError(Exception):
+    """The submission is nothing that Slurm can be asked for; says which field, and why."""
+
+
+def batch_job_of(
+    wanted: CreateJob, *, naming: Naming, qos_classes: Mapping[str, str], partition: str | None
+) -> BatchJob:
+    """What sbatch is asked for.
+
+    Args:
+        wanted: the submission.
+        naming: of resources.
+        qos_classes: the class that a job of a QOS asks for.
+        partition: where it is to stand; None for the default one.
+
+    Raises:
+        NoBatchJobError: it asks for what no batch job has.
+    """
+    template = _template(wanted)
+    amounts = _amounts(wanted.demand, naming, wanted.pods)
+    origin = SubmissionMark(
+        submission=wanted.submission, digest=wanted.digest, traceparent=wanted.traceparent
+    )
+    return BatchJob(
+        account=wanted.scope,
+        name=wanted.id,
+        comment=origin.comment(template.image),
+        script=script_of([*template.command, *template.args], template.env),
+        partition=partition,
+        qos=_qos(wanted.requested_class, qos_classes),
+        tasks=wanted.pods,
+        cpus=-(-amounts.get(_CPU, 0) // _THOUSANDTHS) or 1,
+        memory_mib=-(-amounts.get(_MEMORY, 0) // _MEBI),
+        gpus=amounts.get(_GPU, 0) // _THOUSANDTHS,
+        minutes=_minutes(wanted.run_limit),
+        working_dir=template.working_dir,
+    )
+
+
+def _template(wanted: CreateJob) -> JobTemplate:
+    template = wanted.template
+    if template is None or not template.command:
+        raise NoBatchJobError("template.command is missing: a batch job needs a command to run")
+    odd = {"template.node_selector": template.node_selector, "template.annotations": template.annotations}
+    _refuse_all({**odd, "labels": wanted.labels}, "Slurm's jobs have none")
+    if template.kind != "job":
+        raise NoBatchJobError(f"template.kind: {template.kind} is of Kubernetes")
+    for name in template.env:
+        if name.startswith(_THEIRS):
+            raise NoBatchJobError(
+                f"template.env.{name}: Slurm's own variables are not for submissions to set"
+            )
+    texts = [*template.command, *template.args, *template.env.values(), template.working_dir or ""]
+    if any("\0" in text for text in texts):
+        raise NoBatchJobError("template: no word of a command, and no value, may hold a zero byte")
+    return template
+
+
+def _refuse_all(fields: Mapping[str, Collection[str]], why: str) -> None:
+    for name, found in fields.items():
+        if found:
+            raise NoBatchJobError(f"{name}: {why}")
+
+
+def _amounts(demand: Mapping[str, int], naming: Naming, tasks: int) -> dict[str, int]:
+    """Of one task, by Slurm's names."""
+    by_name = {name: tres for tres, name in naming.by_tres.items()}
+    amounts = {}
+    for name, amount in demand.items():
+        if name not in by_name:
+            raise NoBatchJobError(f"demand.{name}: this cluster counts {', '.join(sorted(by_name))} alone")
+        whole = _THOUSANDTHS * tasks if by_name[name] == _GPU else 1
+        if amount % whole:
+            raise NoBatchJobError(f"demand.{name}: must divide evenly over {tasks} pods, in whole ones")
+        amounts[by_name[name]] = -(-amount // tasks)
+    return amounts
+
+
+def _qos(asked: str | None, qos_classes: Mapping[str, str]) -> str | None:
+    if asked is None:
+        return None
+    found = [qos for qos, urgency in qos_classes.items() if urgency == asked]
+    if not found:
+        raise NoBatchJobError(
+            f"class: no QOS of this cluster stands for {asked!r}; without a class it has the last"
+        )
+    return found[0]
+
+
+def _minutes(limit: Micros | None) -> int | None:
+    """Slurm's limits are whole minutes: as many as hold it."""
+    return None if limit is None else max(1, -(-limit // _MINUTE))

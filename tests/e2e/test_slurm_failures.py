@@ -1,0 +1,135 @@
+"""What may fail around a Slurm, fails; jobs are made once, and levels stay, as the table of docs/slurm.md says."""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.fleet import submit_all
+from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy, order_stands
+from fairlead_testkit.slurm_submitting import submitting_helper
+from fairlead_testkit.slurmlab import CLUSTER, SlurmCommandError, SlurmLab, SlurmOptions
+from fairlead_testkit.slurmlab_fixtures import SlurmLabFactory
+
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.timeout(480),
+    pytest.mark.skipif(os.geteuid() != 0, reason="submitting as other users needs root"),
+]
+
+WEIGHTS = {"vision": 3, "speech": 2}
+NODES = 2
+STEP = 10_000
+"""One level, in priority: the lab's weights add up to 3500."""
+
+
+class Site:
+    """One lab whose nodes are full, and the submissions that wait before it."""
+
+    def __init__(self, lab: SlurmLab, fleet: SlurmFleet, bus: Bus) -> None:
+        self.lab = lab
+        self.fleet = fleet
+        self.bus = bus
+        self.made: list[str] = []
+
+    async def submit(self) -> None:
+        """One of each account; whoever listens takes it in."""
+        for tenant in WEIGHTS:
+            name = f"{tenant}-{len(self.made)}"
+            self.made.append(name)
+            body = {"id": name, "demand": {"nvidia.com/gpu": 8}, "template": {"command": ["sleep", "60"]}}
+            await submit_all(self.bus, tenant, [body], cluster=CLUSTER)
+
+    async def settled(self) -> dict[str, int]:
+        """Wait until each submission is one job, and all have their levels; gives these by job."""
+        await eventually(lambda: self._by_name().keys() >= set(self.made), 90, what="all are jobs")
+        await order_stands(self.bus, self.lab, len(self.made), waiting=len(self.made))
+        assert self._by_name() == Counter(self.made)
+        return self.levels()
+
+    def levels(self) -> dict[str, int]:
+        lines = (line.split() for line in self.lab.jobs("%i %Q", "--states=PENDING"))
+        return {job: int(priority) // STEP for job, priority in lines}
+
+    def _by_name(self) -> Counter[str]:
+        return Counter(self.lab.jobs("%j", "--states=PENDING"))
+
+
+def slurmctld_restarts(site: Site) -> None:
+    _restart(site.lab, "slurmctld")
+
+
+def munge_stops_for_a_while(site: Site) -> None:
+    site.lab.part("munged").stop()
+    with pytest.raises(SlurmCommandError):
+        site.lab.jobs()
+    site.lab.part("munged").start()
+
+
+def a_slurmd_is_killed(site: Site) -> None:
+    site.lab.part("slurmd-n1").kill()
+    site.lab.part("slurmd-n1").start()
+
+
+def the_bridge_is_killed(site: Site) -> None:
+    [bridge] = site.fleet.named("slurm_bridge")
+    bridge.kill()
+    bridge.start()
+
+
+def nats_is_away(site: Site) -> None:
+    site.fleet.server.kill()
+    site.fleet.server.start()
+
+
+FAULTS: tuple[Callable[[Site], None], ...] = (
+    slurmctld_restarts,
+    munge_stops_for_a_while,
+    a_slurmd_is_killed,
+    the_bridge_is_killed,
+    nats_is_away,
+)
+
+
+def _restart(lab: SlurmLab, name: str) -> None:
+    lab.part(name).stop(grace=20)
+    with pytest.raises(SlurmCommandError):
+        lab.jobs()
+    lab.part(name).start()
+
+
+@pytest.mark.deep
+async def test_faults_submit_nothing_twice_and_take_no_level_away(
+    slurm_labs: SlurmLabFactory, tmp_path: Path
+) -> None:
+    lab = slurm_labs(SlurmOptions(nodes=NODES))
+    for _ in range(NODES):
+        lab.submit("robots", "--gres=gpu:8", "--nodes=1")
+    await eventually(lambda: len(lab.jobs("%i", "--states=RUNNING")) == NODES, 30, what="the nodes are full")
+    policy = account_policy(WEIGHTS | {"robots": 1})
+    with submitting_helper(tmp_path, lab) as socket:
+        fleet = SlurmFleet(tmp_path, lab, policy=policy, submit_socket=socket)
+        async with fleet.running() as bus:
+            site = Site(lab, fleet, bus)
+            await site.submit()
+            await site.settled()
+            for fault in FAULTS:
+                before = site.levels()
+                await site.submit()  # on its way while it happens
+                await asyncio.to_thread(fault, site)
+                await eventually(lambda: _answers(site), 60, what=f"Slurm answers after {fault.__name__}")
+                stands = site.levels()
+                assert {job for job, level in before.items() if level and not stands.get(job)} == set(), fault
+                await site.settled()
+
+
+def _answers(site: Site) -> bool:
+    try:
+        return bool(site.lab.jobs())
+    except SlurmCommandError:
+        return False
