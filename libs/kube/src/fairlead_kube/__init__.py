@@ -1,6 +1,6 @@
 """Fairlead on Kubernetes: transport, the fields that we use of each kind, reflectors and patches.
 
-The only importer of kubernetes-asyncio, and of that only the credential plugins: requests are raw JSON over aiohttp
+The only importer of kubernetes-asyncio, and of that only the old auth providers: requests are raw JSON over aiohttp
 into msgspec structs. Errors are typed: `RetryableKubeError` or `FatalKubeError`.
 
 From the ground up: `kubeconfig` finds the cluster, `credentials` sign in, `transport` sends, `answers` turns a refusal

@@ -1,4 +1,4 @@
-"""How we sign in: tokens that are read again when they grow old, certificates, and credential plugins."""
+"""How we sign in: tokens that are read again when they grow old, certificates, plugins and providers."""
 
 import asyncio
 import base64
@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from fairlead_kube.errors import CredentialsError
+from fairlead_kube.exec_plugin import ExecPlugin
 from fairlead_kube.kubeconfig import Access, Cluster, User, material
 
 REREAD_SECONDS = 60.0
@@ -61,8 +62,8 @@ class TokenFile:
         return self._value
 
 
-class Plugin:
-    """A credential plugin (`exec`) or one of the old auth providers, as kubernetes-asyncio runs them.
+class AuthProvider:
+    """One of the old auth providers (`auth-provider`, as `oidc`), as kubernetes-asyncio knows them.
 
     It is imported here alone and only when it is needed: the import takes 1.7 s and 76 MB.
     """
@@ -73,24 +74,16 @@ class Plugin:
 
         self._configuration = Configuration()
         self._loader = KubeConfigLoader(config_dict=_as_document(access))
-        self._fresh = False
         self._one_at_a_time = asyncio.Lock()
 
-    @property
-    def certificate(self) -> tuple[Path, Path] | None:
-        """Where the plugin's certificate and key are, if it gave such instead of a token."""
-        certificate, key = self._configuration.cert_file, self._configuration.key_file
-        return (Path(certificate), Path(key)) if certificate and key else None
-
     async def authorization(self, *, renew: bool) -> str | None:
-        """Asks the plugin, which keeps its answer until that expires."""
+        """Asks the provider, which keeps its answer until that expires."""
+        del renew
         async with self._one_at_a_time:
-            if renew and hasattr(self._loader, "exec_plugin_expiry"):
-                del self._loader.exec_plugin_expiry
             try:
                 await self._loader.load_and_set(self._configuration)
-            except Exception as error:  # plugins fail in any way they like
-                raise CredentialsError(f"the credential plugin of the kubeconfig failed: {error}") from error
+            except Exception as error:  # providers fail in any way they like
+                raise CredentialsError(f"the auth provider of the kubeconfig failed: {error}") from error
         token: str | None = self._configuration.api_key.get("BearerToken")
         return token
 
@@ -109,13 +102,15 @@ def sign_in(access: Access) -> SignsIn:
     if user.username and user.password:
         pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
         return Fixed(f"Basic {pair}")
-    if user.exec or user.auth_provider:
-        return Plugin(access)
+    if user.exec:
+        return ExecPlugin(access)
+    if user.auth_provider:
+        return AuthProvider(access)
     return Fixed(None)
 
 
-def tls_context(access: Access, certificate: tuple[Path, Path] | None = None) -> ssl.SSLContext:
-    """Whom we trust, and our certificate where we sign in with one (`certificate`: that of a plugin).
+def tls_context(access: Access) -> ssl.SSLContext:
+    """Whom we trust, and our certificate where the kubeconfig has one.
 
     Raises:
         ConfigurationError: certificates or keys that cannot be read.
@@ -131,10 +126,7 @@ def tls_context(access: Access, certificate: tuple[Path, Path] | None = None) ->
         if cluster.insecure_skip_tls_verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        if certificate is not None:
-            context.load_cert_chain(*certificate)
-        else:
-            _load_own(context, access.user)
+        _load_own(context, access.user)
     except (ssl.SSLError, UnicodeDecodeError) as error:
         raise CredentialsError(f"a certificate or key of the kubeconfig cannot be used: {error}") from error
     return context
@@ -154,7 +146,7 @@ def _load_own(context: ssl.SSLContext, user: User) -> None:
 
 
 def _as_document(access: Access) -> dict[str, object]:
-    """A kubeconfig of one context, for the plugins."""
+    """A kubeconfig of one context, for the auth providers."""
     cluster: Cluster = access.cluster
     return {
         "current-context": "it",

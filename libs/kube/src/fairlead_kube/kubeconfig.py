@@ -1,7 +1,7 @@
 """Where a cluster is and how to sign in there: kubeconfig files, or the service account of a pod.
 
 The kubernetes-asyncio package reads these files, too, but costs 1.7 s and 76 MB to import, reads a token file once and
-leaves private keys in /tmp. It is asked only for what needs its credential plugins (see `credentials`).
+leaves private keys in /tmp. It is asked only for the old auth providers (see `credentials`).
 """
 
 import base64
@@ -20,6 +20,13 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its token and the cluster's certificate authority."""
 
 
+class Extension(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kubeconfig says beside what Kubernetes knows of."""
+
+    name: str = ""
+    extension: object = None
+
+
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """Where an API server is, and how to know that it is the right one."""
 
@@ -29,6 +36,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     insecure_skip_tls_verify: bool = False
     tls_server_name: str | None = None
     proxy_url: str | None = None
+    extensions: list[Extension] | None = None
+    """One of them may be for credential plugins."""
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):

@@ -9,8 +9,9 @@ import aiohttp
 from yarl import URL
 
 from fairlead_kube.answers import error_of, read_status
-from fairlead_kube.credentials import Plugin, SignsIn, sign_in, tls_context
+from fairlead_kube.credentials import SignsIn, sign_in, tls_context
 from fairlead_kube.errors import TimedOutError, UnreachableError
+from fairlead_kube.exec_plugin import ExecPlugin
 from fairlead_kube.kubeconfig import Access
 from fairlead_kube.settings import KubeSettings
 
@@ -25,19 +26,63 @@ _KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_
 """A server that vanished without a word is noticed after half a minute, also on a quiet watch."""
 
 
+class Sessions:
+    """The session with an API server; another one once the plugin that signs us in gave another certificate.
+
+    An API server judges the certificate of a connection at each request, so connections that were made with one that
+    has expired are of no use. They end by themselves: an idle one after some seconds, a watch when the server ends it. What
+    is left of a session ends with the certificate after the next.
+    """
+
+    def __init__(self, access: Access, credentials: SignsIn, *, user_agent: str) -> None:
+        self._access = access
+        self._plugin = credentials if isinstance(credentials, ExecPlugin) else None
+        # Uncompressed: watches never are, and unpacking a list costs us and the server more than a local network does.
+        self._headers = {"User-Agent": user_agent, "Accept-Encoding": "identity"}
+        self._old: aiohttp.ClientSession | None = None
+        self._made_for = self._certificates
+        self._session = self._open()
+
+    @property
+    def _certificates(self) -> int:
+        return 0 if self._plugin is None else self._plugin.certificates
+
+    def _open(self) -> aiohttp.ClientSession:
+        context = tls_context(self._access)
+        if self._plugin is not None:
+            self._plugin.load_into(context)
+        connector = aiohttp.TCPConnector(ssl=context, socket_factory=_long_lived)
+        return aiohttp.ClientSession(connector=connector, headers=self._headers, read_bufsize=2**20)
+
+    async def current(self) -> aiohttp.ClientSession:
+        """That of the newest certificate."""
+        if self._made_for != self._certificates:
+            self._made_for = self._certificates
+            before, self._old, self._session = self._old, self._session, self._open()
+            if before is not None:
+                await before.close()
+        return self._session
+
+    async def close(self) -> None:
+        """End all connections."""
+        for session in (self._session, self._old):
+            if session is not None:
+                await session.close()
+
+
 class Transport:
-    """One session with one API server."""
+    """One way to one API server."""
 
     def __init__(
         self,
-        session: aiohttp.ClientSession,
+        sessions: Sessions,
         access: Access,
         credentials: SignsIn,
         *,
         request_seconds: float,
         silence_seconds: float,
     ) -> None:
-        self._session = session
+        self._sessions = sessions
         self._credentials = credentials
         self._server = access.cluster.server.rstrip("/")
         self._server_name = access.cluster.tls_server_name
@@ -133,7 +178,8 @@ class Transport:
         try:
             for renew in (False, True):
                 await self._sign(headers, renew=renew)
-                async with self._session.request(
+                session = await self._sessions.current()
+                async with session.request(
                     method,
                     url,
                     headers=headers,
@@ -193,25 +239,23 @@ def _long_lived(address: aiohttp.AddrInfoType) -> socket.socket:
 async def open_transport(
     access: Access, settings: KubeSettings, *, user_agent: str
 ) -> AsyncIterator[Transport]:
-    """A session until the block ends. No connection is made yet; a credential plugin is run.
+    """A way there until the block ends. No connection is made yet; a credential plugin is run.
 
     Raises:
         ConfigurationError: certificates, keys or tokens that cannot be used.
     """
-    # In a thread: a plugin imports a large library.
+    # In a thread: an auth provider imports a large library.
     credentials = await asyncio.to_thread(sign_in, access)
-    certificate = None
-    if isinstance(credentials, Plugin):
+    if isinstance(credentials, ExecPlugin):
         await credentials.authorization(renew=False)
-        certificate = credentials.certificate
-    connector = aiohttp.TCPConnector(ssl=tls_context(access, certificate), socket_factory=_long_lived)
-    # Uncompressed: watches never are, and unpacking a list costs us and the server more than a local network does.
-    headers = {"User-Agent": user_agent, "Accept-Encoding": "identity"}
-    async with aiohttp.ClientSession(connector=connector, headers=headers, read_bufsize=2**20) as session:
+    sessions = Sessions(access, credentials, user_agent=user_agent)
+    try:
         yield Transport(
-            session,
+            sessions,
             access,
             credentials,
             request_seconds=settings.request_timeout_seconds,
             silence_seconds=settings.watch_silence_seconds,
         )
+    finally:
+        await sessions.close()
