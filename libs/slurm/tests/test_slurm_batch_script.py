@@ -167,6 +167,7 @@ TARGET = BatchTarget(
     partitions=PARTITIONS,
     nodes=[a_node("n1", *ALL), a_node("n2", *ALL)],  # 16 CPUs, 8 H100 and 1 GiB each
     accounts=frozenset({"vision", "speech", "root"}),
+    array_size=1001,
 )
 
 
@@ -189,6 +190,8 @@ TARGET = BatchTarget(
         ("--gres=gpu:a100:1", "no node of partition gpu has more than 0 gpu:a100"),
         ("--gpus-per-node=9", "9 gpu on one node"),
         ("--gpus=17", "17 gpu in all: partition gpu has 16 gpu"),
+        ("--array=1-1001%4", "task 1001: the highest number that an array may have here is 1000"),
+        ("--array=1,5000", "task 5000"),
         ("--ntasks=33", "33 CPUs in all"),
         ("--partition=shut,short --time=120", "takes no jobs"),
         ("--time=5\n#SBATCH hetjob\n#SBATCH --nodes=3", "3 nodes"),
@@ -212,6 +215,8 @@ def test_what_does_not_fit_the_cluster_is_refused(line: str, words: str) -> None
         "--nodes=2 --ntasks=32 --gpus=16",
         "--nodes=1 --ntasks=17 --overcommit",
         "--nodes=0",
+        "--array=0-1000:2000",
+        "--array=1-1000%5000",
     ],
 )
 def test_what_fits_is_not(line: str) -> None:
@@ -244,9 +249,13 @@ def _taken(lab: SlurmLab, content: bytes) -> bool:
     return True
 
 
+TOO_HIGH = ("--array=1-1001", "--array=1,5000")
+"""Of arrays, where MaxArraySize is Slurm's own 1001."""
+
+
 @pytest.mark.slurm
 def test_the_real_sbatch_agrees(slurm_lab: SlurmLab) -> None:
     for line in TAKEN:
         assert _taken(slurm_lab, script(line)), line
-    for line in REFUSED:
+    for line in (*REFUSED, *TOO_HIGH):
         assert not _taken(slurm_lab, script(line)), line

@@ -11,7 +11,16 @@ import msgspec
 
 from fairlead_slurm.batch_options import BatchOption, Remark
 from fairlead_slurm.batch_script import BatchScript
-from fairlead_slurm.batch_values import count, fewest_nodes, gpus, gres, memory, problem, seconds
+from fairlead_slurm.batch_values import (
+    count,
+    fewest_nodes,
+    gpus,
+    gres,
+    highest_task,
+    memory,
+    problem,
+    seconds,
+)
 from fairlead_slurm.cluster import SlurmNode, SlurmPartition
 
 _THOUSANDTHS = 1000
@@ -27,6 +36,8 @@ class BatchTarget(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Sequence[SlurmNode]
     accounts: frozenset[str] | None
     """All that a job may name; None where accounts are whatever a job says, or cannot be asked."""
+    array_size: int | None = None
+    """MaxArraySize: an array's highest number is one less. None where it is not known."""
 
 
 def fit(script: BatchScript, target: BatchTarget) -> list[Remark]:
@@ -38,6 +49,7 @@ def _part(part: Sequence[BatchOption], target: BatchTarget) -> Iterator[Remark]:
     # The last of several counts; what does not parse was said already.
     given = {option.name: option for option in part if not problem(option.name, option.value)}
     yield from _account(given, target)
+    yield from _array(given, target)
     names = _value(given, "partition")
     asked = names.split(",") if names else [one.name for one in target.partitions if one.is_default]
     line = _line(given, "partition")
@@ -63,6 +75,17 @@ def _account(given: Mapping[str, BatchOption], target: BatchTarget) -> Iterator[
         some = ", ".join(sorted(target.accounts)[:8])
         yield Remark(
             line=_line(given, "account"), says=f"there is no account {account}", mend=f"There are {some}."
+        )
+
+
+def _array(given: Mapping[str, BatchOption], target: BatchTarget) -> Iterator[Remark]:
+    """Slurm refuses numbers from MaxArraySize on, however few tasks there are (slurm.conf, MaxArraySize)."""
+    highest = highest_task(_value(given, "array"))
+    if target.array_size is not None and highest >= target.array_size:
+        most = target.array_size - 1
+        yield Remark(
+            line=_line(given, "array"),
+            says=f"task {highest}: the highest number that an array may have here is {most} (MaxArraySize)",
         )
 
 

@@ -114,6 +114,11 @@ def _array(text: str) -> str:
     return ""
 
 
+def highest_task(text: str) -> int:
+    """Of an array in a form that parses: the highest number of its tasks."""
+    return max((int(number) for number in re.findall(r"(?<![:%\d])\d+", text)), default=0)
+
+
 def _gres(text: str) -> str:
     fits = all(_GRES.fullmatch(part) for part in text.split(","))
     return "" if fits else "is no list of resources: write gpu:2 or gpu:h100:2"

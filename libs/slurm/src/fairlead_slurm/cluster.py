@@ -78,6 +78,8 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """SchedulerParameters by name; empty for one that is a word alone."""
     enforced: tuple[str, ...]
     """AccountingStorageEnforce, in words."""
+    array_size: int | None = None
+    """MaxArraySize; None where it is not told."""
     has_accounting: bool
     """Whether there is a slurmdbd."""
 
@@ -152,6 +154,7 @@ def settings(text: str) -> SlurmSettings:
         scheduler_type=found.get("SchedulerType", ""),
         scheduler=_parameters(found.get("SchedulerParameters", "")),
         enforced=_named(found.get("AccountingStorageEnforce", "")),
+        array_size=_number(found.get("MaxArraySize", "")) or None,
         has_accounting=found.get("AccountingStorageType", "").endswith("/slurmdbd"),
     )
 

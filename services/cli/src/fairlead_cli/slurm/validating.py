@@ -86,6 +86,7 @@ async def _target(conf: Path | None) -> tuple[str, BatchTarget]:
         nodes=await asked.nodes(),
         # None of them: slurmctld does not tell this user.
         accounts=frozenset({*accounts, "root"}) if accounts else None,
+        array_size=settings.array_size,
     )
     return settings.cluster, target
 
