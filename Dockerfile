@@ -59,8 +59,9 @@ EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=20s --start-period=120s --retries=6 CMD ["fairlead-healthy"]
 CMD ["fairlead", "--help"]
 
-# Slurm's commands, of the base's Debian: SLURM_PACKAGES may name others. They may not be newer than the slurmctld that they ask, nor
-# two releases older. No munge: a token says who asks. SlurmUser of slurm.conf has to be a user here, too.
+# Slurm's commands, of the base's Debian: SLURM_PACKAGES may name others. They may not be newer than the slurmctld that they
+# ask, nor more than two releases older. No munge: a token says who asks. SlurmUser of slurm.conf has to be a user here, too.
+# (An engine without BuildKit builds this stage on its way to the last one.)
 FROM fairlead AS slurm
 ARG SLURM_PACKAGES="slurm-client slurm-wlm-jwt-plugin"
 ARG SLURM_USER=slurm

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -149,10 +150,14 @@ def test_rules_and_alerts_pass_promtool() -> None:
 
 
 @contextlib.asynccontextmanager
-async def a_watcher_s_page() -> AsyncIterator[int]:
-    """The port of a watcher's own instruments, without a cluster: there is none beside a simulated one."""
+async def a_watcher_s_page(silent: dict[str, float]) -> AsyncIterator[int]:
+    """The port of a watcher's own instruments, without a cluster: there is none beside a simulated one.
+
+    Args:
+        silent: for how many seconds it has heard nothing, by kind; asked at each scrape.
+    """
     metrics = Metrics("watcher")
-    Instruments(metrics).heard({"workloads": lambda: 0.0})
+    Instruments(metrics).heard({kind: partial(silent.__getitem__, kind) for kind in silent})
     MetricsObserver(metrics, "kube").count("watch.ended")
     async with HealthServer(metrics, Readiness(), port=0) as page:
         yield page.port
@@ -187,7 +192,8 @@ async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its
         # No collector is there: nothing may wait for it, what it does not take is counted, and exemplars are there all the same.
         settings={"stale_after_seconds": 1, "otel_endpoint": "http://127.0.0.1:1", "otel_sample_ratio": 1},
     )
-    async with fleet.running() as bus, a_watcher_s_page() as watcher:
+    silent = {"workloads": 0.0}
+    async with fleet.running() as bus, a_watcher_s_page(silent) as watcher:
         ports = {
             f"fairlead-{service}": [await process.health_port() for process in fleet.named(service)]
             for service in ("scorer", "admitter", "sim")
@@ -205,6 +211,7 @@ async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its
                 assert not await asyncio.to_thread(prometheus.alerts), "nothing is wrong"
                 for scorer in fleet.named("scorer"):
                     scorer.kill()
+                silent["workloads"] = 90.0
                 await check_alerts_fire(prometheus)
         finally:
             loading.cancel()
@@ -274,11 +281,11 @@ async def check_labels_are_few_and_known(ports: list[int]) -> None:
 
 
 async def check_alerts_fire(prometheus: Prometheus) -> None:
-    """With every scorer gone the order goes stale, and nobody knows a pool."""
-    wanted = {"FairleadStaleDecisions", "FairleadScorersGone"}
+    """With every scorer gone the order goes stale, and nobody knows a pool; a watch that is silent is told as well."""
+    wanted = {"FairleadStaleDecisions", "FairleadScorersGone", "FairleadWatchBroken"}
 
     async def firing() -> bool:
         alerts = await asyncio.to_thread(prometheus.alerts)
         return wanted <= {alert.labels["alertname"] for alert in alerts if alert.state == "firing"}
 
-    await eventually(firing, 60, what="the alerts of scorers that are gone fire")
+    await eventually(firing, 60, what="the alerts of scorers that are gone, and of a broken watch, fire")
