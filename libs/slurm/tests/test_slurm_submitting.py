@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fairlead_slurm import SlurmUnreachableError, SubmitRefusedError
 from fairlead_slurm.submitting import BatchJob, SubmissionMark, SubmittingClient, submission_mark
-from fairlead_slurm.submitting.batch_job import sbatch_words, script_of
+from fairlead_slurm.submitting.batch_job import MOST_BYTES, sbatch_words, script_of
 from fairlead_slurm.submitting.submit_server import NoUserError, SubmitServer, Terms, user_of
 from fairlead_testkit.slurmlab import PEOPLE, SlurmLab
 
@@ -145,8 +145,17 @@ def serve(tmp_path: Path) -> Iterator[Callable[[Terms], SubmittingClient]]:
 async def test_who_is_not_allowed_is_refused_and_hears_why(
     serve: Callable[[Terms], SubmittingClient],
 ) -> None:
-    with pytest.raises(SubmitRefusedError, match=f"uid {ME.pw_uid} may not ask"):
-        await serve(terms(askers=frozenset({4711}))).submit(a_batch_job())
+    client = serve(terms(askers=frozenset({4711})))
+    for script in ("", "x" * 500_000) * 8:
+        with pytest.raises(SubmitRefusedError, match=f"uid {ME.pw_uid} may not ask"):
+            await client.submit(a_batch_job(script=script))
+
+
+async def test_a_job_that_is_too_large_is_refused_and_not_asked_again(
+    serve: Callable[[Terms], SubmittingClient],
+) -> None:
+    with pytest.raises(SubmitRefusedError, match="larger than"):
+        await serve(terms()).submit(a_batch_job(script="x" * MOST_BYTES))
 
 
 async def test_a_helper_that_is_not_there_leaves_it_open(tmp_path: Path) -> None:

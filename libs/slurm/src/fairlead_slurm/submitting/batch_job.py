@@ -9,8 +9,8 @@ import msgspec
 type Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$")]
 type Text = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]{0,1024}$")]
 type Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
-MOST_BYTES = 512 * 1024
-"""Of a request: a script may be as long as a submission."""
+MOST_BYTES = 4 * 1024 * 1024
+"""Of a request: Slurm's own bound of a script (slurm.conf, max_script_size)."""
 
 
 class BatchJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from fairlead_slurm.errors import SlurmUnreachableError, SubmitRefusedError
-from fairlead_slurm.submitting.batch_job import BatchJob
+from fairlead_slurm.submitting.batch_job import MOST_BYTES, BatchJob
 
 _LONGEST_REPLY = 64 * 1024
 
@@ -41,9 +41,12 @@ class SubmittingClient:
             SubmitRefusedError: it will not be made; says why.
             SlurmUnreachableError: nobody knows whether it was made.
         """
+        asked = msgspec.json.encode(job) + b"\n"
+        if len(asked) > MOST_BYTES:
+            raise SubmitRefusedError(f"the job is larger than {MOST_BYTES} bytes")
         try:
             async with asyncio.timeout(self._seconds):
-                line = await self._asked(job)
+                line = await self._answer_to(asked)
             reply = msgspec.json.decode(line, type=Reply)
         except (TimeoutError, OSError, msgspec.MsgspecError) as error:
             raise SlurmUnreachableError(
@@ -55,10 +58,10 @@ class SubmittingClient:
             raise SlurmUnreachableError(reply.away or "the submitting helper says nothing")
         return reply.job
 
-    async def _asked(self, job: BatchJob) -> bytes:
+    async def _answer_to(self, asked: bytes) -> bytes:
         reader, writer = await asyncio.open_unix_connection(self._socket, limit=_LONGEST_REPLY)
         try:
-            writer.write(msgspec.json.encode(job) + b"\n")
+            writer.write(asked)
             await writer.drain()
             return await reader.readline()
         finally:

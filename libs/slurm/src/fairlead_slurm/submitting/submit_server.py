@@ -134,9 +134,9 @@ class _Handler(socketserver.StreamRequestHandler):
 
     def _reply(self) -> Reply:
         _, uid, _ = _PEER.unpack(self.request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        line = self.rfile.readline(MOST_BYTES + 1)  # what is left unread would cost the asker the answer
         if uid not in self.server.terms.askers:
             return Reply(refused=f"uid {uid} may not ask for jobs of others")
-        line = self.rfile.readline(MOST_BYTES + 1)
         if len(line) > MOST_BYTES:
             return Reply(refused=f"the job is larger than {MOST_BYTES} bytes")
         try:
