@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple, Self
 
 from bench_lines import cpu_seconds, say
 from bench_stack import CONFIG, POLICY, URGENT, WAITING, submit_backlog
@@ -61,16 +62,39 @@ async def _phase(name: str, fleet: Fleet, notes: Path) -> AsyncIterator[None]:
     yield
     took = time.time() - start
     for one, pid in services.items():
-        noted = [line.split(maxsplit=2) for line in (notes / f"{pid}.log").read_text().splitlines()]
-        found = [float(taken) for at, taken, _ in noted if float(at) >= start]
+        noted = [_Noted.read(line) for line in (notes / f"{pid}.log").read_text().splitlines()]
+        found = [step for step in noted if step.at >= start]
+        longest = max(found, key=lambda step: step.cpu_ms, default=None)
         say(
             f"steps_{name}",
             service=one,
-            longest_ms=max(found, default=0.0),
-            above_aim=sum(taken > AIM_MS for taken in found),
+            longest_ms=0.0 if longest is None else longest.cpu_ms,
+            above_aim=sum(step.cpu_ms > AIM_MS for step in found),
             aim_ms=AIM_MS,
             core=(cpu_seconds(pid) - before[one]) / took,
+            longest_wait_for_a_core_ms=max((step.waited_ms for step in found), default=0.0),
+            looked_for_garbage_ms=sum(step.garbage_ms for step in found),
+            longest_ran="" if longest is None else longest.ran[-160:],
         )
+
+
+class _Noted(NamedTuple):
+    """One step that took long."""
+
+    at: float
+    """Seconds since the epoch, at its end."""
+    cpu_ms: float
+    clock_ms: float
+    waited_ms: float
+    """For a core."""
+    garbage_ms: float
+    ran: str
+
+    @classmethod
+    def read(cls, line: str) -> Self:
+        """As `steps/sitecustomize.py` writes it."""
+        at, cpu, clock, waited, garbage, ran = line.split(maxsplit=5)
+        return cls(float(at), float(cpu), float(clock), float(waited), float(garbage), ran)
 
 
 async def _fill(bus: Bus) -> None:
