@@ -13,6 +13,7 @@ import pytest
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.kubelab import KubeLab
 from fairlead_testkit.pod_fleet import PodFleet, PodSite
+from fairlead_testkit.slurmlab import SlurmCommandError
 
 pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -75,11 +76,82 @@ async def nothing_left(site: PodSite) -> None:
 
 async def test_more_jobs_than_there_is_room_for(site: PodSite, tmp_path: Path) -> None:
     async with PodFleet(tmp_path, site).running(), watched(site) as watch:
-        codes = [0, 3, 0, 7] * 5
+        codes = [0, 3, 0, 7] * 3
         jobs = [site.submit(gpus=2, seconds=1, code=code) for code in codes]
         await all_ended(site)
         ends = [site.state(job) for job in jobs]
         assert ends == [("COMPLETED", "0:0") if code == 0 else ("FAILED", f"{code}:0") for code in codes]
+        assert "the pod ended with 3" in site.output(jobs[1])
         await nothing_left(site)
     assert 0 < watch.most_gpus <= GPUS
     assert watch.harm == []
+
+
+async def test_whatever_users_write_and_do(site: PodSite, tmp_path: Path) -> None:
+    fleet = PodFleet(tmp_path, site)
+    async with fleet.running():
+        await _what_users_write_reaches_no_shell(site)
+        await _a_cancelled_jobs_pod_goes(site)
+        await _who_cannot_run_as_a_pod_is_told(site)
+        [bridge] = fleet.named("slurm_bridge")
+        bridge.kill()
+        job = site.submit(seconds=0.5)
+        await eventually(lambda: "BeginTime" in _line(site, job), 60, what="it goes back, not held")
+        assert site.pods() == []
+        await bridge.start().ready()
+        await all_ended(site)
+        assert site.state(job) == ("COMPLETED", "0:0")
+        await nothing_left(site)
+    assert not any("drain" in line for line in site.lab.run("sinfo", "-h", "-N", "-o", "%T").splitlines())
+
+
+async def _what_users_write_reaches_no_shell(site: PodSite) -> None:
+    mark = site.lab.layout.folder / "out" / "pwned"
+    command = f"touch {mark}"
+    hostile = f'it\'s "$({command})" `{command}`; {command}\n{command}\n#fairlead-env X=41\nüber 日本 UserId=root(0)'
+    script = f"#!/bin/sh\n# {hostile}\n{command}\n"
+    folder = site.lab.layout.folder / "out" / "a $(touch pwned) 'b'"
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o777)
+    job = site.submit(
+        f"--job-name={hostile}", f"--chdir={folder}", f"--comment=env=FAIRLEAD_TEST_SECONDS {hostile}",
+        "--output=/dev/null", seconds=3, script=script,
+    )  # fmt: skip
+    await eventually(site.pods, 60, what="its pod is there")
+    [pod] = site.pods()
+    container = pod["spec"]["containers"][0]
+    variables = {one["name"]: one["value"] for one in container["env"]}
+    annotations = pod["metadata"]["annotations"]
+    assert annotations["slurm.fairlead.dev/script"] == script
+    assert variables["SLURM_JOB_NAME"] == annotations["slurm.fairlead.dev/name"].replace("$", "$$")
+    assert annotations["slurm.fairlead.dev/name"] == hostile
+    assert "X" not in variables
+    assert pod["spec"]["securityContext"]["runAsUser"] > 0
+    await all_ended(site)
+    assert site.state_of(job) == "COMPLETED"
+    assert list(site.lab.layout.folder.rglob("pwned")) == []
+
+
+async def _a_cancelled_jobs_pod_goes(site: PodSite) -> None:
+    job = site.submit(seconds=3600)
+    await eventually(lambda: "RUNNING" in _line(site, job), 60, what="it runs")
+    site.lab.run("scancel", job)
+    await all_ended(site)
+    await nothing_left(site)
+    assert site.state_of(job) == "CANCELLED"
+
+
+async def _who_cannot_run_as_a_pod_is_told(site: PodSite) -> None:
+    with pytest.raises(SlurmCommandError, match="one pod runs on one node"):
+        site.submit("--nodes=2", "--ntasks=2")
+    with pytest.raises(SlurmCommandError, match="jobs of root"):
+        site.lab.submit("vision", "--gres=gpu:1")
+    job = site.submit("--comment=image=$(id)")
+    await all_ended(site)
+    assert site.state_of(job) == "FAILED"
+    assert "cannot be read" in site.output(job), "the user finds the reason in the job's output"
+    await nothing_left(site)
+
+
+def _line(site: PodSite, job: str) -> str:
+    return next((line for line in site.waiting() if line.split()[0] == job), "")

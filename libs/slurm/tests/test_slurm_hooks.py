@@ -154,13 +154,19 @@ def test_a_body_that_is_told_to_end_passes_it_on_and_waits(folder: Path) -> None
 
 def test_slurms_keys_are_checked_one_by_one(folder: Path) -> None:
     wanted = settings(folder)
-    assert missing_lines(wanted, conf_lines(wanted)) == {}
-    assert missing_lines(wanted, conf_lines(wanted) | {"RequeueExit": "0"}) == {"RequeueExit": "75"}
+    has = {key.lower(): value for key, value in conf_lines(wanted).items()}
+    assert missing_lines(wanted, has) == {}
+    assert missing_lines(wanted, has | {"requeueexit": "0"}) == {"RequeueExit": "75"}
+    assert (
+        missing_lines(wanted, has | {"requeueexit": "42,75", "killwait": "90", "jobsubmitplugins": "all,lua"})
+        == {}
+    )
+    assert missing_lines(wanted, has | {"killwait": "30"}) == {"KillWait": "60"}
 
 
 @pytest.mark.parametrize("changes", [
     {"partition": 'a"b'}, {"folder": "relative"}, {"folder": "/a b"}, {"python": "/usr/bin/python3\nid"},
-    {"away": "maybe"}, {"license": "x"}, {"variables": ["A-B"]},
+    {"away": "maybe"}, {"variables": ["A-B"]},
 ])  # fmt: skip
 def test_what_cannot_be_written_down_safely_is_refused(folder: Path, changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"\S"):

@@ -122,6 +122,7 @@ def test_another_job_of_the_same_number_has_another_digest() -> None:
     assert digest_of(job(), PROGRAM) == digest_of(job(), PROGRAM)
     assert digest_of(job(), PROGRAM) != digest_of(job(), Payload(script="#!/bin/sh\nfalse\n"))
     assert digest_of(job(), PROGRAM) != digest_of(job(uid=1001), PROGRAM)
+    assert digest_of(job(), PROGRAM) != digest_of(job(submitted=0), PROGRAM)
 
 
 def test_a_comment_says_what_the_pod_is_to_have() -> None:
@@ -152,6 +153,9 @@ def test_a_script_comes_back_as_it_was_submitted() -> None:
     head = f"#!/bin/sh\n#fairlead-env SEED={b'42'.hex()}\n#fairlead-arg {HOSTILE.encode().hex()}\nexec x body\nexit 75\n{MARK}\n"
     found = payload(head + HOSTILE)
     assert found == Payload(script=HOSTILE, arguments=(HOSTILE,), variables={"SEED": "42"})
+    counted = payload(head.replace("exec x", "#fairlead-gpus 2\nexec x") + HOSTILE)
+    assert counted is not None
+    assert counted.wants_gpus
     assert payload("#!/bin/sh\ntrue\n") is None, "job_submit.lua has not seen it"
     with pytest.raises(PodRefusedError, match="longer"):
         payload(head + "x" * (LONGEST + 1))

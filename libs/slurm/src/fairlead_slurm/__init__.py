@@ -20,13 +20,28 @@ from fairlead_slurm.errors import (
     SubmitRefusedError,
     UnreadableError,
 )
+from fairlead_slurm.hooks.installing import (
+    CONF,
+    EPILOG,
+    EPILOG_SLURMCTLD,
+    PROLOG_SLURMCTLD,
+    REQUEUE_EXIT,
+    HookSettings,
+    hook_files,
+    missing_lines,
+)
 from fairlead_slurm.ladder import UNLABELLED, Ladder
 from fairlead_slurm.partition_jobs import PartitionJobs
 from fairlead_slurm.queue import Reading, SlurmJob
 from fairlead_slurm.updates import HIGHEST_SITE_FACTOR, NotAnIdError, is_gone
 
 __all__ = [
+    "CONF",
+    "EPILOG",
+    "EPILOG_SLURMCTLD",
     "HIGHEST_SITE_FACTOR",
+    "PROLOG_SLURMCTLD",
+    "REQUEUE_EXIT",
     "UNLABELLED",
     "BatchOption",
     "BatchScript",
@@ -36,6 +51,7 @@ __all__ = [
     "ConfigurationMissingError",
     "Controller",
     "FatalSlurmError",
+    "HookSettings",
     "Ladder",
     "NotAnIdError",
     "PartitionJobs",
@@ -53,6 +69,8 @@ __all__ = [
     "SubmitRefusedError",
     "UnreadableError",
     "fit",
+    "hook_files",
     "is_gone",
+    "missing_lines",
     "read",
 ]

@@ -66,17 +66,3 @@ class PartitionJobs:
     async def cancel(self, number: int) -> None:
         """Cancel a job, which may have ended."""
         await self._commands.run("scancel", f"{number:d}")
-
-    async def tokens(self, name: str, server: str, count: int) -> None:
-        """Say how many of a license there are in accounting.
-
-        Raises:
-            CommandFailedError: there is no such license, or no right to change it.
-        """
-        where = ("where", f"name={name}", f"server={server}", "set", f"count={count:d}")
-        ended = await self._commands.run("sacctmgr", "--immediate", "modify", "resource", *where)
-        if (
-            ended.code != 0
-            and "nothing modified" not in (ended.out.decode(errors="replace") + ended.errors).lower()
-        ):
-            raise CommandFailedError(f"sacctmgr modify resource {name}: {ended.errors.strip()[:200]}")

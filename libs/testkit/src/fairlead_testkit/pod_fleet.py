@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from fairlead_slurm.hooks.installing import JOB_SUBMIT, HookSettings, conf_lines, hook_files
-from fairlead_testkit.kubelab import GPU, ApiError, KubeLab, KubeObject, NodeShape
+from fairlead_slurm.hooks.installing import JOB_SUBMIT, PROGRAM, HookSettings, conf_lines, hook_files
+from fairlead_testkit.kubelab import GPU, SLURM_BRIDGE, ApiError, KubeLab, KubeObject, NodeShape
 from fairlead_testkit.kubelab.furnishing import NODES
 from fairlead_testkit.kubelab.things import namespace
 from fairlead_testkit.process_fleet import ProcessFleet
@@ -21,6 +21,7 @@ PARTITION = "pods"
 SECONDS, EXIT = "FAIRLEAD_TEST_SECONDS", "FAIRLEAD_TEST_EXIT"
 """Variables that KWOK ends a pod by."""
 _MARK = "fairlead.test/gate"
+_CREATED = 201
 
 
 class PodSite:
@@ -74,6 +75,7 @@ class PodSite:
         """Both of them, for the time of the block."""
         self._install()
         self.kube.api.apply(namespace(self.namespace))
+        self.kube.open_to_slurm(self.namespace)
         self.kube.add_nodes(self._shape)
         try:
             with self.lab:
@@ -91,7 +93,7 @@ class PodSite:
         return {
             "pods_partition": PARTITION,
             "hooks_socket": self.socket,
-            "kubeconfig": self.kube.kubeconfig(),
+            "kubeconfig": self.kube.kubeconfig(SLURM_BRIDGE),
             "pods_namespace": self.namespace,
             "pods_node_labels": {_MARK: self.mark},
             "pods_tolerations": [f"{_MARK}={self.mark}:NoSchedule"],
@@ -130,6 +132,10 @@ class PodSite:
         words = dict(word.partition("=")[::2] for word in shown.split())
         return words["JobState"], words["ExitCode"]
 
+    def state_of(self, job: str) -> str:
+        """A job's state alone, whatever its name and comment hold."""
+        return self.lab.run("squeue", "-h", "-j", job, "--states=all", "-o", "%T").strip()
+
     def waiting(self) -> list[str]:
         """Jobs that have not ended."""
         return self.lab.jobs("%i %T %r", "--states=PENDING,RUNNING,CONFIGURING,COMPLETING")
@@ -137,6 +143,30 @@ class PodSite:
     def pods(self) -> list[KubeObject]:
         """All pods of the namespace."""
         return self.kube.api.items(self._path)
+
+    def pods_made(self) -> list[str]:
+        """Names of all pods that the API server has made for the bridge, once for each time."""
+        lines = self.kube.audit_lines(user=SLURM_BRIDGE, verb="create", resource="pods")
+        return [
+            line.body["metadata"]["name"]
+            for line in lines
+            if line.namespace == self.namespace and line.code == _CREATED and line.body is not None
+        ]
+
+    def claims(self) -> list[KubeObject]:
+        """All volume claims of the namespace."""
+        return self.kube.api.items(f"/api/v1/namespaces/{self.namespace}/persistentvolumeclaims")
+
+    def hook_processes(self) -> list[int]:
+        """Pids of this site's hooks and bodies that run now."""
+        mark = f"{self.settings.folder}/{PROGRAM}".encode()
+        found = []
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit():
+                with contextlib.suppress(OSError):
+                    if mark in (folder / "cmdline").read_bytes().split(b"\0"):
+                        found.append(int(folder.name))
+        return found
 
     def gpus_in_use(self) -> int:
         """Of pods that are not over."""

@@ -20,7 +20,7 @@ from typing import Self
 SOCKET = "/run/fairlead/slurm-gate.sock"
 """Where the gate listens. `install` writes these lines anew."""
 AWAY = "requeue"
-"""What a prolog does while nobody listens there: `requeue`, or `start` the job, whose body then asks for a pod."""
+"""What a prolog does while nobody listens there: `requeue`, or `start` the job, whose body then waits for the gate."""
 SECONDS = 280.0
 """How long a hook may take: less than PrologEpilogTimeout."""
 
@@ -174,15 +174,9 @@ class Body:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _listen(self) -> int:
-        with Conversation(
-            {
-                "hook": "body",
-                "env": variables(),
-                "offset": self._heard,
-                "stop": self._stopped,
-                "open": AWAY == "start",
-            }
-        ) as gate:
+        request: dict[str, object] = {"hook": "body", "env": variables()}
+        request.update(offset=self._heard, stop=self._stopped)
+        with Conversation(request) as gate:
             self._gate = gate
             try:
                 while True:

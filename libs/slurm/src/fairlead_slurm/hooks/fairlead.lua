@@ -11,7 +11,6 @@
 
 local PARTITION = "pods" -- fairlead: setting
 local BODY = "exec /bin/false" -- fairlead: setting
-local LICENSE = "" -- fairlead: setting
 local VARIABLES = {"TRACEPARENT"} -- fairlead: setting
 local MARK = "#fairlead: what follows runs in the pod"
 local LONGEST = 200000
@@ -66,6 +65,8 @@ local function head(job)
       local value = job.environment and job.environment[name]
       if value ~= nil then lines[#lines + 1] = "#fairlead-env " .. name .. "=" .. hex(value) end
    end
+   local count = gpus(job)
+   if count > 0 then lines[#lines + 1] = "#fairlead-gpus " .. count end
    for number = 1, (job.argc or 1) - 1 do
       lines[#lines + 1] = "#fairlead-arg " .. hex(job.argv[number])
    end
@@ -90,13 +91,6 @@ function fairlead_job_submit(job, partitions, user)
    end
    job.requeue = 1
    job.script = head(job) .. job.script
-   if LICENSE ~= "" then
-      local count = gpus(job)
-      if count > 0 then
-         local own = LICENSE .. ":" .. count
-         job.licenses = (job.licenses and job.licenses ~= "") and (job.licenses .. "," .. own) or own
-      end
-   end
    return slurm.SUCCESS
 end
 

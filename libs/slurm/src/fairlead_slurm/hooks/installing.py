@@ -17,6 +17,8 @@ _HOOKS = {PROLOG_SLURMCTLD: "prolog", EPILOG_SLURMCTLD: "epilog-slurmctld", EPIL
 REQUEUE_EXIT = 75
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_KILL_WAIT = 60
+"""Seconds from SIGTERM to SIGKILL: more than a pod's time to end (`pods_stop_seconds`), so that its last output arrives."""
 _BEFORE_TIMEOUT = 20
 """Seconds before PrologEpilogTimeout at which a hook gives up by itself: slurmctld kills, and slurmd drains the node."""
 
@@ -33,8 +35,6 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a prolog does while the gate is away: `requeue` or `start`."""
     timeout: int = 300
     """PrologEpilogTimeout, in seconds."""
-    license: str = ""
-    """As `NAME@SERVER`, where tokens follow the free GPUs; empty for none."""
     variables: Sequence[str] = ("TRACEPARENT",)
     """Of the submitting environment, what every pod gets."""
 
@@ -51,8 +51,6 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"slurm.conf takes no path with blanks, quotes or commas: {self.folder!r}")
         if _NAME.fullmatch(self.partition) is None:
             raise ValueError(f"{self.partition!r} is no name of a partition")
-        if self.license and re.fullmatch(r"[\w.-]{1,64}@[\w.-]{1,64}", self.license, re.ASCII) is None:
-            raise ValueError(f"a license is NAME@SERVER, not {self.license!r}")
         for variable in self.variables:
             if _VARIABLE.fullmatch(variable) is None:
                 raise ValueError(f"{variable!r} is no name of a variable")
@@ -71,12 +69,10 @@ def hook_files(settings: HookSettings) -> dict[str, HookFile]:
     """All files, by name within the folder."""
     program = shlex.quote(f"{settings.folder}/{PROGRAM}")
     # -I and -S: nothing of the user's environment or of site-packages is looked at, which also makes it quick.
-    start = f"exec {shlex.quote(settings.python)} -I -S {program}"
-    found = {
-        name: HookFile(text=f"#!/bin/sh\n{start} {hook}\n", executable=True) for name, hook in _HOOKS.items()
-    }
+    start = f"{shlex.quote(settings.python)} -I -S {program}"
+    found = {name: HookFile(text=_hook(start, hook), executable=True) for name, hook in _HOOKS.items()}
     found[PROGRAM] = HookFile(text=_program(settings), executable=True)
-    found[LUA] = HookFile(text=_lua(settings, f"{start} body"))
+    found[LUA] = HookFile(text=_lua(settings, f"exec {start} body"))
     found[JOB_SUBMIT] = HookFile(text=_job_submit(settings))
     found[CONF] = HookFile(text=_conf(settings))
     return found
@@ -91,10 +87,16 @@ def conf_lines(settings: HookSettings) -> dict[str, str]:
         "JobSubmitPlugins": "lua",
         "PrologEpilogTimeout": str(settings.timeout),
         "BatchStartTimeout": str(2 * settings.timeout),
-        "KillWait": "60",
+        "KillWait": str(_KILL_WAIT),
         "RequeueExit": str(REQUEUE_EXIT),
         "JobRequeue": "1",
     }
+
+
+def _hook(start: str, hook: str) -> str:
+    """An epilog that fails drains its node, so that its shell outlives whatever becomes of the program."""
+    lines = [f"exec {start} {hook}"] if hook == "prolog" else [f"{start} {hook}", "exit 0"]
+    return "\n".join(["#!/bin/sh", *lines, ""])
 
 
 def _conf(settings: HookSettings) -> str:
@@ -126,7 +128,6 @@ def _lua(settings: HookSettings, body: str) -> str:
     values = {
         "PARTITION": _quoted(settings.partition),
         "BODY": _quoted(body),
-        "LICENSE": _quoted(settings.license),
         "VARIABLES": f"{{{names}}}",
     }
     text = _shipped(LUA).replace("FOLDER", settings.folder)
@@ -162,5 +163,18 @@ def _quoted(text: str) -> str:
 
 
 def missing_lines(settings: HookSettings, conf: Mapping[str, str]) -> dict[str, str]:
-    """The lines that a configuration, by key, does not have as they should be."""
-    return {key: value for key, value in conf_lines(settings).items() if conf.get(key) != value}
+    """The lines that a configuration, by key in small letters, does not have as they should be."""
+    return {
+        key: value
+        for key, value in conf_lines(settings).items()
+        if not _says(conf.get(key.lower(), ""), key, value)
+    }
+
+
+def _says(found: str, key: str, wanted: str) -> bool:
+    """Some keys hold lists, to which a site adds its own; times may be longer."""
+    if key in ("JobSubmitPlugins", "RequeueExit"):
+        return wanted in found.split(",")
+    if key in ("BatchStartTimeout", "KillWait"):
+        return found.isdecimal() and int(found) >= int(wanted)
+    return found == wanted

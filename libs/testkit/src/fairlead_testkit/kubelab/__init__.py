@@ -35,7 +35,15 @@ from fairlead_testkit.kubelab.options import (
     NodeShape,
     gpu_nodes,
 )
-from fairlead_testkit.kubelab.users import ADMIN, ADMITTER, CHECK_WATCHDOG, CHECKER, OPERATOR, WATCHER
+from fairlead_testkit.kubelab.users import (
+    ADMIN,
+    ADMITTER,
+    CHECK_WATCHDOG,
+    CHECKER,
+    OPERATOR,
+    SLURM_BRIDGE,
+    WATCHER,
+)
 
 __all__ = [
     "A100",
@@ -51,6 +59,7 @@ __all__ = [
     "POD",
     "PYTORCH_JOB",
     "RUN_SECONDS",
+    "SLURM_BRIDGE",
     "WATCHER",
     "WORKLOADS_ALONE",
     "ZONE",

@@ -21,6 +21,8 @@ REPOSITORY = Path(__file__).parents[5]
 RBAC = REPOSITORY / "deploy" / "kustomize" / "rbac"
 TENANT = REPOSITORY / "deploy" / "kustomize" / "tenant"
 GANG_FIT = REPOSITORY / "deploy" / "kustomize" / "gang-fit"
+SLURM_PODS = REPOSITORY / "deploy" / "kustomize" / "slurm-pods"
+SLURM_PODS_NAMESPACE = REPOSITORY / "deploy" / "kustomize" / "slurm-pods-namespace"
 
 
 def install_kinds(api: Api, kit: Kit, options: LabOptions, *, port: int, bundle: str) -> None:
@@ -115,7 +117,16 @@ def gang_fit(kit: Kit) -> list[KubeObject]:
 
 def submission_rights(kit: Kit, into: str) -> list[KubeObject]:
     """What a tenant's namespace needs for submissions, as it is shipped."""
-    found = _with_token_users(_built(kit, TENANT))
+    return _moved(_with_token_users(_built(kit, TENANT)), into)
+
+
+def slurm_pod_rights(kit: Kit, into: str) -> list[KubeObject]:
+    """What the bridge may do where Slurm's jobs run as pods, as it is shipped."""
+    found = _with_token_users(_built(kit, SLURM_PODS))
+    return [*found, *_moved(_with_token_users(_built(kit, SLURM_PODS_NAMESPACE)), into)]
+
+
+def _moved(found: list[KubeObject], into: str) -> list[KubeObject]:
     for item in found:
         item["metadata"]["namespace"] = into
         for subject in item.get("subjects", []):

@@ -219,6 +219,10 @@ class KubeLab:
         """Grant in a namespace what `deploy/kustomize/tenant` does: the admitter may act as its `fairlead-submitter`."""
         self.api.apply(*furnishing.submission_rights(self.kit, namespace))
 
+    def open_to_slurm(self, namespace: str) -> None:
+        """Grant what `deploy/kustomize/slurm-pods` does: slurm-bridge may run the pods of Slurm's jobs in a namespace."""
+        self.api.apply(*furnishing.slurm_pod_rights(self.kit, namespace))
+
     def apply_examples(self) -> None:
         """Make the example queues: what `make lab-kube` shows."""
         self.api.apply(*furnishing.examples())

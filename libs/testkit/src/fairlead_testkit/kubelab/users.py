@@ -11,7 +11,8 @@ ADMITTER = "fairlead-admitter"
 OPERATOR = "fairlead-operator"
 CHECKER = "fairlead-checker"
 CHECK_WATCHDOG = "fairlead-check-watchdog"
-FAIRLEAD_USERS = (WATCHER, ADMITTER, OPERATOR, CHECKER, CHECK_WATCHDOG)
+SLURM_BRIDGE = "fairlead-slurm-bridge"
+FAIRLEAD_USERS = (WATCHER, ADMITTER, OPERATOR, CHECKER, CHECK_WATCHDOG, SLURM_BRIDGE)
 FAIRLEAD_GROUP = "fairlead"
 """What the audit policy knows our users by; no right hangs on it."""
 

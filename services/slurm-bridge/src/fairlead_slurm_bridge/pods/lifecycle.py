@@ -188,6 +188,10 @@ class PodLife:
                 await self._jobs.cancel(attempt.job)
                 why = "job_submit.lua has not seen its script, which would run on the node: cancelled"
                 return Verdict(code=REQUEUE, why=why, kind="error")
+            if program.wants_gpus and not job.gpus:
+                raise PodRefusedError(
+                    "it asks for GPUs, and Slurm does not count them: AccountingStorageTRES=gres/gpu"
+                )
             verdict = await self._create(key, room.node, job, wanted, program)
             kept = verdict.code == START and verdict.kind != "refused"
             self.short.pop(attempt.job, None)

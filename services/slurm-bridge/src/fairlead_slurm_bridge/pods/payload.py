@@ -6,7 +6,7 @@ from fairlead_slurm_bridge.pods.errors import PodRefusedError
 
 MARK = "#fairlead: what follows runs in the pod"
 """The line that job_submit.lua ends its part of a script with."""
-VARIABLE, ARGUMENT = "#fairlead-env ", "#fairlead-arg "
+VARIABLE, ARGUMENT, GPUS = "#fairlead-env ", "#fairlead-arg ", "#fairlead-gpus "
 LONGEST = 200_000
 """Bytes of a script: it travels as an annotation, of which Kubernetes takes 256 KiB in all."""
 
@@ -17,6 +17,8 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
     script: str
     arguments: tuple[str, ...] = ()
     variables: dict[str, str] = {}
+    wants_gpus: bool = False
+    """Whether GPUs were asked for at its submission, whatever Slurm counts of them."""
 
 
 def payload(script: str) -> Payload | None:
@@ -39,7 +41,8 @@ def payload(script: str) -> Payload | None:
             name, _, value = line.removeprefix(VARIABLE).partition("=")
             variables[name] = _text(value)
     arguments = tuple(_text(line.removeprefix(ARGUMENT)) for line in lines if line.startswith(ARGUMENT))
-    return Payload(script=rest, arguments=arguments, variables=variables)
+    wants = any(line.startswith(GPUS) for line in lines)
+    return Payload(script=rest, arguments=arguments, variables=variables, wants_gpus=wants)
 
 
 def _text(digits: str) -> str:

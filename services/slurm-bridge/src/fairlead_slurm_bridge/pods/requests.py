@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fairlead_contracts.base.instants import Micros
 from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.errors import PodRefusedError
@@ -30,6 +31,8 @@ class PodJob(msgspec.Struct, frozen=True, kw_only=True):
     memory: int
     """Bytes; 0 where Slurm counts no memory."""
     gpus: int
+    submitted: Micros
+    """To slurmctld, or back to it: after the loss of its state it gives numbers out again."""
     array: tuple[str, str] | None = None
     """The array's number and the task's."""
 
@@ -63,5 +66,6 @@ def pod_job(hook: Mapping[str, str], job: SlurmJob) -> PodJob:
         cpu=job.resources.get("cpu", _ONE),
         memory=job.resources.get("mem", 0),
         gpus=gpus,
+        submitted=job.submitted,
         array=(array[0], array[1]) if array[0] and array[1] else None,
     )

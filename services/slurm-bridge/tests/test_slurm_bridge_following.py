@@ -1,0 +1,175 @@
+"""A pod as its job's process follows it: an HTTP server speaks the API's log endpoint, the pod is what the mirror says."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from fairlead_kube import SILENT, Key, KubeClient, KubeSettings, connect
+from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.gate.kube_facts import JobPod
+from fairlead_slurm_bridge.pods.following import NO_POD, Ended, Follower, Output, Said, Word
+from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
+from fairlead_slurm_bridge.pods.manifest import PodRules
+from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.verdicts import START
+
+ATTEMPT = Attempt(7, 0)
+KEY = Key("slurm", "slurm-hpc-7-r0")
+POD = JobPod(
+    attempt=ATTEMPT, uid="u", phase="Running", ready=True, node="a", leaving=False, exit_code=None, reason="", message="", user=1000, digest="",
+)  # fmt: skip
+PRINTED = b"one\n\xff\x00two\n" * 1000
+
+
+class Jobs:
+    """Slurm, which has one job."""
+
+    async def job(self, number: int) -> None:
+        del number
+
+    async def script(self, number: int) -> str:
+        raise AssertionError(number)
+
+    async def cancel(self, number: int) -> None:
+        raise AssertionError(number)
+
+
+class Scene:
+    """A follower and what it looks at."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self.mirror = KubeMirror(client, "hpc", {}, observer=SILENT)
+        rules = PodRules(cluster="hpc", namespace="slurm", image="busybox")
+        times = Times(ready=5, gone=5, silence=30)
+        self.life = PodLife(Jobs(), client, self.mirror, rules, partition="pods", times=times)
+        self.follower = Follower(client, self.mirror, self.life)
+
+    def pod(self, pod: JobPod | None) -> None:
+        self.mirror.pods.pop(KEY, None)
+        if pod is not None:
+            self.mirror.pods[KEY] = pod
+        self.mirror.look()
+
+    async def heard(
+        self, *, user: int = 1000, skip: int = 0, stop: asyncio.Event | None = None
+    ) -> list[Word]:
+        told = self.follower.follow(ATTEMPT, user, skip, stop or asyncio.Event())
+        return [word async for word in told]
+
+
+@contextlib.asynccontextmanager
+async def scene(
+    tmp_path: Path, *answers: list[bytes] | int, deleted: asyncio.Event | None = None
+) -> AsyncIterator[Scene]:
+    """Each request of the log gets the next answer: pieces, after which the connection breaks off but for the last; or a status."""
+    left = list(answers)
+
+    async def log(request: web.Request) -> web.StreamResponse:
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(answer, int):
+            return web.json_response(
+                {"kind": "Status", "code": answer, "message": "no kubelet"}, status=answer
+            )
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in answer:
+            await response.write(piece)
+        if left[0] is not answer and request.transport is not None:
+            request.transport.abort()
+        return response
+
+    async def delete(_request: web.Request) -> web.Response:
+        if deleted is not None:
+            deleted.set()
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_get("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0/log", log)
+    app.router.add_delete("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", delete)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    config = tmp_path / "kubeconfig"
+    config.write_text(
+        f"""{{apiVersion: v1, kind: Config, current-context: x, contexts: [{{name: x, context: {{cluster: x, user: x}}}}],
+        clusters: [{{name: x, cluster: {{server: "http://127.0.0.1:{port}"}}}}], users: [{{name: x, user: {{token: t}}}}]}}"""
+    )
+    try:
+        async with connect(KubeSettings(kubeconfig=str(config)), user_agent="test") as client:
+            yield Scene(client)
+    finally:
+        await runner.cleanup()
+
+
+def over(code: int) -> JobPod:
+    phase = "Succeeded" if code == 0 else "Failed"
+    return msgspec.structs.replace(POD, phase=phase, exit_code=code, ready=False)
+
+
+def printed(words: list[Word]) -> bytes:
+    return b"".join(word.piece for word in words if isinstance(word, Output))
+
+
+async def test_all_that_a_pod_prints_arrives_before_its_exit_code(tmp_path: Path) -> None:
+    async with scene(tmp_path, [PRINTED[:5], PRINTED[5:]]) as found:
+        found.pod(over(3))
+        words = await found.heard()
+    assert printed(words) == PRINTED
+    assert words[-1] == Ended(3)
+
+
+@pytest.mark.parametrize("skip", [0, 3, 7000])
+async def test_a_body_that_asks_again_gets_the_rest(tmp_path: Path, skip: int) -> None:
+    async with scene(tmp_path, [PRINTED]) as found:
+        found.pod(over(0))
+        assert printed(await found.heard(skip=skip)) == PRINTED[skip:]
+
+
+async def test_a_log_that_cannot_be_read_is_said_and_the_pods_end_still_counts(tmp_path: Path) -> None:
+    async with scene(tmp_path, 500) as found:
+        found.pod(over(0))
+        words = await found.heard()
+    assert words[-1] == Ended(0)
+    assert any(isinstance(word, Said) and "cannot be read" in word.text for word in words)
+
+
+async def test_whoever_is_told_to_stop_ends_the_pod_and_waits_for_it(tmp_path: Path) -> None:
+    deleted, stop = asyncio.Event(), asyncio.Event()
+    async with scene(tmp_path, [b"bye\n"], deleted=deleted) as found:
+        found.pod(POD)
+        hearing = asyncio.create_task(found.heard(stop=stop))
+        await asyncio.sleep(0)
+        stop.set()
+        async with asyncio.timeout(20):
+            await deleted.wait()
+            found.pod(over(137))
+            words = await hearing
+    assert words[-1] == Ended(137)
+    assert printed(words) == b"bye\n"
+
+
+async def test_who_is_told_nothing(tmp_path: Path) -> None:
+    async with scene(tmp_path, [b"secret\n"]) as found:
+        assert (await found.heard())[-1] == Ended(NO_POD), "there is no pod"
+        found.pod(POD)
+        words = await found.heard(user=1001)
+        assert words[-1] == Ended(1)
+        assert printed(words) == b"", "another user's output is nobody's business"
+        found.life.refusals[ATTEMPT] = "its comment cannot be read"
+        refused = await found.heard()
+        assert refused == [Said("this job cannot run: its comment cannot be read"), Ended(1)]
+
+
+async def test_a_partition_of_others_is_let_through(tmp_path: Path) -> None:
+    async with scene(tmp_path, [b""]) as found:
+        verdict = await found.life.begin({"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "gpu"})
+        assert (verdict.code, verdict.kind) == (START, "elsewhere")
+        away = await found.life.begin({"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "pods"})
+        assert away.kind == "away", "nothing is known of Kubernetes yet"
