@@ -14,6 +14,16 @@ _WEIGHT = "PriorityWeight"
 _UNUSABLE = ("DOWN", "DRAIN", "FAIL", "UNKNOWN", "FUTURE", "POWERING_DOWN", "INVAL", "NOT_RESPONDING")
 _ROOT = "root"
 _THOUSANDTHS = 1000
+_HOOKS = (
+    "PrologSlurmctld",
+    "EpilogSlurmctld",
+    "Epilog",
+    "JobSubmitPlugins",
+    "PrologEpilogTimeout",
+    "BatchStartTimeout",
+    "KillWait",
+    "RequeueExit",
+)
 _NOTHING = ("", "(null)", "NONE", "none", "ALL")
 
 
@@ -82,6 +92,8 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """MaxArraySize; None where it is not told."""
     has_accounting: bool
     """Whether there is a slurmdbd."""
+    hooks: dict[str, str] = {}
+    """What jobs that run as pods depend on, by key, as slurmctld prints it."""
 
     @property
     def enforces_associations(self) -> bool:
@@ -156,6 +168,7 @@ def settings(text: str) -> SlurmSettings:
         enforced=_named(found.get("AccountingStorageEnforce", "")),
         array_size=_number(found.get("MaxArraySize", "")) or None,
         has_accounting=found.get("AccountingStorageType", "").endswith("/slurmdbd"),
+        hooks={key: found[key] for key in _HOOKS if key in found},
     )
 
 

@@ -1,7 +1,7 @@
 """`fairlead slurm`: what an operator and a user of Slurm want to know beforehand."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -85,3 +85,56 @@ def validate(script: Path, /, *, slurm_conf: SlurmConf = None, output: Output = 
     from fairlead_cli.slurm.validating import validate
 
     return run(validate(script, slurm_conf, output))
+
+
+@slurm.command
+def install(
+    folder: Path,
+    /,
+    *,
+    partition: str = "pods",
+    socket: Path = Path("/run/fairlead/slurm-gate.sock"),
+    python: Path = Path("/usr/bin/python3"),
+    away: Literal["requeue", "start"] = "requeue",
+    timeout: int = 300,
+    slurm_conf: SlurmConf = None,
+) -> int:
+    """Write the hooks of a partition whose jobs run as pods of Kubernetes, and say which lines slurm.conf lacks for them.
+
+    Writes into the folder and nowhere else. Written again, the files are replaced.
+
+    Ends with 0, or with 1 where a slurm.conf was given that lacks lines, 2 where a path or name is one that Slurm could not read.
+
+    Parameters
+    ----------
+    folder:
+        Where the hooks will lie, on slurmctld's host and on every node of the partition: an absolute path without blanks.
+    partition:
+        Whose jobs run as pods.
+    socket:
+        Where slurm-bridge's gate listens (its setting hooks_socket).
+    python:
+        What runs the hooks: any Python from 3.9 on that every user may run.
+    away:
+        What becomes of a job whose prolog cannot reach the gate: it goes back into the queue, or it starts, and its body waits for the gate.
+    timeout:
+        PrologEpilogTimeout, in seconds; a hook gives up 20 seconds earlier by itself.
+    slurm_conf:
+        An existing slurm.conf to look at; nothing is changed in it.
+    """
+    from fairlead_cli.errors import InputError
+    from fairlead_cli.slurm.installing import install
+    from fairlead_slurm import HookSettings
+
+    try:
+        settings = HookSettings(
+            folder=str(folder.absolute()),
+            partition=partition,
+            socket=str(socket),
+            python=str(python),
+            away=away,
+            timeout=timeout,
+        )
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    return install(settings, slurm_conf)

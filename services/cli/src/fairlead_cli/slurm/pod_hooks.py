@@ -1,0 +1,88 @@
+"""What is missing or dangerous where Slurm's jobs run as pods. Pure; says nothing where Fairlead's hooks are not set."""
+
+import re
+from collections.abc import Iterator
+
+from fairlead_cli.findings import Finding, error, warning
+from fairlead_cli.slurm.survey import SlurmSurvey
+from fairlead_slurm import EPILOG, EPILOG_SLURMCTLD, PROLOG_SLURMCTLD, REQUEUE_EXIT, SlurmSettings
+
+_LONGEST_UNLIMITED = 65_534
+"""How slurmctld prints that a time is not set."""
+_POD_STOP_SECONDS = 25
+"""What a pod has to end, by default (`pods_stop_seconds`)."""
+
+
+def has_hooks(settings: SlurmSettings) -> bool:
+    """Whether Fairlead's prolog is set."""
+    return settings.hooks.get("PrologSlurmctld", "").endswith(f"/{PROLOG_SLURMCTLD}")
+
+
+def pod_hooks(survey: SlurmSurvey) -> Iterator[Finding]:
+    """All findings."""
+    if has_hooks(survey.settings):
+        yield from _missing(survey.settings.hooks)
+        yield from _times(survey.settings.hooks)
+
+
+def _missing(found: dict[str, str]) -> Iterator[Finding]:
+    folder = found["PrologSlurmctld"].removesuffix(f"/{PROLOG_SLURMCTLD}")
+    for key, name in (("EpilogSlurmctld", EPILOG_SLURMCTLD), ("Epilog", EPILOG)):
+        if f"{folder}/{name}" not in found.get(key, ""):
+            yield error(
+                "hooks",
+                f"slurm.conf/{key}",
+                f"{key} is {found.get(key) or 'not set'}.",
+                why="Nobody takes the pod of a job away at its end, until the bridge's next look.",
+                mend=f"{key}={folder}/{name}",
+            )
+    if "lua" not in found.get("JobSubmitPlugins", "").split(","):
+        yield error(
+            "hooks",
+            "slurm.conf/JobSubmitPlugins",
+            f"JobSubmitPlugins is {found.get('JobSubmitPlugins') or 'not set'}.",
+            why="The script of a job would run on the node instead of in its pod: the gate cancels such a job.",
+            mend="JobSubmitPlugins=lua   # and fairlead.lua called by job_submit.lua",
+        )
+    if str(REQUEUE_EXIT) not in found.get("RequeueExit", "").split(","):
+        yield error(
+            "hooks",
+            "slurm.conf/RequeueExit",
+            f"RequeueExit is {found.get('RequeueExit') or 'not set'}.",
+            why="A job whose pod was taken away by somebody else would fail instead of being tried again.",
+            mend=f"RequeueExit={REQUEUE_EXIT}",
+        )
+
+
+def _times(found: dict[str, str]) -> Iterator[Finding]:
+    timeout, start = _seconds(found, "PrologEpilogTimeout"), _seconds(found, "BatchStartTimeout")
+    if timeout is None:
+        yield warning(
+            "hook-times",
+            "slurm.conf/PrologEpilogTimeout",
+            "PrologEpilogTimeout is not set.",
+            why="A hook that hangs holds its job, and its node, for ever.",
+            mend="PrologEpilogTimeout=300",
+        )
+    if start is not None and start <= (timeout or 0):
+        yield warning(
+            "hook-times",
+            "slurm.conf/BatchStartTimeout",
+            f"BatchStartTimeout is {start} s.",
+            why="Where a node registers meanwhile, Slurm gives a job up as lost whose hooks take longer than that.",
+            mend=f"BatchStartTimeout={2 * (timeout or 300)}",
+        )
+    kill = _seconds(found, "KillWait")
+    if kill is not None and kill <= _POD_STOP_SECONDS:
+        yield warning(
+            "hook-times",
+            "slurm.conf/KillWait",
+            f"KillWait is {kill} s.",
+            why="Slurm kills the process that prints a pod's output before the pod has had its time to end.",
+            mend="KillWait=60",
+        )
+
+
+def _seconds(found: dict[str, str], key: str) -> int | None:
+    number = re.match(r"\d+", found.get(key, ""))
+    return None if number is None or int(number[0]) >= _LONGEST_UNLIMITED else int(number[0])

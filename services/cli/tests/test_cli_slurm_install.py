@@ -1,0 +1,82 @@
+"""`fairlead slurm install`, as it is typed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_cli.findings import Severity
+from fairlead_cli.slurm.checking import examine
+from fairlead_cli.slurm.survey import SlurmSurvey
+from fairlead_testkit.slurm_builders import some_settings
+
+HOOKS = {
+    "PrologSlurmctld": "/opt/hooks/prolog-slurmctld",
+    "EpilogSlurmctld": "/opt/hooks/epilog-slurmctld",
+    "Epilog": "/opt/hooks/epilog",
+    "JobSubmitPlugins": "lua",
+    "PrologEpilogTimeout": "300",
+    "BatchStartTimeout": "600 sec",
+    "KillWait": "60 sec",
+    "RequeueExit": "75",
+}
+
+
+def fairlead(*words: object) -> subprocess.CompletedProcess[str]:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("SLURM")}
+    command = [sys.executable, "-m", "fairlead_cli", "slurm", "install", *map(str, words)]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_files_are_written_and_nothing_else(tmp_path: Path) -> None:
+    folder, conf = tmp_path / "hooks", tmp_path / "slurm.conf"
+    conf.write_text("ClusterName=hpc\nKillWait=120 # long\nRequeueExit=42\n")
+    before = conf.read_text()
+    ran = fairlead(folder, "--partition", "pods", "--slurm-conf", conf)
+    assert ran.returncode == 1, ran.stderr
+    assert f"PrologSlurmctld={folder}/prolog-slurmctld" in ran.stdout
+    assert "RequeueExit=75" in ran.stdout
+    assert "KillWait" not in ran.stdout
+    assert conf.read_text() == before
+    wanted = {"prolog-slurmctld", "epilog-slurmctld", "epilog", "fairlead-gate.py", "fairlead.lua", "job_submit.lua", "slurm.conf.add"}  # fmt: skip
+    assert {path.name for path in folder.iterdir()} == wanted
+    assert os.access(folder / "epilog", os.X_OK)
+    conf.write_text(before + (folder / "slurm.conf.add").read_text())
+    again = fairlead(folder, "--partition", "pods", "--slurm-conf", conf)
+    assert again.returncode == 0, again.stdout
+
+
+def test_what_slurm_could_not_read_is_refused(tmp_path: Path) -> None:
+    for words in ((tmp_path / "a b",), (tmp_path / "hooks", "--partition", "x;y")):
+        ran = fairlead(*words)
+        assert ran.returncode == 2
+        assert not (tmp_path / "hooks").exists()
+
+
+def found(hooks: dict[str, str]) -> list[tuple[str, Severity, str]]:
+    settings = msgspec.structs.replace(some_settings(Age=1000), hooks=hooks)
+    survey = SlurmSurvey(
+        settings=settings, waiting=4, held_by_admin=0, user="fairlead", administration="Operator"
+    )
+    return [(one.name, one.severity, one.subject) for one in examine(survey) if one.severity != Severity.OK]
+
+
+def test_hooks_that_are_set_as_written_are_no_finding() -> None:
+    assert found(HOOKS) == []
+    assert found({}) == [], "and without our prolog nothing is asked"
+
+
+@pytest.mark.parametrize(("key", "value", "name", "severity"), [
+    ("EpilogSlurmctld", "", "hooks", Severity.ERROR),
+    ("Epilog", "(null)", "hooks", Severity.ERROR),
+    ("JobSubmitPlugins", "(null)", "hooks", Severity.ERROR),
+    ("RequeueExit", "(null)", "hooks", Severity.ERROR),
+    ("PrologEpilogTimeout", "65534", "hook-times", Severity.WARNING),
+    ("BatchStartTimeout", "10 sec", "hook-times", Severity.WARNING),
+    ("KillWait", "20 sec", "hook-times", Severity.WARNING),
+])  # fmt: skip
+def test_what_is_missing_or_dangerous_is_found(key: str, value: str, name: str, severity: Severity) -> None:
+    assert found(HOOKS | {key: value}) == [(name, severity, f"slurm.conf/{key}")]
