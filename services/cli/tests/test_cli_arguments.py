@@ -1,4 +1,5 @@
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -146,9 +147,41 @@ def test_what_speaks_to_a_running_instance_does_without_the_arithmetic(module: s
     """Starting is most of what such a command takes: the list holds it, since a clock would not on a busy machine."""
     loaded = loaded_by(f"import fairlead_cli.client.{module}")
     assert f"fairlead_cli.client.{module}" in loaded
-    assert not loaded & (ARITHMETIC | FOREIGN | SERVICES)
-    if not module.startswith("submitting"):  # jobs may stand in a file of YAML
-        assert "yaml" not in loaded
+    assert not loaded & (ARITHMETIC | FOREIGN | SERVICES | {"yaml"})
+
+
+SLOW = ARITHMETIC | FOREIGN | SERVICES | {"yaml", "rich", "nacl", "nkeys", "opentelemetry"}
+"""What a question has no use for before its answer is there: each takes longer than the question."""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "queue",
+        "tenants",
+        "explain job",
+        "submit --tenant a --gpus 1",
+        "pause",
+        "resume",
+        "release",
+        "approve job",
+    ],
+)
+def test_a_question_waits_for_no_library_that_it_does_not_need(words: str, tmp_path: Path) -> None:
+    """As a person types it, to the point where it looks for a running instance; tables import `rich` with the answer."""
+    told = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "fairlead_cli", *words.split()],
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "FAIRLEAD_NATS_URL": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert "no running Fairlead is known" in told.stderr
+    imported = set(re.findall(r"\| +([\w.]+)$", told.stderr, re.MULTILINE))
+    assert "nats.aio.client" in imported
+    # The name alone is what is looked for and kept from being found.
+    assert not imported & (SLOW - {"aiohttp"}) | {one for one in imported if one.startswith("aiohttp.")}
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -5,8 +5,9 @@ import msgspec
 import pytest
 from rich.console import Console, RenderableType
 
-from fairlead_cli.client.explained import explain_view, headline
+from fairlead_cli.client.explained import explain_text, headline
 from fairlead_cli.client.live import Pulse, dashboard
+from fairlead_cli.client.marks import share_bar
 from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.client.words import (
     adherence_in_words,
@@ -16,7 +17,6 @@ from fairlead_cli.client.words import (
     duration_as_told,
     of_part,
     reason,
-    share_bar,
 )
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.messages.decisions import Lift, Place, Standing, Within
@@ -196,7 +196,7 @@ def test_an_explanation_shows_all_terms() -> None:
         reasons=["its tenant holds a quarter"],
         trace="4bf92f3577b34da6a3ce929d0e0e4736",
     )
-    text = shown(explain_view(ExplainReply(at=NOW, found=[found]), verbose=True))
+    text = explain_text(ExplainReply(at=NOW, found=[found]), verbose=True)
     for part in (
         "team-a/train",
         "4bf92f3577b34da6a3ce929d0e0e4736",
@@ -246,16 +246,16 @@ def an_explanation(*, room: Room | None = None, **changes: object) -> Explanatio
 )  # fmt: skip
 def test_an_explanation_leads_with_one_sentence(found: Explanation, said: str) -> None:
     assert headline(found) == said
-    assert said in " ".join(shown(explain_view(ExplainReply(at=NOW, found=[found]))).split())
+    assert said in " ".join((explain_text(ExplainReply(at=NOW, found=[found]))).split())
 
 
 def test_an_explanation_shows_what_counts_most_unless_all_is_asked_for() -> None:
     found = an_explanation(reasons=[f"reason {number}" for number in range(8)], no_quota=["no quota"])
-    brief = shown(explain_view(ExplainReply(at=NOW, found=[found])))
+    brief = explain_text(ExplainReply(at=NOW, found=[found]))
     assert ("no quota" in brief, "reason 3" in brief, "reason 4" in brief) == (True, True, False)
     assert "4 more with -v" in brief
     assert not {"start tag", "level", "key"} & {line.split("  ")[0] for line in brief.splitlines()}
-    whole = shown(explain_view(ExplainReply(at=NOW, found=[found]), verbose=True))
+    whole = explain_text(ExplainReply(at=NOW, found=[found]), verbose=True)
     assert all(part in whole for part in ("reason 7", "start tag", "level"))
     assert "more with -v" not in whole
 
@@ -286,7 +286,7 @@ def test_an_explanation_names_what_people_know_and_what_kueue_said() -> None:
         said="insufficient unused quota for nvidia.com/gpu in flavor a100, 8 more needed",
         steering=KUEUE,
     )
-    text = shown(explain_view(ExplainReply(at=NOW, found=[found]), verbose=True))
+    text = explain_text(ExplainReply(at=NOW, found=[found]), verbose=True)
     for part in (
         "team-a/train (Job; its Workload is job-train-1f2e3) on lab",
         "7 (5 when nobody steers)",
@@ -334,13 +334,12 @@ def test_levels_that_should_be_gone_are_said_to_stand() -> None:
         level=7,
         steering=unsafe,
     )
-    text = " ".join(shown(explain_view(ExplainReply(at=NOW, found=[found]))).split())
+    text = " ".join((explain_text(ExplainReply(at=NOW, found=[found]))).split())
     assert "levels left 3 levels stand that should be gone" in text
     told = "preempted 2 running jobs were stopped for others while levels stood that should have been gone"
     assert told in text
-    assert "preempted" not in shown(
-        explain_view(ExplainReply(at=NOW, found=[msgspec.structs.replace(found, steering=KUEUE)]))
-    )
+    quiet = msgspec.structs.replace(found, steering=KUEUE)
+    assert "preempted" not in explain_text(ExplainReply(at=NOW, found=[quiet]))
 
 
 def test_what_was_not_seen_is_not_claimed() -> None:

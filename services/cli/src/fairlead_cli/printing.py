@@ -1,12 +1,15 @@
 """A result in the form that was asked for: words, JSON, YAML, or names alone."""
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
-from rich.console import RenderableType
 
-from fairlead_cli.console import output, write_line
+from fairlead_cli.console import output, output_columns, write_line
 from fairlead_cli.options import Format
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,8 +17,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     document: Callable[[], object]
     """Plain values, for JSON and YAML."""
-    view: Callable[[int], RenderableType]
-    """Words and tables, for so many columns."""
+    view: Callable[[int], "RenderableType"]
+    """Words and tables, for so many columns. A text is printed as it is."""
     names: Callable[[], Iterable[str]]
     """What the result lists, by the names that other commands take."""
 
@@ -24,8 +27,11 @@ def print_result(result: Result, form: Format) -> None:
     """Print it on standard output."""
     match form:
         case "table" | "wide":
-            console = output(wide=form == "wide")
-            console.print(result.view(console.width))
+            view = result.view(output_columns(wide=form == "wide"))
+            if isinstance(view, str):
+                write_line(view)
+            else:
+                output(wide=form == "wide").print(view)
         case "name":
             print_names(result.names())
         case "json" | "yaml":

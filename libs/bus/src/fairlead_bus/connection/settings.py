@@ -141,6 +141,8 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
         """
         if not self.nkey_seed:
             return None
+        from fairlead_bus.identity import public_key  # its cryptography is for who has a key
+
         with _readable("the NKey seed", self.nkey_seed):
             seed = Path(self.nkey_seed).read_text(encoding="ascii").strip()
             public_key(seed)
@@ -153,10 +155,16 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
             ConnectFailedError: the file cannot be read, or holds neither.
         """
         if self.creds:
+            from fairlead_bus.identity import user_of_creds  # as above
+
             with _readable("the credentials", self.creds):
                 return user_of_creds(Path(self.creds).read_text(encoding="ascii"))
         seed = self.seed()
-        return public_key(seed) if seed else None
+        if not seed:
+            return None
+        from fairlead_bus.identity import public_key  # as above
+
+        return public_key(seed)
 
 
 def _shown(name: str, value: object) -> object:

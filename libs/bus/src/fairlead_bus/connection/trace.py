@@ -1,9 +1,14 @@
 """W3C trace context in message headers."""
 
+import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from opentelemetry import propagate, trace
-from opentelemetry.context import Context, get_current
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+_TRACING = "opentelemetry.trace"
+"""Of a process in which nobody imported it no span is active: a short command need not wait for it."""
 
 MAX_CONTEXT = 512
 """Characters of a header: W3C Trace Context has 55 in `traceparent` and asks for 512 to be kept of `tracestate`."""
@@ -15,6 +20,10 @@ def inject(headers: Mapping[str, str] | None = None) -> Mapping[str, str] | None
 
     A `traceparent` header costs a third of the publish rate, so none is made up.
     """
+    if _TRACING not in sys.modules:
+        return headers
+    from opentelemetry import propagate, trace
+
     if not trace.get_current_span().get_span_context().is_valid:
         return headers
     carrier = dict(headers or {})
@@ -22,12 +31,15 @@ def inject(headers: Mapping[str, str] | None = None) -> Mapping[str, str] | None
     return carrier
 
 
-def extract(headers: Mapping[str, str] | None) -> Context:
+def extract(headers: Mapping[str, str] | None) -> "Context":
     """The context that a message came with. Trap: absent headers are None, which the propagator does not take.
 
     Whoever sends a message chooses its headers, and what is extracted goes on to each message that follows from it: no
     more is taken than a trace needs. Baggage is not.
     """
+    from opentelemetry import propagate
+    from opentelemetry.context import get_current
+
     taken = {name: value for name, value in (headers or {}).items() if _is_context(name, value)}
     return propagate.extract(taken) if taken else get_current()
 

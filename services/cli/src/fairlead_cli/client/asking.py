@@ -1,13 +1,17 @@
-"""Questions to the scorers, and their answers on a terminal or as JSON."""
+"""Questions to the scorers, and their answers on a terminal or as JSON.
+
+Each imports what shows its answer when it has it: tables need `rich`, which takes longer than the question.
+"""
+
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from fairlead_bus import Bus, BusError
-from fairlead_cli.client.approval_dates import granted_since
 from fairlead_cli.client.connection import ask, connected
-from fairlead_cli.client.explained import explain_view
-from fairlead_cli.client.tables import queue_view, tenants_view
+from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.words import job_name
+from fairlead_cli.console import styled
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
 from fairlead_cli.printing import Result, print_result
@@ -19,8 +23,13 @@ from fairlead_contracts.messages.questions import (
     ExplainQuestion,
     Explanation,
     QueueQuestion,
+    QueueReply,
     TenantsQuestion,
+    TenantsReply,
 )
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 async def show_queue(
@@ -32,7 +41,7 @@ async def show_queue(
         reply = await ask(bus, "queue", question, QUEUE_REPLY, tenant=tenant)
     found = Result(
         document=lambda: published(reply),
-        view=lambda columns: queue_view(reply, tenant=tenant, columns=columns),
+        view=lambda columns: _queue_view(reply, tenant, columns),
         names=lambda: (
             _full_name(one.place.scope, one.place.id, one.owner)
             for pool in reply.pools
@@ -48,7 +57,7 @@ async def show_tenants(nats: str | None, *, pool: str | None, tenant: str | None
         reply = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY, tenant=tenant)
     found = Result(
         document=lambda: published(reply),
-        view=lambda columns: tenants_view(reply, columns=columns),
+        view=lambda columns: _tenants_view(reply, columns),
         names=lambda: dict.fromkeys(one.standing.tenant for pool in reply.pools for one in pool.tenants),
     )
     print_result(found, form)
@@ -68,7 +77,9 @@ async def show_explanation(
         reply = msgspec.structs.replace(reply, found=[await _dated(bus, found) for found in reply.found])
     found = Result(
         document=lambda: published(reply),
-        view=lambda _columns: explain_view(reply, verbose=verbose or form == "wide"),
+        view=lambda columns: explain_text(
+            reply, verbose=verbose or form == "wide", columns=columns, style=styled
+        ),
         names=lambda: (_full_name(one.scope, one.id, one.owner) for one in reply.found),
     )
     if reply.found or form in ("json", "yaml"):
@@ -83,10 +94,24 @@ async def show_explanation(
         )
 
 
+def _queue_view(reply: QueueReply, tenant: str | None, columns: int) -> "RenderableType":
+    from fairlead_cli.client.tables import queue_view
+
+    return queue_view(reply, tenant=tenant, columns=columns)
+
+
+def _tenants_view(reply: TenantsReply, columns: int) -> "RenderableType":
+    from fairlead_cli.client.tables import tenants_view
+
+    return tenants_view(reply, columns=columns)
+
+
 async def _dated(bus: Bus, found: Explanation) -> Explanation:
     """With the instant at which a class was granted to the job, where the policy's history tells and we may read it."""
     if found.approved is None:
         return found
+    from fairlead_cli.client.approval_dates import granted_since
+
     try:
         since = await granted_since(bus, {found.id, found.uid})
     except BusError:

@@ -3,10 +3,6 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from fairlead_cli.client.words import (
     ahead_in_words,
     approval_in_words,
@@ -17,6 +13,7 @@ from fairlead_cli.client.words import (
     preempted_in_words,
     short_resource,
 )
+from fairlead_cli.console import PIPED_WIDTH, Style, unstyled, wrapped
 from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.decisions import Place, Standing
@@ -29,14 +26,19 @@ _NEAR = 0.02
 """So close to its part a tenant is said to have it."""
 
 
-def explain_view(reply: ExplainReply, *, verbose: bool = False) -> RenderableType:
+def explain_text(
+    reply: ExplainReply, *, verbose: bool = False, columns: int = PIPED_WIDTH, style: Style = unstyled
+) -> str:
     """Each job of that name: why it waits in one sentence, the facts, and the reasons that count most.
 
     Args:
         reply: the answer.
         verbose: whether tags, keys, levels and all reasons are shown, too.
+        columns: that lines may have.
+        style: puts what leads in bold.
     """
-    return Group(*(part for found in reply.found for part in _parts(found, reply.at, verbose=verbose)))
+    parts = (_lines(found, reply.at, verbose=verbose, columns=columns, style=style) for found in reply.found)
+    return "\n\n".join("\n".join(lines) for lines in parts)
 
 
 def headline(found: Explanation) -> str:
@@ -92,24 +94,23 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _parts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[RenderableType]:
+def _lines(found: Explanation, now: datetime, *, verbose: bool, columns: int, style: Style) -> Iterator[str]:
     name = job_name(found.id, found.owner)
     behind = f" ({found.owner.partition('/')[0]}; its Workload is {found.id})" if found.owner else ""
-    yield Text.assemble((f"{found.scope}/{name}", "bold"), f"{behind} on {found.cluster}")
-    yield Text(headline(found), style="bold")
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column()
-    for label, value in _facts(found, now, verbose=verbose):
-        table.add_row(label, Text(value))
-    yield table
+    where = f" on {found.cluster}" if found.cluster else ""
+    yield f"{style(f'{found.scope}/{name}', 'bold')}{behind}{where}"
+    yield style(wrapped(headline(found), columns), "bold")
+    facts = list(_facts(found, now, verbose=verbose))
+    width = max(len(label) for label, _ in facts)
+    for label, value in facts:
+        told = wrapped(f"{label:{width}}  {value}", columns, hanging=" " * (width + 2))
+        yield style(label, "dim") + told[len(label) :]
     reasons = [*found.never, *found.no_quota, *found.no_room, *found.reasons]
     shown = reasons if verbose else reasons[:MOST_REASONS]
     for line in shown:
-        yield Text(f"  · {line}")
+        yield wrapped(line, columns, indent="  · ", hanging="    ")
     if len(shown) < len(reasons):
-        yield Text(f"  {len(reasons) - len(shown)} more with -v", style="dim")
-    yield Text("")
+        yield style(f"  {len(reasons) - len(shown)} more with -v", "dim")
 
 
 def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tuple[str, str]]:

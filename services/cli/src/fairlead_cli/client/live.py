@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from fairlead_cli.client.marks import steering_lines
 from fairlead_cli.client.tables import NARROW_COLUMNS, SLIM_COLUMNS, WIDE_COLUMNS, places_table, tenants_table
-from fairlead_cli.client.words import steering_lines
 from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
 from fairlead_contracts.messages.questions import QueueReply, TenantsReply
 

@@ -8,15 +8,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fairlead_cli.client.marks import BAR_WIDTH, share_bar, steering_lines
 from fairlead_cli.client.words import (
-    BAR_WIDTH,
     demand,
     job_name,
     multiple,
     reason,
-    share_bar,
     short_resource,
-    steering_lines,
     waited,
 )
 from fairlead_contracts.base.quantities import format_quantity

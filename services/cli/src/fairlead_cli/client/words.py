@@ -1,16 +1,13 @@
-"""Places, shares and durations in words and bars."""
+"""Places, shares and durations in words."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-
-from rich.text import Text
 
 from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.messages.decisions import Lift, Place, UnboundedBy
 from fairlead_contracts.messages.questions import Adherence, Approval, Steering
 
-BAR_WIDTH = 28
 _MANY = 10.0
 """From so many wholes on a percentage says less than the number of them."""
 _TENANTS_NAMED = 6
@@ -171,52 +168,9 @@ def approval_in_words(approval: Approval) -> str:
     return f"{approval.urgency}, granted to it by {approval.by or 'an operator'}{since}{why}"
 
 
-def share_bar(share: float, entitlement: float, *, scale: float, width: int = BAR_WIDTH) -> Text:
-    """A bar of the share with a mark at the entitlement. `scale` is the share at the bar's full width."""
-    filled = min(width, round(share / scale * width)) if scale else 0
-    mark = min(width - 1, round(entitlement / scale * width)) if scale else 0
-    bar = Text()
-    for cell in range(width):
-        inside = cell < filled
-        if cell == mark and entitlement:
-            bar.append("┃" if inside else "│", style="bold reverse cyan" if inside else "bold")
-        else:
-            bar.append("█" if inside else "·", style="cyan" if inside else "dim")
-    return bar
-
-
 def job_name(id: str, owner: str | None) -> str:  # noqa: A002 - the word of the contracts
     """The name by which people know a job: that of what it was made for, where it was made for something."""
     return owner.partition("/")[2] or id if owner else id
-
-
-_FOLLOWED = {
-    "exact": "follows the order exactly",
-    "within-queue": "follows the order within each queue",
-    "tie-break": "takes the order as a tie-break",
-}
-_FOLLOWABLE = {
-    "exact": "would follow the order exactly",
-    "within-queue": "would follow the order within each queue",
-    "tie-break": "would take the order as a tie-break",
-}
-
-
-def steering_lines(steering: Iterable[Steering]) -> Iterator[Text]:
-    """How far each cluster follows the order, and why nothing is written there; not of a plain simulated one."""
-    for one in steering:
-        why = f": {one.enforcement_why}" if one.enforcement_why else ""
-        words = _FOLLOWABLE if one.withheld else _FOLLOWED
-        followed = words.get(one.enforcement, one.enforcement)
-        if one.frontend != "sim" or one.enforcement != "exact":
-            style = "dim" if one.enforcement == "exact" else "yellow"
-            yield Text(f"{one.cluster} ({one.frontend}) {followed}{why}", style=style)
-        if one.withheld:
-            yield Text(f"{one.cluster}: nothing is written: {one.withheld}", style="yellow")
-        for harm in filter(None, (levels_left_in_words(one), preempted_in_words(one))):
-            yield Text(f"{one.cluster}: {harm}", style="bold red")
-        if one.adherence is not None:
-            yield Text(f"{one.cluster}: {adherence_in_words(one.adherence)}")
 
 
 def levels_left_in_words(steering: Steering) -> str:

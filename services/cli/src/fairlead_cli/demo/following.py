@@ -1,13 +1,10 @@
 """One job of the demo, asked about while it waits: what its page tells as an example."""
 
 import asyncio
-import io
-
-from rich.console import Console
 
 from fairlead_bus import Bus, BusError
 from fairlead_cli.client.connection import ask
-from fairlead_cli.client.explained import explain_view
+from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.words import demand
 from fairlead_cli.demo.report.contents import Told
 from fairlead_cli.errors import CommandError
@@ -42,15 +39,12 @@ async def follow_one_job(bus: Bus, *, after_seconds: float) -> Told | None:
         reply = await ask(bus, "explain", ExplainQuestion(job=place.uid), EXPLAIN_REPLY)
     except (BusError, CommandError):
         return None
-    console = Console(file=io.StringIO(), width=_COLUMNS, force_terminal=False)
-    with console.capture() as said:
-        console.print(explain_view(reply))
     return Told(
         job=place.id,
         tenant=place.tenant,
         demand=demand(place.demand),
         waited_then=to_seconds(from_datetime(reply.at) - place.submitted),
-        text="\n".join(line.rstrip() for line in said.get().strip().splitlines()),
+        text=explain_text(reply, columns=_COLUMNS),
     )
 
 

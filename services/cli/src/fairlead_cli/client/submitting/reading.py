@@ -13,7 +13,6 @@ import msgspec
 
 from fairlead_cli.errors import InputError
 from fairlead_contracts.base.duplicate_keys import parse_json
-from fairlead_contracts.base.yaml_text import YamlError, read_yaml_documents
 
 _LINES = (".jsonl", ".ndjson")
 
@@ -64,6 +63,11 @@ def _parse(text: str, *, name: str) -> list[object]:
         raise InputError(f"{name}: {error}") from error
     except (ValueError, RecursionError):
         pass
+    from fairlead_contracts.base.yaml_text import (  # only who writes it waits for it
+        YamlError,
+        read_yaml_documents,
+    )
+
     try:
         return [found for found in read_yaml_documents(text) if found is not None]
     except YamlError as error:
