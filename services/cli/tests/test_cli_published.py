@@ -31,6 +31,7 @@ from fairlead_contracts.messages.questions import (
     TenantLine,
     TenantsReply,
 )
+from fairlead_policy.fit.unschedulable import CardRefusals
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "output.schema.json"
 GPU = "nvidia.com/gpu"
@@ -122,6 +123,13 @@ EXAMPLES: dict[str, msgspec.Struct] = {
         ]
     ),
 }
+
+
+def test_counts_by_name_are_numbers_and_amounts_of_resources_are_quantities() -> None:
+    refused = CardRefusals(cards=3, refused={"memory": 2})
+    assert published(refused) | {"cards": 3, "refused": {"memory": 2}} == published(refused)
+    room = published(Room(free={GPU: 2000}, missing={}, in_turn={}))
+    assert room["free"] == {GPU: "2"}
 
 
 @pytest.mark.parametrize("command", EXAMPLES)

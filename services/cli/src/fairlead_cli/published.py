@@ -14,10 +14,10 @@ from typing import Annotated, Literal, NamedTuple, TypeAliasType, Union, get_arg
 import msgspec
 
 from fairlead_contracts.base.instants import Micros, to_datetime
-from fairlead_contracts.base.quantities import base_units, format_quantity
+from fairlead_contracts.base.quantities import Quantities, QuantitySeconds, base_units, format_quantity
 from fairlead_contracts.messages.decisions import Lift, Place, Within
 from fairlead_contracts.messages.explanations import Holder
-from fairlead_contracts.messages.questions import Adherence, Shortfall
+from fairlead_contracts.messages.questions import Shortfall
 
 type Schema = dict[str, object]
 """A JSON Schema, draft 2020-12."""
@@ -34,7 +34,7 @@ _PLAIN: dict[object, Schema] = {
     datetime: _INSTANT,
     object: {},
 }
-_RENAMED = {"urgency": "class"}
+_RENAMED = {"urgency": "class", "idle": "idle_unit_seconds"}
 
 
 class _Writer(NamedTuple):
@@ -68,10 +68,6 @@ _UNITS: dict[tuple[type, str], _UnitOf] = {
     (Holder, "amount"): _UnitOf("resource"),
     **{(Shortfall, name): _UnitOf("term", "unit") for name in ("wanted", "most", "total")},
 }
-_IDLE = "idle"
-_IDLE_KEY = "idle_unit_seconds"
-_COUNTS = ("cards",)
-"""Fields of numbers by name that are no amounts of resources: vGPUs by card."""
 
 
 def published(answer: msgspec.Struct) -> dict[str, object]:
@@ -139,28 +135,31 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
         made = field.default_factory
         default = field.default if made is msgspec.NODEFAULT else made()
         key = _RENAMED.get(field.encode_name, field.encode_name)
-        writer = _writer(dict[str, float] if field.name in _COUNTS else hints[field.name])
-        if (kind, field.name) == (Adherence, _IDLE):
-            key, writer = (
-                _IDLE_KEY,
-                _Writer(_unit_seconds, {"type": "object", "additionalProperties": _PLAIN[float]}),
-            )
+        writer = _writer(hints[field.name])
         found.append(_Field(field.name, key, writer, default if left_out else msgspec.NODEFAULT))
     return tuple(found)
 
 
 def _writer(hint: object) -> _Writer:
     match hint:
-        case TypeAliasType() if hint is Micros:
-            return _Writer(_instant, _INSTANT)
         case TypeAliasType():
-            return _writer(hint.__value__)
+            return _units().get(hint) or _writer(hint.__value__)
         case type() if issubclass(hint, msgspec.Struct):
             return _Writer(lambda value: published(_struct(value)), {"struct": hint})
         case _ if get_origin(hint) is not None:
             return _generic_writer(get_origin(hint), get_args(hint))
         case _:
             return _Writer(_as_it_is, _plain_schema(hint))
+
+
+def _units() -> dict[TypeAliasType, _Writer]:
+    """How values are written whose type says in what unit they are."""
+    numbers: Schema = {"type": "object", "additionalProperties": _PLAIN[float]}
+    return {
+        Micros: _Writer(_instant, _INSTANT),
+        Quantities: _Writer(_amounts, {"type": "object", "additionalProperties": QUANTITY}),
+        QuantitySeconds: _Writer(_unit_seconds, numbers),
+    }
 
 
 def _generic_writer(origin: object, inner: tuple[object, ...]) -> _Writer:
@@ -188,8 +187,6 @@ def _optional(parts: list[object], inner: tuple[object, ...]) -> _Writer:
 
 
 def _mapping(values: object) -> _Writer:
-    if values is int:
-        return _Writer(_amounts, {"type": "object", "additionalProperties": QUANTITY})
     writer = _writer(values)
     return _Writer(
         lambda value: {str(key): writer.write(one) for key, one in _mapped(value).items()},

@@ -14,6 +14,12 @@ from functools import lru_cache
 
 from fairlead_contracts.base.errors import FieldError
 
+type Quantities = dict[str, int]
+"""Of resources by name, in base units. Messages say so where they hold amounts: a mapping to numbers may count other things."""
+
+type QuantitySeconds = dict[str, float]
+"""Of resources by name, in base units times seconds."""
+
 MAX_QUANTITY = 2**60
 """The largest quantity of one job or node, in base units: an exbibyte of memory, 10^15 cards."""
 

@@ -11,6 +11,7 @@ import msgspec
 
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.frontend.templates import JobTemplate
 
 MALFORMED, FENCED, UNAVAILABLE = 400, 409, 503
@@ -29,7 +30,7 @@ class CreateJob(msgspec.Struct, frozen=True, kw_only=True):
     """Of the submission's body: the same name with another digest is refused as a conflict."""
     queue: str | None
     """None takes the scope's queue."""
-    demand: dict[str, int]
+    demand: Quantities
     pods: int
     requested_class: str | None
     submission: str

@@ -12,6 +12,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.quantities import Quantities
 
 type UnboundedBy = Literal["weight", "held", "asked", "beyond"]
 """What makes a share infinite: the tenant's weight is 0; it holds a resource of which the pool has none; its jobs before
@@ -84,7 +85,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     """The tag is infinite (weight 0 or capacity 0): the job stands behind every bounded one of its class."""
     unbounded_by: UnboundedBy | None = None
     """What makes it so; None in places of earlier releases."""
-    demand: dict[str, int] = {}
+    demand: Quantities = {}
     override: float | None = None
     """A granted number in place of its class's weight."""
     share: str = ""
@@ -118,7 +119,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
 
     policy: int
     """Revision of the policy document."""
-    capacity: dict[str, int]
+    capacity: Quantities
     saturated: list[str] = []
     """The resources that are used up (H-DRF), sorted: keys of two such sets do not compare either."""
     past: int = 0
@@ -134,7 +135,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     entitled: float = 0.0
     """The part of the pool that its weight comes to among its siblings', from the top: its tag is its share over it. 0 puts
     its jobs last."""
-    use: dict[str, int]
+    use: Quantities
     share: float
     """Dominant share, not divided by what the tenant is entitled to: what it has of `dominant`, past use too, as a fraction of what
     the pool has, times that resource's weight. Finite: a resource that the pool has none of is left out."""
@@ -143,7 +144,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     running: int
     parent: str | None = None
     """The tenant that its use counts towards."""
-    past: dict[str, int] = {}
+    past: Quantities = {}
     """Decayed past use that counts beside `use`, base units."""
 
 

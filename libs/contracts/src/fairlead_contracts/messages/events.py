@@ -12,6 +12,7 @@ import msgspec
 
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Micros, Moment, to_datetime
+from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.messages.state import JobShape, JobState, Outcome
 
 
@@ -34,7 +35,7 @@ class JobQueued(Event, frozen=True, kw_only=True, tag_field="kind", tag="queued"
     """The job stands in its frontend's queue."""
 
     queue: str
-    demand: dict[str, int]
+    demand: Quantities
     requested_class: str | None = None
 
 
@@ -43,7 +44,7 @@ class JobStarted(Event, frozen=True, kw_only=True, tag_field="kind", tag="starte
 
     waited_seconds: float
     level: int
-    demand: dict[str, int]
+    demand: Quantities
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -52,7 +53,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     queue: str
     started: Micros
     ended: Micros
-    demand: dict[str, int]
+    demand: Quantities
     pods: int = 1
     shapes: list[JobShape] = []
     """What its pods asked of cards, where the demand does not say it."""

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from fairlead_contracts.base.instants import Micros, Moment
+from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.messages.decisions import Place, UnboundedBy
 
 type Term = Literal["class", "used-up", "infinite", "share", "waiting", "submitted", "uid", "own-order"]
@@ -36,12 +37,12 @@ class Makeup(msgspec.Struct, frozen=True, kw_only=True):
     weight: float
     entitled: float = 0.0
     """The part of the pool that this comes to; 0 where its tag is infinite."""
-    running: dict[str, int] = {}
-    own_running: dict[str, int] = {}
+    running: Quantities = {}
+    own_running: Quantities = {}
     """What of it the job's own tenant holds: the same, where that is at the top itself."""
-    past: dict[str, int] = {}
+    past: Quantities = {}
     """Decayed past use."""
-    before: dict[str, int] = {}
+    before: Quantities = {}
     """What the tenant's own jobs before this one ask for."""
     jobs: int = 0
     """How many those are."""
@@ -60,9 +61,9 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     """The first job of other top-level tenants that it may pass: of its class."""
     fixed: int = 0
     """How many stand before it whatever its share: of higher classes, and its own tenant's."""
-    asked: dict[str, int] = {}
+    asked: Quantities = {}
     """What all jobs before it that can start ask for, of the resources that it asks for."""
-    used: dict[str, int] = {}
+    used: Quantities = {}
     """What runs, of the same resources."""
     holders: list[Holder] = []
     """Who holds most of them."""
@@ -125,9 +126,9 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     passed_tenant: str = ""
     tenant: str = ""
     """Whose use or weight changes."""
-    amounts: dict[str, int] = {}
+    amounts: Quantities = {}
     """The least amounts that have to end, or to start, base units."""
-    held: dict[str, int] = {}
+    held: Quantities = {}
     """What the tenant's running jobs hold of these resources now."""
     at: Moment | None = None
     """The first instant at which it is so."""
@@ -138,11 +139,11 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Room(msgspec.Struct, frozen=True, kw_only=True):
     """A place is not a start: what has to end before the job fits into the pool."""
 
-    free: dict[str, int] = {}
+    free: Quantities = {}
     """Of the resources that it asks for, what nobody holds; less than 0 where more runs than the pool has."""
-    missing: dict[str, int] = {}
+    missing: Quantities = {}
     """What has to end before it fits by itself; empty where it fits now."""
-    in_turn: dict[str, int] = {}
+    in_turn: Quantities = {}
     """What has to end before it fits, if all jobs before it start first, but for those larger than the pool."""
     holders: list[Holder] = []
     """Who holds most of what is missing."""

@@ -10,6 +10,7 @@ import msgspec
 
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Micros, Moment
+from fairlead_contracts.base.quantities import Quantities, QuantitySeconds
 from fairlead_contracts.messages.decisions import Place, Standing
 from fairlead_contracts.messages.explanations import Around, Makeup, Promoted, Prospects
 
@@ -21,7 +22,7 @@ class Adherence(msgspec.Struct, frozen=True, kw_only=True):
     admissions: int
     missed: int
     """Those that went before a waiting job for which there was room."""
-    idle: dict[str, float]
+    idle: QuantitySeconds
     """By resource, base units times seconds that stood free while a job waited that would have fitted."""
     hindered: int = 0
     """Waiting jobs that fit by quota, and that something else holds back: not counted."""
@@ -135,7 +136,7 @@ class PoolTenants(msgspec.Struct, frozen=True, kw_only=True):
     """One pool's tenants, who is entitled to most first."""
 
     pool: str
-    capacity: dict[str, int]
+    capacity: Quantities
     tenants: list[TenantLine]
     steering: list[Steering] = []
     """Of each cluster that is joined into the pool."""
@@ -289,7 +290,7 @@ class ShardReply(Message, frozen=True, kw_only=True):
     pool: str
     shard: int
     policy: int
-    capacity: dict[str, int]
+    capacity: Quantities
     waiting: int
     places: list[Place] = []
     standings: list[Standing] = []
@@ -301,7 +302,7 @@ class ShardReply(Message, frozen=True, kw_only=True):
     around: Around | None = None
     higher: list[int] = []
     """The counts for the question's `higher`, in its order."""
-    ends: list[dict[str, int] | None] = []
+    ends: list[Quantities | None] = []
     """Base units by resource for the question's `passing`, in its order; None where no end does it."""
     ended: list[Promoted | None] = []
     """Where the job would stand after each of these, where its rank has to be tried."""

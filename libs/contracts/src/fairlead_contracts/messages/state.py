@@ -13,6 +13,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import Codec, Message, to_packed
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.frontend.capabilities import Capabilities, shipped_capabilities
 from fairlead_contracts.frontend.cards import CardState
 
@@ -60,7 +61,7 @@ class NodeState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="node")
     """One node of a cluster."""
 
     name: str
-    allocatable: dict[str, int]
+    allocatable: Quantities
     labels: dict[str, str] = {}
     ready: bool = True
     taints: list[str] = []
@@ -76,10 +77,10 @@ class FlavorQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """What one flavor gives a queue or a cohort: of each resource, in base units."""
 
     flavor: str
-    nominal: dict[str, int]
-    borrowing: dict[str, int] = {}
+    nominal: Quantities
+    borrowing: Quantities = {}
     """The most that may be borrowed; a resource that is not named has no limit."""
-    lending: dict[str, int] = {}
+    lending: Quantities = {}
     """The most that is lent; of a resource that is not named, all."""
 
 
@@ -95,8 +96,8 @@ class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool")
     """One fairness domain as the cluster has it: the capacity that a set of queues competes for."""
 
     name: str
-    capacity: dict[str, int]
-    flavors: dict[str, dict[str, int]] = {}
+    capacity: Quantities
+    flavors: dict[str, Quantities] = {}
     """The same by flavor, where several give one resource: a job takes each of its resources from one of them. Else empty."""
     enforcement: str = "exact"
     """How exactly the frontend can follow an order: `exact`, `within-queue` or `tie-break`."""
@@ -174,7 +175,7 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     pods: int
     """Of which the job starts no fewer."""
-    demand: dict[str, int]
+    demand: Quantities
     """Of one pod."""
     selector: dict[str, str] = {}
     """Labels that their nodes must have."""
@@ -221,7 +222,7 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """Namespace or account."""
     queue: str
     """Where it stands, or what it runs in."""
-    demand: dict[str, int]
+    demand: Quantities
     """Of the whole job, all pods together; of an array, of one task."""
     phase: Phase
     submitted: Micros
@@ -245,7 +246,7 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """The id under which it was submitted on NATS, where it was."""
     flavors: dict[str, str] = {}
     """Of a running job, by resource: the flavor that it holds it of, where several give it."""
-    charged: dict[str, dict[str, int]] = {}
+    charged: dict[str, Quantities] = {}
     """What a running job holds of its queue's quota: by flavor, of each resource. Empty where nobody says."""
     started: Micros | None = None
     ended: Micros | None = None

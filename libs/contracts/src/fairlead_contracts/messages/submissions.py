@@ -25,7 +25,7 @@ from fairlead_contracts.base.errors import (
     shown,
 )
 from fairlead_contracts.base.instants import Moment
-from fairlead_contracts.base.quantities import base_units, is_extended, parse_quantity
+from fairlead_contracts.base.quantities import Quantities, base_units, is_extended, parse_quantity
 from fairlead_contracts.base.tokens import encode_token
 from fairlead_contracts.frontend.templates import JobTemplate, read_template
 from fairlead_contracts.messages.state import Outcome
@@ -55,7 +55,7 @@ class Submission(Message, frozen=True, kw_only=True):
 
     id: str
     tenant: str
-    demand: dict[str, int]
+    demand: Quantities
     """Of the whole job, all pods together."""
     pods: int = 1
     urgency: str | None = None
@@ -289,7 +289,7 @@ def _checked_id(found: str) -> str:
 
 
 def _checked_demand(found: dict[str, msgspec.Raw]) -> dict[str, int]:
-    demand: dict[str, int] = {}
+    demand: Quantities = {}
     for resource, raw in found.items():
         field = f"demand.{resource}"
         value = _readable(raw)

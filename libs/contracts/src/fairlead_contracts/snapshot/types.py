@@ -5,6 +5,7 @@ from typing import ClassVar
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.base.reading import Strict
 from fairlead_contracts.frontend.cards import REGISTER, Counted
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -195,7 +196,7 @@ class SnapshotPool(msgspec.Struct, frozen=True, kw_only=True):
     """A fairness domain and what it has."""
 
     name: str
-    capacity: dict[str, int]
+    capacity: Quantities
     card_shares: bool = True
     """Whether asks for cards that nodes register weigh shares of physical cards; else they weigh what their demand says, as
     in a running Fairlead, and cards only say where jobs fit."""
@@ -214,7 +215,7 @@ class SnapshotTenant(msgspec.Struct, frozen=True, kw_only=True):
     parent: str | None = None
     unlisted: bool = False
     """Whether it is one that the policy does not name, and counts as such: it adds nothing to the sum of the weights."""
-    past_use: dict[str, int] = {}
+    past_use: Quantities = {}
     """Decayed past use at the snapshot's instant, base units; of a tenant with children, beside theirs."""
 
 
@@ -222,9 +223,9 @@ class SnapshotNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node: what it has and what of it is used."""
 
     name: str
-    allocatable: dict[str, int]
+    allocatable: Quantities
     labels: dict[str, str] = {}
-    used: dict[str, int] | None = None
+    used: Quantities | None = None
     """None where it is not said: nothing, unless something runs."""
     cards: list[SnapshotCard] = []
     annotations: dict[str, str] = {}
@@ -275,9 +276,9 @@ class SnapshotShape(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     pods: int
-    demand: dict[str, int] | None = None
+    demand: Quantities | None = None
     """Of one pod; None where the job's demand goes evenly over its pods."""
-    containers: list[dict[str, int]] = []
+    containers: list[Quantities] = []
     """Of one pod, what each container that asks for cards says of them, in place of what `demand` sums up. Empty for one."""
     selector: dict[str, str] = {}
     tolerations: list[SnapshotToleration] = []
@@ -300,7 +301,7 @@ class SnapshotRunning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tenant: str
     pool: str
     urgency: str
-    demand: dict[str, int]
+    demand: Quantities
     started: Micros | None = None
     ends: Micros | None = None
     frontend: str = ""
@@ -321,7 +322,7 @@ class SnapshotJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pool: str
     urgency: str
     """The class that it has: a snapshot states what was granted, not what was asked for."""
-    demand: dict[str, int]
+    demand: Quantities
     submitted: Micros
     queue_time: Micros
     priority_override: float | None = None
