@@ -126,7 +126,7 @@ EXAMPLES: dict[str, msgspec.Struct] = {
 
 
 def test_counts_by_name_are_numbers_and_amounts_of_resources_are_quantities() -> None:
-    refused = CardRefusals(cards=3, refused={"memory": 2})
+    refused = CardRefusals(shape="w", cards=3, refused={"memory": 2})
     assert published(refused) | {"cards": 3, "refused": {"memory": 2}} == published(refused)
     room = published(Room(free={GPU: 2000}, missing={}, in_turn={}))
     assert room["free"] == {GPU: "2"}

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from fairlead_bus.connection.identity import public_key, user_of_creds
 from fairlead_bus.errors import ConnectFailedError, InvalidCredentialsError
 
 _SECRETS = frozenset({"password", "token", "url"})
@@ -141,7 +140,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
         """
         if not self.nkey_seed:
             return None
-        from fairlead_bus.identity import public_key  # its cryptography is for who has a key
+        from fairlead_bus.connection.identity import public_key  # its cryptography is for who has a key
 
         with _readable("the NKey seed", self.nkey_seed):
             seed = Path(self.nkey_seed).read_text(encoding="ascii").strip()
@@ -155,14 +154,14 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
             ConnectFailedError: the file cannot be read, or holds neither.
         """
         if self.creds:
-            from fairlead_bus.identity import user_of_creds  # as above
+            from fairlead_bus.connection.identity import user_of_creds  # as above
 
             with _readable("the credentials", self.creds):
                 return user_of_creds(Path(self.creds).read_text(encoding="ascii"))
         seed = self.seed()
         if not seed:
             return None
-        from fairlead_bus.identity import public_key  # as above
+        from fairlead_bus.connection.identity import public_key  # as above
 
         return public_key(seed)
 
