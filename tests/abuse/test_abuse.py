@@ -158,6 +158,8 @@ async def check(fleet: Fleet, bus: Bus, before: dict[str, object], numbers: rang
     for service in fleet.services.values():
         assert service.running, f"{service.name} died: {where}"
         assert "Traceback" not in service.log, f"{service.name}: {where}"
+        failed = [event["error"] for event in service.events() if event.get("event") == "worker.failed"]
+        assert not failed, f"{service.name} could not handle {failed[:3]}: {where}"
         await service.ready()
     assert await standing(bus) == before, where
 

@@ -8,6 +8,7 @@ from nats.aio.msg import Msg
 
 from fairlead_bus import Bus, Delivery, Publisher, Tally, Worker
 from fairlead_bus.streams.delivery import read_delivery
+from fairlead_bus.work.shares import CALM_SECONDS, Shares
 from fairlead_bus.work.turns import QueuedMessage, Turns
 from fairlead_bus.work.worker import READ_AHEAD
 from fairlead_contracts import subjects
@@ -119,3 +120,60 @@ async def test_what_a_stopped_worker_has_read_ahead_comes_again_at_once(bus: Bus
         await eventually(lambda: len(handled) == 19)
         assert asyncio.get_running_loop().time() - begun < 8, "it waited for the ack wait, ten seconds"
         second.stop()
+
+
+def test_a_crowded_line_has_less_while_somebody_stands_in_a_short_one() -> None:
+    now = [0.0]
+    shares = Shares(16, lambda: now[0])
+    shares.served("flood", 400)
+    assert shares.of("flood", 400) == 16, "alone it has all"
+    shares.served("team-b", 0)
+    assert shares.of("flood", 400) == 4
+    assert shares.of("flood", 15) == 16, "crowded no more"
+    assert shares.of("team-b", 1) == 16
+    now[0] += CALM_SECONDS + 0.1
+    assert shares.of("flood", 400) == 16, "it is long gone"
+    shares.served("flood", 3)
+    assert shares.of("flood", 400) == 16, "its own calm counts for nothing"
+    shares.served("team-b", 30)
+    assert shares.of("flood", 400) == 16, "two floods leave nobody waiting"
+
+
+@pytest.mark.integration
+async def test_a_flood_is_handled_a_few_at_a_time_beside_one_that_comes_now_and_then(bus: Bus) -> None:
+    serving: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    calm = 0
+
+    async def handle(delivery: Delivery) -> None:
+        nonlocal calm
+        line = subjects.line_of(delivery.subject)
+        serving[line] += 1
+        most[line] = max(most[line], serving[line])
+        await asyncio.sleep(0.01)
+        serving[line] -= 1
+        calm += line == "calm"
+
+    publisher = Publisher(bus)
+    for number in range(600):
+        await publisher.put(subjects.submit("c1", "flood"), str(number).encode())
+    await publisher.flush()
+    worker = Worker(
+        bus,
+        stream="submit",
+        durable=DURABLE,
+        handle=handle,
+        parallel=32,
+        line_of=subjects.line_of,
+        share=16,
+        overtaking=subjects.submit_filter("c1"),
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run())
+        for number in range(5):
+            await bus.publish(subjects.submit("c1", "calm"), str(number).encode())
+            await eventually(lambda: calm > number, 30)  # noqa: B023 # asked for within its round
+            if not number:
+                most.clear()  # what was begun before it came
+        worker.stop()
+    assert 0 < most["flood"] <= 4

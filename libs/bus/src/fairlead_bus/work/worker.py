@@ -26,6 +26,7 @@ from fairlead_bus.streams.delivery import Delivery, is_delivery, read_delivery
 from fairlead_bus.work.attempts import Attempts
 from fairlead_bus.work.overtaking import LOOK_SECONDS, Overtaking
 from fairlead_bus.work.settling import ACK_SECONDS, Settling
+from fairlead_bus.work.shares import Shares
 from fairlead_bus.work.turns import QueuedMessage, Turns
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
@@ -110,7 +111,8 @@ class Worker:
             handle: handles one delivery.
             parallel: how many are handled at once.
             line_of: the line that a subject's messages stand in; by default there is one for all.
-            share: how many of one line are handled at once; by default all.
+            share: how many of one line are handled at once; by default all. Of a crowded one it is less while somebody stands
+                in a short one; see `Shares`.
             overtaking: what the durable delivers, where those that stand behind a flood shall be found; see `Overtaking`.
                 It takes the rights to a stream's information and to its messages by number.
             concerns: whether a message is any business of `handle`; one that is none is acked as it is read, without a
@@ -123,6 +125,7 @@ class Worker:
         self._parallel = parallel
         self._line_of = line_of or _one_line
         self._share = share or parallel
+        self._shares = Shares(self._share)
         self._concerns = concerns
         self._turns = Turns()
         self._serving: Counter[str] = Counter()
@@ -340,11 +343,16 @@ class Worker:
     def _waits_enough(self, subject: str) -> bool:
         return self._turns.waiting_in(self._line_of(subject)) >= self._share
 
+    def _may_be_served(self, line: str) -> bool:
+        serving = self._serving[line]
+        return serving < self._share and serving < self._shares.of(line, self._turns.waiting_in(line))
+
     def _serve_next(self) -> bool:
         """Begins to handle the first message of the line whose turn it is."""
-        waiting = self._turns.take(lambda line: self._serving[line] < self._share)
+        waiting = self._turns.take(self._may_be_served)
         if waiting is None or self._group is None:
             return False
+        self._shares.served(waiting.line, self._turns.waiting_in(waiting.line))
         task = self._group.create_task(self._work_on(waiting), name=f"delivery of {waiting.delivery.subject}")
         self._busy[task] = waiting
         self._serving[waiting.line] += 1
