@@ -72,7 +72,8 @@ async def intake() -> None:
             listening = asyncio.create_task(heard.run())
             await _rates(bus, fleet, heard)
             await _steady(bus, heard)
-            await _flooded(bus, heard)
+            await _flooded(bus, heard, "accepted", {"nvidia.com/gpu": 1})
+            await _flooded(bus, heard, "refused", {})
             listening.cancel()
 
 
@@ -119,21 +120,30 @@ async def _steady(bus: Bus, heard: Heard) -> None:
     )
 
 
-async def _flooded(bus: Bus, heard: Heard) -> None:
-    """A neighbour beside a flood of another tenant, and before it, in one run."""
-    quiet = await _waits(bus, heard, NEIGHBOUR, "quiet", count=SAMPLES, a_second=NEIGHBOUR_A_SECOND)
-    flood = asyncio.create_task(
-        submit_all(bus, FLOODER, equal_jobs(FLOODER, FLOOD, run_seconds=3600)), name="flood"
-    )
-    beside = await _waits(bus, heard, NEIGHBOUR, "beside", count=SAMPLES, a_second=NEIGHBOUR_A_SECOND)
-    await heard.all_of(await flood)
+async def _flooded(bus: Bus, heard: Heard, kind: str, demand: dict[str, int]) -> None:
+    """A neighbour beside a flood of another tenant and without, by turns in one run."""
+    quiet: list[float] = []
+    beside: list[float] = []
+    for round_ in range(ROUNDS):
+        name = f"{kind}-{round_}"
+        quiet += await _waits(
+            bus, heard, NEIGHBOUR, f"quiet-{name}", count=SAMPLES, a_second=NEIGHBOUR_A_SECOND
+        )
+        jobs = [job | {"demand": demand} for job in equal_jobs(f"flood-{name}", FLOOD, run_seconds=3600)]
+        flood = asyncio.create_task(submit_all(bus, FLOODER, jobs), name="flood")
+        beside += await _waits(
+            bus, heard, NEIGHBOUR, f"beside-{name}", count=SAMPLES, a_second=NEIGHBOUR_A_SECOND
+        )
+        await heard.all_of(await flood)
     say(
         "neighbour_of_a_flood",
+        kind=kind,
         flood=FLOOD,
         quiet_p50_ms=quantile(quiet, 0.5) * 1e3,
         quiet_p99_ms=quantile(quiet, 0.99) * 1e3,
         p50_ms=quantile(beside, 0.5) * 1e3,
         p99_ms=quantile(beside, 0.99) * 1e3,
+        ratio_p50=quantile(beside, 0.5) / quantile(quiet, 0.5),
         ratio_p99=quantile(beside, 0.99) / quantile(quiet, 0.99),
         aim_ratio=2,
     )

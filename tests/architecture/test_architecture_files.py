@@ -121,3 +121,23 @@ def test_every_locked_package_has_hashes() -> None:
     lock = (ROOT / "requirements.lock").read_text()
     entries = re.split(r"\n(?=[A-Za-z0-9])", re.sub(r"^\s*#.*\n", "", lock, flags=re.MULTILINE).strip())
     assert [entry.splitlines()[0] for entry in entries if "--hash=sha256:" not in entry] == []
+
+
+NAMED_TESTS = re.compile(r"`([\w/.-]+\.py)::(\w+)`")
+
+
+def test_each_claim_of_security_names_a_test_that_exists() -> None:
+    lines = (ROOT / "SECURITY.md").read_text().splitlines()
+    rows = [
+        line for line in lines if line.startswith("|") and not re.match(r"\| (it tries to|whose) \|", line)
+    ]
+    claims = [line for line in rows if not line.startswith("|---")]
+    assert [line for line in claims if not NAMED_TESTS.search(line)] == []
+    named = {found for line in lines for found in NAMED_TESTS.findall(line)}
+    defined = {
+        (file, name)
+        for file, _ in named
+        if (ROOT / file).is_file()
+        for name in re.findall(r"^(?:async )?def (\w+)\(", (ROOT / file).read_text(), re.MULTILINE)
+    }
+    assert sorted(named - defined) == []

@@ -20,7 +20,8 @@ class Shares:
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most = most
+        self.most = most
+        """Of any line."""
         self._beside_calm = max(1, most // BESIDE_CALM)
         self._clock = clock
         self._calm: OrderedDict[str, float] = OrderedDict()
@@ -28,7 +29,7 @@ class Shares:
 
     def served(self, line: str, behind: int) -> None:
         """One of the line has its turn, with so many behind it."""
-        if behind >= self._most:
+        if behind >= self.most:
             self._calm.pop(line, None)
             return
         now = self._clock()
@@ -39,8 +40,8 @@ class Shares:
 
     def of(self, line: str, waiting: int) -> int:
         """How many of a line may be handled at once in which so many wait."""
-        if waiting < self._most or not self._is_another_calm(line):
-            return self._most
+        if waiting < self.most or not self._is_another_calm(line):
+            return self.most
         return self._beside_calm
 
     def _is_another_calm(self, line: str) -> bool:

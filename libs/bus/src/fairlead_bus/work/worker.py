@@ -124,8 +124,7 @@ class Worker:
         self._handle = handle
         self._parallel = parallel
         self._line_of = line_of or _one_line
-        self._share = share or parallel
-        self._shares = Shares(self._share)
+        self._shares = Shares(share or parallel)
         self._concerns = concerns
         self._turns = Turns()
         self._serving: Counter[str] = Counter()
@@ -341,11 +340,11 @@ class Worker:
         self._give_place()
 
     def _waits_enough(self, subject: str) -> bool:
-        return self._turns.waiting_in(self._line_of(subject)) >= self._share
+        return self._turns.waiting_in(self._line_of(subject)) >= self._shares.most
 
     def _may_be_served(self, line: str) -> bool:
         serving = self._serving[line]
-        return serving < self._share and serving < self._shares.of(line, self._turns.waiting_in(line))
+        return serving < self._shares.most and serving < self._shares.of(line, self._turns.waiting_in(line))
 
     def _serve_next(self) -> bool:
         """Begins to handle the first message of the line whose turn it is."""

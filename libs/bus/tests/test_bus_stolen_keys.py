@@ -1,0 +1,91 @@
+"""What the key of a service is good for in a thief's hands: its own subjects, and none of the others' or of the server's."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus, BusError, DeniedError, connect, provision
+from fairlead_bus.server.accounts import Layout
+from fairlead_contracts import subjects
+from fairlead_contracts.topology import topology
+from fairlead_testkit.guarded import GuardedServer, guarded_server
+
+pytestmark = pytest.mark.integration
+
+LAYOUT = Layout(clusters=["c1", "c2"], groups={"team-a": ["team-a"]}, operators=["ann"])
+WATCHER, SCORER, ADMITTER = "watcher.c1", "scorer", "admitter.c1"
+AIMS: dict[str, set[str]] = {
+    # What people say.
+    "$KV.policy.document": set(),
+    "$KV.policy.control._": set(),
+    "$KV.policy.clearance.c1": set(),
+    "$KV.policy.lever.c1": {ADMITTER},
+    "$KV.policy.lever.c2": set(),
+    # What clusters state.
+    subjects.state("c1", "pool", "gpu"): {WATCHER},
+    subjects.mark("c1"): {WATCHER},
+    subjects.state("c2", "pool", "gpu"): set(),
+    subjects.mark("c2"): set(),
+    subjects.event("team-a", "c1", "job"): {WATCHER, ADMITTER},
+    subjects.event("team-a", "c2", "job"): set(),
+    # What is decided, and carried out.
+    subjects.decision("gpu", 0): {SCORER},
+    subjects.frontend("c1", "levels"): {ADMITTER},
+    subjects.frontend("c1", "delete"): {ADMITTER},
+    subjects.frontend("c2", "levels"): set(),
+    # What tenants send and hear.
+    subjects.submit("c1", "team-a"): {SCORER},
+    subjects.answer("team-a", "s1"): {SCORER, ADMITTER},
+    subjects.ask("queue"): set(),
+    subjects.dead(subjects.submit("c1", "team-a")): {ADMITTER},
+    subjects.dead(subjects.submit("any", "team-a")): {SCORER},
+    subjects.dead(subjects.submit("c2", "team-a")): set(),
+    # Who leads.
+    "$KV.members.leader.watcher.c1": {WATCHER},
+    "$KV.members.leader.watcher.c2": set(),
+    "$KV.members.leader.admitter.c1": {ADMITTER},
+    "$KV.members.leader.admitter.c2": set(),
+    "$KV.members.member.scorer.x": {SCORER},
+    # The server's own.
+    "$JS.API.STREAM.PURGE.state": set(),
+    "$JS.API.STREAM.DELETE.decision": set(),
+    "$JS.API.STREAM.UPDATE.submit": set(),
+    "$JS.API.STREAM.MSG.DELETE.KV_policy": set(),
+    "$JS.API.CONSUMER.DELETE.submit.submit-c1": set(),
+    "$JS.API.CONSUMER.MSG.NEXT.submit.submit-c2": set(),
+    "$JS.ACK.submit.submit-c2.1.1.1.1.1": set(),
+    "$JS.API.CONSUMER.CREATE.submit.mine.>": set(),
+    "$SYS.REQ.SERVER.PING": set(),
+}
+
+
+@pytest.fixture(params=["plain", "operator"])
+async def guarded(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[GuardedServer]:
+    with guarded_server(tmp_path, LAYOUT, operator_mode=request.param == "operator") as found:
+        async with connect(found.root, name="ops") as bus:
+            await provision(bus, topology(["c1", "c2"]))
+        yield found
+
+
+async def is_let_through(bus: Bus, subject: str) -> bool:
+    """Whether the server takes it from this user; what becomes of it then is another matter."""
+    try:
+        await bus.publish(subject, b"{}", timeout=1.0)
+    except DeniedError:
+        return False
+    except BusError:
+        return True
+    return True
+
+
+async def test_a_stolen_key_writes_what_its_service_may_and_nothing_else(guarded: GuardedServer) -> None:
+    found: dict[str, set[str]] = {subject: set() for subject in AIMS}
+    async with AsyncExitStack() as stack:
+        for user in (WATCHER, SCORER, ADMITTER):
+            bus = await stack.enter_async_context(connect(guarded.settings(user), name=user))
+            for subject in AIMS:
+                if await is_let_through(bus, subject):
+                    found[subject].add(user)
+    assert found == AIMS
