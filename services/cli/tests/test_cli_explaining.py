@@ -29,7 +29,7 @@ def explain(
     job: str, *words: str, snapshot: dict[str, object] = SNAPSHOT
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", "order", "-", "--explain", job, *words],
+        [sys.executable, "-m", "fairlead_cli", "order", "-", "--explain", job, "-v", *words],
         input=json.dumps(snapshot), capture_output=True, text=True, check=False, timeout=30,
     )  # fmt: skip
 
@@ -38,21 +38,22 @@ def test_words_say_what_the_share_is_made_of_who_is_before_it_and_what_would_mov
     ended = explain("train")
     assert ended.returncode == 0, ended.stderr
     for sentence in (
-        "train of team-b: number 4 of 4 in pool gpu",
-        "before it: 1 of team-a, 1 of team-b, 1 of team-c",
-        "gpu: 20 running + 2 for 1 job of its own before it: a share of 34.4 %, over 20.0 % by weight 1: 171.9 %.",
+        "team-b/train",
+        "Waiting, 4th of 4: needs 4 gpu, 2 free; team-b is over its share.",
+        "before it   1 of team-a, 1 of team-b, 1 of team-c",
+        "gpu: 20 running and 2 for 1 job of its own before it are 34.4 % of the pool, 171.9 % of its part (weight 1 entitles it to 20.0 %).",
         # 32 of 64 over three fifths is 83.3 %; 22 of 64 over a fifth is 171.9 %.
-        "Before it stands second of team-a: its tenant stands 88.5 % lower.",
-        "Before it stands first of team-c: its tenant stands 93.8 % lower.",
+        "Before it stands second of team-a: its tenant has 88.5 % less of its part.",
+        "Before it stands first of team-c: its tenant has 93.8 % less of its part.",
         # 22 - 11 = 11 of 64 is 85.9 %, above 83.3 %: 12 have to end; team-c's 10 of 64 ask for 12 and the tie by uid.
-        "Before second of team-a if 12 of its own tenant's 20 gpu that run end.",
-        "As approved it would be number 2: an operator may grant that (`fairlead approve`).",
-        "As urgent it would be number 1: an operator may grant that (`fairlead approve`).",
+        "It goes before second of team-a once its own tenant gives back 12 of its 20 gpu.",
+        "As approved it would be number 2: an operator can grant that with `fairlead approve JOB --class approved`.",
+        "As urgent it would be number 1: an operator can grant that with `fairlead approve JOB --class urgent`.",
         (
             "It cannot start yet: it needs 2 gpu more than are free "
             "(team-a holds 32 gpu, team-b holds 20 gpu, team-c holds 10 gpu)."
         ),
-        "All jobs before it start first: then 13 gpu have to end before it can start.",
+        "The jobs before it start first: after that, 13 gpu have to be given back before it can start.",
     ):
         assert sentence in ended.stdout
 
@@ -105,7 +106,7 @@ RESERVE: dict[str, object] = SNAPSHOT | {
 def test_reserve_mode_has_its_say_in_the_number_and_in_the_reasons() -> None:
     ended = explain("small", snapshot=RESERVE)
     assert ended.returncode == 0, ended.stderr
-    assert "small of team-b: number 1 of 3 in pool gpu" in ended.stdout
+    assert "team-b/small\nWaiting, 1st of 3: " in ended.stdout
     assert "It passes big: it ends before that one's start, or leaves room for it." in ended.stdout
     assert (
         "In this order nobody stands before it. By fairness alone it is number 3; what is said below of others, "
@@ -120,7 +121,7 @@ def test_who_stands_before_a_job_in_the_order_that_is_printed_is_said_where_its_
     late = {"id": "late", "tenant": "team-b", "submitted": NOW - 600, "demand": {GPU: 16}}
     jobs = [one for one in RESERVE["jobs"] if one["id"] != "long"]  # type: ignore[attr-defined] # a list of jobs
     found = explain("late", snapshot=RESERVE | {"jobs": [*jobs, late]}).stdout
-    assert "late of team-b: number 3 of 3 in pool gpu" in found
+    assert "team-b/late\nWaiting, 3rd of 3: " in found
     assert (
         "In this order, directly before it stands big of team-a, then small of team-b. By fairness alone it is number 3;"
     ) in found

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from fairlead_cli.options import Format
 from fairlead_cli.output_schema import ANSWERS, output_schema
-from fairlead_cli.paper.explaining import PaperExplanation, PaperExplanations
+from fairlead_cli.paper.explaining import PaperExplanations
 from fairlead_cli.printing import as_text, print_stream
 from fairlead_cli.published import published
 from fairlead_contracts.messages.decisions import Lift, Place, Standing, Within
@@ -109,8 +109,15 @@ EXAMPLES: dict[str, msgspec.Struct] = {
         ],
     ),
     "order --explain": PaperExplanations(
+        at=AT,
         found=[
-            PaperExplanation(
+            Explanation(
+                cluster="",
+                scope="a",
+                id="j",
+                uid="u",
+                phase="waiting",
+                queue="",
                 pool="gpu",
                 place=PLACE,
                 rank=1,
@@ -120,7 +127,7 @@ EXAMPLES: dict[str, msgspec.Struct] = {
                 prospects=PROSPECTS,
                 reasons=["It waits."],
             )
-        ]
+        ],
     ),
 }
 

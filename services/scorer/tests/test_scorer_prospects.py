@@ -128,7 +128,7 @@ async def test_scorers_say_together_where_a_job_stands_once_its_share_is_finite(
         found, at = await explain(opened, "b")
         assert found.prospects == _prospects(order, found.uid, at)
         assert found.rank == 2
-        assert "Number 2 if 2 of its own tenant's 2 tpu that run end." in found.reasons
+        assert "It becomes number 2 once its own tenant gives back 2 of its 2 tpu." in found.reasons
 
 
 async def test_the_words_say_what_would_move_it_and_tenants_hear_no_names(
@@ -142,8 +142,8 @@ async def test_the_words_say_what_would_move_it_and_tenants_hear_no_names(
         assert "Before a4 of team-a if 1 of its own tenant's 3 gpu that run end." in text
         assert "First if 2 of its own tenant's 12 cpu that run and 2 of its own tenant's 3 gpu" in text
         assert "a4 of team-a falls behind it if team-a starts jobs of 1 gpu" in text
-        assert "First if team-b had a weight above 3.858, which operators set." in text
-    assert "It fits into what is free, beside all that stand before it." in text
+        assert "It becomes first if operators give team-b a weight above 3.858." in text
+    assert "It fits into what is free, together with all jobs before it." in text
     assert "As urgent it would be number 1" in text
     assert "Before it stands a4 of team-a" in text
     own, _ = await explain(opened, "b0", "team-b")

@@ -11,7 +11,7 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_policy.explain.bound_text import bound_in_words, bound_of
 from fairlead_policy.explain.explanation import prospects_in
-from fairlead_policy.explain.forecast_text import prospects_in_words
+from fairlead_policy.explain.forecast_text import moves_in_words, neighbours_in_words, room_in_words
 from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
@@ -55,13 +55,20 @@ def place_in(order: PoolOrder, uid: str, now: Micros = 0) -> Place:
 
 def told(order: PoolOrder, uid: str, now: Micros = 0) -> str:
     place = place_in(order, uid, now)
-    return "\n".join(prospects_in_words(prospects_in(order.at(now), place), place, order.rules, now))
+    found = prospects_in(order.at(now), place)
+    return "\n".join(
+        [
+            *neighbours_in_words(found, place, order.rules),
+            *moves_in_words(found, place, order.rules, now),
+            *room_in_words(found, place, order.rules),
+        ]
+    )
 
 
 def test_ten_days_for_each_part_are_told_with_the_day() -> None:
     assert (
-        "10 days of waiting make up for a part of lead, and its tag is 2.25: no normal job that is submitted from "
-        "1970-01-23 12:00 UTC on (22.5 days after it) passes it, as long as its own tenant gets nothing else before it."
+        "No normal job that is submitted from 1970-01-23 12:00 UTC on (22.5 days after it) passes it, as long as its own "
+        "tenant gets nothing else before it. 10 days of waiting make up for one whole part, and its tag is 2.25."
     ) in told(pool(rules()), "old").splitlines()
 
 
@@ -102,10 +109,9 @@ def test_what_has_nothing_before_it_is_passed_by_nobody() -> None:
 
 def test_beyond_a_cap_there_is_no_bound_and_that_is_told() -> None:
     long, short = pool(rules(aging=Aging(cap_days=30))), pool(rules(aging=Aging(cap_days=14)))
-    assert "and it is within the cap of 30 d." in told(long, "old")
-    assert "more than the cap of 14 d lets it wait off, so later jobs may pass it for ever" in told(
-        short, "old"
-    )
+    assert "and that is within the cap of 30 d." in told(long, "old")
+    assert "Later jobs may pass it for ever: 10 days of waiting" in told(short, "old")
+    assert "more than the cap of 14 d lets it wait off." in told(short, "old")
 
 
 def test_where_there_is_no_bound_none_is_told() -> None:
@@ -119,7 +125,7 @@ def test_where_there_is_no_bound_none_is_told() -> None:
 
 def test_a_bound_of_less_than_a_day_is_told_in_hours_rounded_up() -> None:
     order = pool(rules(aging=Aging(entitlement_per_day=10)))
-    assert "2.4 h of waiting make up for a part of lead" in told(order, "old")
+    assert "2.4 h of waiting make up for one whole part" in told(order, "old")
     assert "(5.4 h after it)" in told(order, "old")
     assert bound_of(place_in(order, "old"), order.rules) == Fraction(54, 10) * HOUR
 
@@ -127,4 +133,4 @@ def test_a_bound_of_less_than_a_day_is_told_in_hours_rounded_up() -> None:
 def test_a_bound_beyond_the_last_day_of_the_calendar_is_told_without_a_day() -> None:
     scored_by = rules(aging=Aging(entitlement_per_day=1e-9))
     words = told(pool(scored_by), "old")
-    assert "no normal job that is submitted 2.25e+09 days after it, or later, passes it" in words
+    assert "No normal job that is submitted 2.25e+09 days after it, or later, passes it" in words

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_contracts.base.instants import HOUR, MINUTE, SECOND
 from fairlead_policy.explain.explanation import prospects_in
-from fairlead_policy.explain.forecast_text import prospects_in_words
+from fairlead_policy.explain.forecast_text import moves_in_words, neighbours_in_words, room_in_words
 from fairlead_policy.explain.surroundings import around_place, count_before
 from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_policy.rules.jobs import WaitingJob
@@ -54,7 +54,13 @@ def words(scored_by: PoolRules, use: dict[str, int], uid: str, *jobs: WaitingJob
     place = order.place(uid, NOW)
     assert place is not None
     found = prospects_in(order.at(NOW), place)
-    return "\n".join(prospects_in_words(found, place, scored_by, NOW))
+    return "\n".join(
+        [
+            *neighbours_in_words(found, place, scored_by),
+            *moves_in_words(found, place, scored_by, NOW),
+            *room_in_words(found, place, scored_by),
+        ]
+    )
 
 
 def test_an_old_job_of_a_higher_share_is_passed_at_an_instant() -> None:
@@ -63,30 +69,30 @@ def test_an_old_job_of_a_higher_share_is_passed_at_an_instant() -> None:
     text = words(rules(), {"ada": 10}, "young", old, young)
     assert "Before it stands old of ada: it has waited longer, worth 15.0 %, more than the 10.0 %" in text
     # 5 % are missing: five hours, from the fifth day of 1970, 4:00 on. At 9:00 both are equal: at 9:01 it is so.
-    assert "Overtakes old of ada at 1970-01-05 09:01 UTC (in 5 h) by aging" in text
+    assert "It overtakes old of ada at 1970-01-05 09:01 UTC (in 5 h)" in text
     passed = words(rules(), {"ada": 10}, "old", old, young)
-    assert "young of bob overtakes it at 1970-01-05 09:01 UTC (in 5 h) by aging" in passed
+    assert "young of bob overtakes it at 1970-01-05 09:01 UTC (in 5 h)" in passed
     assert "Time alone" not in words(rules(rate=Fraction(0)), {"ada": 10}, "old", old, young)
 
 
 @pytest.mark.parametrize(
     ("cap", "age", "why"),
     [
-        (None, 5, "all age alike."),
+        (None, 5, "all jobs age alike."),
         (
             20,
             5,
-            "up to the cap all age alike, and beyond it no younger one that stands behind passes an older one.",
+            "all jobs age alike up to the cap, and beyond it no younger job behind can pass an older one.",
         ),
         (
             20,
             25,
-            "it is beyond the cap and ages no more, and no younger one behind it passes it by aging on.",
+            "it has reached the cap of aging, and no younger job behind it can pass it by aging on.",
         ),
         (
             20,
             20,
-            "it is beyond the cap and ages no more, and no younger one behind it passes it by aging on.",
+            "it has reached the cap of aging, and no younger job behind it can pass it by aging on.",
         ),
     ],
 )
@@ -97,7 +103,7 @@ def test_why_time_alone_changes_nothing_is_said_by_what_holds_of_it(
     jobs = a_job("old", "ada", age=30), a_job("late", "bob", age=age), a_job("last", "cyd", age=age - 1)
     even = rules(cap=scored_by.cap, weights=EVEN | {"cyd": Fraction(1)})
     text = words(even, {"bob": 10, "cyd": 20}, "late", *jobs)
-    assert f"Time alone changes nothing between it and its neighbours: {why}" in text
+    assert f"Waiting longer moves it past none of its neighbours: {why}" in text
 
 
 def test_a_weight_is_rounded_up_so_that_above_it_the_sentence_holds() -> None:
@@ -105,7 +111,7 @@ def test_a_weight_is_rounded_up_so_that_above_it_the_sentence_holds() -> None:
     jobs = a_job("first", "ada", age=2.5), a_job("late", "bob", age=2.75)
     few = rules(capacity={GPU: 64_000}, rate=Fraction(66, 1000) / HOUR)
     text = words(few, {"bob": 32}, "late", *jobs)
-    [told] = re.findall(r"First if bob had a weight above ([\d.]+),", text)
+    [told] = re.findall(r"It becomes first if operators give bob a weight above ([\d.]+)\.", text)
     above = Fraction(told) + Fraction(1, 10**6)
     changed = rules(capacity={GPU: 64_000}, rate=few.rate, weights=EVEN | {"bob": above})
     order = order_of(changed, {"bob": 32}, *jobs)
@@ -116,7 +122,7 @@ def test_a_time_is_rounded_up_so_that_then_the_sentence_holds() -> None:
     # 5 % and 10 s are missing.
     old, young = a_job("old", "ada", age=30), a_job("young", "bob", age=5 - 10 / 3600)
     text = words(rules(), {"ada": 10}, "young", old, young)
-    assert "Overtakes old of ada at 1970-01-05 09:01 UTC (in 5 h) by aging" in text
+    assert "It overtakes old of ada at 1970-01-05 09:01 UTC (in 5 h)" in text
     order = order_of(rules(), {"ada": 10}, old, young)
     assert order.uids(NOW + 5 * HOUR) == ["old", "young"]
     assert order.uids(NOW + 5 * HOUR + MINUTE) == ["young", "old"]
@@ -126,14 +132,16 @@ def test_what_does_not_count_takes_room_too() -> None:
     """Of weight 0 it is left out of the shares: the first one takes it all the same, and one too large never starts."""
     free = rules(capacity={"cpu": 10_000, GPU: 4000}, resource_weights={GPU: Fraction(0)})
     text = words(free, {}, "late", a_job("first", "ada", age=3, gpu=4), a_job("late", "bob", gpu=4))
-    assert "All jobs before it start first: then 4 gpu have to end before it can start." in text
+    assert (
+        "The jobs before it start first: after that, 4 gpu have to be given back before it can start." in text
+    )
     monster = a_waiting_job("m", tenant="ada", submitted=0, demand={"cpu": 8000, GPU: 9000})
     late = a_waiting_job("late", tenant="bob", submitted=HOUR, demand={"cpu": 4000})
     for parents in ({}, {"ada": "org"}):
         weights = EVEN | {"org": Fraction(1)}
         text = words(replace(free, parents=parents, entitlements=weights), {}, "late", monster, late)
         assert "Before it stands m of ada" in text
-        assert "It fits into what is free, beside all that stand before it." in text
+        assert "It fits into what is free, together with all jobs before it." in text
 
 
 def test_no_instant_is_told_beyond_one_at_which_a_tree_moves_inside() -> None:
@@ -153,10 +161,10 @@ def test_no_instant_is_told_beyond_one_at_which_a_tree_moves_inside() -> None:
     ]
     text = words(tree, {}, "c", *jobs)
     assert "Before it stands b1 of bob" in text
-    assert "Overtakes" not in text
+    assert "overtakes" not in text
     assert "Time alone" not in text, "it does change something"
     assert "overtakes it" not in words(tree, {}, "b1", *jobs)
-    assert "Overtakes b1 of bob" in words(tree, {}, "c", *jobs[1:]), "nothing moves below org without a"
+    assert "It overtakes b1 of bob" in words(tree, {}, "c", *jobs[1:]), "nothing moves below org without a"
 
 
 def test_past_use_is_told_and_that_it_fades() -> None:
@@ -167,8 +175,17 @@ def test_past_use_is_told_and_that_it_fades() -> None:
     place = order.place("late", NOW)
     assert place is not None
     found = prospects_in(order.at(NOW), place)
-    text = "\n".join(prospects_in_words(found, place, order.rules, NOW))
-    assert "gpu: 4 of past use: a share of 4.0 %, over 100.0 % by weight 1: 4.0 %." in text
+    text = "\n".join(
+        [
+            *neighbours_in_words(found, place, order.rules),
+            *moves_in_words(found, place, order.rules, NOW),
+            *room_in_words(found, place, order.rules),
+        ]
+    )
+    assert (
+        "gpu: 4 of past use are 4.0 % of the pool, 4.0 % of its part (weight 1 entitles it to 100.0 %)."
+        in text
+    )
     assert "Past use counts here and fades" in text
     assert "Time alone" not in text
     assert "that run end" not in text, "past use does not end"
@@ -176,19 +193,22 @@ def test_past_use_is_told_and_that_it_fades() -> None:
 
 def test_a_start_out_of_turn_and_a_weight_are_told() -> None:
     text = words(rules(), {"ada": 10, "bob": 30}, "late", a_job("first", "ada"), a_job("late", "bob"))
-    assert "Before it stands first of ada: its tenant stands 20.0 % lower." in text
+    assert "Before it stands first of ada: its tenant has 20.0 % less over its weight." in text
     # At equal shares "first" still goes before "late": 20 cards do not do, and 21 do.
-    assert "first of ada falls behind it if ada starts jobs of 21 gpu beside" in text
-    assert "First if 21 of its own tenant's 30 gpu that run end." in text
-    assert "First if bob had a weight above 3, which operators set." in text
-    assert "As urgent it would be number 1: an operator may grant that (`fairlead approve`)." in text
+    assert "first of ada falls behind it once ada starts jobs with 21 gpu beside" in text
+    assert "It becomes first once its own tenant gives back 21 of its 30 gpu." in text
+    assert "It becomes first if operators give bob a weight above 3." in text
+    assert (
+        "As urgent it would be number 1: an operator can grant that with `fairlead approve JOB --class urgent`."
+        in text
+    )
 
 
 def test_a_start_is_told_in_whole_cards() -> None:
     # Equal but for their uids: one thousandth of a card is enough, and nobody can start that.
     jobs = a_job("first", "ada"), a_job("late", "bob")
     text = words(rules(), {}, "late", *jobs)
-    assert "first of ada falls behind it if ada starts jobs of 1 gpu beside" in text
+    assert "first of ada falls behind it once ada starts jobs with 1 gpu beside" in text
 
 
 def test_own_jobs_and_higher_classes_stay_before_it() -> None:
@@ -200,13 +220,19 @@ def test_own_jobs_and_higher_classes_stay_before_it() -> None:
     ]
     text = words(rules(), {"bob": 30}, "mine", *jobs)
     assert (
-        "gpu: 30 running + 1 for 1 job of its own before it: a share of 31.0 %, over 100.0 % by weight 1: 31.0 %."
+        "gpu: 30 running and 1 for 1 job of its own before it are 31.0 % of the pool, 31.0 % of its part (weight 1 entitles it to 100.0 %)."
         in text
     )
-    assert "Before it stands own of bob: its own tenant serves that one first." in text
+    assert "Before it stands own of bob: their tenant serves it first." in text
     assert "Before it stands rush of ada: class urgent goes before normal." in text
-    assert "Number 3 (higher classes and its own tenant's jobs stay before it) if 31 of" not in text
-    assert "Number 3 (higher classes and its own tenant's jobs stay before it) if 30 of its own" in text
+    assert (
+        "It becomes number 3 (higher classes and its own tenant's jobs stay before it) once its own tenant gives back 31"
+        not in text
+    )
+    assert (
+        "It becomes number 3 (higher classes and its own tenant's jobs stay before it) once its own tenant gives back 30"
+        in text
+    )
 
 
 @pytest.mark.parametrize(
@@ -217,11 +243,11 @@ def test_own_jobs_and_higher_classes_stay_before_it() -> None:
             4,
             "it needs 2 gpu more than are free (ada holds 60 gpu, bob holds 38 gpu).",
         ),
-        ({"ada": 10}, 4, "It fits into what is free, beside all that stand before it."),
+        ({"ada": 10}, 4, "It fits into what is free, together with all jobs before it."),
         (
             {"ada": 10, "bob": 50},
             40,
-            "All jobs before it start first: then 1 gpu have to end before it can start",
+            "The jobs before it start first: after that, 1 gpu have to be given back before it can start",
         ),
     ],
 )
@@ -237,9 +263,9 @@ def test_jobs_that_can_never_start_take_no_turn(parents: dict[str, str]) -> None
     monster, late = a_job("monster", "ada", age=3, gpu=9), a_job("late", "bob", gpu=2)
     text = words(few, {"bob": 1}, "late", monster, late)
     assert "Before it stands monster of ada" in text
-    assert "It fits into what is free, beside all that stand before it." in text
+    assert "It fits into what is free, together with all jobs before it." in text
     text = words(few, {}, "late", monster, a_job("largest", "cyd", age=2, gpu=8), late)
-    assert "All jobs before it start first: then 2 gpu have to end" in text
+    assert "The jobs before it start first: after that, 2 gpu have to be given back" in text
 
 
 def test_in_a_tree_the_level_is_told_at_which_it_loses() -> None:
@@ -249,10 +275,10 @@ def test_in_a_tree_the_level_is_told_at_which_it_loses() -> None:
     jobs = [a_job("a", "ada"), a_job("b", "bob"), a_job("c", "cyd", age=9)]
     text = words(tree, {"ada": 20, "bob": 30}, "b", *jobs)
     assert (
-        "org, gpu: 50 running + 1 for 1 job of its own before it: a share of 51.0 %, over 200.0 % by weight 2: 25.5 %."
+        "org, gpu: 50 running and 1 for 1 job of its own before it are 51.0 % of the pool, 25.5 % of its part (weight 2 entitles it to 200.0 %)."
         in text
     )
-    assert "Before it stands a of ada (within org): its tenant stands 10.0 % lower." in text
+    assert "Before it stands a of ada (within org): its tenant has 10.0 % less over its weight." in text
     assert "Before c of cyd" not in text, (
         "even without any of bob's 30 GPUs org stands at 10 %, and c has waited"
     )
@@ -286,7 +312,7 @@ def test_an_end_that_makes_an_infinite_share_finite_passes_finite_ones_too() -> 
     assert order_of(additive, {"bob": 2}, *jobs).uids(NOW) == ["j3", "j1", "j1b", "j4", "j2"]
     assert order_of(additive, {}, *jobs).uids(NOW) == ["j3", "j2", "j1", "j1b", "j4"]
     text = words(additive, {"bob": 2}, "j2", *jobs)
-    assert "\nNumber 2 if 2 of its own tenant's 2 gpu that run end." in text
+    assert "\nIt becomes number 2 once its own tenant gives back 2 of its 2 gpu." in text
 
 
 def test_a_class_that_is_a_term_is_told_as_one() -> None:
@@ -296,7 +322,7 @@ def test_a_class_that_is_a_term_is_told_as_one() -> None:
     )
     assert (
         "Before it stands b of bob: class urgent is worth 50.0 % more than normal, more than the 20.0 % "
-        "by which its tenant stands higher." in text
+        "that its tenant has more over its weight." in text
     )
 
 
@@ -309,7 +335,7 @@ def test_a_class_that_is_a_term_is_no_share() -> None:
     )
     jobs = a_job("u", "ada", urgency="urgent"), a_job("n", "bob")
     assert (
-        "Before it stands n of bob: its tenant stands 50.0 % lower, more than the 20.0 % that class urgent is worth "
+        "Before it stands n of bob: its tenant has 50.0 % less over its weight, more than the 20.0 % that class urgent is worth "
         "more than normal." in words(additive, {"ada": 50}, "u", *jobs)
     )
     drf = rules(
@@ -320,7 +346,7 @@ def test_a_class_that_is_a_term_is_no_share() -> None:
     )
     jobs = a_job("u", "ada", urgency="urgent", age=1), a_job("n", "bob", age=1 + 9999 / 3600)
     assert (
-        "Before it stands n of bob: it has waited longer, worth 99990.0 %, and its tenant stands 40.0 % lower, more "
+        "Before it stands n of bob: it has waited longer, worth 99990.0 %, and its tenant has 40.0 % less over its weight, more "
         "than the 100000.0 % that class urgent is worth more than normal."
         in words(drf, {"ada": 50, "bob": 10}, "u", *jobs)
     )
@@ -339,12 +365,12 @@ def test_a_class_that_is_a_factor_is_told_between_siblings_too() -> None:
     text = words(tree, {"ada": 40, "bob": 10}, "b", *jobs)
     assert (
         "Before it stands a of ada (within org): the class weights, which start tags are divided by, are worth 36.0 % "
-        "to it, more than the 30.0 % by which its tenant stands higher." in text
+        "to it, more than the 30.0 % that its tenant has more over its weight." in text
     )
     # At 5 % it would be the first without its class, too.
     text = words(tree, {"ada": 5, "bob": 10}, "b", *jobs)
     assert (
-        "Before it stands a of ada (within org): its tenant stands 5.0 % lower, and the class weights, which start tags "
+        "Before it stands a of ada (within org): its tenant has 5.0 % less over its weight, and the class weights, which start tags "
         "are divided by, are worth 4.5 % to it." in text
     )
 
@@ -360,11 +386,11 @@ def test_a_lifted_job_is_told_by_the_terms_that_it_counts_by() -> None:
     jobs = a_job("a1", "ada", age=1, gpu=2), a_job("a2", "bob", age=2), a_job("x", "cyd", age=0)
     text = words(tree, {"bob": 10}, "a2", *jobs)
     assert (
-        "Before it stands x of cyd: this one counts as a1, which org serves first; cyd stands 50.0 % lower than org, "
+        "Before it stands x of cyd: this one counts as a1, which org serves first; cyd has 50.0 % less over its weight than org, "
         "more than the 25.0 % that a1 has waited longer." in text
     )
     assert (
-        "Before it stands a1 of ada (within org): its tenant stands 50.0 % lower, more than the 25.0 % that this one has "
+        "Before it stands a1 of ada (within org): its tenant has 50.0 % less over its weight, more than the 25.0 % that this one has "
         "waited longer." in text
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_contracts.base.instants import HOUR
 from fairlead_policy.explain.explanation import prospects_in
-from fairlead_policy.explain.forecast_text import prospects_in_words
+from fairlead_policy.explain.forecast_text import moves_in_words, neighbours_in_words, room_in_words
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_policy.rules.jobs import WaitingJob
@@ -17,7 +17,7 @@ from fairlead_testkit.waiting import a_waiting_job
 NOW = 100 * HOUR
 GPU = "nvidia.com/gpu"
 ONE = Fraction(1)
-FINITE = "it stands behind every job of its class whose share is finite."
+FINITE = "it goes last among the jobs of its class."
 
 
 def rules(**changes: object) -> PoolRules:
@@ -50,7 +50,12 @@ def told(
     assert place is not None
     found = prospects_in(order.at(NOW), place)
     wording = Wording(scored_by, {one.tenant: one for one in order.standings()}, NOW)
-    return [*wording.reasons(place), *prospects_in_words(found, place, scored_by, NOW)]
+    return [
+        *wording.reasons(place),
+        *neighbours_in_words(found, place, scored_by),
+        *moves_in_words(found, place, scored_by, NOW),
+        *room_in_words(found, place, scored_by),
+    ]
 
 
 RESCALED = rules(parents={"c": "org", "g": "org"}, rescaled=True, saturated=frozenset([GPU]))
@@ -60,9 +65,9 @@ ALL_GPUS = {"g": {GPU: 10_000}}
 def test_h_drf_says_at_what_it_counts_a_tenant_that_holds_what_is_used_up() -> None:
     jobs = a_job("c1", "c", cpu=1), a_job("c2", "c", cpu=1), a_job("g1", "g", age=3, gpu=1), a_job("p1", "p")
     assert told(RESCALED, ALL_GPUS, "c2", *jobs)[1] == (
-        "Tenant org (weight 1) holds 100.0 % of the pool with 1 running, and counts by H-DRF at 10.0 % of cpu before this "
-        "one: what below it can still get something is brought to the lowest share among that, and of the others "
-        "nvidia.com/gpu does not count, as it is used up. Over its weight, that is a start tag of 0.1000; lower goes first."
+        "Tenant org (weight 1) holds 100.0 % of the pool with 1 job that runs, and counts by H-DRF at 10.0 % of cpu before this "
+        "one. H-DRF brings the tenants below it that can still get something to the lowest share among them; of the others it "
+        "leaves out nvidia.com/gpu, which is used up. That is 0.1000 of the pool over its weight; lower goes first."
     )
     blocked = told(RESCALED, ALL_GPUS, "g1", *jobs)
     assert "counts by H-DRF at 20.0 % of cpu before this one" in blocked[1]
@@ -72,7 +77,7 @@ def test_h_drf_says_at_what_it_counts_a_tenant_that_holds_what_is_used_up() -> N
         "used up." in blocked
     )
     assert "Before it stands p1 of p: this one asks for nvidia.com/gpu, which is used up." in blocked
-    assert "Before it stands p1 of p: p counts (H-DRF) 10.0 % lower than org." in told(
+    assert "Before it stands p1 of p: p has by H-DRF 10.0 % less over its weight than org." in told(
         RESCALED, ALL_GPUS, "c2", jobs[0], jobs[1], jobs[3]
     )
 
@@ -84,7 +89,9 @@ def test_h_drf_says_at_what_it_counts_a_tenant_that_holds_what_is_used_up() -> N
 def test_what_a_tenant_holds_is_told_without_the_weight_of_the_resource(weight: float, held: str) -> None:
     weighed = rules(resource_weights={GPU: Fraction(weight), "cpu": Fraction(1, 1000)})
     words = told(weighed, {"p": {GPU: 5000}}, "p1", a_job("p1", "p", gpu=1))
-    assert words[1].startswith(f"Tenant p (weight 1) holds 50.0 % of {held} with 1 running. With its jobs")
+    assert words[1].startswith(
+        f"Tenant p (weight 1) holds 50.0 % of {held} with 1 job that runs. With its jobs"
+    )
 
 
 def test_nothing_is_told_as_used_up_while_nothing_is() -> None:
@@ -100,10 +107,7 @@ def test_a_weight_of_nothing_below_a_tenant_is_the_reason() -> None:
     )
     jobs = a_job("ja", "a", age=2.5, cpu=1), a_job("jb", "b", age=1 / 60, cpu=1)
     words = told(tree, {"b": {"cpu": 10_000}}, "ja", *jobs)
-    assert (
-        "Below o, a has weight 0: it goes behind the jobs of the same class of siblings whose share is finite."
-        in words
-    )
+    assert "Below o, a has weight 0: it goes last among the jobs of the same class there." in words
     assert "Before it stands jb of b (within o): this one's tenant has weight 0 below o." in words
 
 
@@ -141,9 +145,9 @@ def test_of_what_makes_a_share_infinite_the_one_cause_is_told(uid: str, cause: s
 def test_what_counts_otherwise_is_said_to() -> None:
     half = rules(resource_weights={"cpu": Fraction(1, 2), GPU: Fraction(0)})
     assert (
-        "comes to 4 cpu, times 0.5 as that weighs: as a part"
+        "comes to 4 cpu, times 0.5 as that weighs, which is 0.2000 of the pool over its weight of 1"
         in told(half, {"c": {"cpu": 4000}}, "c1", a_job("c1", "c"))[1]
     )
     assert told(half, {"c": {GPU: 4000}}, "c1", a_job("c1", "c"))[1] == (
-        "Its tenant c uses nothing that counts before it: its start tag is 0.0000."
+        "Its tenant c uses nothing that counts before it: it stands at 0.0000; lower goes first."
     )

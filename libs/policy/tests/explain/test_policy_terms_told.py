@@ -104,10 +104,10 @@ def check_place(place: Place, pick: Pick) -> None:
 
 
 def check_words(told: Neighbour, place: Place, scene: Scene) -> None:
-    """Who stands lower, who has waited longer, and by how much."""
+    """Who has less, who has waited longer, and by how much."""
     words = before_in_words(told, place, scene.rules)
     for lead, better, worse in (
-        (told.share_lead, f"{percent(told.share_lead)} lower", f"the {percent(-told.share_lead)} by which "),
+        (told.share_lead, f"{percent(told.share_lead)} less ", f"the {percent(-told.share_lead)} that "),
         (told.waiting_lead, f"longer, worth {percent(told.waiting_lead)}", "has waited longer"),
     ):
         if abs(lead) > LEAST:

@@ -542,10 +542,7 @@ def test_the_terms_of_a_place_are_put_in_words() -> None:
     assert "20.8 d: worth 208.3 % of what its tenant is entitled to, at 10.0 % a day" in age
     assert "4 cpu, more than the 1 that the pool has" in size
     [last, _] = terms_in_words(msgspec.structs.replace(place, unbounded=True), None, rules, NOW)
-    assert (
-        last
-        == "The share of its tenant team-a is infinite: it stands behind every job of its class whose share is finite."
-    )
+    assert last == "The share of its tenant team-a is infinite: it goes last among the jobs of its class."
 
 
 def test_a_snapshot_states_pods_and_nodes_as_far_as_they_are_known() -> None:

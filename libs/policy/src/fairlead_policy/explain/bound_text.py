@@ -52,13 +52,13 @@ def bound_in_words(place: Place, rules: PoolRules) -> str | None:
     total = parts_of(place, rules)
     parts = f"{ratio(total.numerator, total.denominator):.3g}"
     counted = "its tags, level by level, come to" if place.within else "its tag is"
-    worth = f"{_days(ceil(1 / rules.rate))} of waiting make up for a part of lead, and {counted} {parts}"
+    worth = f"{_days(ceil(1 / rules.rate))} of waiting make up for one whole part, and {counted} {parts}"
     if rules.cap is not None and bound > rules.cap:
-        return f"{worth}: more than the cap of {duration(rules.cap / 1e6)} lets it wait off, so later jobs may pass it for ever."
-    until = "" if rules.cap is None else f", and it is within the cap of {duration(rules.cap / 1e6)}"
+        return f"Later jobs may pass it for ever: {worth}, more than the cap of {duration(rules.cap / 1e6)} lets it wait off."
+    until = "" if rules.cap is None else f", and that is within the cap of {duration(rules.cap / 1e6)}"
     return (
-        f"{worth}: no {place.urgency} job that is submitted {_from_when(place.submitted, bound)} passes it, "
-        f"as long as its own tenant gets nothing else before it{until}."
+        f"No {place.urgency} job that is submitted {_from_when(place.submitted, bound)} passes it, as long as its own tenant "
+        f"gets nothing else before it. {worth}{until}."
     )
 
 

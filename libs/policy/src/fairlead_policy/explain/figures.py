@@ -1,6 +1,6 @@
 """Shares and times as a person reads them."""
 
-_SMALL_SHARE = 0.0005
+_SMALL_SHARE, _TINY_SHARE = 0.0005, 0.00005
 MANY = 10.0
 """From so many wholes on a percentage says less than the number of them."""
 _UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
@@ -8,14 +8,16 @@ _UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 def percent(share: float) -> str:
     """A share as a person reads it."""
+    if share and -_TINY_SHARE < share < _TINY_SHARE:
+        return "less than 0.01 %"
     if share and -_SMALL_SHARE < share < _SMALL_SHARE:
         return f"{100 * share:.2g} %"
     return f"{100 * share:.1f} %"
 
 
-def share_of(share: float, whole: str) -> str:
-    """A share that may be a multiple of the whole: nobody reads 15756.2 %, but "157.6 times" and then the whole's name."""
-    return percent(share) if abs(share) < MANY else f"{share:.1f} times {whole}"
+def part_of(share: float, whole: str) -> str:
+    """A share that may be a multiple of the whole: `34.4 % of the pool`, and not 15756.2 % but `157.6 times the pool`."""
+    return f"{percent(share)} of {whole}" if abs(share) < MANY else f"{share:.1f} times {whole}"
 
 
 def duration(seconds: float) -> str:

@@ -14,7 +14,7 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Holder, Makeup, Move, Prospects, Room
 from fairlead_policy.exact.terms import counted_as
 from fairlead_policy.explain.bound_text import bound_in_words
-from fairlead_policy.explain.figures import duration, percent, share_of
+from fairlead_policy.explain.figures import duration, part_of, percent
 from fairlead_policy.explain.least_end import unit_of
 from fairlead_policy.explain.neighbour_text import before_in_words
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -24,33 +24,37 @@ _FEW_DIGITS = 10
 _UPWARDS = Context(prec=4, rounding=ROUND_CEILING)
 
 
-def prospects_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
-    """What a person reads beside the reasons for the place itself."""
+def room_in_words(found: Prospects, place: Place, rules: PoolRules) -> list[str]:
+    """What has to end before it fits: to be first in line is not to start. Nothing where that is not known."""
+    return [] if found.room is None else list(_room(found.room, place, rules.capacity))
+
+
+def neighbours_in_words(found: Prospects, place: Place, rules: PoolRules) -> list[str]:
+    """Who stands right before it and why, the nearest first."""
+    return [before_in_words(one, place, rules) for one in found.nearest]
+
+
+def moves_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
+    """What its tag is made of, and what would move it."""
     lines = [] if found.makeup is None else list(_made_of(found.makeup, place))
-    lines += [before_in_words(one, place, rules) for one in found.nearest]
-    for move in found.moves:
-        lines.append(_WORDS[move.cause](move, place, now))
+    lines += [_WORDS[move.cause](move, place, now) for move in found.moves]
     if found.still and found.nearest and rules.rate:
-        lines.append(
-            f"Time alone changes nothing between it and its neighbours: {_because(place, rules, now)}."
-        )
+        lines.append(f"Waiting longer moves it past none of its neighbours: {_because(place, rules, now)}.")
     bound = bound_in_words(place, rules)
     if bound is not None and not found.fading:
         lines.append(bound)
     if found.fading:
-        lines.append(
-            "Past use counts here and fades: as it does, places move, and instants told come sooner or later."
-        )
-    return lines if found.room is None else [*lines, *_room(found.room, place, rules.capacity)]
+        lines.append("Past use counts here and fades: as it does, jobs move sooner or later than told here.")
+    return lines
 
 
 def _because(place: Place, rules: PoolRules, now: Micros) -> str:
     """Why time changes nothing: only beyond the cap does a younger job of a lower tag pass, and none here does."""
     if rules.cap is None:
-        return "all age alike"
+        return "all jobs age alike"
     if max(place.submitted, counted_as(place, rules, now).submitted) <= now - rules.cap:
-        return "it is beyond the cap and ages no more, and no younger one behind it passes it by aging on"
-    return "up to the cap all age alike, and beyond it no younger one that stands behind passes an older one"
+        return "it has reached the cap of aging, and no younger job behind it can pass it by aging on"
+    return "all jobs age alike up to the cap, and beyond it no younger job behind can pass an older one"
 
 
 def _made_of(makeup: Makeup, place: Place) -> Iterator[str]:
@@ -66,27 +70,26 @@ def _made_of(makeup: Makeup, place: Place) -> Iterator[str]:
             )
             if amount
         ]
+        counts = " This resource counts." if resource == place.dominant and len(largest) > 1 else ""
         yield (
-            f"{whose}{_short(resource)}: {' + '.join(parts)}: a share of {share_of(share * makeup.entitled, 'the pool')}, "
-            f"over {percent(makeup.entitled)} by weight {makeup.weight:g}: {share_of(share, 'its part')}"
-            + (", which counts." if resource == place.dominant and len(largest) > 1 else ".")
+            f"{whose}{_short(resource)}: {' and '.join(parts)} are {part_of(share * makeup.entitled, 'the pool')}, "
+            f"{part_of(share, 'its part')} (weight {makeup.weight:g} entitles it to {percent(makeup.entitled)}).{counts}"
         )
 
 
 def _by_ends(move: Move, place: Place, now: Micros) -> str:
     del now
     parts = [
-        f"{_rounded_up(name, amount, move.held.get(name, 0))} of {_owner(move, place)} "
-        f"{_amount(name, move.held.get(name, 0))} {_short(name)} that run"
+        f"{_rounded_up(name, amount, move.held.get(name, 0))} of its {_amount(name, move.held.get(name, 0))} {_short(name)}"
         for name, amount in move.amounts.items()
     ]
     # From an infinite share to a finite one: whoever stays before it, stays by more than its class.
-    then = f"Number {move.rank + 1}" if move.rank and place.unbounded else _then(move)
-    return f"{then} if {' and '.join(parts)} end."
+    then = f"It becomes number {move.rank + 1}" if move.rank and place.unbounded else _then(move)
+    return f"{then} once {_owner(move, place)} gives back {' and '.join(parts)}."
 
 
 def _owner(move: Move, place: Place) -> str:
-    return "its own tenant's" if move.tenant == place.tenant else f"{move.tenant}'s"
+    return "its own tenant" if move.tenant == place.tenant else str(move.tenant)
 
 
 def _by_starts(move: Move, place: Place, now: Micros) -> str:
@@ -95,8 +98,8 @@ def _by_starts(move: Move, place: Place, now: Micros) -> str:
     # Whole cards and cores, whatever the other tenant holds: nobody can start a thousandth of one, and more is enough, too.
     more = _rounded_up(name, amount if base_units(name) == 1 else max(amount, unit_of(name)))
     return (
-        f"{_named(move)} falls behind it if {move.tenant} starts jobs of {more} {_short(name)} beside those "
-        "that stand before that one."
+        f"{_named(move)} falls behind it once {move.tenant} starts jobs with {more} {_short(name)} beside those "
+        "before that one."
     )
 
 
@@ -104,22 +107,24 @@ def _by_time(move: Move, place: Place, now: Micros) -> str:
     del place
     at = "" if move.at is None else _on_the_minute(from_datetime(move.at), now)
     if move.ahead:
-        return f"Overtakes {_named(move)} {at} by aging: that one is beyond the cap then, and ages no more."
-    return f"{_named(move)} overtakes it {at} by aging: this one is beyond the cap then, and ages no more."
+        return f"It overtakes {_named(move)} {at}: that job reaches the cap of aging by then, and this one ages on."
+    return (
+        f"{_named(move)} overtakes it {at}: this job reaches the cap of aging by then, and that one ages on."
+    )
 
 
 def _by_class(move: Move, place: Place, now: Micros) -> str:
     del place, now
     return (
-        f"As {move.urgency} it would be number {(move.rank or 0) + 1}: an operator may grant that "
-        "(`fairlead approve`)."
+        f"As {move.urgency} it would be number {(move.rank or 0) + 1}: an operator can grant that with "
+        f"`fairlead approve JOB --class {move.urgency}`."
     )
 
 
 def _by_weight(move: Move, place: Place, now: Micros) -> str:
     del place, now
     least = float(_UPWARDS.create_decimal(repr(move.weight)))
-    return f"{_then(move)} if {move.tenant} had a weight above {least:.4g}, which operators set."
+    return f"{_then(move)} if operators give {move.tenant} a weight above {least:.4g}."
 
 
 _WORDS: Mapping[str, Callable[[Move, Place, Micros], str]] = {
@@ -133,10 +138,10 @@ _WORDS: Mapping[str, Callable[[Move, Place, Micros], str]] = {
 
 def _then(move: Move) -> str:
     if move.rank is None:
-        return f"Before {_named(move)}"
+        return f"It goes before {_named(move)}"
     if move.rank == 0:
-        return "First"
-    return f"Number {move.rank + 1} (higher classes and its own tenant's jobs stay before it)"
+        return "It becomes first"
+    return f"It becomes number {move.rank + 1} (higher classes and its own tenant's jobs stay before it)"
 
 
 def _named(move: Move) -> str:
@@ -150,16 +155,15 @@ def _on_the_minute(at: Micros, now: Micros) -> str:
 
 
 def _room(room: Room, place: Place, capacity: Mapping[str, int]) -> Iterator[str]:
-    """What has to end before it fits: to be first in line is not to start."""
     if any(amount > capacity.get(name, 0) for name, amount in place.demand.items()):
         return  # said already: it can never start
     if room.missing:
         yield f"It cannot start yet: it needs {_amounts(room.missing)} more than are free{_held_by(room.holders)}."
     if not room.missing:
-        beside = "" if room.in_turn else ", beside all that stand before it"
+        beside = "" if room.in_turn else ", together with all jobs before it"
         yield f"It fits into what is free{beside}."
     if room.in_turn and room.in_turn != room.missing:
-        yield f"All jobs before it start first: then {_amounts(room.in_turn)} have to end before it can start."
+        yield f"The jobs before it start first: after that, {_amounts(room.in_turn)} have to be given back before it can start."
 
 
 def _held_by(holders: Sequence[Holder]) -> str:

@@ -6,16 +6,16 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.decisions import Place, Within
 from fairlead_policy.exact.terms import counted_as
-from fairlead_policy.explain.figures import MANY, percent, share_of
+from fairlead_policy.explain.figures import part_of, percent
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
 
 
 def infinite_in_words(place: Place, rules: PoolRules) -> str:
     """What makes a share infinite, and what that does to the place."""
-    others = "job of its class" if rules.strict else "job"
-    free = " and that asks for nothing that is used up" if rules.saturated and not place.blocked else ""
-    return f"{_cause(place)}: it stands behind every {others} whose share is finite{free}."
+    others = "the jobs of its class" if rules.strict else "all jobs"
+    free = " that ask for nothing that is used up" if rules.saturated and not place.blocked else ""
+    return f"{_cause(place)}: it goes last among {others}{free}."
 
 
 def _cause(place: Place) -> str:
@@ -37,13 +37,15 @@ def rescaled_in_words(place: Place, rules: PoolRules) -> str:
     """How H-DRF counts a tenant with others below it: what that holds says little of its tag. Reads on from its name."""
     entitled = rules.entitlement_of(place.top or place.tenant)
     rescaled = percent(place.tag * float(entitled))
-    over = f"the {percent(float(entitled))} that it is entitled to" if rules.relative else "its weight"
+    of_what = "of the pool over its weight"
+    if rules.relative:
+        of_what = f"times the {percent(float(entitled))} of the pool that it is entitled to"
     of = f" of {place.dominant}" if place.dominant else ""
     used_up = " and ".join(sorted(rules.saturated))
-    left_out = f", and of the others {used_up} does not count, as it is used up" if used_up else ""
+    left_out = f"; of the others it leaves out {used_up}, which is used up" if used_up else ""
     return (
-        f"counts by H-DRF at {rescaled}{of} before this one: what below it can still get something is brought to the "
-        f"lowest share among that{left_out}. Over {over}, that is a start tag of {place.tag:.4f}; lower goes first."
+        f"counts by H-DRF at {rescaled}{of} before this one. H-DRF brings the tenants below it that can still get something "
+        f"to the lowest share among them{left_out}. That is {place.tag:.4f} {of_what}; lower goes first."
     )
 
 
@@ -80,7 +82,9 @@ def hold_back(told: Sequence[list[str]], places: PositionColumns, rules: PoolRul
 
 def behind_in_words(top: str, name: str) -> str:
     """Of a job that counts as another one."""
-    return f"{top} serves {name} before it: it counts as that one, and goes right behind it at the earliest."
+    return (
+        f"{top} serves {name} first: this job counts as that one, and goes right behind it at the earliest."
+    )
 
 
 def _begun(parent: str, tenant: str, stands: str = "stands") -> str:
@@ -90,8 +94,7 @@ def _begun(parent: str, tenant: str, stands: str = "stands") -> str:
 def _at(dominant: str, tag: float) -> str:
     if not dominant:
         return "nothing before it"
-    part = f"its part of {dominant}"
-    return f"{percent(tag)} of {part}" if tag < MANY else share_of(tag, part)
+    return part_of(tag, f"its part of {dominant}")
 
 
 def _below(one: Within, parent: str, rules: PoolRules) -> str:
@@ -99,7 +102,7 @@ def _below(one: Within, parent: str, rules: PoolRules) -> str:
     cause = _cause_within(one)
     if cause:
         others = "the jobs of the same class" if rules.strict else "all jobs"
-        return f"Below {parent}, {one.tenant} {cause}: it goes behind {others} of siblings whose share is finite."
+        return f"Below {parent}, {one.tenant} {cause}: it goes last among {others} there."
     begin = _begun(parent, one.tenant, "counts by H-DRF" if one.share else "stands")
     return f"{begin}{_at(one.dominant, one.tag)}."
 

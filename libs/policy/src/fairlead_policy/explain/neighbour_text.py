@@ -10,6 +10,8 @@ from fairlead_policy.rules.pool_rules import PoolRules
 
 _NO_LEAD = 5e-5
 """Of share: a term of less is not worth a word beside others."""
+_TOLD = 1e-4
+"""Of what its tenant is entitled to: waiting that is worth less decides by itself, and its figure says nothing."""
 _CLOSE = 2e-3
 """Of share: figures with one digit may hide a difference of less."""
 
@@ -57,7 +59,7 @@ def _why(one: Neighbour, place: Place, rules: PoolRules) -> str:
 _PLAIN: Mapping[Term, str] = {
     "submitted": "their keys are equal, and it was submitted first",
     "uid": "they are equal in everything, and its uid comes first",
-    "own-order": "its own tenant serves that one first",
+    "own-order": "their tenant serves it first",
 }
 
 
@@ -108,22 +110,30 @@ def _by_terms(one: Neighbour, place: Place, rules: PoolRules) -> str:
 
 def _lower(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
     if not one.side and not one.own_side:
-        return f"its tenant {_stands(one, rules)} {share} lower"
-    return f"{one.side or one.tenant} {_stands(one, rules)} {share} lower than {one.own_side or place.tenant}"
-
-
-def _higher(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
-    if not one.side and not one.own_side:
-        return f"the {share} by which its tenant {_stands(one, rules)} higher"
+        return f"its tenant {_has(one, rules)} {share} less {_of_what(rules)}"
     return (
-        f"the {share} by which {one.side or one.tenant} {_stands(one, rules)} higher than "
+        f"{one.side or one.tenant} {_has(one, rules)} {share} less {_of_what(rules)} than "
         f"{one.own_side or place.tenant}"
     )
 
 
-def _stands(one: Neighbour, rules: PoolRules) -> str:
+def _higher(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
+    if not one.side and not one.own_side:
+        return f"the {share} that its tenant {_has(one, rules)} more {_of_what(rules)}"
+    return (
+        f"the {share} that {one.side or one.tenant} {_has(one, rules)} more {_of_what(rules)} than "
+        f"{one.own_side or place.tenant}"
+    )
+
+
+def _has(one: Neighbour, rules: PoolRules) -> str:
     """H-DRF rescales tenants with others below them; these are named."""
-    return "counts (H-DRF)" if rules.rescaled and (one.side or one.own_side) else "stands"
+    return "has by H-DRF" if rules.rescaled and (one.side or one.own_side) else "has"
+
+
+def _of_what(rules: PoolRules) -> str:
+    """What tags are shares of."""
+    return "of its part" if rules.relative else "over its weight"
 
 
 def _class_for(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
@@ -144,7 +154,8 @@ def _class_against(one: Neighbour, place: Place, rules: PoolRules, share: str) -
 
 def _longer(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
     del place, rules
-    return f"{one.lifted or 'it'} has waited longer, worth {share}"
+    worth = f", worth {share}" if abs(one.waiting_lead) >= _TOLD else ""
+    return f"{one.lifted or 'it'} has waited longer{worth}"
 
 
 def _shorter(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:

@@ -144,25 +144,25 @@ class Wording:
     def _new_frame(self, tenant: str, dominant: str) -> _Frame:
         """Of the sentence that says what a tenant has, as far as it is known."""
         if not dominant:
-            before = f"Its tenant {tenant} uses nothing{self._counting} before it: its start tag is "
-            return _Frame(before, _unsaid, "", ".")
+            before = f"Its tenant {tenant} uses nothing{self._counting} before it: it stands at "
+            return _Frame(before, _unsaid, "", "; lower goes first.")
         standing = self._standings.get(tenant)
         before = f"With the jobs before this one, tenant {tenant} comes to "
         if standing is not None:
             before = f"{_holding(standing, self._rules)}. With its jobs before this one it comes to "
         weight = self._rules.resource_weights.get(dominant, FULL)
         counted = "" if weight == FULL else f", times {float(weight):g} as that weighs"
-        behind = (
-            f" {dominant}{counted}: as a part of the pool, over {self._entitled(tenant)}, a start tag of "
+        behind = f" {dominant}{counted}, which is "
+        return _Frame(
+            before, quantity_format(dominant), behind, f" {self._entitled(tenant)}; lower goes first."
         )
-        return _Frame(before, quantity_format(dominant), behind, "; lower goes first.")
 
     def _entitled(self, tenant: str) -> str:
-        """What tags of the tenant are divided by."""
+        """What tags of the tenant are multiples of."""
         part = self._rules.entitlement_of(tenant)
         if not self._rules.relative:
-            return f"its weight of {float(part):g}"
-        return f"the {percent(float(part))} that it is entitled to"
+            return f"of the pool over its weight of {float(part):g}"
+        return f"times the {percent(float(part))} of the pool that it is entitled to"
 
     def _waited(self, submitted: Sequence[Micros]) -> list[str]:
         """What `_waiting` says of each. Of those beyond the cap most has been said before."""
@@ -218,8 +218,12 @@ def _holding(standing: Standing, rules: PoolRules) -> str:
     pool = f"the pool's {standing.dominant}" if counted else "the pool"
     return (
         f"Tenant {standing.tenant} (weight {standing.weight:g}) holds {percent(share)} of {pool} with "
-        f"{standing.running} running{_past(standing)}"
+        f"{_running(standing.running)}{_past(standing)}"
     )
+
+
+def _running(count: int) -> str:
+    return "1 job that runs" if count == 1 else f"{count} jobs that run"
 
 
 def _past(standing: Standing) -> str:

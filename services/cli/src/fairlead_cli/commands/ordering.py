@@ -14,6 +14,7 @@ def order(
     *,
     levels: Annotated[bool, Parameter(negative="")] = False,
     explain: str | None = None,
+    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], negative="")] = False,
     output: Output = "table",
 ) -> None:
     """Put a snapshot in order, and say why each job stands there. Needs no NATS and no cluster.
@@ -26,13 +27,15 @@ def order(
         Also the levels that make the frontends follow, and the writes that they cost.
     explain:
         Instead of the order, this job by its id: why it stands where it stands, and what would move it.
+    verbose:
+        With --explain, also its start tag, key and level, and every reason.
     output:
         Lines in words (wide: the same); json, yaml: see docs/output.md; name: ids alone, in order.
     """
     if explain is not None:
         from fairlead_cli.paper.explaining import explain_on_paper
 
-        explain_on_paper(file, explain, form=output)
+        explain_on_paper(file, explain, form=output, verbose=verbose)
         return
     from fairlead_cli.fast_exit import leave
     from fairlead_cli.paper.running import put_in_order

@@ -8,11 +8,11 @@ from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.job_traces import trace_of_job
 from fairlead_contracts.messages.questions import Explanation, ShardQuestion, ShardReply
 from fairlead_contracts.messages.state import JobState, Phase
+from fairlead_policy.explain.waiting_text import most_first, waiting_in_words
 from fairlead_scorer.query import words
 from fairlead_scorer.query.counterfactuals import Counterfactuals, concealed, concealed_place
 from fairlead_scorer.query.fitting import misfit_of
 from fairlead_scorer.query.reservations import ReserveView
-from fairlead_scorer.query.shard_answers import most_first
 from fairlead_scorer.query.shard_asking import ShardAsker
 from fairlead_scorer.query.steering import SteeringView
 from fairlead_scorer.state.cluster_cache import ClusterCache
@@ -119,7 +119,7 @@ class Explainer:
             if reply.places:
                 return await self._ranked(fact, pool, reply, at, open_names=open_names)
         if uid is not None:
-            fact = msgspec.structs.replace(fact, reasons=words.waiting(fact, pool.rules, at))
+            fact = msgspec.structs.replace(fact, reasons=waiting_in_words(fact, pool.rules, at))
         return fact
 
     async def _ranked(
@@ -139,7 +139,7 @@ class Explainer:
             ahead=most_first(counts),
             prospects=prospects if open_names else concealed(prospects, place.tenant),
         )
-        reasons = words.waiting(fact, pool.rules, at)
+        reasons = waiting_in_words(fact, pool.rules, at)
         if part.silent:
             reasons.append(words.silent(part.silent))
         if unmarked := self._unmarked(pool.name):

@@ -8,6 +8,7 @@ from fairlead_contracts.messages.questions import AheadOf, ShardQuestion, ShardR
 from fairlead_contracts.subjects import Question
 from fairlead_policy.explain.explanation import NEIGHBOURS, ended_of, higher_classes
 from fairlead_policy.explain.surroundings import around_place, count_others_before
+from fairlead_policy.explain.waiting_text import most_first
 from fairlead_policy.explain.what_if import breakdown_of, if_promoted, least_ends_to_pass
 from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.order import Order
@@ -91,9 +92,3 @@ def _before(pool: ScoredPool, shard: int, place: Place, asked: ShardQuestion) ->
 
 def _ahead(pool: ScoredPool, shard: int, place: Place, asked: ShardQuestion) -> list[AheadOf]:
     return most_first(_before(pool, shard, place, asked))
-
-
-def most_first(counts: dict[str, int]) -> list[AheadOf]:
-    """The tenants that have jobs ahead, those with most first, then by name."""
-    found = [AheadOf(tenant=tenant, jobs=jobs) for tenant, jobs in counts.items() if jobs]
-    return sorted(found, key=lambda line: (-line.jobs, line.tenant))

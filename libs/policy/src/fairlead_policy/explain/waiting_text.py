@@ -1,0 +1,81 @@
+"""Why a job waits, as a person reads it: what decides most comes first.
+
+Whoever shows a few of these sentences shows the first: what keeps it from starting, what puts another before it, what
+its tenant has, what its waiting is worth, its class. What would move it follows.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.questions import AheadOf, Explanation
+from fairlead_policy.explain.forecast_text import (
+    moves_in_words,
+    neighbours_in_words,
+    room_in_words,
+)
+from fairlead_policy.explain.reasons import class_in_words, terms_in_words
+from fairlead_policy.rules.pool_rules import PoolRules
+
+_TENANTS_NAMED = 3
+"""How many tenants a sentence names; the rest are summed up."""
+
+
+def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[str]:
+    """All there is to say of a job that waits.
+
+    Args:
+        found: the job, with its place and its prospects as far as they are known.
+        rules: that the place was made by.
+        now: the instant of the answer.
+    """
+    place, prospects = found.place, found.prospects
+    if place is None:
+        return ["Its place is not known now: the owner of its shard did not answer in time. Ask again."]
+    terms = terms_in_words(place, found.standing, rules, now)
+    decides = [*_refused(found), *terms, class_in_words(place, rules), _rank(found)]
+    if prospects is None:
+        return decides
+    nearest = neighbours_in_words(prospects, place, rules)
+    return [
+        *room_in_words(prospects, place, rules),
+        *nearest[:1],
+        *decides,
+        *nearest[1:],
+        *moves_in_words(prospects, place, rules, now),
+    ]
+
+
+def most_first(counts: Mapping[str, int]) -> list[AheadOf]:
+    """The tenants that have jobs ahead, those with most first, then by name."""
+    found = [AheadOf(tenant=tenant, jobs=jobs) for tenant, jobs in counts.items() if jobs]
+    return sorted(found, key=lambda line: (-line.jobs, line.tenant))
+
+
+def _refused(found: Explanation) -> list[str]:
+    if found.refused_class is None:
+        return []
+    return [
+        (
+            f"It asked for class {found.refused_class}, which is not granted to {found.tenant}: an operator may grant it "
+            "to the tenant in the policy, or to this job alone with `fairlead approve`."
+        )
+    ]
+
+
+def _rank(found: Explanation) -> str:
+    if not found.rank:
+        return f"It is the first of {found.waiting} that wait in pool {found.pool}."
+    stands = "1 job stands" if found.rank == 1 else f"{found.rank} jobs stand"
+    return (
+        f"It is number {found.rank + 1} of {found.waiting} that wait in pool {found.pool}: "
+        f"{stands} before it ({_names(found.ahead, found.tenant)})."
+    )
+
+
+def _names(ahead: Sequence[AheadOf], own: str | None) -> str:
+    parts = [
+        f"{line.jobs} of {'its own tenant' if line.tenant == own else line.tenant}"
+        for line in ahead[:_TENANTS_NAMED]
+    ]
+    rest = sum(line.jobs for line in ahead[_TENANTS_NAMED:])
+    return ", ".join([*parts, f"{rest} of others"] if rest else parts)
