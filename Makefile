@@ -23,7 +23,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX     := $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types deep deep-policy deep-others faults coverage audit chaos abuse bytes images-check bench pictures dashboards settings schemas format lock clean lab-kube lab-slurm lab-down lab-build
+.PHONY: help setup demo test check lint types deep deep-policy deep-others faults coverage audit chaos abuse bytes images-check bench pictures dashboards settings schemas words format lock clean lab-kube lab-slurm lab-down lab-build
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -111,6 +111,9 @@ dashboards: $(STAMP) ## write Grafana's dashboards anew, from deploy/monitoring/
 
 settings: $(STAMP) ## write docs/settings.md anew, from the services' settings
 	$(BIN)/python -m fairlead_testkit.flag_tables > docs/settings.md
+
+words: $(STAMP) ## write docs/words.md anew: every sentence that people read, found in the code
+	$(BIN)/python tests/words/test_words.py write
 
 schemas: $(STAMP) ## write docs/output.schema.json anew, from what commands print
 	$(BIN)/python -m fairlead_cli.output_schema > docs/output.schema.json

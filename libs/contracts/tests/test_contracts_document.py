@@ -100,7 +100,7 @@ def test_what_is_not_of_its_type_is_told_in_words_with_its_place() -> None:
         "aging.cap_days": "must be above 0, and at most 1,000,000; leave it null for no cap",
         "half_life_hours": "is too large for a number here",
         "resource_weights.cpu": "must be a number",
-        "resource_weights": "has a name that is no text: write it in quotes",
+        "resource_weights": "has a name that is not text: write it in quotes",
         "window": "must be a whole number",
         "unlisted_weight": "must be a number or null",
         "bands": "must be a mapping of keys and values",

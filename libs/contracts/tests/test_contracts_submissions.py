@@ -63,9 +63,9 @@ def test_what_counts_for_nothing_is_told_with_what_was_meant() -> None:
     assert unheeded(a_body()) == []
     body = json.loads(a_body()) | {"prioirty": "urgent", "run_second": 3, "newer": {"a": 1}}
     assert unheeded(json.dumps(body).encode()) == [
-        '"prioirty" is no field of a job and counts for nothing; did you mean class?',
-        '"run_second" is no field of a job and counts for nothing; did you mean run_seconds?',
-        '"newer" is no field of a job and counts for nothing',
+        '"prioirty" is not a field of a job, so it counts for nothing; did you mean class?',
+        '"run_second" is not a field of a job, so it counts for nothing; did you mean run_seconds?',
+        '"newer" is not a field of a job, so it counts for nothing',
     ]
     assert unheeded(b'{"id": "a", "demand": {"cpu": 1, "cpu": 2}}') == [
         "demand.cpu: is given twice: only the last one would count"
@@ -87,7 +87,7 @@ def test_a_body_that_is_no_text_is_refused_wherever_that_stands(where: str) -> N
 def test_what_nobody_reads_of_a_body_stops_no_answer(odd: bytes) -> None:
     body = b'{"id": "a", "demand": {"cpu": 1}, "odd": ' + odd + b"}"
     assert read(body).id == "a"
-    assert unheeded(body) == ['"odd" is no field of a job and counts for nothing']
+    assert unheeded(body) == ['"odd" is not a field of a job, so it counts for nothing']
 
 
 @given(st.recursive(st.integers() | st.sampled_from([":", "a:b", None]), lambda inner: st.lists(inner, max_size=3)

@@ -129,7 +129,7 @@ async def test_what_of_a_body_counts_for_nothing_is_told_with_the_acceptance(
         [accepted] = await heard(answers, 1)
     assert isinstance(accepted, Accepted)
     assert accepted.warnings == [
-        '"prioirty" is no field of a job and counts for nothing; did you mean class?'
+        '"prioirty" is not a field of a job, so it counts for nothing; did you mean class?'
     ]
 
 

@@ -341,7 +341,9 @@ async def test_cards_that_are_full_or_too_small_are_told_apart_from_a_pool_that_
         answer="no-room", term="card-memory", wanted=20480, most=12576, total=24576, unit="MiB", who="main"
     )
     assert crowded.shortfalls == [short]
-    assert broke.no_quota == ["No quota: pool c1/gpu is full, 120 cpu asked for, 112 left."]
+    assert broke.no_quota == [
+        "Pool c1/gpu has too little quota left: the job asks for 120 cpu, 112 are left."
+    ]
     assert [(one.answer, one.term, one.most, one.who) for one in broke.shortfalls] == [
         ("no-quota", "cpu", 112_000, "c1/gpu")
     ]

@@ -111,9 +111,10 @@ def check_told(snapshot: Snapshot) -> None:
     pools = order_snapshot(snapshot)
     ranks = {place.uid: (pool.name, rank) for pool in pools for rank, place in enumerate(pool.places)}
     for job in snapshot.jobs:
-        [one] = [found for found in explain_in_snapshot(snapshot, job.id) if found.place.uid == job.uid]
+        [one] = [found for found in explain_in_snapshot(snapshot, job.id) if found.uid == job.uid]
         assert (one.pool, one.rank) == ranks[job.uid]
-        assert sum(one.ahead.values()) == one.rank < one.waiting
+        assert sum(line.jobs for line in one.ahead) == one.rank
+        assert ranks[job.uid][1] < (one.waiting or 0)
         assert all(reason.strip() for reason in one.reasons)
         assert all(isfinite(number) for number in numbers_in(msgspec.to_builtins(one)))
     walked, first = check_fit(snapshot, pools), list[str]()

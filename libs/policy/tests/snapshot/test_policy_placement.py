@@ -124,7 +124,10 @@ def test_a_full_pool_says_so() -> None:
         snapshot(job("a", {GPU: 6}), job("b", {GPU: 4}), nodes=[node("n1"), node("n2")], pools=small)
     )
     assert found.jobs["b"].answer is Answer.NO_QUOTA
-    assert words(found.jobs["b"]) == "No quota: pool gpu is full, 4 nvidia.com/gpu asked for, 2 left."
+    assert (
+        words(found.jobs["b"])
+        == "Pool gpu has too little quota left: the job asks for 4 nvidia.com/gpu, 2 are left."
+    )
 
 
 def test_fractions_are_placed_on_cards_and_24_gb_in_all_are_not_20_on_one() -> None:

@@ -65,7 +65,7 @@ class _Reader:
             else:
                 self._refuse(
                     word,
-                    f"{word.text!r} is no option",
+                    f"{word.text!r} is not an option",
                     "Options begin with a dash; quote values with blanks.",
                 )
 

@@ -81,25 +81,25 @@ def problem(name: str, text: str) -> str:
 def _time(text: str) -> str:
     if text.lower() in _ENDLESS or _TIME.fullmatch(text):
         return ""
-    return "is no time: write minutes, hours:minutes:seconds or days-hours:minutes"
+    return "must be a time: minutes, hours:minutes:seconds or days-hours:minutes"
 
 
 def _amount(text: str) -> str:
     return (
         ""
         if _MEMORY.fullmatch(text)
-        else "is no amount of memory: write whole numbers with K, M, G or T, as 1500M"
+        else "must be an amount of memory: a whole number with K, M, G or T, as 1500M"
     )
 
 
 def _number(text: str) -> str:
-    return "" if _COUNT.fullmatch(text) else "is no number above 0"
+    return "" if _COUNT.fullmatch(text) else "must be a number above 0"
 
 
 def _nodes(text: str) -> str:
     found = _NODES.fullmatch(text)
     if found is None:
-        return "" if _LATER_NODES.fullmatch(text) and set(text) & set(",:") else "is no number of nodes"
+        return "" if _LATER_NODES.fullmatch(text) and set(text) & set(",:") else "must be a number of nodes"
     if found[3] and int(found[3]) * _UNITS[found[4].upper()] < int(found[1]) * _UNITS[found[2].upper()]:
         return "has a highest number below the lowest"
     return ""
@@ -107,7 +107,7 @@ def _nodes(text: str) -> str:
 
 def _array(text: str) -> str:
     if text and not _ARRAY.fullmatch(text):
-        return "is no list of tasks: write 1-10, 1-10:2, 1,3,5 or 1-100%8"
+        return "must be a list of tasks, as 1-10, 1-10:2, 1,3,5 or 1-100%8"
     for first, last in re.findall(r"(\d+)-(\d+)", text):
         if int(last) < int(first):
             return "has a range that ends before it begins"
@@ -121,25 +121,25 @@ def highest_task(text: str) -> int:
 
 def _gres(text: str) -> str:
     fits = all(_GRES.fullmatch(part) for part in text.split(","))
-    return "" if fits else "is no list of resources: write gpu:2 or gpu:h100:2"
+    return "" if fits else "must be a list of resources, as gpu:2 or gpu:h100:2"
 
 
 def _gpus(text: str) -> str:
     return (
         ""
         if all(_GPUS.fullmatch(part) for part in text.split(","))
-        else "is no number of GPUs: write 2 or h100:2"
+        else "must be a number of GPUs, as 2 or h100:2"
     )
 
 
 def _nice(text: str) -> str:
     found = _NICE.fullmatch(text)
     if found is None:
-        return "is no whole number"
+        return "must be a whole number"
     number = int(text) if text.strip("+-") else 0
     if abs(number) > _HIGHEST_NICE:
         return "is out of range"
-    return "is out of range but for operators: it may not be negative" if number < 0 else ""
+    return "is out of range: it may be negative for operators alone" if number < 0 else ""
 
 
 _RULES: dict[str, Callable[[str], str]] = {

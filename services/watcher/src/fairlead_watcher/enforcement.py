@@ -45,7 +45,7 @@ def _reasons(tree: Tree) -> list[str]:
     reasons = []
     own = [queue.name for queue in tree.queues if any(quota.nominal for quota in queue.quotas.values())]
     if own:
-        reasons.append(f"quota of their own in {_listed(own)}: Kueue looks first at who borrows")
+        reasons.append(f"quota of their own in {_listed(own)}: Kueue puts queues that do not borrow first")
     if any(queue.fair_sharing for queue in tree.queues):
         reasons.append("FairSharing: Kueue puts its own shares before priority")
     nested = sorted({queue.parent for queue in tree.queues} - {tree.name})

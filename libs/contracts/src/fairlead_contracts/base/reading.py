@@ -64,7 +64,7 @@ class StructReader:
             return self.struct(struct, found, f"{where}.")
         if not _is_text(found):
             self.problems.append(
-                FieldError(where, found, "must be printable: half of a surrogate pair is no text")
+                FieldError(where, found, "must be printable: half of a surrogate pair is not text")
             )
             return None
         try:
@@ -91,7 +91,9 @@ class StructReader:
             if isinstance(key, str):
                 self._value(hints[1], part, f"{where}.{_named(key)}")
             else:
-                self.problems.append(FieldError(where, key, "has a name that is no text: write it in quotes"))
+                self.problems.append(
+                    FieldError(where, key, "has a name that is not text: write it in quotes")
+                )
 
     def _named(self, struct: type[Strict], found: Mapping[object, object], where: str) -> dict[str, object]:
         parts = {str(name): self._value(struct, entry, f"{where}.{name}") for name, entry in found.items()}

@@ -195,7 +195,7 @@ class _Builder:
         if kind is None or kind not in _VALUES:
             return text
         if _ODD_NUMBER.fullmatch(text):
-            self._tell(event, text, "is no decimal number: write it as one, or in quotes")
+            self._tell(event, text, "must be a decimal number, or text in quotes")
             return text
         try:
             return _VALUES[kind](_MAKER, yaml.ScalarNode(kind, text))

@@ -228,7 +228,7 @@ def _unknown(name: str) -> str:
     meant = difflib.get_close_matches(name[:MAX_ID], [*_FIELDS, *_OFTEN_MEANT], 1)
     known = _OFTEN_MEANT.get(meant[0], meant[0]) if meant else ""
     hint = f"; did you mean {known}?" if known else ""
-    return f"{shown(name)} is no field of a job and counts for nothing{hint}"
+    return f"{shown(name)} is not a field of a job, so it counts for nothing{hint}"
 
 
 def _object(payload: bytes) -> dict[str, msgspec.Raw]:

@@ -147,7 +147,7 @@ def _quota(obstacle: BeyondPool | PoolFull) -> str:
     if isinstance(obstacle, BeyondPool):
         return f"It asks for {wanted}, more than pool {obstacle.pool} has ({format_quantity(name, obstacle.capacity)})."
     left = format_quantity(name, obstacle.left)
-    return f"No quota: pool {obstacle.pool} is full, {wanted} asked for, {left} left."
+    return f"Pool {obstacle.pool} has too little quota left: the job asks for {wanted}, {left} are left."
 
 
 def _no_zone(obstacle: NoZoneHoldsAll) -> str:

@@ -253,7 +253,8 @@ def why_not(queues: Sequence[QueueState], pools: Sequence[PoolState]) -> str:
         return f"queue {queues[0].name} starts nothing just now"
     if not pools[0].reservable:
         return (
-            pools[0].reservable_why or "nobody says that its queue keeps a place for a job that does not fit"
+            pools[0].reservable_why
+            or "its queue is not known to be StrictFIFO, which keeps a place for a job that does not fit"
         )
     return ""
 

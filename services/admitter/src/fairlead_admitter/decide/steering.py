@@ -77,7 +77,7 @@ _BECAUSE = {
     WriteCause.FRONT: "at the front",
     WriteCause.LEFT: "not at the front any more: back to the default level",
     WriteCause.TRESPASS: "stands above its class: its priority class was not granted to it",
-    WriteCause.RELEASE: "no level is to be left here: back to the level that it has when nobody steers",
+    WriteCause.RELEASE: "levels are taken away here: back to the level that it has when nobody steers",
     WriteCause.PROTECT: "it runs: nothing that waits in its class may stop it",
     WriteCause.WAKE: "room is free and it is next: another level has it tried at once",
 }

@@ -103,7 +103,7 @@ def _to_its_class(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> Ite
     elif asked in facts.classes:
         return  # the cluster's own class, of which the policy says nothing: nobody asked us for anything
     else:
-        remedy = f"it is no class of the policy; classes are {', '.join(classes)}"
+        remedy = f"the policy has no such class; classes are {', '.join(classes)}"
     yield Objection(reason=Reason.CLASS_NOT_GRANTED, field="class", value=asked, remedy=remedy)
 
 

@@ -57,9 +57,7 @@ async def _known_pools(bus: Bus) -> Pools | None:
     try:
         reply = await ask(bus, "tenants", TenantsQuestion(), TENANTS_REPLY)
     except NoScorerAnswersError:
-        warn(
-            "no scorer answers, so nobody says which clusters this holds for; their admitters heed it all the same"
-        )
+        warn("no scorer answers to say which clusters this holds for; their admitters obey it all the same")
         return None
     except CommandError as error:
         warn(str(error))

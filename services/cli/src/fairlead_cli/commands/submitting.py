@@ -21,7 +21,7 @@ def _file(wanted: type[Path], tokens: Sequence[Token]) -> Path:
     del wanted
     text = tokens[0].value
     if text.startswith("-") and text != "-":
-        raise ValueError(f"{text} is no flag of submit{_meant(text)}; a file of that name is ./{text}")
+        raise ValueError(f"{text} is not a flag of submit{_meant(text)}; a file of that name is ./{text}")
     return Path(text)
 
 

@@ -111,7 +111,7 @@ class NatsDirectory:
         unknown = sorted(set(rotate) - {user.name for user in users})
         if unknown:
             known = ", ".join(user.name for user in users)
-            raise InputError(f"--rotate {unknown[0]}: is no user; users are {known}")
+            raise InputError(f"--rotate {unknown[0]}: is not a user; users are {known}")
         try:
             self._make_directories()
             stated = self._revoked(stated, rotate)

@@ -105,6 +105,6 @@ def reason_in_words(fit: JobFit) -> str:
         case Answer.NEVER:
             return f"can never run as things are. {why}"
         case Answer.NO_ROOM if not fit.exact:
-            return f"no room was found, which is no proof. {why}"
+            return f"no room was found, though there may be some. {why}"
         case _:
             return why

@@ -73,12 +73,12 @@ def _of_head(found: PaperReservation, ids: Mapping[str, str]) -> str:
     if found.behind:
         before = ", ".join(ids[uid] for uid in found.behind[:_SHOWN])
         return (
-            "It is the first that does not fit; no start can be promised, as jobs of a higher class stand before it that "
+            "It is the first that does not fit. No start can be promised: jobs of a higher class stand before it that "
             f"never start as things are: {before}."
         )
     runs = ", ".join(found.endless[:_SHOWN])
     late = "runs beyond their limit are" if found.obstacle is Obstacle.OVERDUE else "runs without a limit are"
-    return f"It is the first that does not fit; no start can be promised, as {late} in its way: {runs}."
+    return f"It is the first that does not fit. No start can be promised: {late} in its way: {runs}."
 
 
 def _instant(at: Micros) -> str:

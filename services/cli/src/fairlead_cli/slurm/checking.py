@@ -112,8 +112,8 @@ def _preemption(survey: SlurmSurvey) -> Iterator[Finding]:
             "preemption",
             "slurm.conf/PreemptType",
             f"PreemptType is {kind}: jobs that start may stop others that run.",
-            why="A level decides which job is tried first, so a job with a high one may stop a running job that its tier"
-            " or QOS is allowed to stop. Fairlead counts no such harm.",
+            why="A level decides which job is tried first. A job with a high one may stop a running job where its tier or QOS"
+            " may do so, and Fairlead does not count that.",
             mend="PreemptType=preempt/none   # or keep it, where that is what you want",
         )
 
@@ -153,7 +153,7 @@ def _interval(survey: SlurmSurvey) -> Iterator[Finding]:
         yield warning(
             "interval",
             "slurm.conf/SchedulerParameters",
-            f"{name} is {seconds}: that scheduler goes over the queue {often} by itself.",
+            f"{name} is {seconds} s: that scheduler goes over the queue {often} by itself.",
             why="A level that is written starts no scheduling: the order counts when Slurm looks the next time.",
             mend=f"SchedulerParameters=...,{name}={default}",
         )

@@ -27,7 +27,7 @@ def controller(conf: Path | None, *, seconds: float) -> CommandController:
     """
     if conf is not None and not conf.is_file():
         raise ClusterError(
-            f"{conf} is no file", hint="--slurm-conf FILE or SLURM_CONF says where slurm.conf is."
+            f"{conf} is not a file", hint="--slurm-conf FILE or SLURM_CONF says where slurm.conf is."
         )
     return CommandController(conf, seconds=seconds)
 

@@ -11,7 +11,7 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 ADMITTER = "admitter"
 """The role whose leader's lease says it."""
 _BY_FAIRNESS = (
-    "Its number and who stands before it are told by fairness alone: who passes the head goes before it."
+    "Its number and the jobs before it are told by fairness alone: jobs that pass the head go before it."
 )
 
 

@@ -51,7 +51,7 @@ def without_old_aging(
 
 
 def _told(found: Keys, aging: Keys, beside: Collection[Mapping[str, object]]) -> str:
-    begin = "is no key any more: waiting counts in entitlements a day"
+    begin = "is not a key any more: waiting counts in entitlements a day"
     rate, cap = _number(aging.get(_RATE, _USUAL_RATE)), _number(aging.get(_CAP, _USUAL_CAP))
     if rate is None or (cap is None and aging.get(_CAP) is not None):
         return f"{begin} (`aging: {{entitlement_per_day: 0.1, cap_days: null}}`)"

@@ -174,7 +174,7 @@ def _own_annotations(order: JobOrder, terms: ManifestTerms) -> dict[str, str]:
         key = ASK_PREFIX + asked
         if not is_key(key) or not is_value(asked):
             raise FieldError(
-                "class", asked, "cannot be asked for on Kubernetes: its name is no name of a label"
+                "class", asked, "cannot be asked for on Kubernetes: a label cannot have its name"
             )
         annotations[key] = "true"
     return annotations

@@ -82,7 +82,7 @@ def check_key(field: str, key: str) -> None:
     """
     if not is_key(key):
         raise FieldError(
-            field, key, "is no key in Kubernetes: [domain/]name, the name of up to 63 characters"
+            field, key, "must be a key of Kubernetes: [domain/]name, the name of up to 63 characters"
         )
 
 
@@ -104,7 +104,7 @@ def _wrong(field: str, labels: Mapping[str, str]) -> Iterator[FieldError]:
             yield FieldError(
                 where,
                 value,
-                "is no label in Kubernetes: [domain/]name, name and value of up to 63 letters, digits, '-', '_', '.'",
+                "must be a label of Kubernetes: [domain/]name, name and value of up to 63 letters, digits, '-', '_', '.'",
             )
         elif key in _OF_JOBS or is_steering(key):
             yield FieldError(where, value, "is not for submissions to set: others steer by it")

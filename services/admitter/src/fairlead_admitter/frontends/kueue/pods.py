@@ -88,7 +88,7 @@ def _share(resource: str, amount: int, pods: int) -> int:
         raise FieldError(
             field,
             found,
-            "is no resource of a pod: those are cpu, memory, ephemeral-storage and <domain>/<name>",
+            "is not a resource of a pod: those are cpu, memory, ephemeral-storage and <domain>/<name>",
         )
     unit = 1 if native else base_units(resource)
     if amount % (unit * pods):
@@ -127,4 +127,4 @@ def _check_selector(selector: Mapping[str, str]) -> None:
     for key, value in selector.items():
         check_key(f"template.node_selector.{key}", key)
         if not is_value(value):
-            raise FieldError(f"template.node_selector.{key}", value, "is no value of a label")
+            raise FieldError(f"template.node_selector.{key}", value, "must be a value that a label may have")

@@ -87,7 +87,7 @@ def _json(text: str) -> object:
 
 def _no_number(name: str) -> object:
     """Python reads NaN and Infinity, which are not JSON and would reach the service as null."""
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def _no_numbers(value: object, path: str) -> Iterator[str]:
@@ -135,6 +135,6 @@ def draft(found: object, defaults: Defaults) -> Draft:
     if not isinstance(cluster, str) or not cluster:
         raise InputError(f"cluster: must be a name (found {cluster!r})")
     if odd := next(_no_numbers(body, ""), None):
-        raise InputError(f"{odd} is no number of JSON: write a finite one")
+        raise InputError(f"{odd} is not a number of JSON: write a finite one")
     body.setdefault("id", f"job-{secrets.token_hex(5)}")
     return Draft(cluster=cluster, tenant=tenant, id=str(body["id"]), body=body)

@@ -60,7 +60,7 @@ def _known(survey: Survey) -> Iterator[Finding]:
 
 
 def _unlisted(kind: str, found: PriorityClass, everybodys: str, floor: int) -> Finding:
-    subject, what = f"{kind}/{found.metadata.name}", f"it is {found.value}, and no class of the policy"
+    subject, what = f"{kind}/{found.metadata.name}", f"it is {found.value}, and the policy has no such class"
     mend = (
         f"name it among `classes` of the policy, where its rank is, and grant it:\n"
         f"grants:\n  - {{tenant: TENANT, classes: [{found.metadata.name}]}}"

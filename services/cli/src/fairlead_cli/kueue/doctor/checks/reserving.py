@@ -74,7 +74,7 @@ def _let_go(survey: Survey) -> Iterator[Finding]:
                 "watchdog-acted",
                 f"ClusterQueue/{queue.metadata.name}",
                 f"{queue.spec.queueing_strategy}; {noted}",
-                why="the watchdog found nobody who leads, and lets small jobs pass; it makes the queue strict again",
+                why="the watchdog found no admitter that leads, and lets small jobs pass until one does",
                 mend="look after Fairlead's admitter; or, without a watchdog, set queueingStrategy: StrictFIFO and take "
                 f"the annotation {WATCHDOG} off",
             )

@@ -85,7 +85,7 @@ CHECKS = (
         topic="gang fit",
         names=("checker-rights-missing",),
         look=_checker,
-        fine="who answers the check for gang fit, where there is one, may do all that it has to",
+        fine="the checker for gang fit, where there is one, may do all that it has to",
         needs=("admissionchecks",),
     ),
 )

@@ -141,7 +141,7 @@ def _without_door(survey: Survey) -> Iterator[Finding]:
                 "queue-without-local-queue",
                 f"ClusterQueue/{name}",
                 "no LocalQueue leads to it",
-                why="no job can enter it: quota of its own is used by those alone who borrow it",
+                why="no job can enter it: only queues that borrow use its quota",
                 mend=f"""kubectl apply -f - <<'END'
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: LocalQueue
