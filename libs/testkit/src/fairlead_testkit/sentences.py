@@ -67,7 +67,7 @@ VOICES: dict[str, tuple[str, ...]] = {
 _FEWEST_WORDS = 3
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 _FILLED_IN = re.compile(r"\{[^{}]*\}")
-_NO_PROSE = re.compile(r"^[<#\[^]|^\{\W|\$\{|^tag:|^%Y|://|^status\.|^\w+ \{ ")
+_NO_PROSE = re.compile(r"^\S*$|^[<#\[^]|^\{\W|\$\{|^tag:|^%Y|://|^status\.|^\w+ \{ ")
 _UNHEARD = (
     "TypeError",
     "AssertionError",
