@@ -104,8 +104,8 @@ def test_aliases_and_merge_keys_mean_what_pyyaml_makes_of_them(text: str) -> Non
 @pytest.mark.parametrize(
     ("text", "field", "reason"),
     [
-        ("aging:\n  cap_days: 1:30\n", "aging.cap_days", "line 2, column 13: is no decimal number"),
-        ("- a\n- [x, 010]\n", "[1][1]", "line 2, column 7: is no decimal number"),
+        ("aging:\n  cap_days: 1:30\n", "aging.cap_days", "line 2, column 13: must be a decimal number"),
+        ("- a\n- [x, 010]\n", "[1][1]", "line 2, column 7: must be a decimal number"),
         ("a: 1\nb: 2\na: 3\n", "a", "line 3, column 1: key 'a' is given in line 1 already"),
         ("x: {1: a, 1: b}\n", "x.1", "line 1, column 11: key 1 is given in line 1 already"),
         ("a: &a {b: 1}\nc: {<<: *a, <<: *a}\n", "c.'<<'", "key '<<' is given in line 2 already"),
