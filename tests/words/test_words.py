@@ -51,7 +51,15 @@ OF_OTHERS = {
         "WorkloadPriorityClass",
         "ResourceFlavor",
     ),
-    *("ClusterRole", "StrictFIFO", "BestEffortFIFO", "AdminLevel", "SlurmUser", "ClusterName"),
+    *(
+        "ClusterRole",
+        "StrictFIFO",
+        "BestEffortFIFO",
+        "AdminLevel",
+        "SlurmUser",
+        "ClusterName",
+        "MaxArraySize",
+    ),
 }
 """Names of Kubernetes, Kueue, Karpenter and Slurm. Other such names are classes of ours, which say nothing to people."""
 COMMANDS = (

@@ -101,7 +101,8 @@ def test_numbers_that_are_not_decimal_are_refused(number: str) -> None:
             parse_policy(text, name="file")
         [problem] = raised.value.problems
         assert re.fullmatch(
-            rf".*: line \d, column \d+: must be a decimal number, or text in quotes .*{re.escape(number)}.*", problem
+            rf".*: line \d, column \d+: must be a decimal number, or text in quotes .*{re.escape(number)}.*",
+            problem,
         )
 
 
