@@ -20,7 +20,7 @@ def test_the_job_of_a_sibling_that_holds_one_back_is_not_named_to_its_tenant() -
     assert hidden.within[0] == own, "its own tenant's job"
     assert b"secret" not in msgspec.json.encode(msgspec.structs.replace(hidden, within=hidden.within[1:]))
     wording = Wording(PoolRules(capacity={"cpu": 1000}, classes=("normal",)), {}, 0)
-    assert any("org serves another job before it" in line for line in wording.reasons(hidden))
+    assert any("org serves another job first" in line for line in wording.reasons(hidden))
     alone = a_place(tenant="team", position=1, lifted=lift)
     assert concealed_place(alone) == alone
     told = Neighbour(

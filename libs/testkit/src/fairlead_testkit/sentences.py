@@ -100,6 +100,13 @@ def by_voice() -> Iterator[tuple[str, list[Sentence]]]:
         yield voice, [sentence for path in paths for sentence in _of_module(path)]
 
 
+def our_classes() -> frozenset[str]:
+    """The names of all classes of the product."""
+    sources = (path for room in ("libs", "services") for path in ROOT.glob(f"{room}/*/src/**/*.py"))
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in sources)
+    return frozenset(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+
 def _of_module(path: Path) -> Iterator[Sentence]:
     heard = _Heard()
     heard.visit(ast.parse(path.read_text(encoding="utf-8")))
