@@ -82,7 +82,7 @@ def test_again_it_changes_nothing_and_what_is_wrong_is_told(made: Path) -> None:
     assert (again.returncode, again.stdout) == (0, "")
     assert {path: path.read_bytes() for path in made.rglob("*") if path.is_file()} == before
     for words, told in (
-        ((made, "--rotate", "tenant.team-z"), "is no user"),
+        ((made, "--rotate", "tenant.team-z"), "is not a user"),
         ((made, "--group", "x=team-a"), "is named twice"),
         ((made, "any"), "not 'any'"),
         ((made, "--tls-cert", "x.pem"), "belong together"),
