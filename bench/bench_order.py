@@ -21,7 +21,7 @@ from fairlead_contracts.base.instants import DAY
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.entitlements import Weights, in_relation
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -69,10 +69,10 @@ def a_job(number: int, rng: random.Random) -> WaitingJob:
     )
 
 
-def loaded(count: int) -> tuple[PoolOrder, random.Random]:
+def loaded(count: int) -> tuple[PoolFacts, random.Random]:
     """A pool with so many waiting jobs, some more that run, and everything scored once."""
     rng = random.Random(count)
-    pool = PoolOrder(rules())
+    pool = PoolFacts(rules())
     for number in range(count):
         pool.wait(a_job(number, rng))
     for number in range(min(count // 10, 5000)):
@@ -81,7 +81,7 @@ def loaded(count: int) -> tuple[PoolOrder, random.Random]:
             f"team-{number % TENANTS}",
             {"nvidia.com/gpu": 1000, "cpu": 4000, "memory": 16 * GIB},
         )
-    pool.uids(NOW)
+    pool.at(NOW).uids()
     return pool, rng
 
 
@@ -123,7 +123,7 @@ async def anew() -> None:
 
     def changed(turn: int) -> None:
         pool.set_rules(rules(turn + 1))
-        pool.uids(NOW)
+        pool.at(NOW).uids()
 
     say("anew", jobs=100_000, ms=best(changed) * 1e3)
 
@@ -205,7 +205,7 @@ def _rescore(share: int, of: int, barrier: Barrier, found: "multiprocessing.Queu
         start = time.perf_counter()
         pool.set_rules(rules(turn + 1))
         for tenants in mine:
-            pool.front(NOW, 10_000, tenants)
+            pool.at(NOW).front(10_000, tenants)
         taken.append(time.perf_counter() - start)
     found.put(statistics.median(taken))
 

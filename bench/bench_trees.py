@@ -10,7 +10,7 @@ import msgspec
 from bench_lines import quantile, say
 from bench_order import NOW, TENANTS, a_job, best, loaded, rules
 
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.entitlements import Weights, in_relation
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -30,14 +30,14 @@ def tree(turn: int = 0) -> PoolRules:
     return replace(flat, entitlements=in_relation(weights).listed, parents=parents)
 
 
-def complementary(count: int, teams: int) -> tuple[PoolOrder, Callable[[int], WaitingJob]]:
+def complementary(count: int, teams: int) -> tuple[PoolFacts, Callable[[int], WaitingJob]]:
     """One organisation after H-DRF, whose teams want cards with CPUs, or CPUs alone; and what makes more jobs of it."""
     rng = random.Random(count)
     names = [f"team-{n}" for n in range(teams)]
     parents = dict.fromkeys(names, "org")
     listed = {"org": Fraction(1), **{name: Fraction(1 + n % 3) for n, name in enumerate(names)}}
     parts = in_relation(Weights(listed=listed, parents=parents)).listed
-    pool = PoolOrder(replace(rules(0), entitlements=parts, parents=parents, rescaled=True))
+    pool = PoolFacts(replace(rules(0), entitlements=parts, parents=parents, rescaled=True))
 
     def a_job_of(number: int) -> WaitingJob:
         job = a_job(number, rng)
@@ -55,16 +55,16 @@ async def hdrf() -> None:
     """H-DRF in one organisation: the front of 32 after one event, and the order of all."""
     for count, teams in ((1_000, 10), (5_000, 10), (20_000, 10), (20_000, 1_000)):
         pool, a_job_of = complementary(count, teams)
-        pool.front(NOW, HDRF_FRONT)
+        pool.at(NOW).front(HDRF_FRONT)
         taken = []
         for number in range(EVENTS):
             job = a_job_of(1_000_000 + number)
             start = time.perf_counter()
             pool.wait(job)
-            pool.front(NOW, HDRF_FRONT)
+            pool.at(NOW).front(HDRF_FRONT)
             taken.append(time.perf_counter() - start)
         start = time.perf_counter()
-        pool.uids(NOW)
+        pool.at(NOW).uids()
         whole = {"ms": (time.perf_counter() - start) * 1e3}
         events = {"event_p50_ms": quantile(taken, 0.5) * 1e3, "event_p99_ms": quantile(taken, 0.99) * 1e3}
         say("hdrf", jobs=count, teams=teams, **whole, **events)
@@ -77,11 +77,11 @@ async def trees() -> None:
 
         def anew(turn: int) -> None:
             pool.set_rules(tree(turn + 1))  # noqa: B023 # called at once
-            pool.uids(NOW)  # noqa: B023
+            pool.at(NOW).uids()  # noqa: B023
 
         seconds = best(anew)
         shard = [f"team-{n}" for n in range(TENANTS) if n % ORGANISATIONS == 0]
-        pool.front(NOW, 100, shard)
+        pool.at(NOW).front(100, shard)
         taken = []
         for number in range(EVENTS):
             job = a_job(1_000_000 + number, rng)
@@ -93,7 +93,7 @@ async def trees() -> None:
             )
             start = time.perf_counter()
             pool.wait(moved)
-            pool.front(NOW, 100, shard)
+            pool.at(NOW).front(100, shard)
             taken.append(time.perf_counter() - start)
         events = {"event_p50_ms": quantile(taken, 0.5) * 1e3, "event_p99_ms": quantile(taken, 0.99) * 1e3}
         say("trees", jobs=count, ms=seconds * 1e3, **events)

@@ -16,7 +16,7 @@ from fairlead_contracts.base.instants import HOUR
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.levels.plan import LabelledJob, plan_levels
 from fairlead_policy.order.batch import BatchOrder, order_batch
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.snapshot.levels import PLAIN_BAND
 
@@ -61,32 +61,32 @@ def _ordered(pool: MadePool) -> BatchOrder:
 
 def measure_events(pool: MadePool) -> list[float]:
     """Seconds of arrivals, starts and ends among the pool's jobs, each with the fronts of its shard that follow."""
-    order, dice = PoolOrder(pool.rules), random.Random(len(pool.columns.tenant))  # figures, no secrets
+    order, dice = PoolFacts(pool.rules), random.Random(len(pool.columns.tenant))  # figures, no secrets
     jobs = list(waiting_jobs(pool))
     order.wait_all(jobs)
     names = list(pool.rules.entitlements)
     shard = names[::SHARDS]
-    order.front(NOW, FRONT, shard)
+    order.at(NOW).front(FRONT, shard)
     own = [job for job in jobs if job.tenant in set(shard)] or jobs
     taken = []
     for turn, kind in zip(range(EVENTS), cycle((_arrive, _start, _end)), strict=False):
         job = msgspec.structs.replace(dice.choice(own), uid=uid_of(len(jobs) + turn - turn % 3))
         start = time.perf_counter()
         kind(order, job)
-        order.front(NOW, FRONT, shard)
+        order.at(NOW).front(FRONT, shard)
         taken.append(time.perf_counter() - start)
     return taken
 
 
-def _arrive(order: PoolOrder, job: WaitingJob) -> None:
+def _arrive(order: PoolFacts, job: WaitingJob) -> None:
     order.wait(job)
 
 
-def _start(order: PoolOrder, job: WaitingJob) -> None:
+def _start(order: PoolFacts, job: WaitingJob) -> None:
     order.run(job.uid, job.tenant, job.demand)
 
 
-def _end(order: PoolOrder, job: WaitingJob) -> None:
+def _end(order: PoolFacts, job: WaitingJob) -> None:
     order.forget(job.uid)
 
 

@@ -15,7 +15,7 @@ from fairlead_contracts.base.instants import DAY, HOUR, MINUTE, Micros, to_secon
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_policy.explain.counterfactuals import passes_at
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules, exactly
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_testkit.contention import Arrival, ByFormula, Contention, Course, entitlements_of
@@ -173,7 +173,7 @@ def _lines(
 def cap() -> list[Plot]:
     """Two jobs age alike until one is beyond the cap; then the other passes it."""
     scored_by = rules({"ada": 1, "cyd": 1}, Aging(cap_days=7))
-    order = PoolOrder(scored_by)
+    order = PoolFacts(scored_by)
     order.run("r", "cyd", demand(CARDS // 4))
     for uid, tenant, submitted in (("old", "cyd", 0), ("young", "ada", 4 * DAY)):
         order.wait(a_waiting_job(uid, tenant=tenant, submitted=submitted, demand=demand(1)))
@@ -199,7 +199,7 @@ def cap() -> list[Plot]:
     return [Plot(title, days, heights, lines, marks)]
 
 
-def _place(order: PoolOrder, uid: str, now: Micros = 0) -> Place:
+def _place(order: PoolFacts, uid: str, now: Micros = 0) -> Place:
     place = order.place(uid, now)
     if place is None:
         raise LookupError(uid)

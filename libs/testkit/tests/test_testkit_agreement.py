@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit import OracleJob, OracleRules, fill
 from fairlead_testkit.waiting import a_waiting_job
@@ -37,7 +37,7 @@ def test_the_order_is_the_oracles(
     cap: int | None,
 ) -> None:
     now = 30
-    order = PoolOrder(
+    order = PoolFacts(
         PoolRules(
             capacity=capacity,
             classes=CLASSES,
@@ -58,7 +58,7 @@ def test_the_order_is_the_oracles(
         capacity=capacity, entitlements=weights, classes=CLASSES, resource_weights=values, rate=rate, cap=cap
     )
     expected = fill(jobs, rules, now, use)
-    found = order.order(now)
+    found = order.at(now).places()[:]
     assert [place.uid for place in found] == [place.uid for place in expected]
     assert [place.unbounded for place in found] == [place.tag is None for place in expected]
     for place, wanted in zip(found, expected, strict=True):

@@ -291,8 +291,8 @@ def test_step_by_step_from_scratch_and_on_paper_the_order_is_the_same(
     assert ordered.keys() == whole.pools.keys() == steps.pools.keys()
     for name, expected in whole.pools.items():
         assert steps.pools[name].rules == expected.rules
-        assert steps.pools[name].order.uids(NOW) == expected.order.uids(NOW)
-        live = [expected.place(uid, NOW) for uid in expected.order.uids(NOW)]
+        assert steps.pools[name].order_at(NOW).uids() == expected.order_at(NOW).uids()
+        live = [expected.place(uid, NOW) for uid in expected.order_at(NOW).uids()]
         paper = ordered[name]
         assert list(map(_nameless, paper.places)) == [_nameless(place) for place in live if place is not None]
         assert paper.rules.saturated == expected.rules.saturated

@@ -15,10 +15,10 @@ from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_contracts.messages.state import Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.explain.explanation import prospects_in
-from fairlead_policy.order.pool_order import PoolOrder
 from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.query.counterfactuals import concealed
 from fairlead_scorer.state.cluster_cache import ClusterCache
+from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit import NatsServer
 from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
@@ -87,10 +87,10 @@ async def explain(arena: Arena, job: str, tenant: str | None = None) -> tuple[Ex
     return found, from_datetime(reply.at)
 
 
-def _prospects(order: PoolOrder, uid: str, at: Micros) -> Prospects:
-    place = order.place(uid, at)
+def _prospects(pool: ScoredPool, uid: str, at: Micros) -> Prospects:
+    place = pool.place(uid, at)
     assert place is not None
-    return prospects_in(order.at(at), place)
+    return prospects_in(pool.order_at(at), place)
 
 
 async def test_scorers_say_together_what_one_order_says(arena: tuple[Arena, PolicyDocument]) -> None:
@@ -98,11 +98,11 @@ async def test_scorers_say_together_what_one_order_says(arena: tuple[Arena, Poli
     cache = ClusterCache()
     cache.adopt(document, 1)
     cache.learn({subject_of(state): state for state in FACTS})
-    order = cache.pools["c1/gpu"].order
+    pool = cache.pools["c1/gpu"]
     causes = set()
     for job in [*(f"a{number}" for number in range(5)), *(f"b{number}" for number in range(3))]:
         found, at = await explain(opened, job)
-        assert found.prospects == _prospects(order, found.uid, at)
+        assert found.prospects == _prospects(pool, found.uid, at)
         assert found.prospects is not None
         causes |= {move.cause for move in found.prospects.moves}
     # A start out of turn is told of tenants that stand alone.
@@ -124,9 +124,9 @@ async def test_scorers_say_together_where_a_job_stands_once_its_share_is_finite(
         cache = ClusterCache()
         cache.adopt(terms(), 1)
         cache.learn({subject_of(state): state for state in facts})
-        order = cache.pools["c1/gpu"].order
+        pool = cache.pools["c1/gpu"]
         found, at = await explain(opened, "b")
-        assert found.prospects == _prospects(order, found.uid, at)
+        assert found.prospects == _prospects(pool, found.uid, at)
         assert found.rank == 2
         assert "It becomes number 2 once its own tenant gives back 2 of its 2 tpu." in found.reasons
 

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR
 from fairlead_policy.exact.flips import next_flip_of
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases
 from fairlead_testkit.waiting import a_waiting_job
 
 
-def pool(rules: PoolRules, jobs: list[tuple[str, int, int]]) -> PoolOrder:
+def pool(rules: PoolRules, jobs: list[tuple[str, int, int]]) -> PoolFacts:
     """Jobs as (tenant, use before it, submitted): each tenant has one."""
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     for tenant, use, submitted in jobs:
         order.run(f"r-{tenant}", tenant, {"gpu": use})
         order.wait(a_waiting_job(tenant, tenant=tenant, submitted=submitted, demand={"gpu": 1}))
@@ -35,37 +35,37 @@ def test_two_jobs_swap_away_from_any_cap_crossing() -> None:
     # Rate 1, cap 10: j caps at 10, k at 17; they swap at 12. At 12 itself the keys are equal and j is older.
     order = pool(rules(Fraction(1), 10), [("j", 5, 0), ("k", 0, 7)])
     for now in (0, 9, 10, 11, 12):
-        assert order.uids(now) == ["j", "k"]
-        assert order.next_flip(now) == 13
-    assert order.uids(13) == ["k", "j"]
-    assert order.next_flip(13) is None
+        assert order.at(now).uids() == ["j", "k"]
+        assert order.at(now).next_flip() == 13
+    assert order.at(13).uids() == ["k", "j"]
+    assert order.at(13).next_flip() is None
 
 
 def test_two_jobs_swap_after_days() -> None:
     order = pool(rules(Fraction(6, 100) / HOUR, 48 * HOUR), [("A", 2, 0), ("B", 1, 100 * HOUR)])
-    flip = order.next_flip(0)
+    flip = order.at(0).next_flip()
     assert flip is not None
     assert round(flip / HOUR, 1) == 131.3
-    assert order.uids(flip - 1) == ["A", "B"]
-    assert order.uids(flip) == ["B", "A"]
+    assert order.at(flip - 1).uids() == ["A", "B"]
+    assert order.at(flip).uids() == ["B", "A"]
 
 
 def test_a_rate_too_small_for_a_float_is_no_error() -> None:
     tiny = Fraction(1, 10**330)
     order = pool(rules(tiny, 10), [("j", 0, 0), ("k", 0, 7), ("l", 3, 9)])
-    assert order.uids(5) == ["j", "k", "l"]
-    assert order.next_flip(5) is None
+    assert order.at(5).uids() == ["j", "k", "l"]
+    assert order.at(5).next_flip() is None
 
 
 def test_nothing_moves_without_a_cap_or_without_aging() -> None:
     jobs = [("j", 5, 0), ("k", 0, 7)]
-    assert pool(rules(Fraction(1), None), jobs).next_flip(0) is None
-    assert pool(rules(Fraction(0), 10), jobs).next_flip(0) is None
+    assert pool(rules(Fraction(1), None), jobs).at(0).next_flip() is None
+    assert pool(rules(Fraction(0), 10), jobs).at(0).next_flip() is None
 
 
 def test_equal_tags_of_unlike_terms_never_flip_and_hide_no_flip() -> None:
     # a and b tie exactly by 2/4 and 3/6 of different weights; the true flip is that of j and k, later.
-    order = PoolOrder(
+    order = PoolFacts(
         PoolRules(
             capacity={"gpu": 12},
             classes=("normal",),
@@ -77,10 +77,10 @@ def test_equal_tags_of_unlike_terms_never_flip_and_hide_no_flip() -> None:
     for tenant, use, submitted in (("a", 2, 0), ("b", 3, 1), ("j", 60, 100), ("k", 50, 130)):
         order.run(f"r-{tenant}", tenant, {"gpu": use})
         order.wait(a_waiting_job(tenant, tenant=tenant, submitted=submitted, demand={}))
-    flip = order.next_flip(0)
+    flip = order.at(0).next_flip()
     # 10 + 130 - (60 - 50) / 12 / (1 / 10) = 131.67
     assert flip == 132
-    assert order.uids(flip) != order.uids(flip - 1)
+    assert order.at(flip).uids() != order.at(flip - 1).uids()
 
 
 @given(st.integers(0, 2**32).map(random.Random))
@@ -104,13 +104,13 @@ def test_the_next_flip_is_the_first_of_all_neighbours_exactly(rng: random.Random
         for number in range(rng.randint(2, 9))
     ]
     order, now = pool(plain, jobs), rng.randrange(2 * far)
-    places = order.order(now)
+    places = order.at(now).places()[:]
     flips = []
     for j, k in pairwise(places):
         ahead = Fraction(j.use - k.use, capacity)
         if ahead > 0 and k.submitted > j.submitted:
             flips.append(floor(far // 2 + k.submitted - ahead / plain.rate) + 1)
-    assert order.next_flip(now) == min(flips, default=None)
+    assert order.at(now).next_flip() == min(flips, default=None)
     assert next_flip_of(places, plain, now) == min(flips, default=None)
 
 
@@ -130,7 +130,7 @@ jobs_of_tenants = st.lists(
 def test_the_order_stands_until_the_instant_foretold_and_not_longer(
     found: list[tuple[int, int, int, int, bool]], rate: Fraction, cap: int, now: int
 ) -> None:
-    order = PoolOrder(
+    order = PoolFacts(
         PoolRules(
             capacity={"gpu": 6, "cpu": 4},
             classes=("urgent", "normal"),
@@ -150,18 +150,18 @@ def test_the_order_stands_until_the_instant_foretold_and_not_longer(
                 demand={"gpu": gpus, "cpu": use},
             )
         )
-    ahead = order.next_flip(now)
-    before = order.uids(now)
-    changes = [then for then in range(now + 1, 20) if order.uids(then) != before]
+    ahead = order.at(now).next_flip()
+    before = order.at(now).uids()
+    changes = [then for then in range(now + 1, 20) if order.at(then).uids() != before]
     assert ahead == (changes[0] if changes else None)
-    assert next_flip_of(order.order(now), order.rules, now) == ahead
-    assert order.next_flip(now, window=len(found) + 1) == ahead
+    assert next_flip_of(order.at(now).places()[:], order.rules, now) == ahead
+    assert order.at(now).next_flip(window=len(found) + 1) == ahead
 
 
 def test_the_flips_of_a_front_are_foretold_from_the_front_alone() -> None:
     rng = random.Random(5)
     for _ in range(cases()):
-        order = PoolOrder(rules(Fraction(1, 8), 6, capacity=4))
+        order = PoolFacts(rules(Fraction(1, 8), 6, capacity=4))
         for number in range(14):
             order.wait(
                 a_waiting_job(
@@ -173,8 +173,8 @@ def test_the_flips_of_a_front_are_foretold_from_the_front_alone() -> None:
                 )
             )
         now = rng.randrange(10)
-        first = order.next_flip(now, window=2)
+        first = order.at(now).next_flip(window=2)
         for then in range(now, 40 if first is None else first):
-            assert [[place.uid for place in front] for front in order.front(then, 2).values()] == [
-                [place.uid for place in front] for front in order.front(now, 2).values()
+            assert [[place.uid for place in front] for front in order.at(then).front(2).values()] == [
+                [place.uid for place in front] for front in order.at(now).front(2).values()
             ]

@@ -12,7 +12,7 @@ from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, 
 from fairlead_policy.explain.bound_text import bound_in_words, bound_of
 from fairlead_policy.explain.explanation import prospects_in
 from fairlead_policy.explain.forecast_text import moves_in_words, neighbours_in_words, room_in_words
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_testkit.cases import cases
@@ -39,21 +39,21 @@ def rules(tenants: list[Tenant] = FAR, aging: Aging | None = None, **keys: objec
     return Rulebook(document, 1).pool_rules("gpu", demand(24))
 
 
-def pool(scored_by: PoolRules) -> PoolOrder:
+def pool(scored_by: PoolRules) -> PoolFacts:
     """`ada` holds 18 of 24 cards, two and a quarter of the third that it is entitled to, and waits for one more."""
-    order = PoolOrder(scored_by)
+    order = PoolFacts(scored_by)
     order.run("r", "ada", demand(18))
     order.wait(a_waiting_job("old", tenant="ada", demand=demand(1)))
     return order
 
 
-def place_in(order: PoolOrder, uid: str, now: Micros = 0) -> Place:
+def place_in(order: PoolFacts, uid: str, now: Micros = 0) -> Place:
     found = order.place(uid, now)
     assert found is not None
     return found
 
 
-def told(order: PoolOrder, uid: str, now: Micros = 0) -> str:
+def told(order: PoolFacts, uid: str, now: Micros = 0) -> str:
     place = place_in(order, uid, now)
     found = prospects_in(order.at(now), place)
     return "\n".join(
@@ -79,7 +79,7 @@ def test_the_bound_is_met_to_the_microsecond() -> None:
     assert bound == Fraction(225, 10) * DAY
     for later, first in ((bound - 1, "new"), (bound, "old")):
         order.wait(a_waiting_job("new", tenant="bob", submitted=later, demand=demand(1)))
-        assert order.uids(later)[0] == first
+        assert order.at(later).uids()[0] == first
         order.forget("new")
 
 
@@ -87,14 +87,14 @@ def test_the_bound_is_met_to_the_microsecond() -> None:
 @settings(max_examples=cases(0.3))
 def test_nobody_submitted_beyond_the_bound_stands_before_a_job_in_trees_too(rng: random.Random) -> None:
     scored_by = rules(rng.choice([FAR, TREE]), Aging(entitlement_per_day=rng.choice([0.1, 2.0])))
-    order = PoolOrder(scored_by)
+    order = PoolFacts(scored_by)
     for number in range(rng.randrange(2, 14)):
         tenant, size = rng.choice(("ada", "bob", "cyd")), rng.randrange(5)
         if rng.random() < 0.4:
             order.run(f"r{number}", tenant, demand(size))
         submitted = rng.randrange(40) * DAY // 2
         order.wait(a_waiting_job(f"u{number:02d}", tenant=tenant, submitted=submitted, demand=demand(size)))
-    places = order.order(40 * DAY)
+    places = order.at(40 * DAY).places()[:]
     for rank, place in enumerate(places):
         bound = bound_of(place, scored_by)
         assert bound is not None
@@ -102,7 +102,7 @@ def test_nobody_submitted_beyond_the_bound_stands_before_a_job_in_trees_too(rng:
 
 
 def test_what_has_nothing_before_it_is_passed_by_nobody() -> None:
-    order = PoolOrder(rules())
+    order = PoolFacts(rules())
     order.wait(a_waiting_job("first", tenant="bob", demand=demand(1)))
     assert "No normal job that is submitted later passes it" in told(order, "first")
 

@@ -10,7 +10,7 @@ from fairlead_contracts.base.instants import HOUR, MINUTE, SECOND
 from fairlead_policy.explain.explanation import prospects_in
 from fairlead_policy.explain.forecast_text import moves_in_words, neighbours_in_words, room_in_words
 from fairlead_policy.explain.surroundings import around_place, count_before
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.waiting import a_waiting_job
@@ -40,8 +40,8 @@ def a_job(uid: str, tenant: str, *, age: float = 1, gpu: int = 1, urgency: str =
     )
 
 
-def order_of(scored_by: PoolRules, use: dict[str, int], *jobs: WaitingJob) -> PoolOrder:
-    order = PoolOrder(scored_by)
+def order_of(scored_by: PoolRules, use: dict[str, int], *jobs: WaitingJob) -> PoolFacts:
+    order = PoolFacts(scored_by)
     for tenant, gpu in use.items():
         order.run(f"runs-{tenant}", tenant, {GPU: 1000 * gpu})
     for job in jobs:
@@ -115,7 +115,7 @@ def test_a_weight_is_rounded_up_so_that_above_it_the_sentence_holds() -> None:
     above = Fraction(told) + Fraction(1, 10**6)
     changed = rules(capacity={GPU: 64_000}, rate=few.rate, weights=EVEN | {"bob": above})
     order = order_of(changed, {"bob": 32}, *jobs)
-    assert order.uids(NOW) == ["late", "first"]
+    assert order.at(NOW).uids() == ["late", "first"]
 
 
 def test_a_time_is_rounded_up_so_that_then_the_sentence_holds() -> None:
@@ -124,8 +124,8 @@ def test_a_time_is_rounded_up_so_that_then_the_sentence_holds() -> None:
     text = words(rules(), {"ada": 10}, "young", old, young)
     assert "It overtakes old of ada at 1970-01-05 09:01 UTC (in 5 h)" in text
     order = order_of(rules(), {"ada": 10}, old, young)
-    assert order.uids(NOW + 5 * HOUR) == ["old", "young"]
-    assert order.uids(NOW + 5 * HOUR + MINUTE) == ["young", "old"]
+    assert order.at(NOW + 5 * HOUR).uids() == ["old", "young"]
+    assert order.at(NOW + 5 * HOUR + MINUTE).uids() == ["young", "old"]
 
 
 def test_what_does_not_count_takes_room_too() -> None:
@@ -168,7 +168,7 @@ def test_no_instant_is_told_beyond_one_at_which_a_tree_moves_inside() -> None:
 
 
 def test_past_use_is_told_and_that_it_fades() -> None:
-    order = PoolOrder(rules())
+    order = PoolFacts(rules())
     order.remember("bob", {GPU: 4000})
     order.wait(a_job("first", "ada"))
     order.wait(a_job("late", "bob"))
@@ -309,8 +309,8 @@ def test_an_end_that_makes_an_infinite_share_finite_passes_finite_ones_too() -> 
             ("j2", "bob", HOUR, {"cpu": 4000}),
         )
     ]
-    assert order_of(additive, {"bob": 2}, *jobs).uids(NOW) == ["j3", "j1", "j1b", "j4", "j2"]
-    assert order_of(additive, {}, *jobs).uids(NOW) == ["j3", "j2", "j1", "j1b", "j4"]
+    assert order_of(additive, {"bob": 2}, *jobs).at(NOW).uids() == ["j3", "j1", "j1b", "j4", "j2"]
+    assert order_of(additive, {}, *jobs).at(NOW).uids() == ["j3", "j2", "j1", "j1b", "j4"]
     text = words(additive, {"bob": 2}, "j2", *jobs)
     assert "\nIt becomes number 2 once its own tenant gives back 2 of its 2 gpu." in text
 
@@ -397,10 +397,10 @@ def test_a_lifted_job_is_told_by_the_terms_that_it_counts_by() -> None:
 
 def test_many_equal_jobs_are_ranked_exactly() -> None:
     """Floats tell none of them apart: the uid does."""
-    order = PoolOrder(rules(weights={f"t{number}": Fraction(1) for number in range(40)}))
+    order = PoolFacts(rules(weights={f"t{number}": Fraction(1) for number in range(40)}))
     for number in range(40):
         order.wait(a_job(f"j{number:02d}", f"t{number}"))
-    uids = order.uids(NOW)
+    uids = order.at(NOW).uids()
     for rank, uid in enumerate(uids):
         place = order.place(uid, NOW)
         assert place is not None

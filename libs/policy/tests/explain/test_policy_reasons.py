@@ -9,7 +9,7 @@ from fairlead_contracts.base.instants import HOUR
 from fairlead_policy.explain.explanation import prospects_in
 from fairlead_policy.explain.forecast_text import moves_in_words, neighbours_in_words, room_in_words
 from fairlead_policy.explain.reasons import Wording
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.waiting import a_waiting_job
@@ -41,7 +41,7 @@ def a_job(uid: str, tenant: str, *, age: float = 1, **demand: int) -> WaitingJob
 def told(
     scored_by: PoolRules, use: Mapping[str, Mapping[str, int]], uid: str, *jobs: WaitingJob
 ) -> list[str]:
-    order = PoolOrder(scored_by)
+    order = PoolFacts(scored_by)
     for tenant, held in use.items():
         order.run(f"runs-{tenant}", tenant, held)
     for job in jobs:
@@ -49,7 +49,7 @@ def told(
     place = order.place(uid, NOW)
     assert place is not None
     found = prospects_in(order.at(NOW), place)
-    wording = Wording(scored_by, {one.tenant: one for one in order.standings()}, NOW)
+    wording = Wording(scored_by, {one.tenant: one for one in order.snapshot.standings()}, NOW)
     return [
         *wording.reasons(place),
         *neighbours_in_words(found, place, scored_by),

@@ -17,7 +17,7 @@ from fairlead_policy.explain.explanation import NEIGHBOURS, prospects_in, target
 from fairlead_policy.explain.forecast_text import moves_in_words, neighbours_in_words, room_in_words
 from fairlead_policy.explain.surroundings import around_place, count_before
 from fairlead_policy.explain.what_if import breakdown_of
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
@@ -108,9 +108,9 @@ class Case:
 
     def order(
         self, change: dict[tuple[str, str], int] | None = None, classes: dict[str, str] | None = None
-    ) -> PoolOrder:
+    ) -> PoolFacts:
         """From scratch, with more or less use by (tenant, resource), and other classes by uid."""
-        order = PoolOrder(self.rules)
+        order = PoolFacts(self.rules)
         for tenant, use in self.use.items():
             held = {name: amount + (change or {}).get((tenant, name), 0) for name, amount in use.items()}
             assert all(amount >= 0 for amount in held.values())
@@ -127,17 +127,17 @@ class Case:
         return order
 
 
-def before(order: PoolOrder, first: str, second: str) -> bool:
-    uids = order.uids(NOW)
+def before(order: PoolFacts, first: str, second: str) -> bool:
+    uids = order.at(NOW).uids()
     return uids.index(first) < uids.index(second)
 
 
-def is_before(order: PoolOrder, first: str, second: str, now: Micros) -> bool:
-    uids = order.uids(now)
+def is_before(order: PoolFacts, first: str, second: str, now: Micros) -> bool:
+    uids = order.at(now).uids()
     return uids.index(first) < uids.index(second)
 
 
-def moves_of(order: PoolOrder, uid: str) -> list[Move]:
+def moves_of(order: PoolFacts, uid: str) -> list[Move]:
     place = order.place(uid, NOW)
     assert place is not None
     return prospects_in(order.at(NOW), place).moves
@@ -154,7 +154,7 @@ def test_the_least_end_moves_a_job_and_one_unit_less_of_anything_does_not(case: 
             changed = case.order(change)
             assert before(changed, job.uid, move.passed)
             if move.rank is not None:
-                assert changed.uids(NOW)[move.rank] == job.uid
+                assert changed.at(NOW).uids()[move.rank] == job.uid
             for least, amount in change.items():
                 assert not before(case.order(change | {least: amount + 1}), job.uid, move.passed)
         place = order.place(job.uid, NOW)
@@ -170,21 +170,21 @@ def test_the_least_end_moves_a_job_and_one_unit_less_of_anything_does_not(case: 
 @given(pools(tree=None, modes=("strict", "additive", "multiplicative")))
 def test_what_is_found_by_trying_moves_a_job_and_one_unit_less_does_not(case: Case) -> None:
     order = case.order()
-    undisturbed = order.uids(NOW)
+    undisturbed = order.at(NOW).uids()
     for job in case.asked:
         for move in moves_of(order, job.uid):
             if move.cause == "ends":
                 change = {(job.tenant, name): -amount for name, amount in move.amounts.items()}
                 changed = case.order(change)
                 assert before(changed, job.uid, move.passed)
-                assert move.rank is None or changed.uids(NOW)[move.rank] == job.uid
+                assert move.rank is None or changed.at(NOW).uids()[move.rank] == job.uid
                 if job.uid in case.tried:
                     less = {part: amount + 1000 for part, amount in change.items()}
                     assert not before(case.order(less), job.uid, move.passed)
     # Trying leaves no trace.
-    assert order.uids(NOW) == undisturbed
-    assert order.order(NOW) == case.order().order(NOW)
-    assert order.standings() == case.order().standings()
+    assert order.at(NOW).uids() == undisturbed
+    assert order.at(NOW).places()[:] == case.order().at(NOW).places()[:]
+    assert order.snapshot.standings() == case.order().snapshot.standings()
 
 
 def of_what_no_pool_has(case: Case, rng: random.Random) -> Case:
@@ -209,14 +209,14 @@ def test_an_end_gives_the_rank_that_is_told_of_infinite_shares_too(case: Case, r
                 change = {(job.tenant, name): -amount for name, amount in move.amounts.items()}
                 changed = case.order(change)
                 assert before(changed, job.uid, move.passed)
-                assert move.rank is None or changed.uids(NOW)[move.rank] == job.uid
-    assert order.order(NOW) == case.order().order(NOW)
+                assert move.rank is None or changed.at(NOW).uids()[move.rank] == job.uid
+    assert order.at(NOW).places()[:] == case.order().at(NOW).places()[:]
 
 
 @settings(max_examples=cases())
 @given(pools())
 def test_the_least_start_of_another_pushes_it_behind_and_one_unit_less_does_not(case: Case) -> None:
-    places = case.order().order(NOW)
+    places = case.order().at(NOW).places()[:]
     for number, place in enumerate(places):
         for other in places[:number]:
             found = starts_to_fall_behind(place, other, case.rules, NOW)
@@ -244,31 +244,31 @@ def test_no_start_is_told_where_one_may_use_a_resource_up() -> None:
 def test_a_class_gives_the_rank_that_is_told(case: Case, override: float | None) -> None:
     case.jobs[0] = msgspec.structs.replace(case.jobs[0], override=override)
     order = case.order()
-    first = order.uids(NOW)[0]
+    first = order.at(NOW).uids()[0]
     for job in case.asked:
         told = [move for move in moves_of(order, job.uid) if move.cause == "class"]
         counts = case.rules.strict or job.override is None
         assert len(told) == (job.urgency == "normal" and counts and job.uid != first)
         for move in told:
-            changed = case.order(classes={job.uid: move.urgency}).uids(NOW)
+            changed = case.order(classes={job.uid: move.urgency}).at(NOW).uids()
             assert move.rank == changed.index(job.uid)
-    assert order.order(NOW) == case.order().order(NOW)
+    assert order.at(NOW).places()[:] == case.order().at(NOW).places()[:]
 
 
 @settings(max_examples=cases())
 @given(pools())
 def test_time_moves_a_pair_at_the_told_instant_and_never_else(case: Case) -> None:
     order = case.order()
-    places = order.order(NOW)
-    orders = {instant: order.uids(instant) for instant in range(NOW, NOW + 20 * HOUR, HOUR)}
+    places = order.at(NOW).places()[:]
+    orders = {instant: order.at(instant).uids() for instant in range(NOW, NOW + 20 * HOUR, HOUR)}
     for number, place in enumerate(places):
         for other in places[:number]:
             if place.tenant == other.tenant:
                 continue
             at = passes_at(place, other, case.rules, NOW)
             if at is not None:
-                assert order.uids(at - 1).index(place.uid) > order.uids(at - 1).index(other.uid)
-                assert order.uids(at).index(place.uid) < order.uids(at).index(other.uid)
+                assert order.at(at - 1).uids().index(place.uid) > order.at(at - 1).uids().index(other.uid)
+                assert order.at(at).uids().index(place.uid) < order.at(at).uids().index(other.uid)
             for instant, uids in orders.items():
                 passed = uids.index(place.uid) < uids.index(other.uid)
                 assert passed == (at is not None and instant >= at)
@@ -289,7 +289,7 @@ def instant_of(move: Move) -> Micros:
     return from_datetime(move.at)
 
 
-def check_instant(order: PoolOrder, uid: str, move: Move) -> None:
+def check_instant(order: PoolFacts, uid: str, move: Move) -> None:
     at = instant_of(move)
     told = -(-at // MINUTE) * MINUTE
     found = [is_before(order, uid, move.passed, on) for on in (at - 1, at, told)]
@@ -309,7 +309,7 @@ def test_no_instant_is_told_beyond_one_at_which_a_tree_moves_inside() -> None:
     waiting = [("ada", "normal", 6, {}), ("bob", "normal", 0, {"gpu": 1}), ("cyd", "normal", 7, {})]
     use = {tenant: in_units({"gpu": int(tenant == "bob")}) for tenant in TENANTS}
     order = Case(waiting, use, {}, rules).order()
-    assert order.next_flip(NOW) is not None
+    assert order.at(NOW).next_flip() is not None
     assert [move for move in moves_of(order, "j2") if move.cause == "time"] == []
 
 
@@ -343,7 +343,7 @@ def test_instants_are_left_out_where_time_moves_the_sequence_of_a_tree_too() -> 
 @given(pools(tree=None))
 def test_neighbours_room_and_makeup_are_those_of_the_whole_order(case: Case) -> None:
     order = case.order()
-    places = order.order(NOW)
+    places = order.at(NOW).places()[:]
     for rank in (0, len(places) // 2, len(places) - 1):
         place = places[rank]
         found = around_place(order.at(NOW), place, 3)
@@ -379,7 +379,7 @@ def test_a_turn_is_of_all_that_can_start_and_of_resources_that_do_not_count_too(
 ) -> None:
     case.rules = smaller(case.rules, left_out)
     order = case.order()
-    places = order.order(NOW)
+    places = order.at(NOW).places()[:]
     for rank, place in enumerate(places):
         found = around_place(order.at(NOW), place, 3)
         start = [
@@ -422,14 +422,14 @@ wild_jobs = st.lists(
 def test_wild_facts_get_words_and_their_exact_neighbours(
     scored_by: PoolRules, waiting: list[tuple[str, str, int, dict[str, int]]], use: dict[str, int]
 ) -> None:
-    order = PoolOrder(scored_by)
+    order = PoolFacts(scored_by)
     for tenant, amount in use.items():
         order.run(f"runs-{tenant}", tenant, {"gpu": amount})
     for number, (tenant, urgency, submitted, demand) in enumerate(waiting):
         order.wait(
             a_waiting_job(f"j{number}", tenant=tenant, urgency=urgency, submitted=submitted, demand=demand)
         )
-    uids = order.uids(NOW)
+    uids = order.at(NOW).uids()
     for rank, uid in enumerate(uids):
         place = order.place(uid, NOW)
         assert place is not None
@@ -449,7 +449,7 @@ def test_wild_facts_get_words_and_their_exact_neighbours(
 
 
 def test_place_of_nobody_stands_alone() -> None:
-    order = PoolOrder(PoolRules(capacity={"cpu": 1}, classes=("normal",)))
+    order = PoolFacts(PoolRules(capacity={"cpu": 1}, classes=("normal",)))
     assert order.place("nobody", NOW) is None
     stranger = Place(
         uid="x", scope="", id="x", tenant="t", urgency="normal", dominant="", use=0, tag=0, key=0, submitted=0

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.messages.decisions import Place
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases
@@ -41,7 +41,7 @@ def arrival(
     )
 
 
-def tag(order: PoolOrder, place: Place) -> Fraction:
+def tag(order: PoolFacts, place: Place) -> Fraction:
     if not place.use:
         return Fraction(0)
     return Fraction(place.use, order.rules.capacity[place.dominant]) / order.rules.entitlement_of(
@@ -49,8 +49,8 @@ def tag(order: PoolOrder, place: Place) -> Fraction:
     )
 
 
-def random_pool(rng: random.Random, cap: int | None = None) -> PoolOrder:
-    order = PoolOrder(rules(cap))
+def random_pool(rng: random.Random, cap: int | None = None) -> PoolFacts:
+    order = PoolFacts(rules(cap))
     for number in range(rng.randrange(2, 12)):
         order.run(f"r{number}", f"t{rng.randrange(3)}", {"gpu": rng.randrange(3), "cpu": rng.randrange(4)})
         order.wait(
@@ -63,7 +63,7 @@ def random_pool(rng: random.Random, cap: int | None = None) -> PoolOrder:
 @settings(max_examples=cases())
 def test_a_later_job_stands_before_an_older_one_only_within_the_bound(rng: random.Random) -> None:
     order = random_pool(rng)
-    places = order.order(30)
+    places = order.at(30).places()[:]
     for rank, k in enumerate(places):
         for j in places[rank + 1 :]:
             if k.submitted > j.submitted:
@@ -75,7 +75,7 @@ def test_a_later_job_stands_before_an_older_one_only_within_the_bound(rng: rando
 def test_with_a_cap_the_bound_holds_while_the_older_job_is_below_it(rng: random.Random) -> None:
     cap, now = rng.randrange(1, 20), rng.randrange(40)
     order = random_pool(rng, cap)
-    places = order.order(now)
+    places = order.at(now).places()[:]
     for rank, k in enumerate(places):
         for j in places[rank + 1 :]:
             if k.submitted > j.submitted:
@@ -89,16 +89,16 @@ def test_with_a_cap_the_bound_holds_while_the_older_job_is_below_it(rng: random.
 def test_the_bound_is_met_to_the_last_unit_and_never_reached() -> None:
     """A tag of 1/4 at 1/8 a unit is worth two units: one later passes, two later does not, nor does a tie."""
     for later, first in ((1, "k"), (2, "j"), (3, "j")):
-        order = PoolOrder(rules())
+        order = PoolFacts(rules())
         order.run("r", "t0", {"gpu": 3})
         order.wait(arrival(9, "t0", 0, 1, 0))
         order.wait(arrival(1, "t1", later, 1, 0))
-        assert order.uids(0)[0] == {"j": "u009", "k": "u001"}[first]
+        assert order.at(0).uids()[0] == {"j": "u009", "k": "u001"}[first]
 
 
 def test_beyond_the_cap_the_plain_bound_fails() -> None:
     # Rate 1/4, cap 2, tags 1/4 and 0, submits 0 and 1, now 3: the younger one goes first although 1 >= 1/4 / 1/4.
-    order = PoolOrder(
+    order = PoolFacts(
         PoolRules(
             capacity={"gpu": 4},
             classes=("normal",),
@@ -110,22 +110,22 @@ def test_beyond_the_cap_the_plain_bound_fails() -> None:
     order.run("r", "j", {"gpu": 1})
     order.wait(arrival(0, "j", 0, 1, 0))
     order.wait(arrival(1, "k", 1, 1, 0))
-    assert [place.tenant for place in order.order(2)] == ["j", "k"]
-    assert [place.tenant for place in order.order(4)] == ["k", "j"]
+    assert [place.tenant for place in order.at(2).places()] == ["j", "k"]
+    assert [place.tenant for place in order.at(4).places()] == ["k", "j"]
 
 
 @dataclass
 class Course:
     """A pool that is served in order, without backfill; jobs are seen as they are submitted."""
 
-    order: PoolOrder = field(default_factory=lambda: PoolOrder(rules()))
+    order: PoolFacts = field(default_factory=lambda: PoolFacts(rules()))
     tags: dict[str, Fraction] = field(default_factory=dict)
     at_submit: dict[str, Place] = field(default_factory=dict)
     running: list[str] = field(default_factory=list)
 
     def look(self, now: int) -> None:
         """No tag is higher than it was before."""
-        after = {place.uid: place for place in self.order.order(now)}
+        after = {place.uid: place for place in self.order.at(now).places()}
         for uid, place in after.items():
             self.at_submit.setdefault(uid, place)
             found = tag(self.order, place)
@@ -134,7 +134,7 @@ class Course:
 
     def start_first(self, now: int) -> None:
         """Whoever waits longer than the first was submitted within the bound of its own submission."""
-        first, *others = self.order.order(now)
+        first, *others = self.order.at(now).places()[:]
         for j in others:
             if first.submitted > j.submitted:
                 known = tag(self.order, self.at_submit[j.uid]) - tag(self.order, first)
@@ -152,7 +152,7 @@ def test_what_is_known_at_submission_holds_until_the_start(rng: random.Random) -
         if rng.random() < 0.7:
             course.order.wait(arrival(now, f"t{rng.randrange(3)}", now, rng.randrange(3), rng.randrange(4)))
             course.look(now)
-        if course.order.waiting() and rng.random() < 0.5:
+        if course.order.snapshot.waiting() and rng.random() < 0.5:
             course.start_first(now)
         if course.running and rng.random() < 0.3:
             course.order.forget(course.running.pop(rng.randrange(len(course.running))))
@@ -160,23 +160,23 @@ def test_what_is_known_at_submission_holds_until_the_start(rng: random.Random) -
 
 
 def test_backfill_of_the_own_tenant_and_late_arrivals_raise_a_tag_by_exactly_their_demand() -> None:
-    order = PoolOrder(rules())
+    order = PoolFacts(rules())
     order.wait(arrival(1, "t0", 5, 3, 0))
     order.wait(arrival(2, "t0", 6, 1, 0))
-    before = {place.uid: place.use for place in order.order(9)}
+    before = {place.uid: place.use for place in order.at(9).places()}
     assert before == {"u001": 0, "u002": 3}
     order.run("u002", "t0", {"gpu": 1})
     order.wait(arrival(3, "t0", 4, 2, 0))
-    after = {place.uid: place.use for place in order.order(9)}
+    after = {place.uid: place.use for place in order.at(9).places()}
     assert after == {"u003": 1, "u001": 1 + 2}
 
 
 def test_a_higher_class_arrival_raises_the_tags_behind_it_by_its_demand_and_no_other_tenants() -> None:
-    order = PoolOrder(rules())
+    order = PoolFacts(rules())
     order.wait(arrival(0, "t0", 0, 1, 0))
     order.wait(arrival(1, "t1", 0, 1, 0))
-    before = {place.uid: place for place in order.order(5)}
+    before = {place.uid: place for place in order.at(5).places()}
     order.wait(arrival(2, "t0", 5, 3, 0, urgency="urgent"))
-    after = {place.uid: place for place in order.order(5)}
+    after = {place.uid: place for place in order.at(5).places()}
     assert after["u000"].use == before["u000"].use + 3
     assert after["u001"] == before["u001"]

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
 from fairlead_testkit.histories import CLASSES, TENANTS, PoolHistory, demands, tenants, uids
@@ -91,11 +91,11 @@ class AnyPolicy(PoolHistory):
     def somebody_looks(self, window: int, now: int, uid: str) -> None:
         fresh = self.from_scratch()
         assert self.kept.place(uid, now) == fresh.place(uid, now)
-        assert self.kept.front(now, window) == fresh.front(now, window)
-        assert self.kept.next_flip(now) == fresh.next_flip(now)
+        assert self.kept.at(now).front(window) == fresh.at(now).front(window)
+        assert self.kept.at(now).next_flip() == fresh.at(now).next_flip()
 
-    def from_scratch(self) -> PoolOrder:
-        fresh = PoolOrder(self.current)
+    def from_scratch(self) -> PoolFacts:
+        fresh = PoolFacts(self.current)
         for tenant, past in self.past.items():
             fresh.remember(tenant, past)
         fresh.wait_all(reversed(self.waiting.values()))
@@ -113,10 +113,10 @@ TestAnyPolicy = AnyPolicy.TestCase
 def test_past_use_of_a_tenant_that_becomes_a_parent_counts_once() -> None:
     """Found by the machine above: what its lane remembered was then also its family's."""
     flat = PoolRules(capacity={"cpu": 8}, classes=CLASSES, unlisted_entitlement=Fraction(1))
-    order = PoolOrder(flat)
+    order = PoolFacts(flat)
     order.remember("org", {"cpu": 1})
     for rules, parents in ((replace(flat, parents={"ada": "org"}), ["ada", "org"]), (flat, ["org"])):
         order.set_rules(rules)
         order.wait(a_waiting_job("u", tenant=parents[0], demand={}))
-        assert {one.tenant: one.share for one in order.standings(["org"])} == {"org": 0.125}
-        assert order.order(0)[0].tag == 0.125
+        assert {one.tenant: one.share for one in order.snapshot.standings(["org"])} == {"org": 0.125}
+        assert order.at(0).places()[0].tag == 0.125

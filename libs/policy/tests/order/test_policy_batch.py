@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairlead_contracts.base.instants import HOUR
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.order.batch import Holdings, batch_positions, order_batch
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, PoolRules
 from fairlead_policy.tenants.own_orders import PoolColumns
@@ -32,7 +32,7 @@ instants = st.one_of(
 
 
 @st.composite
-def pools(draw: st.DrawFn) -> tuple[PoolOrder, list[WaitingJob]]:
+def pools(draw: st.DrawFn) -> tuple[PoolFacts, list[WaitingJob]]:
     capacity = draw(
         st.fixed_dictionaries(dict.fromkeys(RESOURCES, st.sampled_from([0, 3, 1000, 3000, 10**9])))
     )
@@ -45,7 +45,7 @@ def pools(draw: st.DrawFn) -> tuple[PoolOrder, list[WaitingJob]]:
         entitlements={name: draw(weights) for name in TENANTS[:-1]},
         unlisted_entitlement=draw(weights),
     )
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     for number in range(draw(st.integers(0, 4))):
         demand = draw(st.dictionaries(st.sampled_from(RESOURCES), amounts, max_size=2))
         order.run(f"r{number}", draw(st.sampled_from(TENANTS)), demand)
@@ -73,12 +73,12 @@ def pools(draw: st.DrawFn) -> tuple[PoolOrder, list[WaitingJob]]:
 @settings(max_examples=cases())
 @given(pools())
 def test_places_are_those_of_the_pool_kept_up_step_by_step(
-    pool: tuple[PoolOrder, list[WaitingJob]],
+    pool: tuple[PoolFacts, list[WaitingJob]],
 ) -> None:
     order, jobs = pool
     found = batch_positions(jobs, order, order.rules, NOW)
     order.wait_all(jobs)
-    expected = order.order(NOW)
+    expected = order.at(NOW).places()[:]
     assert found is not None
     assert list(found) == expected
     assert len(found) == len(expected)
@@ -106,7 +106,7 @@ def test_a_tag_beside_the_middle_of_two_floats_is_the_nearest(side: int, jobs: i
     tenants = [f"tenant-{number}" for number in range(jobs)]
     for _ in range(50):
         use, capacity = beside_a_middle(rng, side)
-        order = PoolOrder(
+        order = PoolFacts(
             PoolRules(
                 capacity={"cpu": capacity}, classes=CLASSES, entitlements=dict.fromkeys(tenants, Fraction(1))
             )
@@ -142,7 +142,7 @@ def test_thousands_of_ties_are_settled_as_step_by_step(count: int, spread: int) 
     found = columns(count, 300, np.random.default_rng(count))
     found.submitted[0] -= spread
     names = [f"u{number:06}" for number in random.Random(count).sample(range(count), count)]
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     order.wait_all(
         a_waiting_job(
             names[number],
@@ -167,7 +167,7 @@ def test_thousands_of_ties_are_settled_as_step_by_step(count: int, spread: int) 
         lacking=np.zeros(300, np.bool_),
     )
     whole = order_batch(found, holdings, Measure(rules), NOW, names.__getitem__)
-    assert [names[number] for number in whole.jobs.tolist()] == order.uids(NOW)
+    assert [names[number] for number in whole.jobs.tolist()] == order.at(NOW).uids()
     assert whole.ranks[whole.jobs].tolist() == list(range(count))
 
 
@@ -180,15 +180,15 @@ def test_sums_over_all_tenants_may_wrap() -> None:
         )
         for number in range(200)
     ]
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     found = batch_positions(jobs, order, rules, NOW)
     order.wait_all(jobs)
     assert found is not None
-    assert list(found) == order.order(NOW)
+    assert list(found) == order.at(NOW).places()[:]
 
 
 def test_trees_and_classes_that_are_not_strict_are_left_to_the_pool() -> None:
-    order = PoolOrder(PoolRules(capacity={}, classes=CLASSES))
+    order = PoolFacts(PoolRules(capacity={}, classes=CLASSES))
     for rules in (
         PoolRules(capacity={}, classes=CLASSES, parents={"a": "b"}),
         PoolRules(capacity={}, classes=CLASSES, class_mode="additive"),

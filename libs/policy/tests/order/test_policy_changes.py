@@ -7,7 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.exact.scoring import Scores
+from fairlead_policy.order.order import Order
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.usage.past import Decay, PastUse, RunKey
 from fairlead_testkit.cases import cases
@@ -70,11 +72,11 @@ class AnyHistory(PoolHistory):
     @rule(window=st.integers(1, 5), now=st.integers(0, 30))
     def somebody_looks(self, window: int, now: int) -> None:
         fresh = self.from_scratch()
-        assert self.kept.front(now, window) == fresh.front(now, window)
-        assert self.kept.next_flip(now) == fresh.next_flip(now)
+        assert self.kept.at(now).front(window) == fresh.at(now).front(window)
+        assert self.kept.at(now).next_flip() == fresh.at(now).next_flip()
 
-    def from_scratch(self) -> PoolOrder:
-        fresh = PoolOrder(self.current)
+    def from_scratch(self) -> PoolFacts:
+        fresh = PoolFacts(self.current)
         for job in reversed(self.waiting.values()):
             fresh.wait(job)
         for uid, (tenant, demand) in self.running.items():
@@ -111,16 +113,57 @@ AnyHistory.TestCase.settings = settings(max_examples=cases(1 / STEPS), stateful_
 TestAnyHistory = AnyHistory.TestCase
 
 
+def scores_of(facts: PoolFacts) -> Scores:
+    tenant_queue = facts.snapshot.tenant_queue("ada")
+    assert tenant_queue is not None
+    return tenant_queue.scored()
+
+
+def test_an_event_leaves_all_other_tenants_and_the_snapshot_before_it_as_they_were() -> None:
+    facts = PoolFacts(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
+    for number in range(40):
+        facts.wait(
+            a_waiting_job(f"u{number:02}", tenant=TENANTS[number % 2], submitted=number, demand={"gpu": 1})
+        )
+    before = facts.snapshot
+    order = facts.at(0)
+    uids, scores = order.uids(), scores_of(facts)
+    facts.forget("u01")
+    facts.run("r", TENANTS[1], {"gpu": 1})
+    assert scores_of(facts) is scores
+    assert facts.snapshot.trees[TENANTS[0]] is before.trees[TENANTS[0]]
+    assert "u01" not in facts.at(0).uids()
+    assert order.uids() == Order(before, 0).uids() == uids
+
+
+def test_what_is_told_many_times_before_somebody_looks_is_as_if_told_at_once() -> None:
+    facts = PoolFacts(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
+    jobs = {
+        uid: a_waiting_job(uid, tenant="ada", submitted=number % 7, demand={"gpu": 1})
+        for number, uid in enumerate(f"u{number:03}" for number in range(600))
+    }
+    for uid, job in jobs.items():
+        facts.wait(job)
+        assert facts.snapshot.tenant_queue("ada") is not None
+        if uid.endswith("5"):
+            facts.forget(uid)
+    waiting = [uid for uid in jobs if not uid.endswith("5")]
+    assert facts.snapshot.waiting() == {("c", "q"): len(waiting)}
+    expected = PoolFacts(facts.rules)
+    expected.wait_all(jobs[uid] for uid in waiting)
+    assert facts.at(0).uids() == expected.at(0).uids()
+
+
 def test_telling_a_fact_again_changes_nothing_and_costs_no_scores() -> None:
-    order = PoolOrder(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
+    order = PoolFacts(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
     job = a_waiting_job("u", tenant="ada", submitted=1, demand={"gpu": 1})
     order.wait(job)
     order.run("r", "ada", {"gpu": 1})
-    before = order.order(0)
-    scores = order.tenant_queues["ada"].scored()
+    before = order.at(0).places()[:]
+    scores = scores_of(order)
     order.wait(msgspec.structs.replace(job))
     order.run("r", "ada", {"gpu": 1, "cpu": 0})
     order.set_rules(PoolRules(capacity={"gpu": 4}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
     order.forget("never seen")
-    assert order.tenant_queues["ada"].scored() is scores
-    assert order.order(0) == before
+    assert scores_of(order) is scores
+    assert order.at(0).places()[:] == before

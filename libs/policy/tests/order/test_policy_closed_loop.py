@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from fairlead_contracts.base.instants import HOUR, SECOND
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.waiting import a_waiting_job
 
@@ -30,7 +30,7 @@ class Cluster:
     """Starts the first of the order whenever a card is free, and checks each start against the definition."""
 
     def __init__(self, rate: Fraction) -> None:
-        self.order = PoolOrder(rules(rate))
+        self.order = PoolFacts(rules(rate))
         self.rate = rate
         self.now = 0
         self.running: Counter[str] = Counter()
@@ -60,7 +60,7 @@ class Cluster:
 
     def start_what_fits(self) -> None:
         while self.running.total() < CAPACITY and any(self.waiting.values()):
-            place = self.order.front(self.now, 5)["c", "q"][0]
+            place = self.order.at(self.now).front(5)["c", "q"][0]
             assert place.uid == self.by_definition()
             self.order.run(place.uid, place.tenant, place.demand)
             heapq.heappop(self.waiting[place.tenant])
@@ -126,7 +126,7 @@ def test_urgent_goes_before_normal_whatever_the_shares() -> None:
 def test_a_job_that_waits_is_not_passed_for_ever() -> None:
     """A light tenant's old job against a stream of a heavy tenant that always has the lower share."""
     rate = Fraction(6, 100) / HOUR
-    order = PoolOrder(rules(rate))
+    order = PoolFacts(rules(rate))
     order.run("r", "cyd", {"gpu": 6})
     order.wait(a_waiting_job("old", tenant="cyd", demand={"gpu": 1}))
     # The bound that holds at submit: (1/2 - 0) / 0.06 an hour = 8 h 20 min.
@@ -134,6 +134,6 @@ def test_a_job_that_waits_is_not_passed_for_ever() -> None:
     for hour in range(12):
         fresh = a_waiting_job(f"new{hour}", tenant="ada", submitted=hour * HOUR, demand={"gpu": 1})
         order.wait(fresh)
-        first = order.uids(hour * HOUR)[0]
+        first = order.at(hour * HOUR).uids()[0]
         assert (first == "old") == (hour * HOUR >= bound)
         order.forget(fresh.uid)

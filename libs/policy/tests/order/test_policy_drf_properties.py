@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases
@@ -317,13 +317,13 @@ def test_the_order_in_which_facts_are_told(rng: random.Random) -> None:
 
 
 def told(capacity: Demand, weights: Weights, waiting: Sequence[WaitingJob]) -> bytes:
-    order = PoolOrder(
+    order = PoolFacts(
         PoolRules(capacity=capacity, classes=("normal",), rate=Fraction(1, 9), entitlements=weights)
     )
     for job in waiting[::2]:
         order.wait(job)
     order.wait_all(waiting[1::2])
-    return msgspec.msgpack.encode((order.order(1), order.standings()))
+    return msgspec.msgpack.encode((order.at(1).places()[:], order.snapshot.standings()))
 
 
 def test_a_moment_in_the_middle_counts_what_had_started() -> None:

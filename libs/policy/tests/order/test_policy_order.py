@@ -15,7 +15,7 @@ from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.explain.surroundings import count_before
 from fairlead_policy.order.merging import merge_places, sort_key
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases
@@ -79,8 +79,8 @@ def oracle(snapshot: Snapshot) -> list[str]:
     return served
 
 
-def pool(snapshot: Snapshot, tenants: Sequence[str] = TENANTS) -> PoolOrder:
-    order = PoolOrder(snapshot.rules)
+def pool(snapshot: Snapshot, tenants: Sequence[str] = TENANTS) -> PoolFacts:
+    order = PoolFacts(snapshot.rules)
     for uid, tenant, demand in snapshot.running:
         if tenant in tenants:
             order.run(uid, tenant, demand)
@@ -146,8 +146,8 @@ long_snapshots = st.builds(snapshot_of, seeds, st.just(40))
 @given(snapshots)
 @settings(max_examples=cases())
 def test_the_order_is_that_of_progressive_filling(snapshot: Snapshot) -> None:
-    assert uids(pool(snapshot).order(snapshot.now)) == oracle(snapshot)
-    assert pool(snapshot).uids(snapshot.now) == oracle(snapshot)
+    assert uids(pool(snapshot).at(snapshot.now).places()[:]) == oracle(snapshot)
+    assert pool(snapshot).at(snapshot.now).uids() == oracle(snapshot)
 
 
 @pytest.mark.deep
@@ -155,7 +155,7 @@ def test_the_order_is_that_of_progressive_filling(snapshot: Snapshot) -> None:
 @given(long_snapshots)
 @settings(max_examples=cases(0.2))  # the property above on longer snapshots: five times as heavy
 def test_the_order_is_that_of_progressive_filling_at_length(snapshot: Snapshot) -> None:
-    assert uids(pool(snapshot).order(snapshot.now)) == oracle(snapshot)
+    assert uids(pool(snapshot).at(snapshot.now).places()[:]) == oracle(snapshot)
 
 
 @given(snapshots, seeds.map(random.Random))
@@ -167,9 +167,9 @@ def test_the_same_facts_in_any_order_give_the_same_bytes(snapshot: Snapshot, rng
     shuffled = replace(snapshot, waiting=tuple(waiting), running=tuple(running))
     first, second = pool(snapshot), pool(shuffled)
     now = snapshot.now
-    assert to_bytes(first.order(now)) == to_bytes(second.order(now))
-    assert to_bytes(first.standings()) == to_bytes(second.standings())
-    fronts = [sorted(order.front(now, 3).items()) for order in (first, second)]
+    assert to_bytes(first.at(now).places()[:]) == to_bytes(second.at(now).places()[:])
+    assert to_bytes(first.snapshot.standings()) == to_bytes(second.snapshot.standings())
+    fronts = [sorted(order.at(now).front(3).items()) for order in (first, second)]
     assert to_bytes(fronts[0]) == to_bytes(fronts[1])
 
 
@@ -183,12 +183,13 @@ def test_shards_merge_into_the_whole_order_to_the_byte(snapshot: Snapshot, rng: 
     now = snapshot.now
     # Each shard decides at its own instant; the merge is made at one.
     parts = [
-        pool(snapshot, shard).order(now - (earlier if number else 0)) for number, shard in enumerate(shards)
+        pool(snapshot, shard).at(now - (earlier if number else 0)).places()[:]
+        for number, shard in enumerate(shards)
     ]
     merged = merge_places(parts, snapshot.rules, now)
-    assert to_bytes(merged) == to_bytes(pool(snapshot).order(now))
+    assert to_bytes(merged) == to_bytes(pool(snapshot).at(now).places()[:])
     whole = pool(snapshot)
-    by_view = [whole.order(now, shard) for shard in shards]
+    by_view = [whole.at(now).places(shard)[:] for shard in shards]
     assert to_bytes(merge_places(reversed(by_view), snapshot.rules, now)) == to_bytes(merged)
 
 
@@ -196,22 +197,22 @@ def test_shards_merge_into_the_whole_order_to_the_byte(snapshot: Snapshot, rng: 
 @settings(max_examples=cases())
 def test_a_front_is_the_beginning_of_each_queue(snapshot: Snapshot, window: int) -> None:
     order = pool(snapshot)
-    whole = order.order(snapshot.now)
+    whole = order.at(snapshot.now).places()[:]
     queue_of = {job.uid: job.queue for job in snapshot.waiting}
     wanted = {
         queue: [place for place in whole if queue_of[place.uid] == queue][:window]
         for queue in set(queue_of.values())
     }
-    assert order.front(snapshot.now, window) == wanted
+    assert order.at(snapshot.now).front(window) == wanted
     counts = {queue: sum(at == queue for at in queue_of.values()) for queue in sorted(set(queue_of.values()))}
-    assert order.waiting() == counts
+    assert order.snapshot.waiting() == counts
 
 
 @given(snapshots)
 @settings(max_examples=cases())
 def test_one_place_and_what_stands_before_it_agree_with_the_order(snapshot: Snapshot) -> None:
     order = pool(snapshot)
-    whole = order.order(snapshot.now)
+    whole = order.at(snapshot.now).places()[:]
     assert whole == sorted(whole, key=lambda place: sort_key(place, snapshot.rules, snapshot.now))
     for rank, place in enumerate(whole):
         assert order.place(place.uid, snapshot.now) == place
@@ -223,7 +224,7 @@ def test_one_place_and_what_stands_before_it_agree_with_the_order(snapshot: Snap
 @settings(max_examples=cases())
 def test_the_terms_of_a_place_are_those_of_the_formula(snapshot: Snapshot) -> None:
     rules = snapshot.rules
-    for place in pool(snapshot).order(snapshot.now):
+    for place in pool(snapshot).at(snapshot.now).places():
         if place.unbounded:
             assert (place.tag, place.key) == (0.0, 0.0)
             continue
@@ -250,12 +251,12 @@ def job(uid: str, tenant: str, **changed: object) -> WaitingJob:
 
 def test_a_tenth_three_times_is_three_tenths() -> None:
     # In floats 0.1 * 3 > 0.3: the older job of the tenant with the tie would lose its place.
-    order = PoolOrder(replace(RULES, entitlements={"ada": Fraction("0.1"), "bob": Fraction("0.3")}))
+    order = PoolFacts(replace(RULES, entitlements={"ada": Fraction("0.1"), "bob": Fraction("0.3")}))
     order.run("r1", "ada", {"gpu": 1})
     order.run("r2", "bob", {"gpu": 3})
     order.wait(job("a", "ada", submitted=5))
     order.wait(job("b", "bob", submitted=4))
-    assert uids(order.order(0)) == ["b", "a"]
+    assert uids(order.at(0).places()[:]) == ["b", "a"]
 
 
 def test_equal_tags_of_unlike_floats_tie_in_orders_and_fronts() -> None:
@@ -264,26 +265,26 @@ def test_equal_tags_of_unlike_floats_tie_in_orders_and_fronts() -> None:
         weights = {"ada": Fraction(use, 10), "bob": Fraction(1, 10)}
         unlike += use * float(Fraction(1, 7) / weights["ada"]) != float(Fraction(1, 7) / weights["bob"])
         for older, newer in (("ada", "bob"), ("bob", "ada")):
-            order = PoolOrder(replace(RULES, capacity={"gpu": 7}, entitlements=weights))
+            order = PoolFacts(replace(RULES, capacity={"gpu": 7}, entitlements=weights))
             order.run("r1", "ada", {"gpu": use})
             order.run("r2", "bob", {"gpu": 1})
             order.wait(job(newer, newer, submitted=5))
             order.wait(job(older, older, submitted=4))
-            assert uids(order.order(0)) == [older, newer]
-            assert uids(order.front(0, 1)["c", "q"]) == [older]
+            assert uids(order.at(0).places()[:]) == [older, newer]
+            assert uids(order.at(0).front(1)["c", "q"]) == [older]
     assert unlike > 5
 
 
 def test_keys_that_differ_by_less_than_a_float_can_hold_keep_their_order() -> None:
     rate = Fraction(6, 100) / 3_600_000_000
     now = 1_795_000_000_000_000
-    order = PoolOrder(
+    order = PoolFacts(
         PoolRules(capacity={"memory": 2**59}, classes=CLASSES, rate=rate, unlisted_entitlement=Fraction(1))
     )
     for tenant, use in (("ada", 2**58 + 1), ("bob", 2**58), ("cyd", 2**58 + 2)):
         order.run(f"r-{tenant}", tenant, {"memory": use})
         order.wait(job(tenant, tenant, submitted=now, demand={"memory": 1}))
-    places = order.order(now)
+    places = order.at(now).places()[:]
     assert len({place.key for place in places}) == 1
     assert uids(places) == ["bob", "ada", "cyd"]
     assert uids(merge_places([places[::-1]], order.rules, now)) == ["bob", "ada", "cyd"]
@@ -293,18 +294,18 @@ def test_of_equally_dominant_resources_the_first_by_name_is_named() -> None:
     unlike = 0
     rules = PoolRules(capacity={"gpu": 3, "cpu": 49}, classes=CLASSES, unlisted_entitlement=Fraction(1))
     for times in range(1, 30):
-        order = PoolOrder(rules)
+        order = PoolFacts(rules)
         order.run("r", "ada", {"gpu": 3 * times, "cpu": 49 * times})
         order.wait(job("tie", "ada", demand={"gpu": 1}))
         order.wait(job("more", "ada", submitted=1))
-        assert [place.dominant for place in order.order(0)] == ["cpu", "gpu"]
+        assert [place.dominant for place in order.at(0).places()] == ["cpu", "gpu"]
         unlike += 3 * times * (1 / 3) > 49 * times * (1 / 49)
     assert unlike
 
 
 def test_the_dominant_resource_is_found_where_floats_are_equal() -> None:
     capacity = {"cpu": 2**61, "gpu": 2**61}
-    order = PoolOrder(PoolRules(capacity=capacity, classes=CLASSES, unlisted_entitlement=Fraction(1)))
+    order = PoolFacts(PoolRules(capacity=capacity, classes=CLASSES, unlisted_entitlement=Fraction(1)))
     order.run("r", "ada", {"cpu": 2**60, "gpu": 2**60 + 1})
     order.wait(job("a", "ada"))
     place = order.place("a", 0)
@@ -318,7 +319,7 @@ def test_the_dominant_resource_is_found_where_floats_are_equal() -> None:
 
 
 def test_demands_beyond_64_bits_stand_last_and_harm_nobody() -> None:
-    order = PoolOrder(replace(RULES, rate=Fraction(1, 10**6)))
+    order = PoolFacts(replace(RULES, rate=Fraction(1, 10**6)))
     for number in range(6):
         order.wait(job(f"a{number}", "ada", submitted=number, demand={"gpu": 2**62 + 2**60}))
         order.wait(job(f"b{number}", "bob", submitted=number))
@@ -326,9 +327,9 @@ def test_demands_beyond_64_bits_stand_last_and_harm_nobody() -> None:
     order.wait(job("late", "cyd", submitted=2**63 + 5))
     order.wait(job("early", "dan", submitted=-(2**63) - 5))
     order.run("r", "dan", {"gpu": -5, "fpga": 2**64})
-    places = order.order(10)
+    places = order.at(10).places()[:]
     to_bytes(places)
-    to_bytes(order.standings())
+    to_bytes(order.snapshot.standings())
     # The first jobs of ada and of cyd start from nothing used, whatever they ask for.
     names = uids(places)
     assert set(names[:2]) == {"a0", "b0"} or names[0] in {"a0", "b0", "huge"}
@@ -339,20 +340,20 @@ def test_demands_beyond_64_bits_stand_last_and_harm_nobody() -> None:
 
 
 def test_a_tenant_without_weight_stands_behind_its_class_and_before_the_next() -> None:
-    order = PoolOrder(replace(RULES, entitlements={"bob": Fraction(1)}))
+    order = PoolFacts(replace(RULES, entitlements={"bob": Fraction(1)}))
     order.wait(job("stranger-urgent", "eve", urgency="urgent", submitted=0))
     order.wait(job("b-urgent", "bob", urgency="urgent", submitted=9, demand={"gpu": 1000}))
     order.wait(job("stranger", "eve", submitted=0))
     order.wait(job("b", "bob", submitted=9))
-    assert uids(order.order(10)) == ["b-urgent", "stranger-urgent", "b", "stranger"]
+    assert uids(order.at(10).places()[:]) == ["b-urgent", "stranger-urgent", "b", "stranger"]
 
 
 def test_a_resource_that_the_pool_lacks_is_named_as_the_cause() -> None:
-    order = PoolOrder(RULES)
+    order = PoolFacts(RULES)
     order.wait(job("first", "ada", demand={"gpu": 1, "tpu": 4, "npu": 2}))
     order.wait(job("second", "ada", submitted=1))
     order.wait(job("other", "bob", submitted=2))
-    first, other, second = order.order(0)
+    first, other, second = order.at(0).places()[:]
     assert (first.uid, first.unbounded) == ("first", False)
     assert other.uid == "other"
     assert (second.unbounded_by, second.dominant, second.use) == ("asked", "npu", 2)
@@ -363,23 +364,23 @@ def test_a_resource_that_the_pool_lacks_is_named_as_the_cause() -> None:
 
 
 def test_a_class_that_the_policy_does_not_know_stands_behind_all() -> None:
-    order = PoolOrder(RULES)
+    order = PoolFacts(RULES)
     order.wait(job("odd", "ada", urgency="of another policy"))
     order.wait(job("b", "bob", submitted=1))
-    assert uids(order.order(0)) == ["b", "odd"]
+    assert uids(order.at(0).places()[:]) == ["b", "odd"]
 
 
 def test_no_capacity_and_no_jobs_are_no_errors() -> None:
-    empty = PoolOrder(PoolRules(capacity={}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
-    assert empty.order(0) == []
-    assert empty.front(0, 10) == {}
-    assert empty.next_flip(0) is None
-    assert empty.standings() == []
+    empty = PoolFacts(PoolRules(capacity={}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
+    assert empty.at(0).places()[:] == []
+    assert empty.at(0).front(10) == {}
+    assert empty.at(0).next_flip() is None
+    assert empty.snapshot.standings() == []
     assert merge_places([], RULES, 0) == []
     empty.wait(job("a", "ada", demand={}))
     empty.wait(job("b", "ada", submitted=1, demand={"gpu": 1}))
     empty.wait(job("c", "ada", submitted=2))
-    assert [(place.uid, place.unbounded) for place in empty.order(0)] == [
+    assert [(place.uid, place.unbounded) for place in empty.at(0).places()] == [
         ("a", False),
         ("b", False),
         ("c", True),
@@ -393,16 +394,16 @@ def test_thousands_of_equal_jobs_of_equal_tenants_stay_quick_and_exact() -> None
         classes=CLASSES,
         entitlements={f"t{number}": Fraction(1 + number % 2) for number in range(2000)},
     )
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     jobs = [
         job(f"u{number:05d}", f"t{number % 2000}", submitted=number % 7, demand={"gpu": 1, "cpu": 4})
         for number in range(20_000)
     ]
     for one in jobs:
         order.wait(one)
-    places = order.order(0)
+    places = order.at(0).places()[:]
     assert places == sorted(places, key=lambda place: sort_key(place, rules, 0))
-    assert uids(order.front(0, 100)["c", "q"]) == uids(places[:100])
+    assert uids(order.at(0).front(100)["c", "q"]) == uids(places[:100])
 
 
 def test_a_large_pool_of_true_sizes_is_in_exact_order_and_merges_from_16_shards() -> None:
@@ -414,7 +415,7 @@ def test_a_large_pool_of_true_sizes_is_in_exact_order_and_merges_from_16_shards(
         cap=336 * HOUR,
         entitlements={f"t{number}": Fraction(str(rng.choice([0.1, 0.3, 1, 2, 3]))) for number in range(60)},
     )
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     now = 1_795_000_000 * SECOND
     for number in range(4000):
         # Proportional demands tie the resources, whole seconds the instants, equal weights the tenants.
@@ -429,13 +430,13 @@ def test_a_large_pool_of_true_sizes_is_in_exact_order_and_merges_from_16_shards(
                 queue=rng.choice(QUEUES),
             )
         )
-    whole = order.order(now)
+    whole = order.at(now).places()[:]
     assert whole == sorted(whole, key=lambda place: sort_key(place, rules, now))
     shards = [[f"t{number}" for number in range(60) if number % 16 == shard] for shard in range(16)]
-    assert merge_places([order.order(now, shard) for shard in shards], rules, now) == whole
+    assert merge_places([order.at(now).places(shard)[:] for shard in shards], rules, now) == whole
     for window in (1, 100, 5000):
-        fronts = [order.front(now, window, shard) for shard in shards]
-        for queue, front in order.front(now, window).items():
+        fronts = [order.at(now).front(window, shard) for shard in shards]
+        for queue, front in order.at(now).front(window).items():
             parts = [part[queue] for part in fronts if queue in part]
             assert merge_places(parts, rules, now)[:window] == front
             assert front == [place for place in whole if order._waiting[place.uid].queue == queue][:window]
@@ -451,11 +452,11 @@ def test_weights_without_a_small_common_denominator_are_compared_exactly() -> No
         classes=CLASSES,
         entitlements={f"t{prime}": Fraction(prime, 10**40) for prime in primes},
     )
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     for number, prime in enumerate(primes):
         order.run(f"r{prime}", f"t{prime}", {"gpu": prime})
         order.wait(job(f"u{prime}", f"t{prime}", submitted=(number * 7) % 11))
-    places = order.order(0)
+    places = order.at(0).places()[:]
     assert {place.tag for place in places} == {1e40}
     assert uids(places) == [
         place.uid for place in sorted(places, key=lambda place: (place.submitted, place.uid))
@@ -463,7 +464,7 @@ def test_weights_without_a_small_common_denominator_are_compared_exactly() -> No
 
 
 def test_standings_say_what_a_tenant_has_of_what_it_may_have() -> None:
-    order = PoolOrder(
+    order = PoolFacts(
         replace(
             RULES,
             capacity={"cpu": 8, "gpu": 4},
@@ -475,7 +476,7 @@ def test_standings_say_what_a_tenant_has_of_what_it_may_have() -> None:
     order.run("r2", "ada", {"cpu": 2})
     order.wait(job("a", "ada"))
     order.wait(job("e", "eve"))
-    ada, eve = order.standings()
+    ada, eve = order.snapshot.standings()
     assert (ada.tenant, ada.weight, ada.entitled, ada.use, ada.share, ada.dominant) == (
         "ada",
         1.5,
@@ -486,4 +487,4 @@ def test_standings_say_what_a_tenant_has_of_what_it_may_have() -> None:
     )
     assert (ada.waiting, ada.running) == (1, 2)
     assert (eve.tenant, eve.weight, eve.entitled, eve.share, eve.waiting) == ("eve", 0.0, 0.0, 0.0, 1)
-    assert [standing.tenant for standing in order.standings(["nobody", "eve"])] == ["eve", "nobody"]
+    assert [standing.tenant for standing in order.snapshot.standings(["nobody", "eve"])] == ["eve", "nobody"]

@@ -17,7 +17,7 @@ from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement
 from fairlead_policy.fit.shapes import Gang, Node, PodShape
 from fairlead_policy.hami.annotations import Strategy
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.filling import Demand, fill, order_of
 from fairlead_testkit.saturation import used_up
@@ -178,13 +178,13 @@ def test_one_resource_is_max_min_fairness_and_one_bottleneck_is_shared_alike() -
 def fill_tree(rules: PoolRules, leaves: Mapping[str, Demand]) -> Counter[str]:
     """Tasks of each leaf, one job at a time; resources count as saturated once they are used up."""
     started: list[Demand] = []
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     for leaf, demand in leaves.items():
         for number in range(40):
             order.wait(a_waiting_job(f"{leaf}-{number:02d}", tenant=leaf, demand=demand))
     count, use = Counter[str](), Counter[str]()
     while True:
-        head = order.order(0)[0]
+        head = order.at(0).places()[0]
         if any(use[name] + amount > rules.capacity[name] for name, amount in head.demand.items()):
             return count
         order.run(head.uid, head.tenant, head.demand)
@@ -192,7 +192,7 @@ def fill_tree(rules: PoolRules, leaves: Mapping[str, Demand]) -> Counter[str]:
         use.update(head.demand)
         started.append(head.demand)
         if rules.rescaled:
-            waiting = [place.demand for place in order.order(0)]
+            waiting = [place.demand for place in order.at(0).places()]
             order.set_rules(replace(rules, saturated=used_up(rules, started, waiting)))
 
 

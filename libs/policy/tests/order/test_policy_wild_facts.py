@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_policy.order.merging import merge_places, sort_key
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
@@ -96,7 +96,7 @@ def test_whatever_is_told_has_an_exact_place_that_can_be_sent(rng: random.Random
     ]
     running = [(f"r{number}", rng.choice(TENANTS), wild_amounts(rng)) for number in range(rng.randrange(4))]
     past = {rng.choice((*TENANTS, "A")): wild_amounts(rng) for _ in range(rng.randrange(3))}
-    at_once, one_by_one = PoolOrder(rules), PoolOrder(wild_rules(rng))
+    at_once, one_by_one = PoolFacts(rules), PoolFacts(wild_rules(rng))
     for order in (at_once, one_by_one):
         for uid, tenant, demand in running:
             order.run(uid, tenant, demand)
@@ -105,15 +105,17 @@ def test_whatever_is_told_has_an_exact_place_that_can_be_sent(rng: random.Random
     at_once.wait_all(jobs)
     for job in reversed(jobs):
         one_by_one.wait(job)
-        one_by_one.front(now, 1)
+        one_by_one.at(now).front(1)
     one_by_one.set_rules(rules)
-    places = list(at_once.order(now))
+    places = list(at_once.at(now).places())
     assert sorted(place.uid for place in places) == sorted(job.uid for job in jobs)
     keys = [sort_key(place, rules, now) for place in places]
     assert all(one < other for one, other in pairwise(keys))
     assert all(isfinite(place.tag) and isfinite(place.key) for place in places)
-    sent = msgspec.msgpack.encode((places, at_once.standings()))
-    assert sent == msgspec.msgpack.encode((list(one_by_one.order(now)), one_by_one.standings()))
+    sent = msgspec.msgpack.encode((places, at_once.snapshot.standings()))
+    assert sent == msgspec.msgpack.encode(
+        (list(one_by_one.at(now).places()), one_by_one.snapshot.standings())
+    )
     assert merge_places([places[::2], places[1::2]], rules, now) == places
-    flip = at_once.next_flip(now)
+    flip = at_once.at(now).next_flip()
     assert flip is None or flip > now

@@ -15,7 +15,7 @@ from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
 from fairlead_policy.fit.shapes import Gang, Node, PodShape
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.from_state import snapshot_of
@@ -28,8 +28,8 @@ WDRF = read_document({"AGING_COEFFICIENT": 0.1, "MAX_AGING_TIME": 3600})
 NOW = 1_000_000 * SECOND
 
 
-def pool(document: PolicyDocument) -> PoolOrder:
-    return PoolOrder(Rulebook(document, 1).pool_rules("p", CAPACITY))
+def pool(document: PolicyDocument) -> PoolFacts:
+    return PoolFacts(Rulebook(document, 1).pool_rules("p", CAPACITY))
 
 
 def job(uid: str, tenant: str, waited: float, urgency: str = "normal", **changed: object) -> WaitingJob:
@@ -45,7 +45,7 @@ def order_of(document: PolicyDocument, *jobs: WaitingJob, use: dict[str, int] | 
         order.run(f"r-{tenant}", tenant, {"gpu": amount})
     for one in jobs:
         order.wait(one)
-    return order.uids(NOW)
+    return order.at(NOW).uids()
 
 
 def test_urgent_goes_first_not_last() -> None:
@@ -67,7 +67,7 @@ def test_the_score_is_weight_plus_share_less_alpha_times_age() -> None:
     order = pool(DRF)
     order.run("r", "a", {"gpu": 5000})
     order.wait(job("x", "a", 100))
-    [place] = order.order(NOW)
+    [place] = order.at(NOW).places()[:]
     # Keys count from the epoch instead of from now: 0.1 a second times the submit instant.
     assert place.tag == 0.5
     assert Fraction(place.key).limit_denominator(1000) == 1000 + Fraction(1, 2) + Fraction(1, 10) * (
@@ -112,13 +112,13 @@ def test_resource_weights_weigh() -> None:
     order.run("r2", "b", {"cpu": 50_000})
     for one in jobs:
         order.wait(one)
-    assert order.uids(NOW) == ["cores", "cards"]  # 10 * 0.1 against 1 * 0.5
+    assert order.at(NOW).uids() == ["cores", "cards"]  # 10 * 0.1 against 1 * 0.5
     plain = pool(WDRF)
     plain.run("r1", "a", {"gpu": 1000})
     plain.run("r2", "b", {"cpu": 50_000})
     for one in jobs:
         plain.wait(one)
-    assert plain.uids(NOW) == ["cards", "cores"]
+    assert plain.at(NOW).uids() == ["cards", "cores"]
 
 
 def test_a_priority_override_counts_in_place_of_the_class_where_it_is_granted() -> None:
@@ -133,12 +133,12 @@ def test_a_priority_override_counts_in_place_of_the_class_where_it_is_granted() 
     assert book.override_of(Asking(), 5000, "b") == 5000
     assert book.override_of(Asking(), 5000, "a") is None
     assert book.override_of(Asking(), -1, "b") is None
-    order = PoolOrder(book.pool_rules("p", CAPACITY))
+    order = PoolFacts(book.pool_rules("p", CAPACITY))
     order.run("r1", "a", {"gpu": 5000})
     order.run("r2", "b", {"gpu": 5000})
     order.wait(job("class", "a", 0, "urgent"))
     order.wait(job("number", "b", 0, "normal", override=5000.0))
-    assert order.uids(NOW) == ["number", "class"]
+    assert order.at(NOW).uids() == ["number", "class"]
 
 
 def test_the_wdrf_controllers_hour_of_aging_is_a_cap_not_first_come_first_served() -> None:
@@ -161,7 +161,7 @@ def test_the_frontend_serves_by_what_is_written() -> None:
     order.run("r", "heavy", {"gpu": 5000})
     for one in (job("a-old", "heavy", 7), job("b-new", "light", 5)):
         order.wait(one)
-    wanted = order.uids(NOW)
+    wanted = order.at(NOW).uids()
     assert wanted == ["b-new", "a-old"]
     by_submission = {"a-old": 1, "b-new": 2}
     window = [LabelledJob(uid=uid, level=0, tie=(by_submission[uid], uid)) for uid in wanted]
@@ -182,7 +182,7 @@ def test_a_name_within_another_name_is_another_job() -> None:
     order.run("r", "a", {"gpu": 5000})
     for one in (job("train", "a", 7, id="train"), job("train-2", "b", 5, id="train-2")):
         order.wait(one)
-    window = [LabelledJob(uid=uid, level=0, tie=(len(uid), uid)) for uid in order.uids(NOW)]
+    window = [LabelledJob(uid=uid, level=0, tie=(len(uid), uid)) for uid in order.at(NOW).uids()]
     assert [uid for uid, _ in plan_levels(window, [], Band(default=0, lowest=1, highest=9)).writes] == [
         "train-2"
     ]
@@ -236,11 +236,11 @@ def test_at_a_stated_rate_waiting_is_worth_what_it_says_beside_the_share(preset:
 
 def test_the_share_is_the_largest_over_cpu_memory_and_cards() -> None:
     """`hasattr(dict, 'cpu')` is false: none of them was ever read."""
-    order = PoolOrder(Rulebook(DRF, 1).pool_rules("p", {"cpu": 10, "memory": 100, "gpu": 8}))
+    order = PoolFacts(Rulebook(DRF, 1).pool_rules("p", {"cpu": 10, "memory": 100, "gpu": 8}))
     seen = []
     for resource, amount in (("cpu", 1), ("memory", 30), ("gpu", 4)):
         order.run(f"r-{resource}", "a", {resource: amount})
         order.wait(job("x", "a", 0, demand={}))
-        [placed] = order.order(NOW)
+        [placed] = order.at(NOW).places()[:]
         seen.append((placed.dominant, placed.tag))
     assert seen == [("cpu", 0.1), ("memory", 0.3), ("gpu", 0.5)]

@@ -19,7 +19,7 @@ from fairlead_contracts.policyfile.read import read_document
 from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.explain.explanation import prospects_in
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
@@ -150,10 +150,10 @@ POOLS = [{"name": "p", "members": ["c/p"]}, {"name": "q", "members": ["c/q"]}]
 
 
 def told(policy: PolicyDocument, jobs: list[WaitingJob]) -> bytes:
-    order = PoolOrder(Rulebook(policy, 1).pool_rules("p", CAPACITY, frozenset({"gpu"})))
+    order = PoolFacts(Rulebook(policy, 1).pool_rules("p", CAPACITY, frozenset({"gpu"})))
     order.run("runs", "a", {"gpu": 2})
     order.wait_all(jobs)
-    return msgspec.json.encode(order.order(9 * HOUR))
+    return msgspec.json.encode(order.at(9 * HOUR).places()[:])
 
 
 @given(st.randoms(use_true_random=False))
@@ -190,9 +190,9 @@ def test_the_line_that_replaces_share_an_hour_keeps_the_order_of_a_flat_pool(rng
 
 
 def uids(rules: PoolRules, jobs: list[WaitingJob]) -> list[str]:
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     order.wait_all(jobs)
-    return order.uids(400 * HOUR)
+    return order.at(400 * HOUR).uids()
 
 
 @given(st.randoms(use_true_random=False))
@@ -228,11 +228,11 @@ def test_above_the_weight_that_is_told_a_job_stands_where_it_says(rng: random.Ra
             others = [tenant for tenant in policy.tenants if tenant.name != whose.tenant]
             raised = Tenant(name=whose.tenant, weight=move.weight * (1 + 1e-9))
             moved = pool_of(msgspec.structs.replace(policy, tenants=[*others, raised]), jobs, runs)
-            assert moved.uids(9 * HOUR).index(whose.uid) == move.rank
+            assert moved.at(9 * HOUR).uids().index(whose.uid) == move.rank
 
 
-def pool_of(policy: PolicyDocument, jobs: list[WaitingJob], runs: list[tuple[str, int]]) -> PoolOrder:
-    order = PoolOrder(Rulebook(policy, 1).pool_rules("p", CAPACITY))
+def pool_of(policy: PolicyDocument, jobs: list[WaitingJob], runs: list[tuple[str, int]]) -> PoolFacts:
+    order = PoolFacts(Rulebook(policy, 1).pool_rules("p", CAPACITY))
     for tenant, gpus in runs:
         order.run(f"runs-{tenant}", tenant, {"gpu": gpus})
     order.wait_all(jobs)

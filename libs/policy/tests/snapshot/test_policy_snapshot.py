@@ -25,7 +25,7 @@ from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.explain.figures import duration, percent
 from fairlead_policy.explain.reasons import terms_in_words
 from fairlead_policy.levels.plan import LabelledJob, plan_levels
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.from_state import snapshot_of
@@ -358,7 +358,7 @@ DOCUMENT = a_document(
 def live_order(pool: str, capacity: dict[str, int]) -> list[str]:
     """The order by the parts that a scorer uses."""
     rulebook = Rulebook(DOCUMENT, 1)
-    order = PoolOrder(rulebook.pool_rules(pool, capacity))
+    order = PoolFacts(rulebook.pool_rules(pool, capacity))
     queues = {state.name: state.pool for state in FACTS if isinstance(state, QueueState)}
     for job in FACTS:
         if not isinstance(job, JobState) or rulebook.pool_of(job.cluster, queues.get(job.queue, "")) != pool:
@@ -374,7 +374,7 @@ def live_order(pool: str, capacity: dict[str, int]) -> list[str]:
                     submitted=job.submitted, demand=job.demand, queue=(job.cluster, job.queue),
                 )
             )  # fmt: skip
-    return [place.uid for place in order.order(NOW)]
+    return [place.uid for place in order.at(NOW).places()]
 
 
 def test_a_snapshot_of_stated_facts_gives_the_order_that_a_scorer_gives() -> None:

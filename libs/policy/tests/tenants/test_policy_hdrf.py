@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_policy.order.merging import merge_places
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases
 from fairlead_testkit.saturation import used_up
-from fairlead_testkit.tree_scenes import Scene, by_brute_force, pool
+from fairlead_testkit.tree_scenes import Scene, by_brute_force, order_before_changes, pool
 from fairlead_testkit.waiting import a_waiting_job
 
 TREES: tuple[dict[str, str], ...] = (
@@ -66,17 +66,23 @@ scenes = st.builds(scene_of, st.integers(0, 2**32))
 @given(scenes)
 @settings(max_examples=cases())
 def test_the_order_is_that_of_picking_one_job_at_a_time(scene: Scene) -> None:
-    assert pool(scene).uids(scene.now) == by_brute_force(scene)
+    assert pool(scene).at(scene.now).uids() == by_brute_force(scene)
 
 
 @given(scenes)
 @settings(max_examples=cases())
 def test_shards_that_know_the_saturated_resources_merge_into_the_whole_order(scene: Scene) -> None:
-    whole = pool(scene).order(scene.now)
-    parts = [pool(scene, (top,)).order(scene.now) for top in TOPS]
+    whole = pool(scene).at(scene.now).places()[:]
+    parts = [pool(scene, (top,)).at(scene.now).places()[:] for top in TOPS]
     assert merge_places(parts, scene.rules, scene.now) == whole
-    front = pool(scene).front(scene.now, 2)
+    front = pool(scene).at(scene.now).front(2)
     assert front.get(("c", "q"), []) == whole[:2]
+
+
+@given(scenes, st.integers(0, 2**32))
+@settings(max_examples=cases(1 / 4))
+def test_an_order_stays_as_it_was_whatever_becomes_of_the_pool(scene: Scene, seed: int) -> None:
+    assert order_before_changes(scene, random.Random(seed)).uids() == by_brute_force(scene)
 
 
 @given(scenes, st.integers(0, 2**32))
@@ -84,7 +90,7 @@ def test_shards_that_know_the_saturated_resources_merge_into_the_whole_order(sce
 def test_the_front_is_that_of_all_whatever_was_looked_at_and_changed_before(scene: Scene, seed: int) -> None:
     """The tree is kept up leaf by leaf, and served only as far as somebody looks."""
     rng = random.Random(seed)
-    kept = PoolOrder(scene.rules)
+    kept = PoolFacts(scene.rules)
     waiting, running = list(scene.waiting), list(scene.running)
     while waiting or running:
         if waiting and (not running or rng.random() < 0.6):
@@ -96,16 +102,16 @@ def test_the_front_is_that_of_all_whatever_was_looked_at_and_changed_before(scen
                 f"z{rng.randint(0, 9)}", rng.choice(LEAVES), rng.randint(0, 6), cpu=1, gpu=rng.randint(0, 1)
             )
             kept.wait(passing)
-            kept.front(rng.randint(0, 10), rng.randint(1, 3))
+            kept.at(rng.randint(0, 10)).front(rng.randint(1, 3))
             if rng.random() < 0.5:
                 kept.run(passing.uid, passing.tenant, passing.demand)
-                kept.front(scene.now, 1)
+                kept.at(scene.now).front(1)
             kept.forget(passing.uid)
     expected = by_brute_force(scene)
     for window in (1, rng.randint(1, 9)):
-        found = kept.front(scene.now, window).get(("c", "q"), [])
+        found = kept.at(scene.now).front(window).get(("c", "q"), [])
         assert [place.uid for place in found] == expected[:window]
-    assert kept.uids(scene.now) == expected
+    assert kept.at(scene.now).uids() == expected
 
 
 # --- examples
@@ -130,26 +136,26 @@ def test_what_another_organisation_takes_couples_through_the_saturated_resources
         free = rules(parents)
         saturated = used_up(free, [{"cpu": 5, "gpu": 8 + taken}], [{"cpu": 1}, {"cpu": 1}])
         assert saturated == ({"gpu"} if taken else set())
-        order = PoolOrder(rules(parents, saturated=saturated))
+        order = PoolFacts(rules(parents, saturated=saturated))
         order.run("r1", "x", {"cpu": 2})
         order.run("r2", "g", {"gpu": 8})
         order.run("r3", "Y", {"cpu": 3})
         order.run("r4", "B", {"gpu": taken})
         order.wait(job("x", "x", cpu=1))
         order.wait(job("y", "Y", cpu=1))
-        assert order.uids(0) == names
+        assert order.at(0).uids() == names
 
 
 def starving(**changed: object) -> list[str]:
     """org = {c: 8 CPU jobs wait, g: all GPUs and 3 GPU jobs wait} against P: 8 CPU jobs wait."""
-    order = PoolOrder(rules({"c": "org", "g": "org"}, **changed))
+    order = PoolFacts(rules({"c": "org", "g": "org"}, **changed))
     order.run("held", "g", {"gpu": 10})
     for number in range(8):
         order.wait(job(f"P{number}", "P", cpu=1))
         order.wait(job(f"c{number}", "c", cpu=1))
     for number in range(3):
         order.wait(job(f"g{number}", "g", gpu=1))
-    return [uid[0] for uid in order.uids(0)]
+    return [uid[0] for uid in order.at(0).uids()]
 
 
 def test_a_complementary_sibling_does_not_starve() -> None:
@@ -164,21 +170,21 @@ def test_empty_teams_go_first_only_by_the_minimum_of_all_that_wait() -> None:
     teams = {f"t{number}": "org" for number in range(6)}
     firsts = {}
     for live in (True, False):
-        order = PoolOrder(rules(teams, lowest_of_live=live))
+        order = PoolFacts(rules(teams, lowest_of_live=live))
         for number in range(6):
             for turn in range(2):
                 order.wait(job(f"a-{turn}-{number}", f"t{number}", cpu=1))
         for turn in range(6):
             order.wait(job(f"z-{turn}", "P", cpu=1))
-        firsts[live] = order.uids(0).index("z-0")
+        firsts[live] = order.at(0).uids().index("z-0")
     assert firsts == {True: 6, False: 1}
 
 
 def test_a_blocked_job_stands_behind_the_others_of_its_class() -> None:
-    order = PoolOrder(rules({}, saturated=frozenset({"gpu"})))
+    order = PoolFacts(rules({}, saturated=frozenset({"gpu"})))
     order.wait(job("g", "g", 0, gpu=1))
     order.wait(job("c", "g", 5, cpu=1))
     order.wait(job("p", "P", 9, cpu=1))
-    places = order.order(9)
+    places = order.at(9).places()[:]
     assert [place.uid for place in places] == ["c", "p", "g"]
     assert [place.blocked for place in places] == [False, False, True]

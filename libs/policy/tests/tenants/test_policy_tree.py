@@ -15,11 +15,11 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.exact.flips import next_flip_of
 from fairlead_policy.explain.surroundings import count_before
 from fairlead_policy.order.merging import merge_places, sort_key
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
-from fairlead_testkit.tree_scenes import Scene, by_brute_force, pool
+from fairlead_testkit.tree_scenes import Scene, by_brute_force, order_before_changes, pool
 from fairlead_testkit.waiting import a_waiting_job
 
 CLASSES = ("urgent", "normal")
@@ -108,8 +108,8 @@ def to_bytes(places: object) -> bytes:
 @settings(max_examples=cases())
 def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time(scene: Scene) -> None:
     order = pool(scene)
-    assert order.uids(scene.now) == by_brute_force(scene)
-    assert uids(order.order(scene.now)) == order.uids(scene.now)
+    assert order.at(scene.now).uids() == by_brute_force(scene)
+    assert uids(order.at(scene.now).places()[:]) == order.at(scene.now).uids()
 
 
 @pytest.mark.deep
@@ -117,14 +117,14 @@ def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time(scene: Scene) 
 @given(long_scenes)
 @settings(max_examples=cases(0.5))  # the property above on longer scenes: five times as heavy
 def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time_at_length(scene: Scene) -> None:
-    assert pool(scene).uids(scene.now) == by_brute_force(scene)
+    assert pool(scene).at(scene.now).uids() == by_brute_force(scene)
 
 
 @given(wide_scenes)
 @settings(max_examples=cases(0.5))
 def test_places_made_from_columns_are_those_made_one_by_one(scene: Scene) -> None:
     order = pool(scene)
-    expected, found = order.order(scene.now), order.in_order(scene.now)
+    expected, found = order.at(scene.now).places()[:], order.at(scene.now).places()
     assert to_bytes(list(found)) == to_bytes(expected)
     assert len(found) == len(expected)
     assert found[1:4] == expected[1:4]
@@ -136,13 +136,13 @@ def test_places_made_from_columns_are_those_made_one_by_one(scene: Scene) -> Non
 def test_shards_of_top_level_tenants_merge_into_the_whole_order(scene: Scene, earlier: int) -> None:
     now, whole = scene.now, pool(scene)
     parts = [pool(scene, [top]) for top in TOPS]
-    merged = merge_places([part.order(now) for part in parts], scene.rules, now)
-    assert to_bytes(merged) == to_bytes(whole.order(now))
+    merged = merge_places([part.at(now).places()[:] for part in parts], scene.rules, now)
+    assert to_bytes(merged) == to_bytes(whole.at(now).places()[:])
     # Another instant is as good while no sequence moved meanwhile.
     before = now - earlier
-    flips = [flip for part in parts if (flip := part.next_flip(before)) is not None]
+    flips = [flip for part in parts if (flip := part.at(before).next_flip()) is not None]
     if not any(flip <= now for flip in flips):
-        late = merge_places([part.order(before) for part in parts], scene.rules, now)
+        late = merge_places([part.at(before).places()[:] for part in parts], scene.rules, now)
         assert to_bytes(late) == to_bytes(merged)
 
 
@@ -150,8 +150,8 @@ def test_shards_of_top_level_tenants_merge_into_the_whole_order(scene: Scene, ea
 @settings(max_examples=cases())
 def test_fronts_places_and_counts_agree_with_the_order(scene: Scene, window: int) -> None:
     order, now = pool(scene), scene.now
-    front = order.front(now, window)
-    whole = order.order(now)
+    front = order.at(now).front(window)
+    whole = order.at(now).places()[:]
     queue_of = {job.uid: job.queue for job in scene.waiting}
     assert front == {
         queue: [place for place in whole if queue_of[place.uid] == queue][:window]
@@ -162,29 +162,35 @@ def test_fronts_places_and_counts_agree_with_the_order(scene: Scene, window: int
         assert order.place(place.uid, now) == place
         assert count_before(order.at(now), place) == Counter(ahead.tenant for ahead in whole[:rank])
     some = ["a", "d"]
-    assert order.order(now, some) == [place for place in whole if place.tenant in some]
-    assert order.front(now, window, some) == {
+    assert order.at(now).places(some)[:] == [place for place in whole if place.tenant in some]
+    assert order.at(now).front(window, some) == {
         queue: found[:window]
         for queue in QUEUES
         if (found := [p for p in whole if p.tenant in some and queue_of[p.uid] == queue])
     }
 
 
+@given(short_scenes, st.integers(0, 2**32))
+@settings(max_examples=cases(1 / 4))
+def test_an_order_stays_as_it_was_whatever_becomes_of_the_pool(scene: Scene, seed: int) -> None:
+    assert order_before_changes(scene, random.Random(seed)).uids() == by_brute_force(scene)
+
+
 @given(short_scenes)
 @settings(max_examples=cases())
 def test_time_alone_changes_nothing_before_the_instant_foretold(scene: Scene) -> None:
     order, now = pool(scene), scene.now
-    flip = order.next_flip(now)
+    flip = order.at(now).next_flip()
     assert flip is None or flip > now
-    foretold = next_flip_of(order.order(now), scene.rules, now)
+    foretold = next_flip_of(order.at(now).places()[:], scene.rules, now)
     parts = {top: pool(scene, [top]) for top in TOPS}
-    inner = [part.next_flip(now) for part in parts.values()]
-    before = order.uids(now)
+    inner = [part.at(now).next_flip() for part in parts.values()]
+    before = order.at(now).uids()
     # The merge of fronts moves only with what its places foretell, or with a shard that decides again.
     ends = [at for at in (foretold, *inner) if at is not None]
     stands = max(flip or 20, min(ends, default=20))
     for then in range(now + 1, min(stands, 20)):
-        assert order.uids(then) == before
+        assert order.at(then).uids() == before
 
 
 @given(few_jobs, few_jobs)
@@ -192,28 +198,28 @@ def test_time_alone_changes_nothing_before_the_instant_foretold(scene: Scene) ->
 def test_step_by_step_is_as_from_scratch(first: Scene, second: Scene) -> None:
     """From the facts of one scene to those of another, looked at on the way."""
     order = pool(first)
-    order.order(first.now)
-    order.front(first.now, 2)
+    order.at(first.now).places()[:]
+    order.at(first.now).front(2)
     order.set_rules(second.rules)
     for uid, *_ in first.running:
         order.forget(uid)
     for job in first.waiting:
         order.forget(job.uid)
-        order.front(second.now, 1)
+        order.at(second.now).front(1)
     for tenant in first.past:
         order.remember(tenant, {})
     for job in second.waiting:
         order.wait(job)
-        order.uids(second.now)
+        order.at(second.now).uids()
     for uid, tenant, demand in second.running:
         order.run(uid, tenant, demand)
-        order.next_flip(second.now, window=2)
+        order.at(second.now).next_flip(window=2)
     for tenant, past in second.past.items():
         order.remember(tenant, past)
     fresh = pool(second)
-    assert to_bytes(order.order(second.now)) == to_bytes(fresh.order(second.now))
-    assert order.standings() == fresh.standings()
-    assert order.next_flip(second.now) == fresh.next_flip(second.now)
+    assert to_bytes(order.at(second.now).places()[:]) == to_bytes(fresh.at(second.now).places()[:])
+    assert order.snapshot.standings() == fresh.snapshot.standings()
+    assert order.at(second.now).next_flip() == fresh.at(second.now).next_flip()
 
 
 @given(st.integers(0, 2**32).map(random.Random))
@@ -221,7 +227,7 @@ def test_step_by_step_is_as_from_scratch(first: Scene, second: Scene) -> None:
 def test_a_front_looks_as_deep_as_it_must(rng: random.Random) -> None:
     """Where a queue's first jobs stand behind hundreds of another's: a beginning of each tenant's jobs is not enough."""
     rules = replace(rules_of_a_tree(rng), capacity={"cpu": 9, "gpu": 7})
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     rare = rng.choice([0.0, 0.01, 0.5])
     order.wait_all(
         a_waiting_job(
@@ -235,11 +241,11 @@ def test_a_front_looks_as_deep_as_it_must(rng: random.Random) -> None:
         for number in range(rng.choice([40, 60, 80, 100, 120, 300]))
     )
     now, window = rng.randint(0, 12), rng.choice([1, 5, 100])
-    whole = order.order(now)
+    whole = order.at(now).places()[:]
     order.set_rules(replace(rules, rate=rules.rate + 1))  # forgets what was made for the whole
     order.set_rules(rules)
     queue_of = {job.uid: job.queue for job in order._waiting.values()}
-    for queue, front in order.front(now, window).items():
+    for queue, front in order.at(now).front(window).items():
         assert front == [place for place in whole if queue_of[place.uid] == queue][:window]
 
 
@@ -251,12 +257,12 @@ def test_a_front_waits_for_what_may_come_behind_the_beginning() -> None:
         entitlements={name: Fraction(1) for name in ("a", "b", "A")},
         parents={"a": "A", "b": "A"},
     )
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     for number in range(101):
         order.wait(job(f"a{number:03d}", "a", 0, demand={}, queue=QUEUES[number == 100]))
     for number in range(61):
         order.wait(job(f"b{number:03d}", "b", 0, queue=QUEUES[number == 60]))
-    assert uids(order.front(0, 1)[QUEUES[1]]) == ["a100"]
+    assert uids(order.at(0).front(1)[QUEUES[1]]) == ["a100"]
 
 
 # --- worked examples
@@ -279,11 +285,11 @@ def test_a_job_behind_a_siblings_counts_as_that_one() -> None:
         entitlements=ONES,
         parents={"team-1": "org", "team-2": "org"},
     )
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     order.run("r", "team-2", {"gpu": 5})
     order.wait(job("a1", "team-1", 5))
     order.wait(job("a2", "team-2", 0))
-    a1, a2 = order.order(5)
+    a1, a2 = order.at(5).places()[:]
     assert uids([a1, a2]) == ["a1", "a2"]
     assert a2.lifted is not None
     assert a2.lifted.uid == "a1"
@@ -297,7 +303,7 @@ def test_a_sibling_that_comes_later_raises_the_tag_of_the_organisation() -> None
         capacity={"gpu": 10}, classes=("normal",), rate=Fraction(1, 10), entitlements=ONES,
         parents={"team-1": "org", "team-2": "org"},
     )  # fmt: skip
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     order.run("r", "team-1", {"gpu": 3})
     order.wait(job("j", "team-1", 0))
     before = order.place("j", 0)
@@ -315,11 +321,11 @@ def test_weights_count_at_each_level() -> None:
         entitlements={**ONES, "org": Fraction(2), "team-1": Fraction(3)},
         parents={"team-1": "org", "team-2": "org"},
     )
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     for number in range(12):
         for tenant in ("team-1", "team-2", "rival"):
             order.wait(job(f"{tenant}-{number:02d}", tenant, 0))
-    first = Counter(place.tenant for place in order.order(0)[:18])
+    first = Counter(place.tenant for place in order.at(0).places()[:18])
     assert first == {"team-1": 9, "team-2": 3, "rival": 6}
 
 
@@ -330,12 +336,12 @@ def test_the_standing_of_an_organisation_is_that_of_all_below_it() -> None:
         entitlements=ONES,
         parents={"team-1": "org", "team-2": "org"},
     )
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     order.run("r1", "team-1", {"gpu": 2})
     order.run("r2", "team-2", {"gpu": 1})
     order.wait(job("w", "team-2", 0))
     order.remember("org", {"gpu": 1})
-    found = {standing.tenant: standing for standing in order.standings(["team-1", "team-2"])}
+    found = {standing.tenant: standing for standing in order.snapshot.standings(["team-1", "team-2"])}
     assert list(found) == ["org", "team-1", "team-2"]
     assert (found["org"].share, found["org"].running, found["org"].waiting) == (0.4, 2, 1)
     assert (found["org"].past, found["team-1"].parent) == ({"gpu": 1}, "org")
@@ -343,9 +349,9 @@ def test_the_standing_of_an_organisation_is_that_of_all_below_it() -> None:
 
 def test_a_flat_pool_is_the_same_whether_its_tenants_have_an_empty_tree_beside_them() -> None:
     rules = PoolRules(capacity={"gpu": 10}, classes=("normal",), entitlements=ONES)
-    orders = [PoolOrder(rules), PoolOrder(replace(rules, parents={"team-1": "org"}))]
+    orders = [PoolFacts(rules), PoolFacts(replace(rules, parents={"team-1": "org"}))]
     for order in orders:
         order.run("r", "j", {"gpu": 2})
         order.wait(job("x", "j", 0))
         order.wait(job("y", "k", 1))
-    assert orders[0].order(0) == orders[1].order(0)
+    assert orders[0].at(0).places()[:] == orders[1].at(0).places()[:]

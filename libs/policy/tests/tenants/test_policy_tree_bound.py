@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.messages.decisions import Place
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases
 from fairlead_testkit.waiting import a_waiting_job
@@ -25,7 +25,7 @@ LEAVES = ("a", "b", "c", "d")
 RATE = Fraction(1, 8)
 
 
-def random_pool(rng: random.Random, cap: int | None = None) -> PoolOrder:
+def random_pool(rng: random.Random, cap: int | None = None) -> PoolFacts:
     parents = rng.choice(TREES)
     weights = {name: Fraction(rng.choice([1, 1, 2, 3])) for name in sorted({*LEAVES, *parents.values()})}
     rules = PoolRules(
@@ -36,7 +36,7 @@ def random_pool(rng: random.Random, cap: int | None = None) -> PoolOrder:
         entitlements=weights,
         parents=parents,
     )
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     for number in range(rng.randrange(3, 9)):
         order.wait(
             a_waiting_job(
@@ -81,7 +81,7 @@ def test_a_later_job_passes_only_within_the_sum_over_the_levels(rng: random.Rand
     """With a cap, while the older job is below it."""
     cap, now = rng.choice([None, rng.randrange(1, 16)]), rng.randrange(12, 24)
     order = random_pool(rng, cap)
-    for j, k in passed(order.order(now)):
+    for j, k in passed(order.at(now).places()[:]):
         if cap is None or now - j.submitted <= cap:
             assert k.submitted - j.submitted < sum(below(j, k, order.rules), Fraction(0)) / RATE
 
@@ -93,12 +93,12 @@ def test_no_single_level_is_a_bound() -> None:
     """
     parents = {"a": "A", "b": "A"}
     ones = {name: Fraction(1) for name in ("a", "b", "A", "c")}
-    order = PoolOrder(
+    order = PoolFacts(
         PoolRules(capacity={"gpu": 8}, classes=("normal",), rate=RATE, entitlements=ones, parents=parents)
     )
     order.run("r", "a", {"gpu": 4})
     for uid, tenant, submitted in (("j", "a", 0), ("i", "b", 3), ("k", "c", 6)):
         order.wait(a_waiting_job(uid, tenant=tenant, submitted=submitted, demand={}))
-    k, i, j = order.order(6)
+    k, i, j = order.at(6).places()[:]
     assert (k.uid, i.uid, j.uid) == ("k", "i", "j")
     assert [tag / RATE for tag in below(j, k, order.rules)] == [4, 4]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR, SECOND, Micros
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.usage.past import PARTS, Decay, PastUse, tick_of
 from fairlead_testkit.cases import cases
@@ -254,7 +254,7 @@ def test_a_tick_is_whole_seconds_and_ten_minutes_at_most(half_life: Micros, tick
 def test_a_tenant_that_stopped_passes_one_that_runs_when_its_past_has_decayed() -> None:
     """Past use 0.4 against running 0.3, half-life an hour: they change places after 1,495 s."""
     rules = PoolRules(capacity={"gpu": 10**6}, classes=("normal",), unlisted_entitlement=Fraction(1))
-    order = PoolOrder(rules)
+    order = PoolFacts(rules)
     order.run("r", "runs", {"gpu": 300_000})
     for tenant in ("stopped", "runs"):
         order.wait(a_waiting_job(tenant, tenant=tenant, demand={"gpu": 1}))
@@ -263,21 +263,21 @@ def test_a_tenant_that_stopped_passes_one_that_runs_when_its_past_has_decayed() 
     for second in range(1480, 1510):
         for tenant, use in past.advance(second).items():
             order.remember(tenant, use)
-        if changed is None and order.uids(0)[0] == "stopped":
+        if changed is None and order.at(0).uids()[0] == "stopped":
             changed = second
     assert changed == 1495 == math.ceil(3600 * math.log2(4 / 3))
 
 
 def test_past_use_raises_the_tag_of_a_tenant_that_just_keeps_running() -> None:
-    order = PoolOrder(PoolRules(capacity={"gpu": 10}, classes=("normal",), unlisted_entitlement=Fraction(1)))
+    order = PoolFacts(PoolRules(capacity={"gpu": 10}, classes=("normal",), unlisted_entitlement=Fraction(1)))
     order.run("r", "a", {"gpu": 2})
     order.remember("a", {"gpu": 1, "cpu": 0})
-    [standing] = order.standings()
+    [standing] = order.snapshot.standings()
     assert (standing.use, standing.past, standing.share) == ({"gpu": 2}, {"gpu": 1}, 0.3)
     order.forget("r")
-    assert [one.tenant for one in order.standings()] == ["a"]
+    assert [one.tenant for one in order.snapshot.standings()] == ["a"]
     order.remember("a", {})
-    assert order.standings() == []
+    assert order.snapshot.standings() == []
 
 
 def test_past_use_of_what_the_pool_has_no_more_of_puts_nobody_behind_all_others() -> None:
@@ -286,17 +286,17 @@ def test_past_use_of_what_the_pool_has_no_more_of_puts_nobody_behind_all_others(
         capacity={"cpu": 10, "gpu": 4}, classes=("normal",), unlisted_entitlement=Fraction(1)
     )
     without = PoolRules(capacity={"cpu": 10, "gpu": 0}, classes=("normal",), unlisted_entitlement=Fraction(1))
-    order = PoolOrder(without)
+    order = PoolFacts(without)
     order.remember("a", {"gpu": 2})
     order.run("r", "b", {"cpu": 1})
     for tenant in "ab":
         order.wait(a_waiting_job(tenant, tenant=tenant, demand={"cpu": 1}))
-    assert [(place.uid, place.unbounded) for place in order.order(0)] == [("a", False), ("b", False)]
+    assert [(place.uid, place.unbounded) for place in order.at(0).places()] == [("a", False), ("b", False)]
     order.set_rules(with_cards)
-    assert order.uids(0) == ["b", "a"]
-    assert [one.past for one in order.standings(["a"])] == [{"gpu": 2}]
+    assert order.at(0).uids() == ["b", "a"]
+    assert [one.past for one in order.snapshot.standings(["a"])] == [{"gpu": 2}]
     order.set_rules(without)
-    assert order.uids(0) == ["a", "b"]
+    assert order.at(0).uids() == ["a", "b"]
 
 
 def test_a_run_that_left_without_an_end_counts_no_longer_than_it_is_settled() -> None:

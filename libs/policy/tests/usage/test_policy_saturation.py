@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.entitlements import Weights, in_relation
 from fairlead_policy.rules.pool_rules import FULL, PoolRules
 from fairlead_policy.usage.saturation import Part, Room, Saturation
@@ -174,7 +174,7 @@ def starts_of_the_sibling(held: int, *, decoy: bool = False) -> int:
     parents = {"cpus": "org", "cards": "org"}
     weights = Weights(listed=dict.fromkeys(("org", "cpus", "cards", "ann", "ben"), FULL), parents=parents)
     rules = replace(RULES, entitlements=in_relation(weights).listed, parents=parents)
-    order, running = PoolOrder(rules), dict[str, dict[str, int]]()
+    order, running = PoolFacts(rules), dict[str, dict[str, int]]()
 
     def start(uid: str, tenant: str) -> None:
         order.run(uid, tenant, {"cpu": 1000})
@@ -196,7 +196,7 @@ def starts_of_the_sibling(held: int, *, decoy: bool = False) -> int:
         order.forget(over)
         takes = [{"gpu": held * CARD}, *running.values()]
         order.set_rules(replace(rules, saturated=used_up(rules, takes, waiting)))
-        front = order.front(0, STARTS)[("c", "q")]
+        front = order.at(0).front(STARTS)[("c", "q")]
         head = next(place for place in front if "cpu" in place.demand)
         start(head.uid, head.tenant)
         found[head.tenant] += 1

@@ -10,7 +10,7 @@ from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_policy.levels.ties import Tie, TieIndex, tie_of
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_sim.changes import Changes
 from fairlead_sim.config import QueueConfig
@@ -42,7 +42,7 @@ class Steered:
         """
         self._rulebook = Rulebook(policy, 1)
         pool = self._rulebook.pool_of(cluster, queue.pool)
-        self._order = PoolOrder(self._rulebook.pool_rules(pool, capacity))
+        self._order = PoolFacts(self._rulebook.pool_rules(pool, capacity))
         self._cluster = cluster
         self._queue = queue
         self._band = Band(default=queue.default_level, lowest=queue.lowest_level, highest=queue.highest_level)
@@ -59,13 +59,13 @@ class Steered:
         """See `Discipline`."""
         for job in changes.jobs.values():
             self._observe(job)
-        fronts = self._order.front(now, self._rulebook.document.window)
+        fronts = self._order.at(now).front(self._rulebook.document.window)
         window = [self._waiting[place.uid] for place in fronts.get((self._cluster, self._queue.name), [])]
         return self._write(window)
 
     def order(self, now: Micros) -> list[Place]:
         """The whole order, with the terms behind each place."""
-        return self._order.order(now)
+        return self._order.at(now).places()[:]
 
     def _observe(self, job: SimJob) -> None:
         stated = job.state(self._cluster, NO_EPOCH)

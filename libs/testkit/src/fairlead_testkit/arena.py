@@ -27,7 +27,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
 from fairlead_contracts.topology import MEMBERS, topology
 from fairlead_policy.order.merging import merge_places
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_runtime import Lifecycle, ServiceSettings
@@ -165,7 +165,7 @@ class Arena:
 
     def expected(self, pool: str = "c1/gpu") -> bytes:
         """The same computed from scratch: one order, no shards, no history."""
-        return self._encoded(self._from_scratch(pool).front(NOW, self.document.window))
+        return self._encoded(self._from_scratch(pool).at(NOW).front(self.document.window))
 
     async def settled(self, pool: str = "c1/gpu", timeout: float = 15.0) -> None:  # noqa: ASYNC109 # passed on
         """Wait until the merged order is the one computed from scratch."""
@@ -183,7 +183,7 @@ class Arena:
 
         await eventually(shared, timeout, on=self.changed, what=f"{names} share the shards of {pool}")
 
-    def _from_scratch(self, pool: str) -> PoolOrder:
+    def _from_scratch(self, pool: str) -> PoolFacts:
         """The order of the pool, straight from the facts: queue, stated pool, policy pool; tenant, class; cards."""
         book = Rulebook(self.document, self.revision)
         states = self.known.values()
@@ -194,7 +194,7 @@ class Arena:
             for queue in states
             if isinstance(queue, QueueState)
         }
-        order = PoolOrder(book.pool_rules(pool, {} if shape is None else shape.capacity))
+        order = PoolFacts(book.pool_rules(pool, {} if shape is None else shape.capacity))
         for job in states:
             if isinstance(job, JobState) and leads.get((job.cluster, job.queue)) == pool:
                 weighs = job.demand if cards is None else cards.demand_of(job)
@@ -208,7 +208,7 @@ class Arena:
         )
 
 
-def _count(order: PoolOrder, book: Rulebook, job: JobState) -> None:
+def _count(order: PoolFacts, book: Rulebook, job: JobState) -> None:
     if job.phase is Phase.RUNNING:
         order.run(job.uid, book.tenant_of(job), job.demand)
     elif job.phase is Phase.WAITING:

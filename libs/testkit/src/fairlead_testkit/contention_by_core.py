@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.contention import ByFormula, Job
 from fairlead_testkit.waiting import a_waiting_job
@@ -20,7 +20,7 @@ class ByCore:
     """
 
     def __init__(self, rules: PoolRules) -> None:
-        self.core = PoolOrder(rules)
+        self.core = PoolFacts(rules)
         self._jobs: dict[str, Job] = {}
 
     def wait(self, job: Job) -> None:
@@ -43,11 +43,11 @@ class ByCore:
 
     def in_order(self, now: Micros) -> Iterator[Job]:
         """The front first: the whole order is asked for where somebody looks beyond it."""
-        front = self.core.front(now, 1).get(_QUEUE)
+        front = self.core.at(now).front(1).get(_QUEUE)
         if not front:
             return
         yield self._jobs[front[0].uid]
-        for uid in self.core.uids(now)[1:]:
+        for uid in self.core.at(now).uids()[1:]:
             yield self._jobs[uid]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.waiting import a_waiting_job
 
@@ -42,13 +42,13 @@ def order_of(
         weights: of each tenant.
         tasks: how many each has waiting.
     """
-    order = PoolOrder(PoolRules(capacity=capacity, classes=("normal",), entitlements=weights))
+    order = PoolFacts(PoolRules(capacity=capacity, classes=("normal",), entitlements=weights))
     order.wait_all(
         a_waiting_job(f"{tenant}-{number:05d}", tenant=tenant, demand=demand)
         for tenant, demand in demands.items()
         for number in range(tasks[tenant])
     )
-    return [uid.rpartition("-")[0] for uid in order.uids(0)]
+    return [uid.rpartition("-")[0] for uid in order.at(0).uids()]
 
 
 def fill(

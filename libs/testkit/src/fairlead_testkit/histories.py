@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 
@@ -42,11 +42,11 @@ class PoolHistory(RuleBasedStateMachine):
     def __init__(self, rules: PoolRules) -> None:
         super().__init__()
         self.current = rules
-        self.kept = PoolOrder(rules)
+        self.kept = PoolFacts(rules)
         self.waiting: dict[str, WaitingJob] = {}
         self.running: dict[str, tuple[str, dict[str, int]]] = {}
 
-    def from_scratch(self) -> PoolOrder:
+    def from_scratch(self) -> PoolFacts:
         """The order that the facts give by themselves."""
         raise NotImplementedError
 
@@ -110,8 +110,8 @@ class PoolHistory(RuleBasedStateMachine):
         """To the byte."""
         fresh = self.from_scratch()
         now = 12
-        whole = self.kept.order(now)
-        assert msgspec.msgpack.encode(whole) == msgspec.msgpack.encode(fresh.order(now))  # noqa: S101 # a test's
-        assert self.kept.standings() == fresh.standings()  # noqa: S101 # as above
-        assert self.kept.waiting() == fresh.waiting()  # noqa: S101 # as above
+        whole = self.kept.at(now).places()[:]
+        assert msgspec.msgpack.encode(whole) == msgspec.msgpack.encode(fresh.at(now).places()[:])  # noqa: S101 # a test's
+        assert self.kept.snapshot.standings() == fresh.snapshot.standings()  # noqa: S101 # as above
+        assert self.kept.snapshot.waiting() == fresh.snapshot.waiting()  # noqa: S101 # as above
         assert {place.uid for place in whole} == set(self.waiting)  # noqa: S101 # as above

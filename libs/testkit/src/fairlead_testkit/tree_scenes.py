@@ -1,11 +1,13 @@
 """One moment of a pool with a tree of tenants: told to the policy core, and ordered by brute force beside it."""
 
+import random
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.order import Order
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.tree_oracle import Pick, TreeJob, TreeRules, picks_of
@@ -24,9 +26,9 @@ class Scene:
     """By tenant."""
 
 
-def pool(scene: Scene, tops: Collection[str] | None = None) -> PoolOrder:
+def pool(scene: Scene, tops: Collection[str] | None = None) -> PoolFacts:
     """As the policy core is told it; only what is below these top-level tenants, or all."""
-    order, top_of = PoolOrder(scene.rules), scene.rules.top_of
+    order, top_of = PoolFacts(scene.rules), scene.rules.top_of
     for uid, tenant, demand in scene.running:
         if tops is None or top_of(tenant) in tops:
             order.run(uid, tenant, demand)
@@ -36,6 +38,21 @@ def pool(scene: Scene, tops: Collection[str] | None = None) -> PoolOrder:
     for tenant, past in scene.past.items():
         if tops is None or top_of(tenant) in tops:
             order.remember(tenant, past)
+    return order
+
+
+def order_before_changes(scene: Scene, rng: random.Random) -> Order:
+    """The order of a scene, as it was taken before its jobs came to start and go, and others looked at what was left."""
+    facts = pool(scene)
+    order = facts.at(scene.now)
+    if rng.random() < 0.5:  # noqa: PLR2004 # half of them
+        order.front(1)
+    for job in scene.waiting:
+        if rng.random() < 0.5:  # noqa: PLR2004 # half of them
+            facts.run(job.uid, job.tenant, job.demand)
+        else:
+            facts.forget(job.uid)
+        facts.at(scene.now).front(rng.randint(1, 3))
     return order
 
 

@@ -1,7 +1,7 @@
 """A whole flat pool put in order at once: from columns of numbers to ranks, with no object a job or a tenant.
 
-What a `PoolOrder` does for each tenant that changed is done here for all tenants in one pass, by the same arithmetic: one
-sort by own order, one score, one sort by the tuple. For pools with strict classes and no tree; elsewhere `PoolOrder`
+What a `PoolFacts` does for each tenant that changed is done here for all tenants in one pass, by the same arithmetic: one
+sort by own order, one score, one sort by the tuple. For pools with strict classes and no tree; elsewhere `PoolFacts`
 serves. Both give the same order to the last tie.
 """
 
@@ -119,7 +119,7 @@ def order_batch(
 def batch_positions(
     jobs: Sequence[PlacedJob], counted: Counted, rules: PoolRules, now: Micros
 ) -> Positions | None:
-    """The positions of these jobs in order; None where a `PoolOrder` has to find it.
+    """The positions of these jobs in order; None where a `PoolFacts` has to find it.
 
     Args:
         jobs: all that wait in the pool, each uid once.

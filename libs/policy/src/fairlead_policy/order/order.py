@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.order.pool_snapshot import PoolSnapshot
 from fairlead_policy.order.positions import Positions
 from fairlead_policy.order.view import OneSequence, View
@@ -18,7 +18,6 @@ from fairlead_policy.rules.jobs import Queue
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.own_orders import OwnJob
 from fairlead_policy.tenants.service_order import ServiceOrder
-from fairlead_policy.tenants.tenant_share import standing_of
 from fairlead_policy.tenants.tenant_tree import Front, TenantTree
 
 
@@ -68,23 +67,6 @@ class Order:
         """The place of a job of a top-level tenant's sequence."""
         return Positions(OneSequence(sequence), np.array([position]), self.snapshot.measure, self.now)[0]
 
-    def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
-        """What each of these tenants may have and has, by name, and what those above them have.
-
-        By default of each that is named, waits or runs.
-        """
-        named = set(self._named() if tenants is None else tenants)
-        names = {one for name in named for one in self.rules.way_up(name)}
-        return [self._standing(name) for name in sorted(names)]
-
-    def waiting(self, tenants: Iterable[str] | None = None) -> dict[Queue, int]:
-        """How many jobs wait in each queue."""
-        counts: dict[Queue, int] = {}
-        for tenant_queue in self.snapshot.tenant_queues(tenants):
-            for queue, count in tenant_queue.waiting_by_queue.items():
-                counts[queue] = counts.get(queue, 0) + count
-        return dict(sorted(counts.items()))
-
     def next_flip(self, tenants: Iterable[str] | None = None, *, window: int | None = None) -> Micros | None:
         """An instant after now before which time alone does not change the order; None where it never does.
 
@@ -113,19 +95,6 @@ class Order:
             if tree is not None and name in tree.tenant_queues and len(tree.tenant_queues[name]):
                 chosen.setdefault(top, []).append(name)
         return [(trees[top], names) for top, names in chosen.items()]
-
-    def _named(self) -> Iterable[str]:
-        snapshot = self.snapshot
-        running = (tenant_queue.tenant for tenant_queue in snapshot.tenant_queues())
-        return (*self.rules.entitlements, *running, *snapshot.past)
-
-    def _standing(self, tenant: str) -> Standing:
-        tree = self.snapshot.trees.get(self.rules.top_of(tenant))
-        if tree is None:
-            return standing_of(tenant, [], self.rules)
-        return standing_of(
-            tenant, list(tree.tenant_queues_below(tenant)), self.rules, tree.past_below(tenant)
-        )
 
     def _fronts(self, tenants: Iterable[str] | None, window: int | None) -> list[Front]:
         return [

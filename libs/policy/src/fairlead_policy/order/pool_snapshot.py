@@ -9,11 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
+from fairlead_contracts.messages.decisions import Standing
 from fairlead_policy.exact.scoring import Measure
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import Queue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.own_line import OwnLine, own_lines
 from fairlead_policy.tenants.tenant_queue import Held, TenantQueue
+from fairlead_policy.tenants.tenant_share import standing_of
 from fairlead_policy.tenants.tenant_tree import TenantTree
 
 
@@ -66,6 +68,13 @@ class PoolSnapshot:
         tree = self.trees.get(self.rules.top_of(tenant))
         return None if tree is None else tree.tenant_queues.get(tenant)
 
+    def tenant_queue_or_new(self, tenant: str) -> TenantQueue:
+        """The same, or one of nothing."""
+        found = self.tenant_queue(tenant)
+        if found is None:
+            return TenantQueue(tenant, self.measure, OwnLine.of_none(self.rules), Held())
+        return found
+
     def tenant_queues(self, tenants: Iterable[str] | None = None) -> Iterable[TenantQueue]:
         """Those of these tenants, or of all, that have any."""
         if tenants is None:
@@ -91,18 +100,20 @@ class PoolSnapshot:
         """Each of these tenants changes."""
         if not changes:
             return self
-        rules = self.rules
-        come = own_lines([job for change in changes.values() for job in change.come.values()], self.measure)
-        queues = {}
-        for tenant, change in changes.items():
-            before = self.tenant_queue(tenant)
-            line = OwnLine.of_none(rules) if before is None else before.line
-            line = line.without(list(change.gone.values()), rules)
-            if tenant in come:
-                line = line.joined_by(come[tenant], self.measure)
-            queues[tenant] = line, change.held(Held() if before is None else before.held)
+        queues = {tenant: self.tenant_queue_or_new(tenant) for tenant in changes}
+        # Who is new is numbered with all others that are.
+        new = [tenant for tenant, queue in queues.items() if queue.is_new]
+        lines = own_lines([job for tenant in new for job in changes[tenant].come.values()], self.measure)
+        found = {}
+        for tenant, queue in queues.items():
+            change = changes[tenant]
+            held = change.held(queue.held)
+            if tenant in lines:
+                found[tenant] = TenantQueue(tenant, self.measure, lines[tenant], held)
+            else:
+                found[tenant] = queue.changed(change.gone, change.come, held)
         past = {tenant: change.past for tenant, change in changes.items() if change.past is not None}
-        return _replaced(self, queues, past)
+        return _replaced(self, found, past)
 
     def under(self, rules: PoolRules) -> "PoolSnapshot":
         """The same facts by other rules."""
@@ -115,37 +126,61 @@ class PoolSnapshot:
         else:
             lines = own_lines([job for queue in queues for job in queue.line.jobs], measure)
         none = OwnLine.of_none(rules)
-        held = {
-            queue.tenant: (lines.get(queue.tenant, none), queue.held._replace(past={})) for queue in queues
+        found = {
+            queue.tenant: TenantQueue(
+                queue.tenant, measure, lines.get(queue.tenant, none), queue.held._replace(past={})
+            )
+            for queue in queues
         }
-        return _replaced(PoolSnapshot(measure, {}, {}), held, self.past)
+        return _replaced(PoolSnapshot(measure, {}, {}), found, self.past)
+
+    def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
+        """What each of these tenants may have and has, by name, and what those above them have.
+
+        By default of each that is named, waits or runs.
+        """
+        if tenants is None:
+            running = (queue.tenant for queue in self.tenant_queues())
+            tenants = (*self.rules.entitlements, *running, *self.past)
+        names = {one for name in set(tenants) for one in self.rules.way_up(name)}
+        return [self._standing(name) for name in sorted(names)]
+
+    def waiting(self, tenants: Iterable[str] | None = None) -> dict[Queue, int]:
+        """How many jobs of these tenants, or of all, wait in each queue."""
+        counts: Counter[Queue] = Counter()
+        for queue in self.tenant_queues(tenants):
+            counts.update(queue.waiting_by_queue)
+        return dict(sorted(counts.items()))
+
+    def _standing(self, tenant: str) -> Standing:
+        tree = self.trees.get(self.rules.top_of(tenant))
+        if tree is None:
+            return standing_of(tenant, [], self.rules)
+        below = list(tree.tenant_queues_below(tenant))
+        return standing_of(tenant, below, self.rules, tree.past_below(tenant))
 
 
 def _replaced(
-    before: PoolSnapshot,
-    queues: Mapping[str, tuple[OwnLine, Held]],
-    past: Mapping[str, Mapping[str, int]],
+    before: PoolSnapshot, queues: Mapping[str, TenantQueue], past: Mapping[str, Mapping[str, int]]
 ) -> PoolSnapshot:
-    """The snapshot with what waits and runs of some tenants, and past use of some, in place of what was known of these."""
-    rules, measure = before.rules, before.measure
-    found = {tenant: TenantQueue(tenant, measure, *queue) for tenant, queue in queues.items()}
+    """The snapshot with other queues of some tenants, and other past use of some."""
+    rules, found = before.rules, {**queues}
     of_parents: dict[str, Mapping[str, int]] = {}
     for tenant, stated in past.items():
         # Use of what the pool has no more of must not put its tenant behind all others.
         counted = {name: amount for name, amount in stated.items() if not rules.lacks(name)}
         if tenant in rules.children:
             of_parents[tenant] = counted
-            continue
-        queue = found[tenant] if tenant in found else before.tenant_queue(tenant)
-        line, held = (OwnLine.of_none(rules), Held()) if queue is None else (queue.line, queue.held)
-        found[tenant] = TenantQueue(tenant, measure, line, held._replace(past=counted))
+        else:
+            queue = found[tenant] if tenant in found else before.tenant_queue_or_new(tenant)
+            found[tenant] = queue.changed({}, {}, queue.held._replace(past=counted))
     trees = dict(before.trees)
     for top, tree in _changed_trees(before, found, of_parents).items():
         trees[top] = tree
         if tree.idle:
             del trees[top]
     kept = {tenant: stated for tenant, stated in {**before.past, **past}.items() if stated}
-    return PoolSnapshot(measure, trees, kept if past else before.past)
+    return PoolSnapshot(before.measure, trees, kept if past else before.past)
 
 
 def _changed_trees(

@@ -10,7 +10,7 @@ from fairlead_policy.exact.terms import top_of
 from fairlead_policy.explain.explanation import prospects_in
 from fairlead_policy.explain.surroundings import count_before
 from fairlead_policy.explain.waiting_text import most_first, waiting_in_words
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.snapshot.ordering import orders_of
 
 
@@ -28,12 +28,12 @@ def explain_in_snapshot(snapshot: Snapshot, job: str) -> list[Explanation]:
     return [one for one in found if one is not None]
 
 
-def _explained(job: SnapshotJob, known: PoolOrder, now: Micros) -> Explanation | None:
+def _explained(job: SnapshotJob, known: PoolFacts, now: Micros) -> Explanation | None:
     place, order, rules = known.place(job.uid, now), known.at(now), known.rules
     if place is None:
         return None
     counts = count_before(order, place)
-    standings = {one.tenant: one for one in order.standings([place.tenant])}
+    standings = {one.tenant: one for one in order.snapshot.standings([place.tenant])}
     found = Explanation(
         cluster=job.cluster,
         scope=job.scope,
@@ -47,7 +47,7 @@ def _explained(job: SnapshotJob, known: PoolOrder, now: Micros) -> Explanation |
         waited_seconds=to_seconds(max(0, now - job.submitted)),
         place=place,
         rank=sum(counts.values()),
-        waiting=sum(order.waiting().values()),
+        waiting=sum(order.snapshot.waiting().values()),
         ahead=most_first(counts),
         standing=standings.get(top_of(place)),
         prospects=prospects_in(order, place),

@@ -13,7 +13,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_contracts.snapshot.tenants import pools_of_tenants
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
 from fairlead_policy.order.batch import batch_positions
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.order.positions import AT_ONCE, Positions
 from fairlead_policy.rules.jobs import WaitingJob
@@ -88,7 +88,7 @@ def order_snapshot(snapshot: Snapshot) -> list[OrderedPool]:
     ]
 
 
-def orders_of(snapshot: Snapshot) -> dict[str, PoolOrder]:
+def orders_of(snapshot: Snapshot) -> dict[str, PoolFacts]:
     """By pool, the order that a scorer would keep: to ask more of than the places; a million jobs take a gigabyte.
 
     Raises:
@@ -101,10 +101,10 @@ def orders_of(snapshot: Snapshot) -> dict[str, PoolOrder]:
     return dict(sorted(orders.items()))
 
 
-def _running_orders(snapshot: Snapshot) -> dict[str, PoolOrder]:
+def _running_orders(snapshot: Snapshot) -> dict[str, PoolFacts]:
     """By pool, an order of nobody yet: what runs, and past use."""
     rulebook = Rulebook(policy_of(snapshot), revision=0)
-    orders = {pool.name: PoolOrder(_rules(rulebook, pool, snapshot)) for pool in snapshot.pools}
+    orders = {pool.name: PoolFacts(_rules(rulebook, pool, snapshot)) for pool in snapshot.pools}
     alone = snapshot.pools[0].name if len(snapshot.pools) == 1 else None
     stands_in = pools_of_tenants(snapshot.policy, snapshot.tenants, alone)
     for tenant in snapshot.tenants:
@@ -160,7 +160,7 @@ def _waiting(job: SnapshotJob) -> WaitingJob:
     )
 
 
-def _ordered(name: str, order: PoolOrder, jobs: list[SnapshotJob], now: Micros) -> OrderedPool:
+def _ordered(name: str, order: PoolFacts, jobs: list[SnapshotJob], now: Micros) -> OrderedPool:
     """The pool in order, at once where it can be.
 
     Args:
@@ -175,7 +175,7 @@ def _ordered(name: str, order: PoolOrder, jobs: list[SnapshotJob], now: Micros) 
         standings = _standings(order, Counter(map(attrgetter("tenant"), jobs)))
     else:
         order.wait_all(map(_waiting, jobs))
-        places, standings = order.in_order(now), {one.tenant: one for one in order.standings()}
+        places, standings = order.at(now).places(), {one.tenant: one for one in order.snapshot.standings()}
     return OrderedPool(name=name, rules=order.rules, places=places, standings=standings, oversized=oversized)
 
 
@@ -190,9 +190,9 @@ def _asks_for_more(jobs: list[SnapshotJob], rules: PoolRules) -> bool:
     return any(amount > rules.capacity.get(name, 0) for name, amount in largest.items())
 
 
-def _standings(order: PoolOrder, waiting: Mapping[str, int]) -> dict[str, Standing]:
+def _standings(order: PoolFacts, waiting: Mapping[str, int]) -> dict[str, Standing]:
     """Of each tenant that is named, waits or runs, where the pool itself was not told what waits."""
-    found = {one.tenant: one for one in order.standings()}
-    found |= {one.tenant: one for one in order.standings(waiting.keys() - found.keys())}
+    found = {one.tenant: one for one in order.snapshot.standings()}
+    found |= {one.tenant: one for one in order.snapshot.standings(waiting.keys() - found.keys())}
     found |= {name: msgspec.structs.replace(found[name], waiting=count) for name, count in waiting.items()}
     return dict(sorted(found.items()))

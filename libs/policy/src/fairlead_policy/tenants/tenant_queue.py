@@ -1,6 +1,7 @@
 """One tenant in one pool: what runs, what waits in the tenant's own order, and the scores of that.
 
-A value: a change gives another one, which shares all that is the same. Scores are worked out when somebody looks, once.
+A value: a change gives another one, which shares all that is the same. Jobs are sorted in and scored when somebody looks,
+once: of tenants that another shard's owner looks after nobody here does.
 
 With strict classes, tuples ascend along a tenant's own order (class, submitted, uid): the class never falls, the tag is
 a sum that never falls, and the aged instant rises with the submit instant. So the running maximum of the tuple, which
@@ -20,10 +21,22 @@ from fairlead_policy.exact.ranking import Ints, Names
 from fairlead_policy.exact.scoring import Jobs, Measure, Scores, Tenants, lacking_of, score
 from fairlead_policy.rules.jobs import Queue, WaitingJob
 from fairlead_policy.rules.pool_rules import counted_amount
-from fairlead_policy.tenants.own_line import DEMAND, GRADE, LACKING, QUEUE, RANK, SUBMITTED, Columns, OwnLine
+from fairlead_policy.tenants.own_line import (
+    DEMAND,
+    GRADE,
+    LACKING,
+    QUEUE,
+    RANK,
+    SUBMITTED,
+    Columns,
+    OwnLine,
+    own_lines,
+)
 from fairlead_policy.tenants.own_orders import OwnJob
 
 _NOBODY: Mapping[str, int] = {}
+_NONE: Mapping[str, WaitingJob] = {}
+_MOST_UNSORTED = 256
 
 
 class Held(NamedTuple):
@@ -43,19 +56,65 @@ class TenantQueue:
     Args:
         tenant: its name.
         measure: of the pool.
-        line: what waits.
+        line: what waits, or did.
         held: what runs, and past use.
+        gone: by uid, jobs of the line that wait no more.
+        come: by uid, jobs that wait beside those of the line.
     """
 
-    def __init__(self, tenant: str, measure: Measure, line: OwnLine, held: Held) -> None:
+    def __init__(
+        self,
+        tenant: str,
+        measure: Measure,
+        line: OwnLine,
+        held: Held,
+        *,
+        gone: Mapping[str, WaitingJob] = _NONE,
+        come: Mapping[str, WaitingJob] = _NONE,
+    ) -> None:
         self.tenant = tenant
-        self.line = line
         self.held = held
         self._measure = measure
+        self._sorted, self._gone, self._come = line, gone, come
         self._scores: Scores | None = None
 
     def __len__(self) -> int:
-        return len(self.line.jobs)
+        return len(self._sorted.jobs) - len(self._gone) + len(self._come)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was sorted in yet."""
+        return not len(self._sorted.jobs) and not self._come
+
+    @property
+    def line(self) -> OwnLine:
+        """What waits, in the tenant's own order."""
+        if self._gone or self._come:
+            line = self._sorted.without(list(self._gone.values()), self._measure.rules)
+            for come in own_lines(list(self._come.values()), self._measure).values():
+                line = line.joined_by(come, self._measure)
+            self._sorted, self._gone, self._come = line, _NONE, _NONE
+        return self._sorted
+
+    def changed(
+        self, gone: Mapping[str, WaitingJob], come: Mapping[str, WaitingJob], held: Held
+    ) -> "TenantQueue":
+        """The tenant with other jobs that wait, and other ones that run.
+
+        Args:
+            gone: by uid, those that wait no more, as they were.
+            come: by uid, those that wait from now on.
+            held: what runs from now on, and past use.
+        """
+        if len(self._gone) + len(self._come) > _MOST_UNSORTED:
+            line, left, unsorted = self.line, {**gone}, {**come}
+        else:
+            line, left, unsorted = self._sorted, {**self._gone}, {**self._come}
+            for uid, job in gone.items():
+                if unsorted.pop(uid, None) is None:
+                    left[uid] = job
+            unsorted |= come
+        return TenantQueue(self.tenant, self._measure, line, held, gone=left, come=unsorted)
 
     @property
     def use(self) -> Mapping[str, int]:

@@ -45,7 +45,7 @@ def _reply(
 
 def _foreseen(reply: ShardReply, pool: ScoredPool, asked: ShardQuestion, tenants: list[str]) -> ShardReply:
     """The reply with what is asked of a job's prospects."""
-    order = pool.order.at(asked.at)
+    order = pool.order_at(asked.at)
     own = reply.places[0] if reply.places else None
     ends = [] if own is None else _ends(order, own, asked)
     return msgspec.structs.replace(

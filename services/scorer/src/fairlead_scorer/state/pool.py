@@ -13,7 +13,8 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Basis, Keeping, KeptPast, Place, Standing
 from fairlead_policy.explain.surroundings import count_before
-from fairlead_policy.order.pool_order import PoolOrder
+from fairlead_policy.order.order import Order
+from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
@@ -49,7 +50,7 @@ class ScoredPool:
         """Shards that changed since they were last decided."""
         self._rulebook = rulebook
         self._rules = rulebook.pool_rules(name, shape.capacity)
-        self._order = PoolOrder(self._rules)
+        self._facts = PoolFacts(self._rules)
         self._tenants: list[dict[str, int]] = [{} for _ in range(rulebook.document.shards)]
         self._queued: list[dict[tuple[str, str], int]] = [{} for _ in range(rulebook.document.shards)]
         self._use: Counter[str] = Counter()
@@ -115,15 +116,15 @@ class ScoredPool:
             rules = rules if saturated == rules.saturated else replace(rules, saturated=saturated)
         if rules is not self._rules:
             self._rules = rules
-            self._order.set_rules(rules)
+            self._facts.set_rules(rules)
             self.dirty.update(range(self.shards))
 
     def count(self, job: Counted, part: Part) -> None:
         """Lets the job wait, or count as use, in a part of the pool."""
         if isinstance(job, WaitingJob):
-            self._order.wait(job)
+            self._facts.wait(job)
         else:
-            self._order.run(job.uid, job.tenant, job.demand)
+            self._facts.run(job.uid, job.tenant, job.demand)
             if self.past is not None and job.started is not None:
                 self.past.of(job.tenant).run((job.uid, job.started), job.tenant, job.demand)
         self._tally(job, 1)
@@ -133,7 +134,7 @@ class ScoredPool:
 
     def discount(self, job: Counted) -> None:
         """Forgets the job; `job` is what was counted."""
-        self._order.forget(job.uid)
+        self._facts.forget(job.uid)
         if self.past is not None and isinstance(job, RunningJob) and job.started is not None:
             self.past.of(job.tenant).leave((job.uid, job.started))
         self._tally(job, -1)
@@ -169,7 +170,7 @@ class ScoredPool:
         """Past use decays up to now; nothing else moves by it."""
         if self.past is not None:
             for tenant, past in self.past.advance(shard, now).items():
-                self._order.remember(tenant, past)
+                self._facts.remember(tenant, past)
 
     def _tally(self, job: Counted, step: int) -> None:
         shard = self._rulebook.shard_of(job.tenant)
@@ -197,28 +198,27 @@ class ScoredPool:
 
     def fronts(self, tenants: Iterable[str], now: Micros, window: int) -> dict[tuple[str, str], list[Place]]:
         """The first `window` places of these tenants in each (cluster, queue)."""
-        return self._order.front(now, window, tenants)
+        return self.order_at(now).front(window, tenants)
 
-    @property
-    def order(self) -> PoolOrder:
-        """To be asked; it changes by what is counted here alone."""
-        return self._order
+    def order_at(self, now: Micros) -> Order:
+        """The order of what is counted now; a value, which later changes leave as it is."""
+        return self._facts.at(now)
 
     def place(self, uid: str, now: Micros) -> Place | None:
         """The place of one waiting job."""
-        return self._order.place(uid, now)
+        return self._facts.place(uid, now)
 
     def count_before(self, place: Place, now: Micros, tenants: Iterable[str]) -> dict[str, int]:
         """How many jobs of each of these tenants stand before the place."""
-        return count_before(self._order.at(now), place, tenants)
+        return count_before(self.order_at(now), place, tenants)
 
     def standings(self, tenants: Iterable[str]) -> list[Standing]:
         """What these tenants have and may have."""
-        return self._order.standings(tenants)
+        return self._facts.snapshot.standings(tenants)
 
     def next_flip(self, shard: int, now: Micros) -> Micros | None:
         """When the shard's fronts next move by time alone: by aging, or by decay; None if they never do."""
-        flip = self._order.next_flip(now, self.tenants_of(shard), window=self.window)
+        flip = self.order_at(now).next_flip(self.tenants_of(shard), window=self.window)
         if self.past is None:
             return flip
         tick = self.past.next_tick(now)

@@ -1,24 +1,23 @@
 """What one pool was told of its jobs, by uid, and the snapshots that it comes to."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_snapshot import PoolSnapshot, TenantChange
-from fairlead_policy.order.positions import Positions
-from fairlead_policy.rules.jobs import Queue, WaitingJob
+from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.service_order import ServiceOrder
-from fairlead_policy.tenants.tenant_queue import TenantQueue
-from fairlead_policy.tenants.tenant_tree import TenantTree
 
 
-class PoolOrder:
+class PoolFacts:
     """What waits and runs in one pool, and was used, as the last facts have it.
 
     Every change replaces what was known under the uid, so facts may be told again, in any order. Changes are noted at
     once, and a snapshot is made of them when somebody looks.
+
+    Args:
+        rules: of the pool.
     """
 
     def __init__(self, rules: PoolRules) -> None:
@@ -39,11 +38,6 @@ class PoolOrder:
     def job(self, uid: str) -> WaitingJob | None:
         """The waiting job; None where it does not wait."""
         return self._waiting.get(uid)
-
-    @property
-    def remembers(self) -> bool:
-        """Whether past use counts, of anybody."""
-        return bool(self.snapshot.past)
 
     @property
     def rules(self) -> PoolRules:
@@ -114,62 +108,7 @@ class PoolOrder:
         tenant_queue = self.snapshot.tenant_queue(tenant)
         return {} if tenant_queue is None else tenant_queue.counted
 
-    @property
-    def trees(self) -> Mapping[str, TenantTree]:
-        """By top-level tenant."""
-        return self.snapshot.trees
-
-    @property
-    def tenant_queues(self) -> Mapping[str, TenantQueue]:
-        """By tenant."""
-        return {one.tenant: one for one in self.snapshot.tenant_queues()}
-
-    def chosen_trees(self, tenants: Iterable[str] | None) -> list[tuple[TenantTree, Collection[str] | None]]:
-        """See `Order.chosen_trees`."""
-        return self.at(0).chosen_trees(tenants)
-
-    def front(
-        self, now: Micros, window: int, tenants: Iterable[str] | None = None
-    ) -> dict[Queue, list[Place]]:
-        """See `Order.front`."""
-        return self.at(now).front(window, tenants)
-
-    def order(self, now: Micros, tenants: Iterable[str] | None = None) -> list[Place]:
-        """Every place, in order, of these tenants or all."""
-        return self.in_order(now, tenants)[:]
-
-    def in_order(self, now: Micros, tenants: Iterable[str] | None = None) -> Positions:
-        """See `Order.places`."""
-        return self.at(now).places(tenants)
-
-    def uids(self, now: Micros, tenants: Iterable[str] | None = None) -> list[str]:
-        """See `Order.uids`."""
-        return self.at(now).uids(tenants)
-
     def place(self, uid: str, now: Micros) -> Place | None:
-        """The job's place; None where it does not wait."""
+        """The place of a job at an instant; None where it does not wait."""
         job = self.job(uid)
         return None if job is None else self.at(now).place(job)
-
-    def found(self, uid: str, now: Micros) -> tuple[ServiceOrder, int] | None:
-        """See `Order.find`."""
-        job = self.job(uid)
-        return None if job is None else self.at(now).find(job)
-
-    def place_at(self, sequence: ServiceOrder, position: int, now: Micros) -> Place:
-        """See `Order.place_at`."""
-        return self.at(now).place_at(sequence, position)
-
-    def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
-        """See `Order.standings`."""
-        return self.at(0).standings(tenants)
-
-    def waiting(self, tenants: Iterable[str] | None = None) -> dict[Queue, int]:
-        """See `Order.waiting`."""
-        return self.at(0).waiting(tenants)
-
-    def next_flip(
-        self, now: Micros, tenants: Iterable[str] | None = None, *, window: int | None = None
-    ) -> Micros | None:
-        """See `Order.next_flip`."""
-        return self.at(now).next_flip(tenants, window=window)
