@@ -28,7 +28,7 @@ from fairlead_contracts.snapshot.types import (
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards, stated_card, stated_gang
-from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs
+from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs, counts_in
 from fairlead_policy.usage.saturation import Part, Room, Saturation
 
 
@@ -152,24 +152,17 @@ def _counted(
     stated = StatedJobs(jobs)
     carriers = Carriers(stated)
 
-    def pool_of(job: JobState | None) -> str | None:
-        queue = None if job is None else queues.get((job.cluster, job.queue))
-        return None if queue is None else rulebook.pool_of(queue.cluster, queue.pool)
+    def pool_of(cluster: str, name: str) -> str | None:
+        queue = queues.get((cluster, name))
+        return None if queue is None else rulebook.pool_of(cluster, queue.pool)
 
     for job in stated:
-        carried = stated.get(job.carries) if job.carries is not None else None
-        pools = pool_of(job), pool_of(carried)
-        if job.phase not in (Phase.WAITING, Phase.RUNNING) or carriers.count_elsewhere(
-            job, carried, pools, rulebook
-        ):
-            continue
-        queue = queues.get((job.cluster, job.queue))
-        if queue is not None:
-            pool = rulebook.pool_of(job.cluster, queue.pool)
+        pool = counts_in(job, stated, carriers, pool_of, rulebook)
+        if pool is not None:
             known = cards.get(pool)
             one = _Counted(
                 job=job,
-                queue=queue,
+                queue=queues[job.cluster, job.queue],
                 pool=pool,
                 tenant=rulebook.tenant_of(job),
                 weighs=job.demand if known is None else known.demand_of(job),

@@ -1,11 +1,14 @@
 """Jobs as their clusters state them, one statement a job."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
 from fairlead_contracts.messages.state import JobState, Phase, task_uid
 from fairlead_policy.rules.rulebook import Rulebook
+
+type PoolOfQueue = Callable[[str, str], str | None]
+"""By (cluster, queue), the policy's pool that the queue's jobs compete in; None for one that nobody states."""
 
 
 def jobs_of(stated: JobState) -> tuple[JobState, ...]:
@@ -55,11 +58,7 @@ class Carriers:
             self._by_carried.setdefault(after.carries, set()).add(after.uid)
 
     def count_elsewhere(
-        self,
-        job: JobState,
-        carried: JobState | None,
-        pools: tuple[str | None, str | None],
-        rulebook: Rulebook,
+        self, job: JobState, jobs: "StatedJobs", pool_of: PoolOfQueue, rulebook: Rulebook
     ) -> bool:
         """Whether a job counts as the one that it carries out, and not by itself.
 
@@ -68,18 +67,19 @@ class Carriers:
 
         Args:
             job: that says so, or not.
-            carried: the one that it names; None where there is no such job.
-            pools: the policy's pool of each.
+            jobs: all.
+            pool_of: the policy's pool that a queue of a cluster leads to; None where nobody states it.
             rulebook: the policy.
         """
-        if job.carries is None or carried is None or carried.phase is not Phase.RUNNING:
+        carried = None if job.carries is None else jobs.get(job.carries)
+        if carried is None or carried.phase is not Phase.RUNNING:
             return False
-        mine, its = pools
+        pool = pool_of(job.cluster, job.queue)
         return (
-            mine is not None
-            and mine == its
+            pool is not None
+            and pool == pool_of(carried.cluster, carried.queue)
             and carried.cluster != job.cluster
-            and rulebook.shares_hardware(mine)
+            and rulebook.shares_hardware(pool)
             and rulebook.tenant_of(job) == rulebook.tenant_of(carried)
             and self.of(job.carries)[0] == job.uid
         )
@@ -178,3 +178,21 @@ class StatedJobs:
 
     def _rank(self, subject: str) -> tuple[tuple[int, int], str]:
         return self._by_subject[subject].stamp, subject
+
+
+def counts_in(
+    job: JobState, jobs: StatedJobs, carriers: Carriers, pool_of: PoolOfQueue, rulebook: Rulebook
+) -> str | None:
+    """The policy's pool that a job counts in, as it waits or runs; None where it counts nowhere by itself.
+
+    Args:
+        job: whose statement holds.
+        jobs: all.
+        carriers: among these.
+        pool_of: the pool that a queue of a cluster leads to; None where nobody states it.
+        rulebook: the policy.
+    """
+    if job.phase not in (Phase.WAITING, Phase.RUNNING):
+        return None
+    pool = pool_of(job.cluster, job.queue)
+    return None if pool is None or carriers.count_elsewhere(job, jobs, pool_of, rulebook) else pool

@@ -30,7 +30,7 @@ from fairlead_policy.levels.withholding import unsteered_level
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards, same_cards
-from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs
+from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs, counts_in
 from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
 from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
 from fairlead_scorer.state.persisted_usage import PersistedUsage, revision_of
@@ -309,14 +309,12 @@ class ClusterCache:
         self._charge(entry, -1)
 
     def _entry(self, job: JobState) -> JobEntry | None:
-        stated = self._pool_of.get((job.cluster, job.queue))
-        if stated is None or self.rulebook is None or job.phase not in {Phase.WAITING, Phase.RUNNING}:
+        if self.rulebook is None:
             return None
-        pool = self.rulebook.pool_of(*stated)
-        carried = None if job.carries is None else self._jobs.get(job.carries)
-        other = None if carried is None else self.queue_leads_to(carried.cluster, carried.queue)
-        if self._carriers.count_elsewhere(job, carried, (pool, other), self.rulebook):
+        pool = counts_in(job, self._jobs, self._carriers, self.queue_leads_to, self.rulebook)
+        if pool is None:
             return None
+        stated = self._pool_of[job.cluster, job.queue]
         cards = self._cards.get(pool)
         weighs = job if cards is None else msgspec.structs.replace(job, demand=cards.demand_of(job))
         counted: Counted
