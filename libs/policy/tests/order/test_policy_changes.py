@@ -1,15 +1,18 @@
 """Any history of changes ends in the order that the same facts give from scratch."""
 
+import random
 from fractions import Fraction
 
 import msgspec
-from hypothesis import settings
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from fairlead_policy.exact.scoring import Scores
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
+from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.usage.past import Decay, PastUse, RunKey
 from fairlead_testkit.cases import cases
@@ -152,6 +155,57 @@ def test_what_is_told_many_times_before_somebody_looks_is_as_if_told_at_once() -
     expected = PoolFacts(facts.rules)
     expected.wait_all(jobs[uid] for uid in waiting)
     assert facts.at(0).uids() == expected.at(0).uids()
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["one queue", "and a sparse one"])
+@pytest.mark.parametrize("strict", [True, False], ids=["strict", "numbers"])
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=cases(0.02), deadline=None)
+def test_the_head_of_a_long_line_is_that_of_all_its_jobs(seed: int, *, strict: bool, sparse: bool) -> None:
+    """What somebody looks at of thousands of jobs is made without the rest: it must be the same."""
+    dice = random.Random(seed)
+    weights = {} if strict else {"urgent": Fraction(5), "normal": Fraction(1)}
+    pool = PoolRules(
+        capacity={"gpu": 4},
+        classes=CLASSES,
+        unlisted_entitlement=Fraction(1),
+        class_mode="strict" if strict else "additive",
+        class_weights=weights,
+        rate=Fraction(1, 4),
+    )
+    facts = PoolFacts(pool)
+    jobs = {uid: _any_job(uid, dice, sparse=sparse) for uid in map("u{:04}".format, range(4_500))}
+    facts.wait_all(jobs.values())
+    facts.at(0).front(3)
+    for turn in range(12):
+        for uid in dice.sample(sorted(jobs), 3):
+            facts.forget(uid)
+            del jobs[uid]
+            # Some come again as something else, most for the first time.
+            again = uid if dice.random() < 0.3 else f"v{turn:04}{uid}"
+            jobs[again] = _any_job(again, dice, sparse=sparse)
+            facts.wait(jobs[again])
+        first = min(jobs.values(), key=lambda job: (job.urgency != "urgent", job.submitted))
+        if dice.random() < 0.7:
+            facts.forget(first.uid)
+            del jobs[first.uid]
+        fresh = PoolFacts(pool)
+        fresh.wait_all(jobs.values())
+        window = dice.choice((1, 5, 40))
+        assert facts.at(0).front(window) == fresh.at(0).front(window)
+        assert facts.snapshot.waiting() == fresh.snapshot.waiting()
+        assert turn < 11 or facts.at(0).uids() == fresh.at(0).uids()
+
+
+def _any_job(uid: str, dice: random.Random, *, sparse: bool) -> WaitingJob:
+    return a_waiting_job(
+        uid,
+        tenant="ada",
+        urgency="urgent" if dice.random() < 0.01 else "normal",
+        submitted=dice.randrange(5_000),
+        demand={"gpu": dice.randint(1, 4)},
+        queue=("c", "seldom") if sparse and dice.random() < 0.002 else ("c", "q"),
+    )
 
 
 def test_telling_a_fact_again_changes_nothing_and_costs_no_scores() -> None:

@@ -179,8 +179,10 @@ def _replaced(
         trees[top] = tree
         if tree.idle:
             del trees[top]
+    if not past:
+        return PoolSnapshot(before.measure, trees, before.past)
     kept = {tenant: stated for tenant, stated in {**before.past, **past}.items() if stated}
-    return PoolSnapshot(before.measure, trees, kept if past else before.past)
+    return PoolSnapshot(before.measure, trees, kept)
 
 
 def _changed_trees(

@@ -30,6 +30,7 @@ from fairlead_policy.tenants.own_line import (
     SUBMITTED,
     Columns,
     OwnLine,
+    own_key,
     own_lines,
 )
 from fairlead_policy.tenants.own_orders import OwnJob
@@ -37,6 +38,11 @@ from fairlead_policy.tenants.own_orders import OwnJob
 _NOBODY: Mapping[str, int] = {}
 _NONE: Mapping[str, WaitingJob] = {}
 _MOST_UNSORTED = 256
+"""With more changes the line is made anew."""
+_DEEPER = 4
+"""So many times as many jobs are looked at where some queue's are not among the first."""
+_LONG = 4_096
+"""Longer lines are not copied for each change: what somebody looks at is mostly their head."""
 
 
 class Held(NamedTuple):
@@ -77,6 +83,7 @@ class TenantQueue:
         self._measure = measure
         self._sorted, self._gone, self._come = line, gone, come
         self._scores: Scores | None = None
+        self._known_head: OwnLine | None = None if gone or come else line
 
     def __len__(self) -> int:
         return len(self._sorted.jobs) - len(self._gone) + len(self._come)
@@ -93,7 +100,7 @@ class TenantQueue:
             line = self._sorted.without(list(self._gone.values()), self._measure.rules)
             for come in own_lines(list(self._come.values()), self._measure).values():
                 line = line.joined_by(come, self._measure)
-            self._sorted, self._gone, self._come = line, _NONE, _NONE
+            self._sorted, self._gone, self._come, self._known_head = line, _NONE, _NONE, line
         return self._sorted
 
     def changed(
@@ -144,8 +151,13 @@ class TenantQueue:
     @cached_property
     def waiting_by_queue(self) -> Mapping[Queue, int]:
         """How many jobs wait in each queue."""
-        counts = np.bincount(self.line.numbers[QUEUE]).tolist()
-        return {self._measure.queues.queues[number]: count for number, count in enumerate(counts) if count}
+        queues, numbers = self._measure.queues, self._sorted.numbers[QUEUE]
+        counts = Counter(
+            {queues.queues[number]: count for number, count in enumerate(np.bincount(numbers).tolist())}
+        )
+        counts.update(job.queue for job in self._come.values())
+        counts.subtract(job.queue for job in self._gone.values())
+        return {queue: count for queue, count in counts.items() if count}
 
     @property
     def oldest(self) -> Micros:
@@ -163,7 +175,7 @@ class TenantQueue:
 
     def job_at(self, row: int) -> WaitingJob:
         """The row-th job of the own order."""
-        job: WaitingJob = self.line.jobs[row]
+        job: WaitingJob = self._head(row + 1).jobs[row]
         return job
 
     def row_of(self, job: OwnJob) -> int | None:
@@ -173,7 +185,7 @@ class TenantQueue:
 
     def columns(self, count: int, start: int = 0) -> Columns:
         """The jobs of the own order from `start` up to `count` as columns."""
-        return self.line.columns(count, start)
+        return self._head(count).columns(count, start)
 
     def scored(self, count: int | None = None) -> Scores:
         """The scores of the first `count` jobs of the own order at least; of all by default."""
@@ -194,14 +206,45 @@ class TenantQueue:
 
     def first_of_queues(self, window: int) -> Ints:
         """The positions in the own order of the first `window` jobs of each queue."""
-        numbers = self.line.numbers[QUEUE]
-        if (numbers == numbers[0]).all():
-            return np.arange(min(window, len(numbers)))
-        found = [np.flatnonzero(numbers == number)[:window] for number in np.unique(numbers).tolist()]
-        return np.sort(np.concatenate(found))
+        if len(self.waiting_by_queue) == 1:
+            return np.arange(min(window, len(self)))
+        number = self._measure.queues.number
+        waiting = {number(queue): count for queue, count in self.waiting_by_queue.items()}
+        depth = window
+        while True:
+            numbers = self._head(depth).numbers[QUEUE]
+            found = [np.flatnonzero(numbers == number)[:window] for number in waiting]
+            if all(
+                len(rows) == min(window, count) for rows, count in zip(found, waiting.values(), strict=True)
+            ):
+                return np.sort(np.concatenate(found))
+            depth = _DEEPER * len(numbers)
+
+    def _head(self, count: int) -> OwnLine:
+        """The first `count` jobs of the own order at least."""
+        known = self._known_head
+        if known is None or (len(known.jobs) < count and known is not self._sorted):
+            cut = 2 * count + len(self._gone)
+            known = (
+                self.line
+                if cut >= len(self._sorted.jobs) or len(self._sorted.jobs) <= _LONG
+                else self._made_head(cut)
+            )
+            self._known_head = known
+        return known
+
+    def _made_head(self, cut: int) -> OwnLine:
+        """What is left of the first `cut` jobs that were sorted in, with those that came before the last of them."""
+        rules, jobs = self._measure.rules, self._sorted.jobs
+        head, last = OwnLine(jobs[:cut], self._sorted.numbers[:, :cut]), own_key(jobs[cut - 1], rules)
+        head = head.without([job for job in self._gone.values() if own_key(job, rules) <= last], rules)
+        come = [job for job in self._come.values() if own_key(job, rules) < last]
+        for line in own_lines(come, self._measure).values():
+            head = head.joined_by(line, self._measure)
+        return head
 
     def _score(self, count: int) -> Scores:
-        numbers, counted, measure = self.line.numbers[:, :count], self.counted, self._measure
+        numbers, counted, measure = self._head(count).numbers[:, :count], self.counted, self._measure
         jobs = Jobs(numbers[RANK], numbers[SUBMITTED], numbers[GRADE], numbers[DEMAND:], numbers[LACKING] > 0)
         use = [counted_amount(counted.get(name, 0)) for name in measure.rules.resources]
         held = lacking_of(counted, measure.rules) is not None
