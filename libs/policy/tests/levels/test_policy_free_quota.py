@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fairlead_contracts.messages.state import CohortQuota, FlavorQuota, JobShape
@@ -156,5 +156,20 @@ def test_what_fits_is_what_breaks_no_limit(
     tree: tuple[dict[str, tuple[str, FlavorQuota]], dict[str, int]], gpus: int, queue: str
 ) -> None:
     nodes, held = tree
+    # Where somebody holds too much already, Kueue subtracts that from what others keep for themselves: see below.
+    assume(all(holds(nodes, held, name) for name in held))
     room = room_of(nodes, held)
     assert fits(room, gpus, queue) == holds(nodes, {**held, queue: held[queue] + gpus}, queue)
+
+
+def test_what_is_held_above_beyond_all_quota_is_missing_below_as_in_kueue() -> None:
+    nodes = {
+        "top": ("", quota(0)),
+        "left": ("top", quota(1, None, 0)),
+        "right": ("top", quota(0)),
+        "a": ("top", quota(0)),
+        "b": ("left", quota(1)),
+        "c": ("top", quota(0)),
+    }
+    assert room_of(nodes, {"a": 0, "b": 0, "c": 0}).free("b", ("f", GPU)) == 2
+    assert room_of(nodes, {"a": 0, "b": 0, "c": 1}).free("b", ("f", GPU)) == 1
