@@ -58,7 +58,7 @@ class Pacing:
         self,
         *,
         least: float = 0.0,
-        most: float = 0.05,
+        most: float = 0.005,
         times: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
         spent: Callable[[], float] = time.thread_time,

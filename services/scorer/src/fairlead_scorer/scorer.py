@@ -32,7 +32,7 @@ from fairlead_scorer.state.state_view import StateView
 ROLE = "scorer"
 _LONGEST_SLEEP = 60.0
 """Seconds between two passes at most: clocks are set right now and then, and timers of the far future with them."""
-_REST_SECONDS = 0.01
+_REST_SECONDS = 0.002
 """Between two passes at least: one follows from each state that is told, and one from each decision that left."""
 _CONFIRMS_PER_SECOND = 50.0
 _KINDS: dict[str, subjects.Question] = {"queue": "queue", "tenants": "tenants", "explain": "explain"}
