@@ -114,7 +114,7 @@ from fairlead_kube.pods import (
     Taint,
     Toleration,
 )
-from fairlead_kube.quantities import NANO, counted, from_counted, in_base_units, nanos
+from fairlead_kube.quantities import NANO, counted, from_counted, in_base_units, nanos, readable_amounts
 from fairlead_kube.queues import (
     AdmissionScope,
     BorrowWithinCohort,
@@ -350,6 +350,7 @@ __all__ = [
     "pod_set_demand",
     "pods_left",
     "probe_lever",
+    "readable_amounts",
     "served",
     "server_version",
     "service_account",

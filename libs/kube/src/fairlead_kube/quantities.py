@@ -5,6 +5,7 @@ of `cpu` and whole units of everything else, rounded up (`MilliValue()` and `Val
 of Kueue's `pkg/resources`).
 """
 
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context
 
 from fairlead_contracts.base.errors import FieldError
@@ -52,3 +53,14 @@ def in_base_units(resource: str, amount: Amount, *, field: str = "quantity") -> 
         FieldError: not a quantity, or more than any cluster has.
     """
     return from_counted(resource, counted(resource, nanos(amount, field=field)), field=field)
+
+
+def readable_amounts(amounts: Mapping[str, Amount]) -> dict[str, int]:
+    """By resource, in base units, what can be read of stated quantities; what cannot be is left out."""
+    found = {}
+    for resource, amount in amounts.items():
+        try:
+            found[resource] = in_base_units(resource, amount)
+        except FieldError:
+            continue
+    return found

@@ -1,14 +1,13 @@
 """What is kept of Workloads, of pods that are on nodes, and of nodes; the rest is dropped as soon as it is decoded. Pure."""
 
-from collections.abc import Iterable, Mapping
-from itertools import chain
+from collections.abc import Iterable
 
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.frontend.card_annotations import AllocatedError, RegisterError, decode_allocated
-from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, Allocation
+from fairlead_contracts.frontend.card_annotations import RegisterError, held_cards
+from fairlead_contracts.frontend.cards import Allocation
 from fairlead_contracts.frontend.marks import TRACEPARENT
 from fairlead_kube import (
     PRIORITY_BOOST,
@@ -17,10 +16,10 @@ from fairlead_kube import (
     Pod,
     PodSet,
     Workload,
-    in_base_units,
     instant,
     int32,
     pod_demand,
+    readable_amounts,
 )
 from fairlead_policy import fit
 from fairlead_policy.hami.register import cards_of
@@ -144,19 +143,8 @@ def pod_use(pod: Pod) -> PodUse | None:
         workload=metadata.annotation(OF_WORKLOAD) or metadata.label(OF_GROUP) or "",
         owner=controller.uid if controller else "",
         pod_set=metadata.label(OF_POD_SET) or "",
-        held=_held(metadata.annotations or {}),
+        held=held_cards(metadata.annotations or {}),
     )
-
-
-def _held(annotations: Mapping[str, str]) -> tuple[Allocation, ...]:
-    """As in HAMi, who holds cards is whose note can be read."""
-    noted = annotations.get(ALLOCATED)
-    if noted is None or not annotations.get(HOLDER):
-        return ()
-    try:
-        return tuple(chain.from_iterable(decode_allocated("", noted)))
-    except AllocatedError:
-        return ()
 
 
 def bare_node(node: Node) -> fit.Node | None:
@@ -171,7 +159,7 @@ def bare_node(node: Node) -> fit.Node | None:
     taints = [fit.Taint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()]
     if node.spec.unschedulable:
         taints.append(fit.Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule"))
-    has = _readable(node.status.allocatable or {})
+    has = readable_amounts(node.status.allocatable or {})
     return fit.Node(
         name=node.metadata.name,
         free=has,
@@ -180,13 +168,3 @@ def bare_node(node: Node) -> fit.Node | None:
         taints=tuple(taints),
         cards=cards,
     )
-
-
-def _readable(amounts: Mapping[str, str | int | float]) -> dict[str, int]:
-    found = {}
-    for resource, amount in amounts.items():
-        try:
-            found[resource] = in_base_units(resource, amount)
-        except FieldError:
-            continue
-    return found

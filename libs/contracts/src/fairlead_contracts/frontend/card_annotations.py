@@ -11,6 +11,7 @@ On a pod: one part a container, init containers first, each ended by a semicolon
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Annotated
 
 import msgspec
@@ -20,6 +21,7 @@ from fairlead_contracts.frontend.cards import (
     ALLOCATED,
     CORDON,
     FALSE,
+    HOLDER,
     MOST_COUNTED,
     REGISTER,
     TRUE,
@@ -185,6 +187,17 @@ def decode_allocated(pod: str, value: str) -> tuple[tuple[Allocation, ...], ...]
         parts.pop()
     # HAMi passes over entries without a comma; they name no card.
     return tuple(tuple(_entry(pod, entry) for entry in part.split(":") if "," in entry) for part in parts)
+
+
+def held_cards(annotations: Mapping[str, str]) -> tuple[Allocation, ...]:
+    """What a pod holds of cards. As in HAMi, who holds some is whose note can be read."""
+    noted = annotations.get(ALLOCATED)
+    if noted is None or not annotations.get(HOLDER):
+        return ()
+    try:
+        return tuple(chain.from_iterable(decode_allocated("", noted)))
+    except AllocatedError:
+        return ()
 
 
 def _entry(pod: str, entry: str) -> Allocation:

@@ -1,14 +1,12 @@
 """What is kept of nodes and pods; the rest is dropped as soon as it is decoded. Pure."""
 
 from collections.abc import Mapping
-from itertools import chain
 
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.frontend.card_annotations import AllocatedError, RegisterError, decode_allocated
-from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, Allocation
-from fairlead_kube import Amount, Node, Pod, holds, in_base_units, pod_demand
+from fairlead_contracts.frontend.card_annotations import RegisterError, held_cards
+from fairlead_kube import Node, Pod, holds, pod_demand, readable_amounts
 from fairlead_policy import fit
 from fairlead_policy.hami.register import cards_of
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
@@ -88,19 +86,8 @@ def _use(pod: Pod) -> PodUse:
     return PodUse(
         node=pod.spec.node_name,
         demand={name: amount for name, amount in demand.items() if amount} | {_PODS: _ONE_POD},
-        held=_held(pod.metadata.annotations or {}),
+        held=held_cards(pod.metadata.annotations or {}),
     )
-
-
-def _held(annotations: Mapping[str, str]) -> tuple[Allocation, ...]:
-    """As in HAMi, who holds cards is whose note can be read."""
-    noted = annotations.get(ALLOCATED)
-    if noted is None or not annotations.get(HOLDER):
-        return ()
-    try:
-        return tuple(chain.from_iterable(decode_allocated("", noted)))
-    except AllocatedError:
-        return ()
 
 
 def _job(pod: Pod, cluster: str) -> JobPod | None:
@@ -141,7 +128,7 @@ def bare_node(node: Node, labels: Mapping[str, str]) -> fit.Node | None:
     taints = [fit.Taint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()]
     if node.spec.unschedulable:
         taints.append(fit.Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule"))
-    amounts = _readable(node.status.allocatable or {})
+    amounts = readable_amounts(node.status.allocatable or {})
     return fit.Node(
         name=node.metadata.name,
         free=amounts,
@@ -150,13 +137,3 @@ def bare_node(node: Node, labels: Mapping[str, str]) -> fit.Node | None:
         taints=tuple(taints),
         cards=cards,
     )
-
-
-def _readable(amounts: Mapping[str, Amount]) -> dict[str, int]:
-    found = {}
-    for resource, amount in amounts.items():
-        try:
-            found[resource] = in_base_units(resource, amount)
-        except FieldError:
-            continue
-    return found
