@@ -172,7 +172,7 @@ async def surroundings_are_stated(reader: Reader, estate: Estate, queue: str) ->
     assert stated is not None
     assert (stated.pool, stated.frontend, stated.strategy) == (queue, "kueue", "StrictFIFO")
     assert stated.preemption["withinClusterQueue"] == "Never"
-    await pool_is(reader, queue, "exact", 2000)
+    await pool_is(reader, queue, "standing", 2000)
     await eventually(lambda: len(reader.all(TenantState, lambda one: one.queue == queue)) == 2, 60)
     assert {one.scope for one in reader.all(TenantState, lambda one: one.queue == queue)} == set(
         estate.namespaces.values()

@@ -41,6 +41,7 @@ def a_queue(
     lending: int | None = None,
     usage_first: bool = False,
     fair_sharing: bool = False,
+    strategy: str = "BestEffortFIFO",
 ) -> QueueFacts:
     return QueueFacts(
         name=name,
@@ -48,6 +49,7 @@ def a_queue(
         quotas=quota(nominal, borrowing, lending),
         usage_first=usage_first,
         fair_sharing=fair_sharing,
+        strategy=strategy,
     )
 
 
@@ -69,6 +71,21 @@ def test_a_queue_alone_is_followed_exactly() -> None:
 def test_quota_on_the_cohort_alone_is_followed_exactly() -> None:
     queues = [a_queue("a", 0, "root"), a_queue("b", 0, "root")]
     assert how(queues, [a_cohort("root", 8)]) == {"root": ("exact", "")}
+
+
+@pytest.mark.parametrize(
+    ("queues", "named"),
+    [
+        ([a_queue("a", 4, strategy="StrictFIFO")], "StrictFIFO in a:"),
+        ([a_queue("a", 0, "r", strategy="StrictFIFO"), a_queue("b", 0, "r")], "StrictFIFO in a:"),
+    ],
+)
+def test_a_head_that_is_never_parked_follows_the_order_that_stood(
+    queues: list[QueueFacts], named: str
+) -> None:
+    [(word, why)] = how(queues, [a_cohort("r", 4)] if len(queues) > 1 else []).values()
+    assert word == "standing"
+    assert why.startswith(named)
 
 
 def test_use_before_priority_makes_it_a_tie_break() -> None:

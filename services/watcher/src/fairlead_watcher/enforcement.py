@@ -8,8 +8,9 @@ shares. Rules: kueue.sigs.k8s.io, `pkg/scheduler` (`entryOrdering`, `fairSharing
 from typing import NamedTuple
 
 from fairlead_watcher.quota import Forest, QueueFacts, Tree
+from fairlead_watcher.reservable import STRICT
 
-EXACT, WITHIN_QUEUE, TIE_BREAK = "exact", "within-queue", "tie-break"
+EXACT, STANDING, WITHIN_QUEUE, TIE_BREAK = "exact", "standing", "within-queue", "tie-break"
 
 
 class Enforcement(NamedTuple):
@@ -30,14 +31,24 @@ def enforcement(tree: Tree, forest: Forest) -> Enforcement:
     if tree.cyclic:
         return Enforcement(TIE_BREAK, "its cohorts go in a circle: Kueue admits nothing there")
     if len(tree.queues) == 1:
-        return Enforcement(EXACT)
+        return _in_order(tree)
     if not any(_can_borrow(queue, forest) for queue in tree.queues):
         return Enforcement(
             WITHIN_QUEUE,
             "several ClusterQueues that cannot borrow from each other: each has an order of its own",
         )
     reasons = _reasons(tree)
-    return Enforcement(TIE_BREAK, "; ".join(reasons)) if reasons else Enforcement(EXACT)
+    return Enforcement(TIE_BREAK, "; ".join(reasons)) if reasons else _in_order(tree)
+
+
+def _in_order(tree: Tree) -> Enforcement:
+    """Exact, unless a head that is never parked takes what comes free before the order that follows from it is known."""
+    strict = [queue.name for queue in tree.queues if queue.strategy == STRICT]
+    if not strict:
+        return Enforcement(EXACT)
+    return Enforcement(
+        STANDING, f"{STRICT} in {_listed(strict)}: Kueue starts its head in the moment of a release"
+    )
 
 
 def _reasons(tree: Tree) -> list[str]:

@@ -42,7 +42,7 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     frontend: str
     enforcement: str
-    """`exact`, `within-queue` or `tie-break`."""
+    """`exact`, `standing`, `within-queue` or `tie-break`."""
     enforcement_why: str = ""
     withheld: str = ""
     """Why nothing is written just now: paused, not cleared, a level could preempt. Empty where levels are written."""

@@ -100,7 +100,7 @@ class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool")
     flavors: dict[str, Quantities] = {}
     """The same by flavor, where several give one resource: a job takes each of its resources from one of them. Else empty."""
     enforcement: str = "exact"
-    """How exactly the frontend can follow an order: `exact`, `within-queue` or `tie-break`."""
+    """How exactly the frontend can follow an order: `exact`, `standing`, `within-queue` or `tie-break`."""
     enforcement_why: str = ""
     """What makes it no better than that, in words; empty where it is exact."""
     reservable: bool = False

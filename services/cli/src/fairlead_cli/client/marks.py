@@ -10,11 +10,13 @@ from fairlead_contracts.messages.questions import Steering
 BAR_WIDTH = 28
 _FOLLOWED = {
     "exact": "follows the order exactly",
+    "standing": "follows the order that stood when room came free",
     "within-queue": "follows the order within each queue",
     "tie-break": "takes the order as a tie-break",
 }
 _FOLLOWABLE = {
     "exact": "would follow the order exactly",
+    "standing": "would follow the order that stood when room came free",
     "within-queue": "would follow the order within each queue",
     "tie-break": "would take the order as a tie-break",
 }

@@ -9,7 +9,7 @@ from fairlead_policy.levels.withholding import Fate, Withholding, judge_withhold
 from fairlead_scorer.query.reservations import ADMITTER, Leaders
 from fairlead_scorer.state.cluster_cache import ClusterCache
 
-_FIRMNESS = ("exact", "within-queue", "tie-break")
+_FIRMNESS = ("exact", "standing", "within-queue", "tie-break")
 """What a pool's enforcement may be, the firmest first."""
 
 
