@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_kube import Pod, Toleration
+from fairlead_slurm import PodCommentError
+from fairlead_slurm.pod_comment import Claim, PodWords, pod_words
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import pod_facts
-from fairlead_slurm_bridge.pods.comment import Asked, Claim, asked
 from fairlead_slurm_bridge.pods.errors import PodRefusedError
 from fairlead_slurm_bridge.pods.manifest import PodRules, claim_manifest, digest_of, pod_manifest
 from fairlead_slurm_bridge.pods.payload import LONGEST, MARK, Payload, payload
@@ -26,7 +27,7 @@ HOOK = {
     "SLURM_JOB_WORK_DIR": "/data/ann/run",
 }
 HOSTILE = 'it\'s "$(rm -rf ~)" `id`;\nJobId=1 UserId=root(0) \x1b[0m ü 日本 $HOME ${X} $$'
-NOTHING = Asked()
+NOTHING = PodWords()
 PROGRAM = Payload(script="#!/bin/sh\ntrue\n")
 
 
@@ -37,7 +38,7 @@ def job(**changes: object) -> PodJob:
 
 def spec_of(
     the_job: PodJob,
-    wanted: Asked = NOTHING,
+    wanted: PodWords = NOTHING,
     program: Payload = PROGRAM,
     rules: PodRules = RULES,
 ) -> tuple[KubeObject, KubeObject]:
@@ -57,11 +58,11 @@ def test_a_pod_asks_for_what_its_job_was_given() -> None:
 
 
 def test_parts_of_gpus_are_asked_for_as_hami_has_them() -> None:
-    _, container = spec_of(job(), asked("gpu-memory=8000 gpu-cores=30"))
+    _, container = spec_of(job(), pod_words("gpu-memory=8000 gpu-cores=30"))
     assert container["resources"]["limits"]["nvidia.com/gpumem"] == "8000"
     assert container["resources"]["limits"]["nvidia.com/gpucores"] == "30"
     with pytest.raises(PodRefusedError, match="gres"):
-        spec_of(job(gpus=0), asked("gpu-memory=8000"))
+        spec_of(job(gpus=0), pod_words("gpu-memory=8000"))
 
 
 def test_a_sites_rules_hold_for_every_pod() -> None:
@@ -74,7 +75,7 @@ def test_a_sites_rules_hold_for_every_pod() -> None:
         priority_classes={"urgent": "slurm-urgent"},
         labels={"app": "slurm"},
     )
-    manifest = msgspec.convert(pod_manifest(job(qos="urgent"), Asked(), PROGRAM, rules), Pod)
+    manifest = msgspec.convert(pod_manifest(job(qos="urgent"), PodWords(), PROGRAM, rules), Pod)
     assert manifest.metadata.namespace == "team-vision"
     assert manifest.metadata.label("app") == "slurm"
     assert manifest.spec.priority_class_name == "slurm-urgent"
@@ -86,7 +87,7 @@ def test_a_sites_rules_hold_for_every_pod() -> None:
 
 
 def test_a_scratch_claim_is_named_as_its_pod() -> None:
-    wanted = asked("scratch=10Gi")
+    wanted = pod_words("scratch=10Gi")
     claim = msgspec.json.decode(msgspec.json.encode(claim_manifest(job(), "10Gi", RULES)))
     spec, _ = spec_of(job(), wanted)
     assert claim["metadata"]["name"] == "slurm-hpc-7-r0"
@@ -95,14 +96,16 @@ def test_a_scratch_claim_is_named_as_its_pod() -> None:
 
 def test_two_volumes_at_one_place_are_refused() -> None:
     with pytest.raises(PodRefusedError, match="same path"):
-        spec_of(job(), asked("claim=a:/data claim=b:/data"))
+        spec_of(job(), pod_words("claim=a:/data claim=b:/data"))
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))
 def test_whatever_users_write_stays_what_it_is(text: str) -> None:
     """A job's name, a variable, an argument and the script arrive as they were written; nothing is a command's or a shell's."""
     program = Payload(script=text, arguments=(text,), variables={"X": text})
-    manifest = msgspec.json.decode(msgspec.json.encode(pod_manifest(job(name=text), Asked(), program, RULES)))
+    manifest = msgspec.json.decode(
+        msgspec.json.encode(pod_manifest(job(name=text), PodWords(), program, RULES))
+    )
     container = manifest["spec"]["containers"][0]
     variables = {one["name"]: one["value"] for one in container["env"]}
     assert manifest["metadata"]["annotations"]["slurm.fairlead.dev/script"] == text
@@ -114,7 +117,7 @@ def test_whatever_users_write_stays_what_it_is(text: str) -> None:
 
 
 def test_an_account_that_is_no_label_is_left_out_of_the_labels() -> None:
-    manifest = msgspec.convert(pod_manifest(job(account=HOSTILE), Asked(), PROGRAM, RULES), Pod)
+    manifest = msgspec.convert(pod_manifest(job(account=HOSTILE), PodWords(), PROGRAM, RULES), Pod)
     assert manifest.metadata.label("slurm.fairlead.dev/account") is None
 
 
@@ -126,7 +129,7 @@ def test_another_job_of_the_same_number_has_another_digest() -> None:
 
 
 def test_a_comment_says_what_the_pod_is_to_have() -> None:
-    found = asked(
+    found = pod_words(
         "fairlead=abc image=registry.example:5000/train@sha256:00ff claim=home:/home/ann claim=in:/in:ro hello"
     )
     assert found.image == "registry.example:5000/train@sha256:00ff"
@@ -135,11 +138,12 @@ def test_a_comment_says_what_the_pod_is_to_have() -> None:
 
 @pytest.mark.parametrize(
     "comment",
-    ["image=", "image=a;b", "image=$(id)", "claim=../x:/data", "claim=x:data", "scratch=much", "gpu-cores=101", "gpu-memory=-1", "traceparent=x"],
+    ["image=", "image=a;b", "image=$(id)", "claim=../x:/data", "claim=x:data", "scratch=much", "gpu-cores=101", "gpu-memory=-1", "traceparent=x",
+     "env=A-B", "env=1A"],
 )  # fmt: skip
 def test_a_word_that_cannot_be_read_is_refused(comment: str) -> None:
-    with pytest.raises(PodRefusedError):
-        asked(comment)
+    with pytest.raises(PodCommentError):
+        pod_words(comment)
 
 
 def test_jobs_that_cannot_be_pods_are_refused() -> None:
@@ -162,7 +166,7 @@ def test_a_script_comes_back_as_it_was_submitted() -> None:
 
 
 def test_how_a_pod_ended_is_read_from_its_container() -> None:
-    manifest = msgspec.json.decode(msgspec.json.encode(pod_manifest(job(), Asked(), PROGRAM, RULES)))
+    manifest = msgspec.json.decode(msgspec.json.encode(pod_manifest(job(), PodWords(), PROGRAM, RULES)))
     manifest["metadata"]["uid"] = "u"
     manifest["spec"]["nodeName"] = "a"
     manifest["status"] = {

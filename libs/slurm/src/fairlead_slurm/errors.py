@@ -35,3 +35,7 @@ class UnreadableError(FatalSlurmError):
 
 class SubmitRefusedError(FatalSlurmError):
     """A batch job will not be made; carries why."""
+
+
+class PodCommentError(FatalSlurmError):
+    """A word of a job's comment that is meant for its pod cannot be read; carries which, and its form."""

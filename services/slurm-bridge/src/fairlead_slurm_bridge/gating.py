@@ -7,12 +7,11 @@ from pathlib import Path
 from fairlead_kube import KubeClient, KubeSettings, Toleration
 from fairlead_kube import connect as connect_kube
 from fairlead_runtime import Lifecycle, MetricsObserver, Tasks
-from fairlead_slurm import PartitionJobs
+from fairlead_slurm import PartitionJobs, PodCommentError
+from fairlead_slurm.pod_comment import claim
 from fairlead_slurm_bridge.errors import BridgeError
 from fairlead_slurm_bridge.hooks.server import HookServer, trusted_users
 from fairlead_slurm_bridge.instruments import Instruments
-from fairlead_slurm_bridge.pods.comment import claim
-from fairlead_slurm_bridge.pods.errors import PodRefusedError
 from fairlead_slurm_bridge.pods.following import Follower
 from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
 from fairlead_slurm_bridge.pods.manifest import PodRules
@@ -115,7 +114,7 @@ def pod_rules(settings: SlurmBridgeSettings) -> PodRules:
     """
     try:
         claims = tuple(claim(text) for text in settings.pods_claims)
-    except PodRefusedError as error:
+    except PodCommentError as error:
         raise BridgeError(f"pods_claims: {error}") from error
     return PodRules(
         cluster=settings.cluster,

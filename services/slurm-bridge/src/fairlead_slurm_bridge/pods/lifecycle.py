@@ -27,12 +27,12 @@ from fairlead_kube import (
     PodSpec,
     RefusedError,
 )
-from fairlead_slurm import SlurmError, SlurmJob
+from fairlead_slurm import PodCommentError, SlurmError, SlurmJob
+from fairlead_slurm.pod_comment import PodWords, pod_words
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.gate.ledger import NoRoom
-from fairlead_slurm_bridge.pods.comment import Asked, asked
 from fairlead_slurm_bridge.pods.errors import PodRefusedError
 from fairlead_slurm_bridge.pods.manifest import (
     Manifest,
@@ -161,7 +161,7 @@ class PodLife:
                 return Verdict(code=REQUEUE, why="the attempt has ended meanwhile", kind="error")
             try:
                 return await self._asked_for(attempt, hook)
-            except PodRefusedError as error:
+            except (PodRefusedError, PodCommentError) as error:
                 return self._refuse(attempt, str(error))
             except SlurmError as error:
                 return Verdict(code=REQUEUE, why=str(error), kind="away")
@@ -173,7 +173,7 @@ class PodLife:
         if found is None:
             return Verdict(code=REQUEUE, why="slurmctld does not know the job", kind="error")
         job = pod_job(hook, found)
-        wanted = asked(job.comment)
+        wanted = pod_words(job.comment)
         key = Key(self._rules.namespace_of(job.account), attempt.pod_name(self._rules.cluster))
         ask = self._ask(pod_manifest(job, wanted, Payload(script=""), self._rules), key.name)
         room = self._mirror.ledger.reserve(key, ask)
@@ -207,7 +207,7 @@ class PodLife:
         except FieldError as error:
             raise PodRefusedError(str(error)) from error
 
-    async def _create(self, key: Key, node: str, job: PodJob, wanted: Asked, program: Payload) -> Verdict:
+    async def _create(self, key: Key, node: str, job: PodJob, wanted: PodWords, program: Payload) -> Verdict:
         manifest = on_node(pod_manifest(job, wanted, program, self._rules), node)
         try:
             if wanted.scratch:

@@ -8,9 +8,9 @@ import msgspec
 
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, VGPUS
 from fairlead_kube import Toleration
+from fairlead_slurm.pod_comment import Claim, PodWords
 from fairlead_slurm_bridge.gate.attempts import LABEL_CLUSTER, LABEL_JOB, LABEL_RESTARTS
 from fairlead_slurm_bridge.gate.kube_facts import ANNOTATION_DIGEST, ANNOTATION_USER, CONTAINER
-from fairlead_slurm_bridge.pods.comment import Asked, Claim
 from fairlead_slurm_bridge.pods.errors import PodRefusedError
 from fairlead_slurm_bridge.pods.payload import Payload
 from fairlead_slurm_bridge.pods.requests import PodJob
@@ -48,7 +48,7 @@ class PodRules(msgspec.Struct, frozen=True, kw_only=True):
         return self.namespaces.get(account, self.namespace)
 
 
-def pod_manifest(job: PodJob, asked: Asked, payload: Payload, rules: PodRules) -> Manifest:
+def pod_manifest(job: PodJob, asked: PodWords, payload: Payload, rules: PodRules) -> Manifest:
     """The Pod of an attempt, as the API server takes it.
 
     Raises:
@@ -103,7 +103,7 @@ def digest_of(job: PodJob, payload: Payload) -> str:
     return hashlib.sha256(msgspec.json.encode((job, payload))).hexdigest()[:32]
 
 
-def _metadata(job: PodJob, asked: Asked, payload: Payload, rules: PodRules, name: str) -> Manifest:
+def _metadata(job: PodJob, asked: PodWords, payload: Payload, rules: PodRules, name: str) -> Manifest:
     account = {LABEL_ACCOUNT: job.account} if _VALUE.fullmatch(job.account) else {}
     annotations = {
         ANNOTATION_USER: str(job.uid),
@@ -141,7 +141,7 @@ def _user(job: PodJob) -> Manifest:
 
 
 def _container(
-    job: PodJob, asked: Asked, payload: Payload, rules: PodRules, claims: tuple[Claim, ...]
+    job: PodJob, asked: PodWords, payload: Payload, rules: PodRules, claims: tuple[Claim, ...]
 ) -> Manifest:
     resources = _resources(job, asked)
     mounts: list[dict[str, object]] = [{"name": "fairlead", "mountPath": _FOLDER, "readOnly": True}]
@@ -173,7 +173,7 @@ def _literal(value: str) -> str:
     return value.replace("$", "$$")
 
 
-def _variables(job: PodJob, asked: Asked, payload: Payload) -> dict[str, str]:
+def _variables(job: PodJob, asked: PodWords, payload: Payload) -> dict[str, str]:
     found = {
         **payload.variables,
         "SLURM_JOB_ID": str(job.attempt.job),
@@ -194,7 +194,7 @@ def _variables(job: PodJob, asked: Asked, payload: Payload) -> dict[str, str]:
     return found
 
 
-def _resources(job: PodJob, asked: Asked) -> dict[str, str]:
+def _resources(job: PodJob, asked: PodWords) -> dict[str, str]:
     if (asked.gpu_memory or asked.gpu_cores) and not job.gpus:
         raise PodRefusedError("the comment asks for a part of each GPU, and the job for none: --gres=gpu:1")
     found = {
@@ -207,7 +207,7 @@ def _resources(job: PodJob, asked: Asked) -> dict[str, str]:
     return {name: amount for name, amount in found.items() if amount is not None}
 
 
-def _volumes(claims: tuple[Claim, ...], asked: Asked, own_claim: str) -> list[Manifest]:
+def _volumes(claims: tuple[Claim, ...], asked: PodWords, own_claim: str) -> list[Manifest]:
     script = {
         "path": "script",
         "mode": 0o555,

@@ -7,12 +7,13 @@ import re
 
 import msgspec
 
-from fairlead_slurm_bridge.pods.errors import PodRefusedError
+from fairlead_slurm.errors import PodCommentError
 
 _IMAGE = re.compile(r"[a-z0-9A-Z][\w.\-/:@+]{0,511}", re.ASCII)
 _CLAIM = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?):(/[^:\s]{1,250})(:ro)?", re.ASCII)
 _AMOUNT = re.compile(r"[1-9][0-9]{0,9}")
 _SIZE = re.compile(r"[1-9][0-9]{0,6}(Mi|Gi|Ti)")
+_VARIABLES = re.compile(r"[A-Za-z_]\w*(,[A-Za-z_]\w*)*", re.ASCII)
 _TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _WHOLE = 100
 
@@ -25,7 +26,7 @@ class Claim(msgspec.Struct, frozen=True):
     read_only: bool = False
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class PodWords(msgspec.Struct, frozen=True, kw_only=True):
     """What the user asked for beyond Slurm's own options."""
 
     image: str | None = None
@@ -39,16 +40,18 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     traceparent: str | None = None
 
 
-def asked(comment: str) -> Asked:
+def pod_words(comment: str) -> PodWords:
     """What the comment asks for.
 
     Raises:
-        PodRefusedError: a word that is meant for the pod cannot be read.
+        PodCommentError: a word that is meant for the pod cannot be read.
     """
-    found = Asked()
+    found = PodWords()
     for word in comment.split():
         key, equals, value = word.partition("=")
-        if equals and key in _READERS:
+        if equals and key == "env":
+            _matching(_VARIABLES, key, value)  # job_submit.lua takes their values
+        elif equals and key in _READERS:
             found = _with(found, key, value)
     return found
 
@@ -57,13 +60,13 @@ def claim(text: str) -> Claim:
     """A claim as `NAME:/PATH`, or `NAME:/PATH:ro`.
 
     Raises:
-        PodRefusedError: it is none.
+        PodCommentError: it is none.
     """
     name, _, path, mark = _matching(_CLAIM, "claim", text).groups()
     return Claim(name, path, mark is not None)
 
 
-def _with(found: Asked, key: str, value: str) -> Asked:
+def _with(found: PodWords, key: str, value: str) -> PodWords:
     replace = msgspec.structs.replace
     match key:
         case "image":
@@ -77,7 +80,7 @@ def _with(found: Asked, key: str, value: str) -> Asked:
         case "gpu-cores":
             cores = int(_matching(_AMOUNT, key, value)[0])
             if cores > _WHOLE:
-                raise PodRefusedError(f"the comment's gpu-cores={value} is more than a whole GPU")
+                raise PodCommentError(f"the comment's gpu-cores={value} is more than a whole GPU")
             return replace(found, gpu_cores=cores)
         case _:
             return replace(found, traceparent=_matching(_TRACE, key, value)[0])
@@ -86,7 +89,7 @@ def _with(found: Asked, key: str, value: str) -> Asked:
 def _matching(form: re.Pattern[str], key: str, value: str) -> re.Match[str]:
     match = form.fullmatch(value)
     if match is None:
-        raise PodRefusedError(
+        raise PodCommentError(
             f"the comment's {key}={value[:80]!r} cannot be read; it has the form {_READERS[key]}"
         )
     return match
@@ -96,6 +99,7 @@ _READERS = {
     "image": "image=REGISTRY/NAME:TAG",
     "claim": "claim=NAME:/PATH or claim=NAME:/PATH:ro",
     "scratch": "scratch=10Gi",
+    "env": "env=NAME,NAME",
     "gpu-memory": "gpu-memory=MIB",
     "gpu-cores": "gpu-cores=PERCENT",
     "traceparent": "traceparent=00-TRACE-SPAN-01",
