@@ -1,3 +1,4 @@
+import errno
 import inspect
 import os
 import re
@@ -10,11 +11,12 @@ from pathlib import Path
 import pytest
 from cyclopts import App, CycloptsError
 
+from fairlead_cli.client.connection import run
 from fairlead_cli.client.submitting.flags import JobFlags
 from fairlead_cli.client.submitting.gathering import gather
 from fairlead_cli.commands import app
 from fairlead_cli.demo.flags import read_weights
-from fairlead_cli.errors import InputError
+from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.nats.flags import ServerFlags, WhoFlags
 from fairlead_cli.options import Cluster, Reach
 
@@ -272,3 +274,15 @@ def test_a_result_that_cannot_be_written_is_an_error_in_one_line(words: str, to:
     assert ended.returncode == 1
     assert said in ended.stderr
     assert len(ended.stderr.splitlines()) == 1, ended.stderr
+
+
+def test_of_failures_side_by_side_the_one_that_a_person_can_mend_is_told() -> None:
+    full, ours = OSError(errno.ENOSPC, "No space left on device"), CommandError("nobody is there")
+
+    async def fail_with(*leaves: Exception) -> None:
+        raise ExceptionGroup("a live view", [ExceptionGroup("its tasks", list(leaves))])
+
+    with pytest.raises(OSError, match="No space left"):
+        run(fail_with(full))
+    with pytest.raises(CommandError, match="nobody is there"):
+        run(fail_with(full, ours))

@@ -72,7 +72,11 @@ def test_standard_input_gives_json_lines(monkeypatch: pytest.MonkeyPatch) -> Non
         ("twice.json", '[{"id": "a"}, {"id": "a"}]', "id of another one"),
         ("keys.json", '[{"id": "a", "demand": {"cpu": 1, "cpu": 2}}]', "demand.cpu: is given twice"),
         ("keys.jsonl", '{"id": 1}\n{"pods": 1, "pods": 2}\n', "line 2: pods: is given twice"),
-        ("keys.yaml", "pods: 1\npods: 2\n", "line 2, column 1: key 'pods' is given in line 1"),
+        (
+            "keys.yaml",
+            "pods: 1\npods: 2\n",
+            "keys.yaml: pods: line 2, column 1: key 'pods' is given in line 1",
+        ),
         ("nobody.json", '{"tenant": 3}', "whose job"),
         ("cluster.json", '{"cluster": ""}', "cluster"),
     ],
@@ -83,8 +87,15 @@ def test_what_cannot_be_published_is_said(tmp_path: Path, name: str, text: str, 
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=r"missing[.]json cannot be read: No such file or directory$"):
         gather(tmp_path / "missing.json", FLAGS)
+
+
+def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.json"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=r"jobs[.]json cannot be read: it is no UTF-8 text$"):
+        gather(path, FLAGS)
 
 
 def test_one_id_does_not_name_two_jobs(tmp_path: Path) -> None:

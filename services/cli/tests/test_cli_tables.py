@@ -260,6 +260,13 @@ def test_an_explanation_shows_what_counts_most_unless_all_is_asked_for() -> None
     assert "more with -v" not in whole
 
 
+def test_that_quota_is_short_is_told_once() -> None:
+    reasons = ["It cannot start yet: it needs 2 gpu more than are free."]
+    room = Room(free={GPU: 6000}, missing={GPU: 2000})
+    found = an_explanation(room=room, reasons=reasons, no_quota=["too little quota left"])
+    assert "too little quota left" not in explain_text(ExplainReply(at=NOW, found=[found]), verbose=True)
+
+
 KUEUE = Steering(
     cluster="lab",
     frontend="kueue",

@@ -137,9 +137,10 @@ async def test_what_an_answer_leaves_out_is_counted_of_the_tenant_where_one_is_a
 
 async def test_a_tenant_that_nobody_knows_is_refused(arena: Arena) -> None:
     payload = to_json(QueueQuestion(tenant="nope"))
-    problem = await refused(arena, subjects.ask("queue"), payload)
-    assert (problem.field, problem.value) == ("tenant", '"nope"')
-    assert problem.reason == "is not in the policy, and has no job and no queue"
+    for subject, question in ((subjects.ask("queue"), payload), (subjects.ask("tenants", "nope"), b"{}")):
+        problem = await refused(arena, subject, question)
+        assert (problem.field, problem.value) == ("tenant", '"nope"')
+        assert problem.reason == "is not in the policy, and has no job and no queue"
     # One without a job, whom the policy names, is one for whom nobody waits.
     await arena.policy(a_document(tenants=[*a_document().tenants, Tenant(name="team-new")]))
 

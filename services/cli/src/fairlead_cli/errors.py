@@ -21,6 +21,12 @@ class InputError(CommandError):
         self.problems = problems or []
 
 
+def unreadable(path: object, error: OSError | UnicodeDecodeError) -> InputError:
+    """What a person is told of a file that the system does not give, or that is no text."""
+    reason = "it is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
+    return InputError(f"{path} cannot be read: {reason}")
+
+
 class OvertakenError(InputError):
     """What the person gave was made from a state that is none any more; each problem is a line of what changed."""
 

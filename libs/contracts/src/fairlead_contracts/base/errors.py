@@ -2,6 +2,8 @@
 
 import json
 
+from msgspec import UNSET
+
 
 class ContractError(Exception):
     """A message, name or document does not keep the contract. Never worth a retry: the bytes will not change."""
@@ -22,10 +24,14 @@ class UnsupportedVersionError(ContractError):
 
 
 class FieldError(ContractError):
-    """One field of a message or document is wrong: which, what was found and why it cannot be taken."""
+    """One field of a message or document is wrong: which, what was found and why it cannot be taken.
+
+    Of `UNSET` nothing is quoted: nothing was found.
+    """
 
     def __init__(self, field: str, value: object, reason: str) -> None:
-        super().__init__(f"{field}: {reason} (found {shown(value)})")
+        found = "" if value is UNSET else f" (found {shown(value)})"
+        super().__init__(f"{field}: {reason}{found}")
         self.field = field
         self.value = value
         self.reason = reason

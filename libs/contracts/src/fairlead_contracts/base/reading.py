@@ -48,7 +48,7 @@ class StructReader:
                 if value is not None or len(self.problems) == before:
                     values[field.name] = value
             elif field.required:
-                self.problems.append(FieldError(name, None, "is missing"))
+                self.problems.append(FieldError(name, msgspec.UNSET, "is missing"))
         whole = all(field.name in values for field in fields.values() if field.required)
         return kind(**values) if whole else None
 

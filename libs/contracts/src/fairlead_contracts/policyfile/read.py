@@ -59,7 +59,8 @@ def read_document(
     """
     if not isinstance(found, dict):
         reason = EMPTY if found is None else "must be a mapping of keys and values"
-        raise DocumentError([*unread, FieldError("document", found, reason)])
+        stated = msgspec.UNSET if found is None else found
+        raise DocumentError([*unread, FieldError("document", stated, reason)])
     version = found.get("version", POLICY_VERSION)
     if type(version) is not int or version != POLICY_VERSION:
         reason = f"this release reads policies of version {POLICY_VERSION}"

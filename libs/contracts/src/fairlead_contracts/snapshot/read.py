@@ -92,7 +92,8 @@ def read_snapshot(found: object, *, unread: Collection[FieldError] = ()) -> Snap
     """
     if not isinstance(found, dict):
         reason = EMPTY if found is None else "must be a mapping of keys and values"
-        raise DocumentError([*unread, FieldError("snapshot", found, reason)])
+        stated = msgspec.UNSET if found is None else found
+        raise DocumentError([*unread, FieldError("snapshot", stated, reason)])
     reader = StructReader()
     written = reader.struct(WrittenSnapshot[WrittenJob], found, "") or WrittenSnapshot[WrittenJob]()
     stated = {key: names_of(found.get(key)) for key in ("pools", "tenants")}

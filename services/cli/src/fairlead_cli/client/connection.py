@@ -31,6 +31,8 @@ CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = (3.0, 2.0)
 """Of each try. A scorer that is stopped or cut off stays in the group that questions are shared by until the server
 notices: a second try mostly reaches another one. The first leaves time for owners of shards that are silent."""
+_TOLD = (CommandError, BusError, OSError)
+"""What a person is told of a group of failures, the first kind first; the last is a full disk, or a pipe nobody reads."""
 _PREFIX = "FAIRLEAD_NATS_"
 _CREDENTIALS = ("user", "password", "token", "creds", "nkey_seed", "tls_ca", "tls_cert", "tls_key")
 
@@ -124,12 +126,13 @@ def run[T](main: Coroutine[object, object, T]) -> T:
 
     Raises:
         CommandError: whatever a person should hear.
+        OSError: a result cannot be written.
     """
     try:
         return asyncio.run(main)
     except BaseExceptionGroup as group:
-        told = next((leaf for leaf in _leaves(group) if isinstance(leaf, CommandError | BusError)), None)
-        if isinstance(told, CommandError):
+        told = next((leaf for kind in _TOLD for leaf in _leaves(group) if isinstance(leaf, kind)), None)
+        if isinstance(told, CommandError | OSError):
             raise told from group
         if told is None:
             raise

@@ -105,12 +105,18 @@ def _lines(found: Explanation, now: datetime, *, verbose: bool, columns: int, st
     for label, value in facts:
         told = wrapped(f"{label:{width}}  {value}", columns, hanging=" " * (width + 2))
         yield style(label, "dim") + told[len(label) :]
-    reasons = [*found.never, *found.no_quota, *found.no_room, *found.reasons]
+    reasons = [*found.never, *_no_quota(found), *found.no_room, *found.reasons]
     shown = reasons if verbose else reasons[:MOST_REASONS]
     for line in shown:
         yield wrapped(line, columns, indent="  · ", hanging="    ")
     if len(shown) < len(reasons):
         yield style(f"  {len(reasons) - len(shown)} more with -v", "dim")
+
+
+def _no_quota(found: Explanation) -> list[str]:
+    """That quota is short, unless the reasons tell it better: how much is, and who holds it."""
+    room = None if found.prospects is None else found.prospects.room
+    return found.no_quota if room is None or not room.missing else []
 
 
 def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tuple[str, str]]:

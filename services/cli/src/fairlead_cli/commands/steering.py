@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def pause(pool: str | None = None, /, *, by: str | None = None, why: str = "", reach: Reach = HERE) -> None:
-    """Stop writing levels; what stands, stands.
+    """Stop writing levels. Priorities stay as they are.
 
     Parameters
     ----------

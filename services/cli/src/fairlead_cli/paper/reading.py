@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from fairlead_cli.errors import InputError
+from fairlead_cli.errors import InputError, unreadable
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.yaml_text import YamlError, parse_yaml
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
@@ -24,7 +24,7 @@ def read_file(path: Path) -> Snapshot:
     try:
         payload = sys.stdin.buffer.read() if str(path) == STANDARD_INPUT else path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        raise unreadable(path, error) from error
     try:
         return parse(payload, name=_name_of(path), is_yaml=path.suffix in _YAML)
     except DocumentError as error:

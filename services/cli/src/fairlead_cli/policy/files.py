@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from fairlead_cli.errors import InputError
+from fairlead_cli.errors import InputError, unreadable
 from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.base.yaml_text import YamlError, parse_yaml
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -52,7 +52,7 @@ def read_file(path: Path) -> PolicyFile:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        raise unreadable(path, error) from error
     return parse_file(text, name=str(path))
 
 

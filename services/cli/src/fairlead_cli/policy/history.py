@@ -4,6 +4,7 @@ What operators said meanwhile of writing levels (`pause`, `resume`, `release`) s
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -35,8 +36,7 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True):
     """One state of the policy that was in force."""
 
     revision: int
-    since: str
-    """RFC 3339."""
+    since: datetime
     by: str
     """Who put it in force; empty where that was not said."""
     policy: PolicyDocument | None
@@ -50,8 +50,7 @@ class Word(msgspec.Struct, frozen=True, kw_only=True):
 
     revision: int
     """Of the bucket: policies and words are numbered together."""
-    since: str
-    """RFC 3339."""
+    since: datetime
     by: str
     why: str
     pool: str | None
@@ -128,7 +127,7 @@ def _revision(stored: Stored) -> Revision:
         problem = str(error)
     return Revision(
         revision=stored.seq,
-        since=to_datetime(stored.at).isoformat(),
+        since=to_datetime(stored.at),
         by=writer_of(stored),
         policy=policy,
         problem=problem,
@@ -149,7 +148,7 @@ def _chosen(known: Sequence[Revision], revision: int | None) -> Revision:
 
 
 def _word(pool: str | None, stored: Stored) -> Word:
-    since = to_datetime(stored.at).isoformat()
+    since = to_datetime(stored.at)
     if is_deletion(stored.headers):
         return Word(revision=stored.seq, since=since, by="", why="", pool=pool, mode=None)
     found = controls.read_control(stored)
@@ -170,7 +169,7 @@ def _in_words(known: Sequence[Revision], words: Sequence[Word], followed: int) -
             continue
         by = f", by {one.by}" if one.by else ""
         mark = ", in force" if one.revision == followed else ""
-        yield f"revision {one.revision}, since {one.since}{by}{mark}"
+        yield f"revision {one.revision}, since {_when(one.since)}{by}{mark}"
         if one.policy is None:
             yield f"  does not validate: {one.problem}"
             continue
@@ -181,10 +180,16 @@ def _in_words(known: Sequence[Revision], words: Sequence[Word], followed: int) -
 
 def _word_in_words(word: Word) -> str:
     pools = "all pools" if word.pool is None else f"pool {word.pool}"
-    said = "the word was taken back" if word.mode is None else word.mode.value
+    # Words are only ever taken back where they were said of a pool that turned out not to exist.
+    said = "taken back at once, as there is no such pool" if word.mode is None else word.mode.value
     by = f", by {word.by}" if word.by else ""
     why = f": {word.why}" if word.why else ""
-    return f"{pools}: {said}, since {word.since}{by}{why}"
+    return f"{pools}: {said}, since {_when(word.since)}{by}{why}"
+
+
+def _when(instant: datetime) -> str:
+    """To the second: for people, who look for a day and an hour."""
+    return f"{instant:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _changes(before: PolicyDocument, after: PolicyDocument) -> Iterator[str]:

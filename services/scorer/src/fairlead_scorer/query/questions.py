@@ -77,9 +77,7 @@ class Questions:
     async def queue(self, asked: Asked) -> bytes:
         """Who waits, in order."""
         question = read_question(QUEUE_QUESTION, asked)
-        tenant = tenant_asked(asked, question.tenant)
-        if tenant is not None and not self._cache.knows_tenant(tenant):
-            refuse("tenant", tenant, "is not in the policy, and has no job and no queue")
+        tenant = self._known(tenant_asked(asked, question.tenant))
         at = self._now()
         pools = [
             await (
@@ -94,7 +92,7 @@ class Questions:
     async def tenants(self, asked: Asked) -> bytes:
         """Who has what, of what they may have."""
         question = read_question(TENANTS_QUESTION, asked)
-        tenant = tenant_asked(asked, None)
+        tenant = self._known(tenant_asked(asked, None))
         at = self._now()
         pools = []
         for pool in self._pools(question.pool):
@@ -196,6 +194,12 @@ class Questions:
             approved=self._cache.approved(place.uid),
             why=why,
         )
+
+    def _known(self, tenant: str | None) -> str | None:
+        """The tenant, if it is one; of one that nobody knows an empty answer would say that all is well."""
+        if tenant is not None and not self._cache.knows_tenant(tenant):
+            refuse("tenant", tenant, "is not in the policy, and has no job and no queue")
+        return tenant
 
     def _pools(self, name: str | None) -> list[ScoredPool]:
         if name is None:

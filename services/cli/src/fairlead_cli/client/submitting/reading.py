@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_cli.errors import InputError
+from fairlead_cli.errors import InputError, unreadable
 from fairlead_contracts.base.duplicate_keys import parse_json
 
 _LINES = (".jsonl", ".ndjson")
@@ -47,7 +47,7 @@ def read_file(path: Path) -> Iterator[object]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        raise unreadable(path, error) from error
     if path.suffix in _LINES:
         yield from read_lines(text.splitlines(), name=str(path))
         return
@@ -65,13 +65,16 @@ def _parse(text: str, *, name: str) -> list[object]:
         pass
     from fairlead_contracts.base.yaml_text import (  # only who writes it waits for it
         YamlError,
-        read_yaml_documents,
+        parse_yaml,
     )
 
     try:
-        return [found for found in read_yaml_documents(text) if found is not None]
+        found = parse_yaml(text)
     except YamlError as error:
         raise InputError(f"{name} is neither JSON nor YAML: {error}") from error
+    if found.problems:
+        raise InputError(f"{name}: {'; '.join(map(str, found.problems))}")
+    return [document for document in found.documents if document is not None]
 
 
 class _GivenTwiceError(ValueError):

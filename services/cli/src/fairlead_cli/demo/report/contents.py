@@ -7,6 +7,9 @@ import msgspec
 
 from fairlead_cli.demo.report.figures import Figures, Run
 
+_START = 0.05
+"""Seconds that would be shown as none."""
+
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):
     """Stands under a report's headline."""
@@ -46,9 +49,14 @@ class JobStory(msgspec.Struct, frozen=True, kw_only=True):
             "" if self.waited_fifo is None else f"; under FIFO it would have waited {self.waited_fifo:.1f} s"
         )
         return (
-            f"{self.told.tenant}/{self.told.job} asked for {self.told.demand} at {self.submitted:.1f} s and started "
+            f"{self.told.tenant}/{self.told.job} asked for {self.told.demand} {_at(self.submitted)} and started "
             f"{self.waited:.1f} s later{fifo}. When it had waited {self.told.waited_then:.1f} s, `fairlead explain` said of it:"
         )
+
+
+def _at(seconds: float) -> str:
+    """When, in words; of those that stood in the queue when the first was submitted, clocks may say just before."""
+    return "at the start" if seconds < _START else f"at {seconds:.1f} s"
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
