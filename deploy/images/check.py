@@ -9,6 +9,8 @@ profile only what the engine has images of is started. Prints a line for each th
 FAIRLEAD_BASE: the base image. BUILD_OPTIONS: more options of `docker build`, as `--network host`.
 """
 
+import contextlib
+import functools
 import json
 import os
 import shlex
@@ -16,13 +18,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PROJECT = "fairlead-images-check"
+LABEL = "com.docker.compose.project"
 IMAGE = "fairlead:images-check"
 MONITORING = {"tempo": "TEMPO_IMAGE", "prometheus": "PROMETHEUS_IMAGE", "grafana": "GRAFANA_IMAGE"}
 SLURM_CONF = """ClusterName=none
@@ -32,7 +37,7 @@ NodeName=none
 PartitionName=none Nodes=none
 """
 WAIT_SECONDS = 300
-DECIDED_SECONDS = 240
+ORDERED_SECONDS = 240
 SCRAPED_SECONDS = 60
 
 
@@ -122,15 +127,13 @@ def start() -> dict[str, dict[str, object]]:
     if "tempo" in absent:
         os.environ["FAIRLEAD_OTEL_ENDPOINT"] = ""  # nobody takes traces
     wanted = sorted(set(names) - absent)
-    began = time.monotonic()
+    began = time.time()
     begun = compose("up", "--detach", "--no-build", *wanted, check=False)
     if begun.returncode:
         raise Failed(f"{begun.stderr.splitlines()[-1]}\n{unwell()}")
     until_healthy(began)
-    say("healthy", f"{time.monotonic() - began:.0f} s after the start")
-    listed = run(
-        "docker", "ps", "--quiet", "--filter", f"label=com.docker.compose.project={PROJECT}"
-    ).stdout.split()
+    say("healthy", f"{time.time() - began:.0f} s after the start")
+    listed = run("docker", "ps", "--quiet", "--filter", f"label={LABEL}={PROJECT}").stdout.split()
     found = json.loads(run("docker", "inspect", *listed).stdout)
     return {one["Name"].strip("/"): one for one in found}
 
@@ -149,17 +152,22 @@ def unwell() -> str:
 
 
 def until_healthy(began: float) -> None:
-    """Until every container that has a health check passes it."""
-    while True:
-        states = [json.loads(line) for line in compose("ps", "--format", "json").stdout.splitlines()]
-        waiting = [
-            one["Name"] for one in states if one["Health"] not in {"", "healthy"} or one["State"] != "running"
-        ]
-        if states and not waiting:
-            return
-        if time.monotonic() - began > WAIT_SECONDS:
-            raise Failed(f"not healthy: {', '.join(waiting)}\n{compose('logs', '--tail', '20').stdout}")
-        time.sleep(1)
+    """Until every container that has a health check passes it; looked at again with each event of the engine since."""
+    waiting: list[str] = []
+    events = ("docker", "events", "--since", f"{began:.0f}", "--filter", f"label={LABEL}={PROJECT}")
+    with told_by(*events, "--filter", "event=start", "--filter", "event=health_status", seconds=WAIT_SECONDS) as told:  # fmt: skip
+        for _ in told:
+            states = [json.loads(line) for line in compose("ps", "--format", "json").stdout.splitlines()]
+            waiting = [
+                one["Name"]
+                for one in states
+                if one["Health"] not in {"", "healthy"} or one["State"] != "running"
+            ]
+            if states and not waiting:
+                return
+    raise Failed(
+        f"after {WAIT_SECONDS} s these are not healthy: {', '.join(waiting)}; {how_busy()}\n{unwell()}{last_said()}"
+    )
 
 
 def not_root(services: dict[str, dict[str, object]]) -> None:
@@ -181,19 +189,40 @@ def read_only(services: dict[str, dict[str, object]]) -> None:
 
 
 def ordered(services: dict[str, dict[str, object]]) -> None:
-    """Jobs of the demo are waiting in an order, and the command says so with an operator's key."""
+    """Jobs of the demo had to wait, were ordered, and have levels: the admitter says so. An operator's key shows the order."""
     del services
     began = time.monotonic()
-    while True:
-        asked = compose("run", "--rm", "-T", "fairlead", "queue", "-o", "json", check=False)
-        if asked.returncode == 0 and (
-            jobs := sum(pool["waiting"] for pool in json.loads(asked.stdout)["pools"])
-        ):
-            say("queue", f"{jobs} jobs wait in an order, {time.monotonic() - began:.0f} s later")
-            return
-        if time.monotonic() - began > DECIDED_SECONDS:
-            raise Failed(f"no queue: {asked.stdout[-500:]} {asked.stderr[-500:]}")
-        time.sleep(1)
+    logs = compose_words("logs", "--no-log-prefix", "--no-color", "--follow", "sim-admitter")
+    with told_by(*logs, seconds=ORDERED_SECONDS) as told:
+        if not any(is_level(line) for line in told):
+            raise Failed(
+                f"for {ORDERED_SECONDS} s after all was healthy no level was written: either no job waits "
+                f"(`jobs` publishes them, `sim` runs them) or nobody orders them (`scorer`); {how_busy()}\n{last_said()}"
+            )
+    say("level", f"the first was written {time.monotonic() - began:.0f} s after this look began")
+    asked = compose("run", "--rm", "-T", "fairlead", "queue", "-o", "json", check=False)
+    jobs = sum(pool["waiting"] for pool in json.loads(asked.stdout)["pools"]) if asked.returncode == 0 else 0
+    if not jobs:
+        raise Failed(
+            f"levels are written, and `fairlead queue` shows no waiting job (exit code {asked.returncode}); {how_busy()}\n"
+            f"{asked.stdout[-500:]}{asked.stderr[-500:]}{last_said()}"
+        )
+    say("queue", f"{jobs} jobs wait in an order, {time.monotonic() - began:.0f} s after this look began")
+
+
+def is_level(line: str) -> bool:
+    """Whether a line of an admitter's log tells of a level that it wrote."""
+    return line.startswith("{") and json.loads(line).get("event") == "level"
+
+
+def how_busy() -> str:
+    """What a reader of a failure needs to know of the machine."""
+    return f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} processors"
+
+
+def last_said() -> str:
+    """The end of every container's log."""
+    return compose("logs", "--no-color", "--tail", "8", check=False).stdout[-6000:]
 
 
 def scraped(services: dict[str, dict[str, object]]) -> None:
@@ -222,13 +251,26 @@ def asked_of(address: str, path: str) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+ENVIRON = {
+    "FAIRLEAD_IMAGE": IMAGE,
+    "FAIRLEAD_NATS_PORT": "0",
+    "FAIRLEAD_PROMETHEUS_PORT": "0",
+    "FAIRLEAD_GRAFANA_PORT": "0",
+    "FAIRLEAD_LOG_LEVEL": "debug",  # the admitter tells of each level
+}
+
+
 def compose(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     """docker-compose on our file, as a project of its own."""
-    environ = {"FAIRLEAD_IMAGE": IMAGE, "FAIRLEAD_NATS_PORT": "0", "FAIRLEAD_PROMETHEUS_PORT": "0"}
-    environ |= {"FAIRLEAD_GRAFANA_PORT": "0"}
-    return run(program(), "--project-name", PROJECT, *words, check=check, environ=environ)
+    return run(*compose_words(*words), check=check)
 
 
+def compose_words(*words: str) -> list[str]:
+    """The command line of it."""
+    return [program(), "--project-name", PROJECT, *words]
+
+
+@functools.cache
 def program() -> str:
     """The docker-compose of this machine, or the tests' own."""
     found = shutil.which("docker-compose")
@@ -240,12 +282,31 @@ def program() -> str:
     return str(build_kit(DEPLOY).binary("docker-compose"))
 
 
-def run(
-    *words: str, check: bool = True, environ: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+@contextlib.contextmanager
+def told_by(*words: str, seconds: float) -> Iterator[Iterator[str]]:
+    """The lines of a command that goes on, each as it comes; they end with it, or after so many seconds."""
+    process = subprocess.Popen(
+        words,
+        cwd=ROOT,
+        env=os.environ | ENVIRON,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    end = threading.Timer(seconds, process.kill)
+    end.start()
+    try:
+        yield iter(process.stdout or ())
+    finally:
+        end.cancel()
+        process.kill()
+        process.wait()
+
+
+def run(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     """One command; what it said is shown where it must not fail and does."""
     done = subprocess.run(
-        words, cwd=ROOT, env=os.environ | (environ or {}), capture_output=True, text=True, check=False
+        words, cwd=ROOT, env=os.environ | ENVIRON, capture_output=True, text=True, check=False
     )
     if check and done.returncode:
         raise Failed(f"{shlex.join(words)}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
