@@ -43,8 +43,8 @@ def test_words_say_what_the_share_is_made_of_who_is_before_it_and_what_would_mov
         "before it   1 of team-a, 1 of team-b, 1 of team-c",
         "gpu: 20 running and 2 for 1 job of its own before it are 34.4 % of the pool, 171.9 % of its part (weight 1 entitles it to 20.0 %).",
         # 32 of 64 over three fifths is 83.3 %; 22 of 64 over a fifth is 171.9 %.
-        "Before it stands second of team-a: its tenant has 88.5 % less of its part.",
-        "Before it stands first of team-c: its tenant has 93.8 % less of its part.",
+        "Before it stands second of team-a: its tenant comes to 83.3 % of its part, this one's to 171.9 %.",
+        "Before it stands first of team-c: its tenant comes to 78.1 % of its part, this one's to 171.9 %.",
         # 22 - 11 = 11 of 64 is 85.9 %, above 83.3 %: 12 have to end; team-c's 10 of 64 ask for 12 and the tie by uid.
         "It goes before second of team-a once its own tenant gives back 12 of its 20 gpu.",
         "As approved it would be number 2: an operator can grant that with `fairlead approve JOB --class approved`.",

@@ -138,7 +138,10 @@ def test_names_of_jobs_are_whole_however_narrow_the_terminal_is(columns: int) ->
     name = "job-with-a-long-name-0123456789"
     place = msgspec.structs.replace(pool.places[0].place, id=name)
     ranked = msgspec.structs.replace(
-        pool.places[0], place=place, owner=None, why="its tenant has 3.0 % less of its part"
+        pool.places[0],
+        place=place,
+        owner=None,
+        why="its tenant comes to 97.0 % of its part, this one's to 100.0 %",
     )
     queue = msgspec.structs.replace(QUEUE, pools=[msgspec.structs.replace(pool, places=[ranked])])
     console = Console(file=io.StringIO(), width=columns)

@@ -188,7 +188,9 @@ async def test_each_place_says_by_what_the_one_above_goes_first(arena: Arena) ->
     for at in range(2, len(ids)):
         same = tenants[at] == tenants[at - 1]
         # All of one tenant were submitted one after another, in microseconds that count where shares are alike.
-        parts = ("their tenant serves it first",) if same else ("its tenant has ", "it has waited longer")
+        parts = (
+            ("their tenant serves it first",) if same else ("its tenant comes to ", "it has waited longer")
+        )
         assert told[ids[at]].startswith(parts), told
     # Of one tenant's jobs alone the neighbours are not shown: nothing is told of them.
     [own] = (await ask_queue(arena, QueueQuestion(tenant="team-a"))).pools

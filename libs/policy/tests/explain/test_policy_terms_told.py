@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Neighbour
 from fairlead_policy.explain.explanation import prospects_in
-from fairlead_policy.explain.figures import percent
+from fairlead_policy.explain.figures import MANY, percent
 from fairlead_policy.explain.neighbour_text import before_in_words
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
@@ -106,6 +106,13 @@ def check_place(place: Place, pick: Pick) -> None:
 def check_words(told: Neighbour, place: Place, scene: Scene) -> None:
     """Who has less, who has waited longer, and by how much."""
     words = before_in_words(told, place, scene.rules)
+    if "comes to" in words:  # two that stand alone, and nothing but their shares decides
+        its, this = place.tag - told.share_lead, place.tag
+        figures = [f"{one:.1f} times" if max(its, this) >= MANY else f"{percent(one)}" for one in (its, this)]
+        assert f"comes to {figures[0]} " in words
+        assert words.endswith(f"this one's to {figures[1]}.")
+        assert max(abs(told.waiting_lead), abs(told.class_lead)) <= LEAST
+        return
     for lead, better, worse in (
         (told.share_lead, f"{percent(told.share_lead)} less ", f"the {percent(-told.share_lead)} that "),
         (told.waiting_lead, f"longer, worth {percent(told.waiting_lead)}", "has waited longer"),

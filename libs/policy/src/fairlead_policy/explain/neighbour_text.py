@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Neighbour, Term
-from fairlead_policy.explain.figures import percent
+from fairlead_policy.explain.figures import MANY, percent
 from fairlead_policy.explain.held_back_text import used_up_of
 from fairlead_policy.rules.pool_rules import PoolRules
 
@@ -99,6 +99,8 @@ def _by_terms(one: Neighbour, place: Place, rules: PoolRules) -> str:
     told = [(term, lead) for term, lead in leads.items() if abs(lead) >= _NO_LEAD or lead < -decides / 2]
     more = [_FOR[term](one, place, rules, percent(lead)) for term, lead in told if lead > 0]
     less = [_AGAINST[term](one, place, rules, percent(-lead)) for term, lead in told if lead < 0]
+    if one.term == "share" and not told and _stands_alone(one, place, rules) and decides >= _CLOSE:
+        return _both(place.tag - decides, place.tag)
     words = ", and ".join([_FOR[one.term](one, place, rules, percent(decides)), *more])
     if not less:
         return words
@@ -106,6 +108,19 @@ def _by_terms(one: Neighbour, place: Place, rules: PoolRules) -> str:
     left = decides + sum(leads.values())
     by = f" ({percent(left)} in all)" if 0 < left < _CLOSE else ""
     return f"{words}, more than {' and '.join(less)}{by}"
+
+
+def _stands_alone(one: Neighbour, place: Place, rules: PoolRules) -> bool:
+    """Whether each job counts by its own terms, as one of a tenant that stands below no other."""
+    beside = one.side or one.own_side or one.lifted or one.own_lifted or one.within or place.within
+    return not beside and rules.relative and rules.strict and not rules.rescaled
+
+
+def _both(its: float, this: float) -> str:
+    """Where two tenants stand: of two figures a person sees the difference, of "250 % less" not what it is of."""
+    if max(its, this) < MANY:
+        return f"its tenant comes to {percent(its)} of its part, this one's to {percent(this)}"
+    return f"its tenant comes to {its:.1f} times its part, this one's to {this:.1f} times"
 
 
 def _lower(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
