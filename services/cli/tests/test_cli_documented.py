@@ -1,17 +1,22 @@
-"""What docs/policy.md shows is what people paste: each YAML in it is read, and the table is the one that comes out."""
+"""What pages show is what people paste: each command is one, each YAML of docs/policy.md is read, its table comes out."""
 
 import re
 from pathlib import Path
 
 import pytest
 import yaml
+from cyclopts import CycloptsError
 
+from fairlead_cli.commands import app
 from fairlead_cli.paper.lines import as_lines
 from fairlead_cli.paper.reading import parse
 from fairlead_cli.paper.running import order
 from fairlead_contracts.policyfile.read import read_document
 
-GUIDE = (Path(__file__).parents[3] / "docs" / "policy.md").read_text()
+REPOSITORY = Path(__file__).parents[3]
+COMMAND = re.compile(r"^(?: {3,7}(?:[$] )?|[$] |)(?:[.]venv/bin/)?fairlead (\S.*)$", re.MULTILINE)
+"""As one stands in a block of a page; in running text none begins a line."""
+GUIDE = (REPOSITORY / "docs" / "policy.md").read_text()
 SHOWN = re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
 AROUND = {
     "now": 1_795_262_400,
@@ -46,3 +51,31 @@ def test_the_shown_table_comes_from_the_shown_snapshot() -> None:
     snapshot = parse(text.encode(), name="now.yaml", is_yaml=True)
     printed = [line for line in as_lines(order(snapshot, levels=False), snapshot) if line]
     assert [line.removeprefix("    ") for line in table.splitlines()] == printed
+
+
+def shown_commands(page: str) -> set[str]:
+    """The commands that a page shows, one by one, without what a shell makes of them."""
+    text = (REPOSITORY / page).read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = (line.partition("  #")[0] for line in COMMAND.findall(text))
+    return {re.split(r"[;>|&]|\d>", line)[0].strip() for line in lines}
+
+
+PAGES = [*sorted(str(page.relative_to(REPOSITORY)) for page in REPOSITORY.glob("docs/*.md")), "README.md"]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if shown_commands(page)])
+def test_a_shown_command_is_one(page: str) -> None:
+    for command in shown_commands(page):
+        if command.split(" ")[-1].startswith("--version"):
+            continue
+        words = re.sub(r"[$]\(.*?\)|[$]\{?\w+\}?|<[\w-]+>", "x", command)
+        try:
+            app.parse_args(words, print_error=False, exit_on_error=False)
+        except CycloptsError as wrong:
+            pytest.fail(f"{page}: fairlead {command}: {wrong}")
+
+
+def test_the_pages_show_commands() -> None:
+    found = {page: len(shown_commands(page)) for page in PAGES}
+    assert found["README.md"] > 20
+    assert found["docs/kueue.md"] > 5
