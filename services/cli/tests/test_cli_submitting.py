@@ -94,7 +94,7 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:
     path = tmp_path / "jobs.json"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match=r"jobs[.]json cannot be read: it is no UTF-8 text$"):
+    with pytest.raises(InputError, match=r"jobs[.]json cannot be read: its text must be in UTF-8$"):
         gather(path, FLAGS)
 
 

@@ -23,7 +23,9 @@ class InputError(CommandError):
 
 def unreadable(path: object, error: OSError | UnicodeDecodeError) -> InputError:
     """What a person is told of a file that the system does not give, or that is no text."""
-    reason = "it is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
+    reason = (
+        "its text must be in UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
+    )
     return InputError(f"{path} cannot be read: {reason}")
 
 
