@@ -1,6 +1,7 @@
 """Slurm from a person's seat: which cluster a slurm.conf is of, what is found in its settings, and `up`."""
 
 import asyncio
+import base64
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from fairlead_cli.slurm.clusters import target
 from fairlead_cli.slurm.examining import look, weigh
 from fairlead_cli.slurm.survey import SlurmSurvey
 from fairlead_slurm import SlurmSettings
+from fairlead_testkit import image_registry
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.slurm_builders import some_settings
 from fairlead_testkit.slurm_fleet import slurm_order
@@ -186,6 +188,31 @@ def test_a_real_sbatch_says_the_same(slurm_lab: SlurmLab, tmp_path: Path, old: s
         taken = False
     assert taken == (not new)
     assert found.returncode == (0 if taken else 1), found.stdout
+
+
+@pytest.mark.slurm
+@pytest.mark.skipif(
+    not image_registry.installed(), reason="apt-get install --no-install-recommends docker-registry"
+)
+def test_a_real_registry_is_asked_for_the_image_of_a_pod(slurm_lab: SlurmLab, tmp_path: Path) -> None:
+    script, known = tmp_path / "job.sh", tmp_path / "config.json"
+    with image_registry.image_registry(tmp_path, behind="words") as registry:
+        registry.push("team/train", "3")
+        script.write_text(f"#!/bin/sh\n#SBATCH --comment=image={registry.host}/team/train:3\ntrue\n")
+        word = base64.b64encode(f"{image_registry.USER}:{image_registry.WORD}".encode()).decode()
+        known.write_text(msgspec.json.encode({"auths": {registry.host: {"auth": word}}}).decode())
+        words = ("--pods-partition=gpu", f"--registry-auth={known}", "--images=strict")
+        assert validated(slurm_lab.conf, script, *words).returncode == 0
+        assert "image" not in validated(slurm_lab.conf, script).stdout  # nothing says that its jobs are pods
+        script.write_text(script.read_text().replace(":3", ":4"))
+        missing = validated(slurm_lab.conf, script, *words)
+        assert missing.returncode == 1, missing.stdout
+        assert f"job.sh:2: refused: image {registry.host}/team/train:4 is not there" in missing.stdout
+        assert "warning: image" in validated(slurm_lab.conf, script, *words[:2], "--images=warn").stdout
+    away = validated(slurm_lab.conf, script, "--pods-partition=gpu")
+    assert away.returncode == 0
+    assert "warning: whether the image is there is not known" in away.stdout
+    assert validated(slurm_lab.conf, script, *words).returncode == 1
 
 
 def checked(conf: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_kube import Pod, Toleration
-from fairlead_slurm import PodCommentError
+from fairlead_slurm import LONGEST_SCRIPT, PodCommentError
 from fairlead_slurm.pod_comment import Claim, PodWords, pod_words
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import pod_facts
 from fairlead_slurm_bridge.pods.errors import PodRefusedError
 from fairlead_slurm_bridge.pods.manifest import PodRules, claim_manifest, digest_of, pod_manifest
-from fairlead_slurm_bridge.pods.payload import LONGEST, MARK, Payload, payload
+from fairlead_slurm_bridge.pods.payload import MARK, Payload, payload
 from fairlead_slurm_bridge.pods.requests import PodJob, pod_job
 from fairlead_testkit.kubelab import KubeObject
 from fairlead_testkit.slurm_builders import a_slurm_job
@@ -162,7 +162,7 @@ def test_a_script_comes_back_as_it_was_submitted() -> None:
     assert counted.wants_gpus
     assert payload("#!/bin/sh\ntrue\n") is None, "job_submit.lua has not seen it"
     with pytest.raises(PodRefusedError, match="longer"):
-        payload(head + "x" * (LONGEST + 1))
+        payload(head + "x" * (LONGEST_SCRIPT + 1))
 
 
 def test_how_a_pod_ended_is_read_from_its_container() -> None:

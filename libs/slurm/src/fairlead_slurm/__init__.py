@@ -6,7 +6,9 @@ reaches a shell, or can be taken for another job's line.
 
 from fairlead_slurm.batch_fit import BatchTarget, fit
 from fairlead_slurm.batch_options import BatchOption, Remark
+from fairlead_slurm.batch_pods import LONGEST_SCRIPT, PodSite
 from fairlead_slurm.batch_script import BatchScript, read
+from fairlead_slurm.batch_target import batch_target
 from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.controller import CommandController, Controller
 from fairlead_slurm.errors import (
@@ -30,8 +32,10 @@ from fairlead_slurm.hooks.installing import (
     HookSettings,
     hook_files,
     missing_lines,
+    pods_partition,
 )
 from fairlead_slurm.ladder import UNLABELLED, Ladder
+from fairlead_slurm.limits import AccountLimits
 from fairlead_slurm.partition_jobs import PartitionJobs
 from fairlead_slurm.queue import Reading, SlurmJob
 from fairlead_slurm.updates import HIGHEST_SITE_FACTOR, NotAnIdError, is_gone
@@ -41,9 +45,11 @@ __all__ = [
     "EPILOG",
     "EPILOG_SLURMCTLD",
     "HIGHEST_SITE_FACTOR",
+    "LONGEST_SCRIPT",
     "PROLOG_SLURMCTLD",
     "REQUEUE_EXIT",
     "UNLABELLED",
+    "AccountLimits",
     "BatchOption",
     "BatchScript",
     "BatchTarget",
@@ -57,6 +63,7 @@ __all__ = [
     "NotAnIdError",
     "PartitionJobs",
     "PodCommentError",
+    "PodSite",
     "ProgramMissingError",
     "Reading",
     "Remark",
@@ -70,9 +77,11 @@ __all__ = [
     "SlurmUnreachableError",
     "SubmitRefusedError",
     "UnreadableError",
+    "batch_target",
     "fit",
     "hook_files",
     "is_gone",
     "missing_lines",
+    "pods_partition",
     "read",
 ]

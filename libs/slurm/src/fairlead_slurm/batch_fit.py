@@ -1,27 +1,20 @@
 """A batch script against a cluster: would Slurm refuse it, or never start it? Pure.
 
-Only what is certain is said: a request that some node of the partition can hold may still be refused by a limit of the
-account or of a QOS.
+Only what is certain is said. A limit of the account or of a QOS counts where no other one may stand in its place.
 """
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from fairlead_slurm.batch_limits import beyond_limits
 from fairlead_slurm.batch_options import BatchOption, Remark
+from fairlead_slurm.batch_pods import PodSite, unfit_for_pods
 from fairlead_slurm.batch_script import BatchScript
-from fairlead_slurm.batch_values import (
-    count,
-    fewest_nodes,
-    gpus,
-    gres,
-    highest_task,
-    memory,
-    problem,
-    seconds,
-)
+from fairlead_slurm.batch_values import fewest_nodes, highest_task, problem, seconds
+from fairlead_slurm.batch_wants import Given, line_of, of_a_node, of_all_nodes, value_of
 from fairlead_slurm.cluster import SlurmNode, SlurmPartition
+from fairlead_slurm.limits import AccountLimits
 
 _THOUSANDTHS = 1000
 _SECOND = 1_000_000
@@ -38,21 +31,27 @@ class BatchTarget(msgspec.Struct, frozen=True, kw_only=True):
     """All that a job may name; None where accounts are whatever a job says, or cannot be asked."""
     array_size: int | None = None
     """MaxArraySize: an array's highest number is one less. None where it is not known."""
+    limits: AccountLimits = AccountLimits()
+    """Of accounts, users and QOS, where Slurm enforces them and tells them."""
+    user: str = ""
+    """Whose job it is; empty where that is not known."""
+    pods: PodSite | None = None
+    """The partition whose jobs run as pods; None where there is none."""
 
 
 def fit(script: BatchScript, target: BatchTarget) -> list[Remark]:
     """What would be refused, or would wait for ever."""
-    return [remark for part in script.parts for remark in _part(part, target)]
+    return [remark for part in script.parts for remark in _part(part, target, script.size)]
 
 
-def _part(part: Sequence[BatchOption], target: BatchTarget) -> Iterator[Remark]:
+def _part(part: Sequence[BatchOption], target: BatchTarget, size: int) -> Iterator[Remark]:
     # The last of several counts; what does not parse was said already.
     given = {option.name: option for option in part if not problem(option.name, option.value)}
     yield from _account(given, target)
     yield from _array(given, target)
-    names = _value(given, "partition")
+    names = value_of(given, "partition")
     asked = names.split(",") if names else [one.name for one in target.partitions if one.is_default]
-    line = _line(given, "partition")
+    line = line_of(given, "partition")
     if not asked:
         yield Remark(line=0, says="no partition is named, and the cluster has no default one")
     partitions = {one.name: one for one in target.partitions}
@@ -61,6 +60,9 @@ def _part(part: Sequence[BatchOption], target: BatchTarget) -> Iterator[Remark]:
         if name not in partitions:
             some = ", ".join(sorted(partitions)[:8])
             yield Remark(line=line, says=f"there is no partition {name}", mend=f"There are {some}.")
+    yield from beyond_limits(given, known, target.limits, target.user)
+    if target.pods is not None and target.pods.partition in asked:
+        yield from unfit_for_pods(given, asked, size, target.pods)
     # Slurm takes a job of several partitions if one of them would.
     remarks = [list(_partition(given, one, target)) for one in known]
     if (
@@ -69,43 +71,41 @@ def _part(part: Sequence[BatchOption], target: BatchTarget) -> Iterator[Remark]:
         yield from remarks[0]
 
 
-def _account(given: Mapping[str, BatchOption], target: BatchTarget) -> Iterator[Remark]:
-    account = _value(given, "account")
+def _account(given: Given, target: BatchTarget) -> Iterator[Remark]:
+    account = value_of(given, "account")
     if account and target.accounts is not None and account.lower() not in target.accounts:
         some = ", ".join(sorted(target.accounts)[:8])
         yield Remark(
-            line=_line(given, "account"), says=f"there is no account {account}", mend=f"There are {some}."
+            line=line_of(given, "account"), says=f"there is no account {account}", mend=f"There are {some}."
         )
 
 
-def _array(given: Mapping[str, BatchOption], target: BatchTarget) -> Iterator[Remark]:
+def _array(given: Given, target: BatchTarget) -> Iterator[Remark]:
     """Slurm refuses numbers from MaxArraySize on, however few tasks there are (slurm.conf, MaxArraySize)."""
-    highest = highest_task(_value(given, "array"))
+    highest = highest_task(value_of(given, "array"))
     if target.array_size is not None and highest >= target.array_size:
         most = target.array_size - 1
         yield Remark(
-            line=_line(given, "array"),
+            line=line_of(given, "array"),
             says=f"task {highest}: the highest number that an array may have here is {most} (MaxArraySize)",
         )
 
 
-def _partition(
-    given: Mapping[str, BatchOption], partition: SlurmPartition, target: BatchTarget
-) -> Iterator[Remark]:
-    name, line = partition.name, _line(given, "partition")
+def _partition(given: Given, partition: SlurmPartition, target: BatchTarget) -> Iterator[Remark]:
+    name, line = partition.name, line_of(given, "partition")
     if partition.state in _CLOSED:
         yield Remark(line=line, says=f"partition {name} takes no jobs: it is {partition.state}")
     elif not partition.up:
         yield Remark(line=line, says=f"partition {name} is {partition.state}: jobs wait", refused=False)
-    account = _value(given, "account")
+    account = value_of(given, "account")
     allowed = partition.allowed_accounts
     if account and ((allowed and account not in allowed) or account in partition.denied_accounts):
-        yield Remark(line=_line(given, "account"), says=f"partition {name} is not for account {account}")
+        yield Remark(line=line_of(given, "account"), says=f"partition {name} is not for account {account}")
     yield from _time(given, partition)
     yield from _size(given, name, [node for node in target.nodes if name in node.partitions])
 
 
-def _time(given: Mapping[str, BatchOption], partition: SlurmPartition) -> Iterator[Remark]:
+def _time(given: Given, partition: SlurmPartition) -> Iterator[Remark]:
     if "time" not in given or partition.max_time is None:
         return
     wanted = seconds(given["time"].value)
@@ -118,15 +118,15 @@ def _time(given: Mapping[str, BatchOption], partition: SlurmPartition) -> Iterat
         )
 
 
-def _size(given: Mapping[str, BatchOption], name: str, nodes: Sequence[SlurmNode]) -> Iterator[Remark]:
+def _size(given: Given, name: str, nodes: Sequence[SlurmNode]) -> Iterator[Remark]:
     """One node's part of the job against each node of the partition."""
-    wanted_nodes = fewest_nodes(_value(given, "nodes"))
+    wanted_nodes = fewest_nodes(value_of(given, "nodes"))
     if wanted_nodes > len(nodes):
         yield Remark(
-            line=_line(given, "nodes"), says=f"{wanted_nodes} nodes: partition {name} has {len(nodes)}"
+            line=line_of(given, "nodes"), says=f"{wanted_nodes} nodes: partition {name} has {len(nodes)}"
         )
         return
-    for want in _of_all_nodes(given):
+    for want in of_all_nodes(given):
         most = sum(_has(node, want.resource) for node in nodes)
         if want.amount > most:
             yield Remark(
@@ -134,7 +134,7 @@ def _size(given: Mapping[str, BatchOption], name: str, nodes: Sequence[SlurmNode
                 says=f"{_amount(want.resource, want.amount)} in all: partition {name} has {_amount(want.resource, most)}",
             )
             return
-    wants = _of_a_node(given, wanted_nodes)
+    wants = of_a_node(given, wanted_nodes)
     for want in wants:
         most = max((_has(node, want.resource) for node in nodes), default=0)
         if want.amount > most:
@@ -151,48 +151,6 @@ def _size(given: Mapping[str, BatchOption], name: str, nodes: Sequence[SlurmNode
             line=0,
             says=f"{together} on each of {wanted_nodes}: of partition {name} {len(fitting)} nodes are that large",
         )
-
-
-class _Want(msgspec.Struct, frozen=True):
-    """An amount of one node."""
-
-    resource: str
-    """`cpu`, `mem`, or a GRES by name and type."""
-    amount: int
-    """Processors, bytes, or a count."""
-    line: int
-
-
-def _of_all_nodes(given: Mapping[str, BatchOption]) -> list[_Want]:
-    """What all nodes together have to have."""
-    wants = [_Want(name, amount, given["gpus"].line) for name, amount in gpus(_value(given, "gpus")).items()]
-    if "overcommit" not in given and "ntasks" in given:
-        cpus = count(given["ntasks"].value) * count(_value(given, "cpus-per-task"))
-        wants.append(_Want("cpu", cpus, given["ntasks"].line))
-    return wants
-
-
-def _of_a_node(given: Mapping[str, BatchOption], nodes: int) -> list[_Want]:
-    """The least that some node has to have."""
-    each = count(_value(given, "cpus-per-task"))
-    spread = math.ceil(count(_value(given, "ntasks")) / nodes) if _is_exact(given) else 1
-    tasks = 1 if "overcommit" in given else max(count(_value(given, "ntasks-per-node")), spread)
-    cpus = each * tasks
-    wants = [_Want("cpu", cpus, _line(given, "cpus-per-task", "ntasks-per-node", "ntasks"))]
-    if "mem" in given:
-        wants.append(_Want("mem", memory(given["mem"].value), given["mem"].line))
-    elif "mem-per-cpu" in given:
-        amount = memory(given["mem-per-cpu"].value) * cpus
-        wants.append(_Want("mem", amount, given["mem-per-cpu"].line))
-    counted = gres(_value(given, "gres")) | gpus(_value(given, "gpus-per-node"))
-    line = _line(given, "gpus-per-node", "gres")
-    return wants + [_Want(name, amount, line) for name, amount in counted.items()]
-
-
-def _is_exact(given: Mapping[str, BatchOption]) -> bool:
-    """Whether the number of nodes is fixed: else tasks may spread over more."""
-    nodes = _value(given, "nodes")
-    return bool(nodes) and nodes.isdecimal() and nodes != "0"
 
 
 def _has(node: SlurmNode, resource: str) -> int:
@@ -212,11 +170,3 @@ def _amount(resource: str, amount: int) -> str:
 def _shown(seconds: int) -> str:
     days, rest = divmod(seconds, 86_400)
     return f"{days}-{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
-
-
-def _value(given: Mapping[str, BatchOption], name: str) -> str:
-    return given[name].value if name in given else ""
-
-
-def _line(given: Mapping[str, BatchOption], *names: str) -> int:
-    return next((given[name].line for name in names if name in given), 0)

@@ -20,6 +20,8 @@ class BatchScript(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[tuple[BatchOption, ...], ...]
     """The options of the job, in their order; of a heterogeneous job those of each part."""
     remarks: tuple[Remark, ...]
+    size: int = 0
+    """Bytes."""
 
 
 def read(content: bytes) -> BatchScript:
@@ -33,7 +35,9 @@ def read(content: bytes) -> BatchScript:
         part, said = options(words)
         found.append(tuple(part))
         remarks += [*said, *_values(part)]
-    return BatchScript(parts=tuple(found), remarks=tuple(sorted(remarks, key=lambda one: one.line)))
+    return BatchScript(
+        parts=tuple(found), remarks=tuple(sorted(remarks, key=lambda one: one.line)), size=len(content)
+    )
 
 
 def _form(content: bytes) -> Remark | None:

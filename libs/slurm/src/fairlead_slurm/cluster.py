@@ -56,6 +56,8 @@ class SlurmPartition(msgspec.Struct, frozen=True, kw_only=True):
     allowed_accounts: tuple[str, ...]
     """Empty for all."""
     denied_accounts: tuple[str, ...]
+    qos: str = ""
+    """Whose limits hold for all of its jobs; empty for none."""
 
     @property
     def up(self) -> bool:
@@ -117,7 +119,7 @@ def nodes(text: str) -> list[SlurmNode]:
             features=_list(words.get("ActiveFeatures", "")),
             gres=gres(words.get("Gres", "")),
         )
-        for words in _lines(text, "NodeName")
+        for words in lines_with(text, "NodeName")
     ]
 
 
@@ -133,8 +135,9 @@ def partitions(text: str) -> list[SlurmPartition]:
             max_time=duration(words.get("MaxTime", "")),
             allowed_accounts=_named(words.get("AllowAccounts", "")),
             denied_accounts=_named(words.get("DenyAccounts", "")),
+            qos=words.get("QoS", "").replace("N/A", ""),
         )
-        for words in _lines(text, "PartitionName")
+        for words in lines_with(text, "PartitionName")
     ]
 
 
@@ -148,7 +151,7 @@ def accounts(text: str) -> list[SlurmAccount]:
             else words["ParentAccount"].partition("(")[0],
             shares=_number(words.get("SharesRaw/Norm/Level/Factor", "1").partition("/")[0]),
         )
-        for words in _lines(text, "ClusterName")
+        for words in lines_with(text, "ClusterName")
         if not words.get("UserName") and words.get("Account", _ROOT) != _ROOT and "ParentAccount" in words
     ]
 
@@ -196,7 +199,8 @@ def _weights(found: Mapping[str, str]) -> dict[str, int]:
     return weights
 
 
-def _lines(text: str, key: str) -> Iterator[dict[str, str]]:
+def lines_with(text: str, key: str) -> Iterator[dict[str, str]]:
+    """The lines that have a word of this key, each as its words by key."""
     for line in text.splitlines():
         words = _words(line)
         if key in words:

@@ -8,6 +8,7 @@ from fairlead_slurm import cluster
 from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.commands import Commands
 from fairlead_slurm.errors import CommandFailedError
+from fairlead_slurm.limits import AccountLimits, account_limits
 from fairlead_slurm.queue import QueueFormat, QueueReader, Reading
 from fairlead_slurm.updates import checked, refusals, site_factor_lines
 
@@ -73,6 +74,13 @@ class CommandController:
     async def settings(self) -> SlurmSettings:
         """See `Controller`."""
         return cluster.settings(await self._shown("config"))
+
+    async def limits(self) -> AccountLimits:
+        """Limits of accounts, users and QOS; none where there is no accounting, or this user may not see them."""
+        try:
+            return account_limits(await self._shown("assoc_mgr", "flags=assoc,qos"))
+        except CommandFailedError:
+            return AccountLimits()
 
     async def administration_level(self, user: str) -> str:
         """What accounting lets somebody do to others' jobs: `None`, `Operator` or `Administrator`; empty for a stranger.

@@ -1,10 +1,11 @@
-"""The files that make a partition's jobs run as pods: hooks, job_submit's part, and lines for slurm.conf. Pure: text by file name."""
+"""The files that make a partition's jobs run as pods: hooks, job_submit's part, and lines for slurm.conf. Text by file name."""
 
 import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
 
 import msgspec
 
@@ -76,6 +77,22 @@ def hook_files(settings: HookSettings) -> dict[str, HookFile]:
     found[JOB_SUBMIT] = HookFile(text=_job_submit(settings))
     found[CONF] = HookFile(text=_conf(settings))
     return found
+
+
+def pods_partition(prolog: str) -> str | None:
+    """The partition whose jobs run as pods, by the hooks that lie beside PrologSlurmctld; None where they are not Fairlead's.
+
+    Args:
+        prolog: as slurm.conf has it.
+    """
+    if not prolog.endswith(f"/{PROLOG_SLURMCTLD}"):
+        return None
+    try:
+        text = (Path(prolog).parent / LUA).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    found = re.search(r'^local PARTITION = "([\w.-]+)"', text, re.MULTILINE)
+    return None if found is None else found[1]
 
 
 def conf_lines(settings: HookSettings) -> dict[str, str]:

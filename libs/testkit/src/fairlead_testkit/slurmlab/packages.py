@@ -12,7 +12,11 @@ SMALL = {"munged": "munge", "slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "sq
 FULL = SMALL | {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server", "slurmrestd": "slurmrestd"}
 """Of one with accounting and REST."""
 _PLUGIN = "slurm-wlm-jwt-plugin"
-"""Holds no program; slurmrestd needs it."""
+"""Holds no program; slurmctld and slurmrestd read tokens by it."""
+_PLUGIN_FILE = "*/slurm-wlm/auth_jwt.so"
+_LIBRARIES = Path("/usr/lib")
+_REGISTRY = "docker-registry"
+"""Tests of images ask it; no part of a lab."""
 _SYSTEM_FOLDERS = "/usr/sbin:/usr/bin:/sbin:/bin"
 """A user's PATH need not have the folders of daemons."""
 _POLICY = Path("/usr/sbin/policy-rc.d")
@@ -48,11 +52,15 @@ def ensure(*, accounting: bool) -> None:
 
 def _missing(programs: dict[str, str]) -> set[str]:
     searched = f"{os.environ.get('PATH', '')}:{_SYSTEM_FOLDERS}"
-    return {package for name, package in programs.items() if shutil.which(name, path=searched) is None}
+    missing = {package for name, package in programs.items() if shutil.which(name, path=searched) is None}
+    # A part of its plugins is in the packages of the daemons, and a lab without the rest dies at its start.
+    if programs == FULL and not any(_LIBRARIES.glob(_PLUGIN_FILE)):
+        missing.add(_PLUGIN)
+    return missing
 
 
 def _how_to_get(packages: set[str]) -> str:
-    wanted = " ".join(sorted({*packages, *([_PLUGIN] if "slurmrestd" in packages else [])}))
+    wanted = " ".join(sorted(packages))
     return f"the Slurm lab needs Debian's packages: apt-get install --no-install-recommends {wanted}"
 
 
@@ -64,7 +72,7 @@ def _install() -> None:
         _POLICY.chmod(0o755)
     try:
         _apt("update")
-        _apt("install", "--yes", "--no-install-recommends", *sorted({*FULL.values(), _PLUGIN}))
+        _apt("install", "--yes", "--no-install-recommends", *sorted({*FULL.values(), _PLUGIN, _REGISTRY}))
     finally:
         if denied:
             _POLICY.unlink()

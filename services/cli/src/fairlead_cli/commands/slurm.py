@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, validators
 
 from fairlead_cli.options import CHECK, HERE, Output, Reach
 
@@ -64,13 +64,26 @@ def check(
 
 
 @slurm.command
-def validate(script: Path, /, *, slurm_conf: SlurmConf = None, output: Output = "table") -> int:
+def validate(
+    script: Path,
+    /,
+    *,
+    slurm_conf: SlurmConf = None,
+    user: str | None = None,
+    pods_partition: str | None = None,
+    images: Literal["off", "warn", "refuse", "strict"] = "refuse",
+    registry_auth: Path | None = None,
+    registry_seconds: Annotated[float, Parameter(validator=validators.Number(gt=0, lte=300))] = 5.0,
+    plain_registry: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    output: Output = "table",
+) -> int:
     """Say what Slurm would refuse a batch script for, or never start it for, before it is submitted.
 
-    Looks at the script's form and its #SBATCH lines, and, where slurmctld answers, at partition, time limit, size and account.
-    Limits of accounts and QOS, and what stands on sbatch's own command line, are not looked at.
+    Looks at the script's form and its #SBATCH lines, and, where slurmctld answers, at partition, time limit, size, account and the
+    limits of account, user and QOS. Where jobs run as pods it also looks at the words of the comment, at names that Kubernetes
+    would not take, and asks the registry whether the image is there. What stands on sbatch's own command line is not looked at.
 
-    Ends with 0 where nothing stands against it, 1 where it would be refused, 2 where there is no such file.
+    Ends with 0 where nothing stands against it, 1 where it would be refused, 2 where a file cannot be read.
 
     Parameters
     ----------
@@ -78,13 +91,38 @@ def validate(script: Path, /, *, slurm_conf: SlurmConf = None, output: Output = 
         Path of the batch script.
     slurm_conf:
         Path of slurm.conf; where Slurm's own commands look, unless given.
+    user:
+        Whose job it would be; whoever runs this unless given.
+    pods_partition:
+        The partition whose jobs run as pods; what the installed hooks say, unless given.
+    images:
+        refuse: an image that is not there is refused, and a registry that cannot be asked is a warning. warn: both are
+        warnings. strict: both are refused. off: no registry is asked.
+    registry_auth:
+        File with credentials for registries, in docker's form; where docker and podman keep theirs, unless given.
+    registry_seconds:
+        How long a registry may take.
+    plain_registry:
+        A registry that is spoken to without TLS, as HOST:PORT; may be given several times. This machine always is.
     output:
         Words (wide: the same); json, yaml; name: the lines that are refused, by number.
     """
     from fairlead_cli.client.connection import run
-    from fairlead_cli.slurm.validating import validate
+    from fairlead_cli.slurm.survey import effective_user
+    from fairlead_cli.slurm.validating import ScriptCheck, validate
+    from fairlead_slurm.images.remarks import ImageRule
 
-    return run(validate(script, slurm_conf, output))
+    wish = ScriptCheck(
+        script=script,
+        conf=slurm_conf,
+        user=user or effective_user(),
+        pods_partition=pods_partition,
+        images=ImageRule(images),
+        registry_auth=registry_auth,
+        registry_seconds=registry_seconds,
+        plain_registries=plain_registry,
+    )
+    return run(validate(wish, output))
 
 
 @slurm.command

@@ -1,5 +1,6 @@
 """`fairlead slurm validate`: what Slurm would refuse a batch script for, told before it is submitted."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,11 @@ from fairlead_cli.options import Format
 from fairlead_cli.printing import Result, print_result
 from fairlead_cli.published import published
 from fairlead_cli.slurm.clusters import controller
-from fairlead_slurm import BatchTarget, Remark, SlurmError, fit, read
+from fairlead_slurm import BatchTarget, PodSite, Remark, SlurmError, batch_target, pods_partition, read
+from fairlead_slurm.batch_checks import check_batch
+from fairlead_slurm.images.credentials import CredentialsUnreadableError, credentials, usual_file
+from fairlead_slurm.images.registry import Registries
+from fairlead_slurm.images.remarks import ImageRule
 
 _SECONDS = 5.0
 """For each question to slurmctld: a person waits, and the form can be told without it."""
@@ -31,13 +36,29 @@ class BatchVerdict(msgspec.Struct, frozen=True, kw_only=True):
     remarks: list[Remark]
 
 
-async def validate(script: Path, conf: Path | None, form: Format) -> int:
+class ScriptCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """How a script is to be looked at."""
+
+    script: Path
+    conf: Path | None = None
+    user: str = ""
+    """Whose job it would be."""
+    pods_partition: str | None = None
+    """Whose jobs run as pods; what the installed hooks say, if None."""
+    images: ImageRule = ImageRule.REFUSE
+    registry_auth: Path | None = None
+    """A file with credentials for registries; where docker and podman keep them, if None."""
+    registry_seconds: float = 5.0
+    plain_registries: tuple[str, ...] = ()
+
+
+async def validate(wish: ScriptCheck, form: Format) -> int:
     """Look at a script, print what is found, and return the exit code.
 
     Raises:
-        InputError: the script cannot be read.
+        InputError: the script, or the file with credentials, cannot be read.
     """
-    found = await look(script, conf)
+    found = await look(wish)
     result = Result(
         document=lambda: published(found),
         view=lambda _columns: Group(*_view(found)),
@@ -47,27 +68,36 @@ async def validate(script: Path, conf: Path | None, form: Format) -> int:
     return EXIT_REFUSED if found.refused else 0
 
 
-async def look(script: Path, conf: Path | None) -> BatchVerdict:
+async def look(wish: ScriptCheck) -> BatchVerdict:
     """Look at the script's form and, where slurmctld answers, at what it asks for.
 
     Raises:
-        InputError: the script cannot be read.
+        InputError: the script, or the file with credentials, cannot be read.
     """
-    read_script = read(_content(script))
-    remarks = list(read_script.remarks)
+    script = read(_content(wish.script))
+    remarks = list(script.remarks)
     cluster, why = None, ""
     try:
-        cluster, target = await _target(conf)
-        remarks += fit(read_script, target)
+        cluster, target = await _target(wish)
+        remarks += await check_batch(script, target, _registries(wish), wish.images)
     except (SlurmError, ClusterError) as error:
         why = str(error)
     return BatchVerdict(
-        script=str(script),
+        script=str(wish.script),
         cluster=cluster,
         form_alone=why,
         refused=any(one.refused for one in remarks),
         remarks=sorted(remarks, key=lambda one: one.line),
     )
+
+
+def _registries(wish: ScriptCheck) -> Registries:
+    file = wish.registry_auth or usual_file(os.environ)
+    try:
+        known = {} if file is None else credentials(file)
+    except CredentialsUnreadableError as error:
+        raise InputError(f"the file with credentials for registries cannot be read: {error}") from error
+    return Registries(known, seconds=wish.registry_seconds, plain=wish.plain_registries)
 
 
 def _content(script: Path) -> bytes:
@@ -77,18 +107,13 @@ def _content(script: Path) -> bytes:
         raise InputError(f"{script} cannot be read: {error.strerror}") from error
 
 
-async def _target(conf: Path | None) -> tuple[str, BatchTarget]:
-    asked = controller(conf, seconds=_SECONDS)
+async def _target(wish: ScriptCheck) -> tuple[str, BatchTarget]:
+    asked = controller(wish.conf, seconds=_SECONDS)
     settings = await asked.settings()
-    accounts = {one.name for one in await asked.accounts()} if settings.enforces_associations else set()
-    target = BatchTarget(
-        partitions=await asked.partitions(),
-        nodes=await asked.nodes(),
-        # None of them: slurmctld does not tell this user.
-        accounts=frozenset({*accounts, "root"}) if accounts else None,
-        array_size=settings.array_size,
-    )
-    return settings.cluster, target
+    partition = wish.pods_partition or pods_partition(settings.hooks.get("PrologSlurmctld", ""))
+    pods = None if partition is None else PodSite(partition=partition)
+    target = await batch_target(asked, settings, pods)
+    return settings.cluster, msgspec.structs.replace(target, user=wish.user)
 
 
 def _view(found: BatchVerdict) -> Iterator[RenderableType]:

@@ -2,13 +2,12 @@
 
 import msgspec
 
+from fairlead_slurm import LONGEST_SCRIPT
 from fairlead_slurm_bridge.pods.errors import PodRefusedError
 
 MARK = "#fairlead: what follows runs in the pod"
 """The line that job_submit.lua ends its part of a script with."""
 VARIABLE, ARGUMENT, GPUS = "#fairlead-env ", "#fairlead-arg ", "#fairlead-gpus "
-LONGEST = 200_000
-"""Bytes of a script: it travels as an annotation, of which Kubernetes takes 256 KiB in all."""
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,9 +29,9 @@ def payload(script: str) -> Payload | None:
     head, mark, rest = script.partition(f"\n{MARK}\n")
     if not mark:
         return None
-    if len(rest.encode()) > LONGEST:
+    if len(rest.encode()) > LONGEST_SCRIPT:
         raise PodRefusedError(
-            f"the script is longer than {LONGEST} bytes: let it call another one that lies in the image or on a volume"
+            f"the script is longer than {LONGEST_SCRIPT} bytes: let it call another one that lies in the image or on a volume"
         )
     lines = head.split("\n")
     variables = {}

@@ -1,0 +1,99 @@
+"""How much of each resource a script asks for, of one node and of all. Pure."""
+
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from fairlead_slurm.batch_options import BatchOption
+from fairlead_slurm.batch_values import count, fewest_nodes, gpus, gres, memory
+
+type Given = Mapping[str, BatchOption]
+"""The options of one part of a job by name: the last of several."""
+
+
+class BatchWant(msgspec.Struct, frozen=True):
+    """An amount of one node."""
+
+    resource: str
+    """`cpu`, `mem`, or a GRES by name and type."""
+    amount: int
+    """Processors, bytes, or a count."""
+    line: int
+
+
+def of_all_nodes(given: Given) -> list[BatchWant]:
+    """What all nodes together have to have."""
+    wants = [
+        BatchWant(name, amount, given["gpus"].line) for name, amount in gpus(value_of(given, "gpus")).items()
+    ]
+    if "gpus-per-task" in given:
+        each = gpus(given["gpus-per-task"].value)
+        tasks = count(value_of(given, "ntasks"))
+        wants += [
+            BatchWant(name, amount * tasks, given["gpus-per-task"].line) for name, amount in each.items()
+        ]
+    if "overcommit" not in given and "ntasks" in given:
+        cpus = count(given["ntasks"].value) * count(value_of(given, "cpus-per-task"))
+        wants.append(BatchWant("cpu", cpus, given["ntasks"].line))
+    return wants
+
+
+def of_a_node(given: Given, nodes: int) -> list[BatchWant]:
+    """The least that some node has to have."""
+    each = count(value_of(given, "cpus-per-task"))
+    spread = math.ceil(count(value_of(given, "ntasks")) / nodes) if _is_exact(given) else 1
+    tasks = 1 if "overcommit" in given else max(count(value_of(given, "ntasks-per-node")), spread)
+    cpus = each * tasks
+    wants = [BatchWant("cpu", cpus, line_of(given, "cpus-per-task", "ntasks-per-node", "ntasks"))]
+    if "mem" in given:
+        wants.append(BatchWant("mem", memory(given["mem"].value), given["mem"].line))
+    elif "mem-per-cpu" in given:
+        amount = memory(given["mem-per-cpu"].value) * cpus
+        wants.append(BatchWant("mem", amount, given["mem-per-cpu"].line))
+    counted = gres(value_of(given, "gres")) | gpus(value_of(given, "gpus-per-node"))
+    line = line_of(given, "gpus-per-node", "gres")
+    return wants + [BatchWant(name, amount, line) for name, amount in counted.items()]
+
+
+def _is_exact(given: Given) -> bool:
+    """Whether the number of nodes is fixed: else tasks may spread over more."""
+    nodes = value_of(given, "nodes")
+    return bool(nodes) and nodes.isdecimal() and nodes != "0"
+
+
+def of_the_job(given: Given) -> list[BatchWant]:
+    """The least that the whole job has once it runs, by the names of Slurm's limits: `cpu`, `node`, `gres/gpu:h100`."""
+    nodes = fewest_nodes(value_of(given, "nodes"))
+    if "ntasks" in given:
+        nodes = min(nodes, count(given["ntasks"].value))  # sbatch asks for no more nodes than tasks
+    found: dict[str, BatchWant] = {"node": BatchWant("node", nodes, line_of(given, "nodes"))}
+    per_node = ((want, nodes) for want in of_a_node(given, nodes))
+    for want, times in (*per_node, *((want, 1) for want in of_all_nodes(given))):
+        for name in _limit_names(want.resource):
+            amount = want.amount * times
+            if name not in found or amount > found[name].amount:
+                found[name] = BatchWant(name, amount, want.line)
+    return list(found.values())
+
+
+def of_each_node(given: Given) -> list[BatchWant]:
+    """The least that some node gives to the job, by the names of Slurm's limits."""
+    wants = of_a_node(given, fewest_nodes(value_of(given, "nodes")))
+    return [BatchWant(name, want.amount, want.line) for want in wants for name in _limit_names(want.resource)]
+
+
+def value_of(given: Given, name: str) -> str:
+    """Of an option; empty where it is not given."""
+    return given[name].value if name in given else ""
+
+
+def line_of(given: Given, *names: str) -> int:
+    """Of the first of these options that is given; 0 where none is."""
+    return next((given[name].line for name in names if name in given), 0)
+
+
+def _limit_names(resource: str) -> tuple[str, ...]:
+    if resource in ("cpu", "mem"):
+        return (resource,)
+    return tuple(dict.fromkeys((f"gres/{resource.partition(':')[0]}", f"gres/{resource}")))

@@ -1,0 +1,1 @@
+"""Container images, asked for where they lie: names, credentials and the registry's HTTP API."""

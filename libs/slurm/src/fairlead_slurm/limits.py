@@ -1,0 +1,89 @@
+"""AllowedAmounts of accounts, users and QOS, as `scontrol --oneliner show assoc_mgr` prints them. Pure."""
+
+import re
+
+import msgspec
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_slurm.cluster import lines_with
+from fairlead_slurm.quantities import tres
+
+_USED = re.compile(r"\([^)]*\)")
+_UNLIMITED = "N"
+_MINUTE = 60 * 1_000_000
+
+
+class AllowedAmounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What one association or QOS allows; what is missing is not limited. Amounts as `quantities.tres` has them."""
+
+    group: dict[str, int] = {}
+    """Of all its running jobs together (GrpTRES)."""
+    job: dict[str, int] = {}
+    """Of each job (MaxTRESPerJob)."""
+    node: dict[str, int] = {}
+    """Of each job on each node (MaxTRESPerNode)."""
+    wall: Micros | None = None
+    """The longest time limit of a job (MaxWall)."""
+    jobs: int | None = None
+    """How many jobs may stand or run at a time; 0 for none at all."""
+
+
+class Association(msgspec.Struct, frozen=True, kw_only=True):
+    """An account, or a user in one."""
+
+    account: str
+    parent: str
+    """The account above; empty at the top, and for users."""
+    user: str
+    """Empty for the account itself."""
+    is_default: bool
+    """Whether this is the account of a user's jobs that name none."""
+    limits: AllowedAmounts
+
+
+class AccountLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """All that slurmctld tells of limits."""
+
+    associations: tuple[Association, ...] = ()
+    qualities: dict[str, AllowedAmounts] = {}
+    """By QOS."""
+
+
+def account_limits(text: str) -> AccountLimits:
+    """Of `scontrol show assoc_mgr flags=assoc,qos`."""
+    return AccountLimits(
+        associations=tuple(
+            Association(
+                account=words.get("Account", ""),
+                parent=words.get("ParentAccount", "").partition("(")[0],
+                user=words.get("UserName", "").partition("(")[0],
+                is_default=words.get("DefAssoc") == "Yes",
+                limits=_limits(words),
+            )
+            for words in lines_with(text, "ClusterName")
+        ),
+        qualities={words["QOS"].partition("(")[0]: _limits(words) for words in lines_with(text, "QOS")},
+    )
+
+
+def _limits(words: dict[str, str]) -> AllowedAmounts:
+    wall = _number(words.get("MaxWallPJ", ""))
+    counts = [_number(words.get(key, "")) for key in ("GrpJobs", "GrpSubmitJobs", "MaxJobs", "MaxSubmitJobs")]
+    return AllowedAmounts(
+        group=_amounts(words.get("GrpTRES", "")),
+        job=_amounts(words.get("MaxTRESPJ", "")),
+        node=_amounts(words.get("MaxTRESPN", "")),
+        wall=None if wall is None else wall * _MINUTE,
+        jobs=min((count for count in counts if count is not None), default=None),
+    )
+
+
+def _amounts(text: str) -> dict[str, int]:
+    """Of `cpu=40(3),mem=N(0)`: what is limited, without what is used."""
+    parts = (part for part in _USED.sub("", text).split(",") if not part.endswith(f"={_UNLIMITED}"))
+    return tres(",".join(parts))
+
+
+def _number(text: str) -> int | None:
+    found = _USED.sub("", text)
+    return int(found) if found.isdecimal() else None
