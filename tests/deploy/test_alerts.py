@@ -1,0 +1,176 @@
+"""Alerts whose fault takes work to cause: each is caused on live services, and a real Prometheus fires."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_bus import Bus
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.codec import to_packed
+from fairlead_contracts.frontend import verbs
+from fairlead_contracts.messages.state import STATE, JobState
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_testkit import eventually
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.prometheus import Prometheus, ensure_prometheus
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "monitoring"
+RULES, ALERTS = FOLDER / "prometheus" / "rules" / "fairlead.yaml", FOLDER / "alerts" / "fairlead.yaml"
+GPUS = 4
+HOLDS, WAITS, ALSO_WAITS = TENANTS = ("team-a", "team-b", "team-c")
+
+
+def policy(*weights: float) -> PolicyDocument:
+    """With these weights of the two that wait. A second is worth what two days are otherwise: the bound is seconds away."""
+    return PolicyDocument(
+        pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
+        tenants=[
+            Tenant(name=name, weight=weight) for name, weight in zip(TENANTS, (1.0, *weights), strict=True)
+        ],
+        aging=Aging(entitlement_per_day=20_000.0),
+    )
+
+
+CONFIG = {
+    "nodes": [{"name": "node", "count": 1, "allocatable": {"nvidia.com/gpu": GPUS}}],
+    "queues": [{"name": "main"}],
+    "accounts": dict.fromkeys(TENANTS, "main"),
+}
+FULL = {"max_msgs": 1, "discard": "new"}
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+
+def impatient_alerts(folder: Path) -> Path:
+    """The alerts, after seconds in place of minutes and hours: how long they wait is promtool's to check."""
+    path = folder / "alerts.yaml"
+    text = re.sub(r"for: \w+", "for: 1s", ALERTS.read_text())
+    assert text.count("> 3600") == 1, "the alert whose bound is an hour"
+    path.write_text(text.replace("> 3600", "> 5"))
+    return path
+
+
+async def firing(prometheus: Prometheus) -> set[str]:
+    alerts = await asyncio.to_thread(prometheus.alerts)
+    return {alert.labels["alertname"] for alert in alerts if alert.state == "firing"}
+
+
+async def is_firing(prometheus: Prometheus, name: str) -> bool:
+    return name in await firing(prometheus)
+
+
+async def is_silent(prometheus: Prometheus, name: str) -> bool:
+    return name not in await firing(prometheus)
+
+
+async def test_a_job_past_its_bound_an_order_that_moves_another_writer_and_a_full_stream_each_fire_their_alert(
+    tmp_path: Path,
+) -> None:
+    ensure_prometheus()
+    fleet = Fleet(tmp_path, policy=policy(1.0, 3.0), cluster_config=CONFIG, scorers=2)
+    async with fleet.running() as bus:
+        ports = {
+            f"fairlead-{service}": [await process.health_port() for process in fleet.named(service)]
+            for service in ("scorer", "admitter", "sim")
+        }
+        with Prometheus(tmp_path, ports, [RULES, impatient_alerts(tmp_path)]) as prometheus:
+            await eventually(partial(has_looked, prometheus), 60, what="every service is scraped")
+            await submit_all(bus, HOLDS, equal_jobs("long", GPUS, run_seconds=3600))
+            await eventually(partial(has_started, prometheus), 60, what="the pool is full")
+            for tenant in (WAITS, ALSO_WAITS):
+                await submit_all(bus, tenant, equal_jobs(f"{tenant}-held", 2, run_seconds=3600))
+            assert await firing(prometheus) == set()
+            await check_past_bound(prometheus)
+            await check_over_budget(bus, fleet, prometheus)
+            await check_fight(bus, fleet, prometheus)
+            await check_unowned(bus, fleet, prometheus)
+
+
+async def has_looked(prometheus: Prometheus) -> bool:
+    return len(await asyncio.to_thread(prometheus.query, "up == 1")) == 4
+
+
+async def has_started(prometheus: Prometheus) -> bool:
+    return bool(
+        await asyncio.to_thread(prometheus.query, f"max(fairlead_admitter_admissions_total) == {GPUS}")
+    )
+
+
+async def check_past_bound(prometheus: Prometheus) -> None:
+    """Somebody holds the whole pool with jobs that do not end, and a tenant who has nothing waits."""
+    await eventually(partial(is_firing, prometheus, "FairleadJobPastItsBound"), 60)
+
+
+async def check_over_budget(bus: Bus, fleet: Fleet, prometheus: Prometheus) -> None:
+    """The order moves all the time, as somebody changes the policy again and again, and nothing starts."""
+    assert await is_silent(prometheus, "FairleadWritesOverBudget")
+    for number in range(4 * GPUS):
+        before = await levels_written(prometheus)
+        await fleet.apply(bus, policy(*((1.0, 3.0) if number % 2 else (3.0, 1.0))))
+        await eventually(partial(more_are_written, prometheus, before), 30, what="the order moved")
+    await eventually(partial(is_firing, prometheus, "FairleadWritesOverBudget"), 60)
+
+
+async def levels_written(prometheus: Prometheus) -> float:
+    found = await asyncio.to_thread(prometheus.query, "sum(fairlead_admitter_levels_written_total)")
+    return sum(float(sample.value[1]) for sample in found)
+
+
+async def more_are_written(prometheus: Prometheus, before: float) -> bool:
+    return await levels_written(prometheus) > before
+
+
+async def check_fight(bus: Bus, fleet: Fleet, prometheus: Prometheus) -> None:
+    """Another program sets the level of a job that waits, again and again."""
+    assert await is_silent(prometheus, "FairleadDriftFight")
+    async with another_writer(bus, fleet, f"{WAITS}-held-0000"):
+        await eventually(partial(is_firing, prometheus, "FairleadDriftFight"), 60)
+
+
+@contextlib.asynccontextmanager
+async def another_writer(bus: Bus, fleet: Fleet, job: str) -> AsyncIterator[None]:
+    [admitter] = fleet.named("admitter")
+    epoch = int(str((await admitter.logged("leading"))["epoch"]))
+    subject = subjects.state(CLUSTER, "job", job, scope=WAITS)
+
+    async def write() -> None:
+        while True:
+            stated = await bus.last(topology.STATE, subject)
+            assert stated is not None
+            found = STATE.decode(stated.payload)
+            assert isinstance(found, JobState)
+            order = verbs.SetLevel(scope=WAITS, id=job, uid=found.uid, level=999)
+            if found.level != order.level:
+                request = to_packed(verbs.SetLevels(epoch=epoch, levels=[order]))
+                told = await bus.request(subjects.frontend(CLUSTER, "levels"), request, timeout=10.0)
+                [reply] = verbs.LEVEL_REPLIES.decode(told).replies
+                assert reply.verdict is verbs.Verdict.DONE, reply
+            await asyncio.sleep(0.05)
+
+    async with asyncio.TaskGroup() as group:
+        writing = group.create_task(write())
+        yield
+        writing.cancel()
+
+
+async def check_unowned(bus: Bus, fleet: Fleet, prometheus: Prometheus) -> None:
+    """A scorer dies while the stream of decisions takes no message: nobody can claim its shards. Mended, somebody does."""
+    assert await is_silent(prometheus, "FairleadNoOwnerForShard")
+    before = await limited(bus, topology.DECISION, FULL)
+    fleet.named("scorer")[0].kill()
+    await eventually(partial(is_firing, prometheus, "FairleadNoOwnerForShard"), 60)
+    await limited(bus, topology.DECISION, before)
+    await eventually(partial(is_silent, prometheus, "FairleadNoOwnerForShard"), 60)
+
+
+async def limited(bus: Bus, stream: str, limits: dict[str, object]) -> dict[str, object]:
+    """Change a stream's limits; gives what they were."""
+    found = msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{stream}"))["config"]
+    await bus.jetstream.call(f"STREAM.UPDATE.{stream}", {**found, **limits})
+    return {name: found[name] for name in limits}
