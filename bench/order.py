@@ -1,4 +1,4 @@
-"""What an order costs on this machine, from arrays in memory to ranks; beside it, the same by a plain heap.
+"""What an order costs on this machine, from arrays in memory to positions; beside it, the same by a plain heap.
 
     python bench/order.py --jobs 1000000 --tenants 10000 --resources 5 [--json]
 

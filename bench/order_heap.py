@@ -30,7 +30,8 @@ class PlainPool:
     @classmethod
     def of(cls, pool: MadePool) -> "PlainPool":
         """The same pool; its rules have a cap, and no entitlement is 0."""
-        columns, rules, parts = pool.columns, pool.rules, pool.holdings.entitlements
+        columns, rules = pool.columns, pool.rules
+        parts = [rules.entitlements[name] for name in pool.tenants]
         shares = {part: [unit / part for unit in rules.unit_shares] for part in set(parts)}
         common = lcm(rules.rate.denominator, *(one.denominator for row in shares.values() for one in row))
         scaled = {part: [_over(common, one) for one in row] for part, row in shares.items()}

@@ -10,15 +10,17 @@ from itertools import cycle
 
 import msgspec
 from order_heap import PlainPool, order_by_heap
-from order_pools import NOW, MadePool, uid_of, waiting_jobs
+from order_pools import NOW, MadeJobs, MadePool, uid_of, waiting_jobs
 
 from fairlead_contracts.base.instants import HOUR
-from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.levels.plan import LabelledJob, plan_levels
-from fairlead_policy.order.batch import BatchOrder, order_batch
+from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
+from fairlead_policy.order.pool_snapshot import PoolSnapshot
+from fairlead_policy.order.positions import Positions
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.snapshot.levels import PLAIN_BAND
+from fairlead_policy.tenants.sorted_jobs import OwnLines
 
 TURNS = 3
 EVENTS = 300
@@ -33,7 +35,7 @@ class OrderFigures:
     """An order and the same by a heap."""
 
     seconds: float
-    """From arrays in memory to ranks, the best of some turns."""
+    """From arrays in memory to the order, the best of some turns."""
     peak_megabytes: float
     """Of the whole process once the order stood, the interpreter and the arrays among it."""
     heap_seconds: float
@@ -49,14 +51,14 @@ def measure_order(pool: MadePool) -> OrderFigures:
     start = time.perf_counter()
     by_heap = order_by_heap(plain)
     heap_seconds = time.perf_counter() - start
-    differ = sum(one != other for one, other in zip(whole.jobs.tolist(), by_heap, strict=True))
+    differ = sum(job.uid != uid_of(other) for job, other in zip(whole.jobs(), by_heap, strict=True))
     return OrderFigures(seconds=seconds, peak_megabytes=peak, heap_seconds=heap_seconds, differ=differ)
 
 
-def _ordered(pool: MadePool) -> BatchOrder:
-    found = order_batch(pool.columns, pool.holdings, Measure(pool.rules), NOW, uid_of)
-    _ = found.ranks
-    return found
+def _ordered(pool: MadePool) -> Positions:
+    nobody = PoolSnapshot.of_nobody(pool.rules)
+    lines = OwnLines.of_columns(pool.columns, MadeJobs(pool), pool.tenants, nobody.measure)
+    return Order(nobody.with_lines(lines), NOW).places()
 
 
 def measure_events(pool: MadePool) -> list[float]:

@@ -1,13 +1,13 @@
 """Pools that are made up to be measured: the same numbers give the same pool."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple, overload
 
 import numpy as np
 
 from fairlead_contracts.base.instants import DAY, Micros
-from fairlead_policy.order.batch import Holdings
 from fairlead_policy.rules.entitlements import Weights, in_relation
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -38,7 +38,8 @@ class MadePool:
 
     rules: PoolRules
     columns: PoolColumns
-    holdings: Holdings
+    tenants: list[str]
+    """By number."""
 
 
 def made_pool(size: Size) -> MadePool:
@@ -67,12 +68,7 @@ def made_pool(size: Size) -> MadePool:
         demand=demand[[names.index(name) for name in rules.resources]],
         lacking=np.zeros(size.jobs, np.bool_),
     )
-    holdings = Holdings(
-        entitlements=list(entitlements.values()),
-        use=np.zeros((len(rules.resources), size.tenants), np.int64),
-        lacking=np.zeros(size.tenants, np.bool_),
-    )
-    return MadePool(rules=rules, columns=columns, holdings=holdings)
+    return MadePool(rules=rules, columns=columns, tenants=list(entitlements))
 
 
 def uid_of(number: int) -> str:
@@ -80,9 +76,79 @@ def uid_of(number: int) -> str:
     return f"uid-{number:09}"
 
 
+class MadeJob(NamedTuple):
+    """A job of the pool: what is told of it is looked up when somebody asks."""
+
+    pool: MadePool
+    number: int
+
+    @property
+    def uid(self) -> str:
+        """Its unique name."""
+        return uid_of(self.number)
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return self.uid
+
+    @property
+    def scope(self) -> str:
+        """Its tenant's."""
+        return self.tenant
+
+    @property
+    def tenant(self) -> str:
+        """Whose it is."""
+        return self.pool.tenants[self.pool.columns.tenant.item(self.number)]
+
+    @property
+    def urgency(self) -> str:
+        """Its class."""
+        return _CLASSES[self.pool.columns.rank.item(self.number) // 2]
+
+    @property
+    def override(self) -> None:
+        """None is granted."""
+
+    @property
+    def submitted(self) -> Micros:
+        """When waiting began."""
+        return self.pool.columns.submitted.item(self.number)
+
+    @property
+    def demand(self) -> dict[str, int]:
+        """Base units."""
+        asked = self.pool.columns.demand[:, self.number].tolist()
+        return dict(zip(self.pool.rules.resources, asked, strict=True))
+
+
+class MadeJobs(Sequence[MadeJob]):
+    """The pool's jobs."""
+
+    def __init__(self, pool: MadePool) -> None:
+        self._pool = pool
+
+    def __len__(self) -> int:
+        return len(self._pool.columns.tenant)
+
+    @overload
+    def __getitem__(self, number: int) -> MadeJob: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[MadeJob]: ...
+
+    def __getitem__(self, number: int | slice) -> MadeJob | list[MadeJob]:
+        if isinstance(number, slice):
+            return [MadeJob(self._pool, one) for one in range(*number.indices(len(self)))]
+        if number >= len(self):
+            raise IndexError(number)
+        return MadeJob(self._pool, number)
+
+
 def waiting_jobs(pool: MadePool) -> Iterator[WaitingJob]:
     """The pool's jobs one by one, as services know them."""
-    names, columns = list(pool.rules.entitlements), pool.columns
+    names, columns = pool.tenants, pool.columns
     rows = (columns.tenant.tolist(), columns.rank.tolist(), columns.submitted.tolist())
     for number, (tenant, rank, submitted, asked) in enumerate(
         zip(*rows, columns.demand.T.tolist(), strict=True)

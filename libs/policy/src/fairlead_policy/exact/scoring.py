@@ -13,7 +13,7 @@ import numpy as np
 from fairlead_contracts.messages.decisions import UnboundedBy
 from fairlead_policy.exact.multipliers import UnitShares
 from fairlead_policy.exact.ranking import Flags, Floats, Ints, Multipliers, Rows, join, ratio
-from fairlead_policy.rules.jobs import QueueNumbers, WaitingJob
+from fairlead_policy.rules.jobs import OwnJob, QueueNumbers
 from fairlead_policy.rules.pool_rules import FULL, LARGEST, NOTHING, PoolRules, override_of
 
 _NEAR = 2.0**-49
@@ -33,7 +33,7 @@ class Grades:
         self._multipliers = multipliers
         self._known: dict[tuple[str, float | None], int] = {}
 
-    def grade(self, job: WaitingJob) -> int:
+    def grade(self, job: OwnJob) -> int:
         """The job's grade."""
         if self._rules.strict:
             return 0

@@ -15,7 +15,8 @@ from fairlead_policy.explain.held_back_text import (
     infinite_in_words,
     rescaled_in_words,
 )
-from fairlead_policy.order.position_columns import PlacedJob, PositionColumns
+from fairlead_policy.order.position_columns import PositionColumns
+from fairlead_policy.rules.jobs import PlacedJob
 from fairlead_policy.rules.pool_rules import FULL, PoolRules, override_of
 
 _WHOLE_MINUTE = 60 * SECOND

@@ -16,8 +16,8 @@ from fairlead_policy.exact.ranking import Flags, Floats, Ints, Multipliers, Rows
 from fairlead_policy.explain.demand_ahead import asked_in_turn, leaves_out
 from fairlead_policy.order.merging import SortKey, sort_key_at
 from fairlead_policy.rules.pool_rules import LARGEST, PoolRules
-from fairlead_policy.tenants.own_line import Columns
 from fairlead_policy.tenants.service_order import ServiceOrder
+from fairlead_policy.tenants.sorted_jobs import Columns
 
 # Each float below is rounded a few times, each by 2^-53 of the larger term: this is wide of it.
 _NEAR = 2.0**-45

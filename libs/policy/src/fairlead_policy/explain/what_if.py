@@ -12,7 +12,7 @@ from fairlead_policy.explain.least_end import Ends, least_end
 from fairlead_policy.explain.surroundings import count_before
 from fairlead_policy.order.merging import sort_key
 from fairlead_policy.order.order import Order
-from fairlead_policy.tenants.own_orders import OwnJob
+from fairlead_policy.rules.jobs import OwnJob
 
 _TRIED = 2000
 """Jobs of a tree at most in which ends are found by trying: each try merges it anew."""

@@ -14,9 +14,9 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.order.pool_snapshot import PoolSnapshot
 from fairlead_policy.order.positions import Positions
 from fairlead_policy.order.view import OneSequence, View
-from fairlead_policy.rules.jobs import Queue
+from fairlead_policy.rules.jobs import OwnJob, Queue
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.own_orders import OwnJob
+from fairlead_policy.tenants.lone_tenants import LoneTenants
 from fairlead_policy.tenants.service_order import ServiceOrder
 from fairlead_policy.tenants.tenant_tree import Front, TenantTree
 
@@ -80,7 +80,8 @@ class Order:
             return None
         parts = self._fronts(None if tenants is None else list(tenants), window)
         flips = [View(self.snapshot.measure, parts, self.now).flip_of_tuples()]
-        flips += [self.snapshot.trees[part.sequence.top].next_flip(part.sequence) for part in parts]
+        sequences = [part.sequence for part in parts if isinstance(part.sequence, ServiceOrder)]
+        flips += [self.snapshot.trees[sequence.top].next_flip(sequence) for sequence in sequences]
         return min((flip for flip in flips if flip is not None), default=None)
 
     def chosen_trees(self, tenants: Iterable[str] | None) -> list[tuple[TenantTree, Collection[str] | None]]:
@@ -97,10 +98,12 @@ class Order:
         return [(trees[top], names) for top, names in chosen.items()]
 
     def _fronts(self, tenants: Iterable[str] | None, window: int | None) -> list[Front]:
-        return [
-            tree.all(self.now, names) if window is None else tree.front(self.now, window, names)
-            for tree, names in self.chosen_trees(tenants)
-        ]
+        chosen = self.chosen_trees(tenants)
+        if window is not None:
+            return [tree.front(self.now, window, names) for tree, names in chosen]
+        lone = [tree.tenant_queues[tree.top] for tree, _ in chosen if tree.alone]
+        fronts = [tree.all(self.now, names) for tree, names in chosen if not tree.alone]
+        return [Front.of_all(LoneTenants(lone, self.snapshot.measure)), *fronts] if lone else fronts
 
     def _view(self, tenants: Iterable[str] | None, window: int | None = None) -> View:
         return View(self.snapshot.measure, self._fronts(tenants, window), self.now)

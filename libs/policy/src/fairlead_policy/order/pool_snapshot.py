@@ -13,7 +13,8 @@ from fairlead_contracts.messages.decisions import Standing
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.rules.jobs import Queue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.own_line import OwnLine, own_lines
+from fairlead_policy.tenants.own_line import OwnLine
+from fairlead_policy.tenants.sorted_jobs import OwnLines
 from fairlead_policy.tenants.tenant_queue import Held, TenantQueue
 from fairlead_policy.tenants.tenant_share import standing_of
 from fairlead_policy.tenants.tenant_tree import TenantTree
@@ -72,7 +73,7 @@ class PoolSnapshot:
         """The same, or one of nothing."""
         found = self.tenant_queue(tenant)
         if found is None:
-            return TenantQueue(tenant, self.measure, OwnLine.of_none(self.rules), Held())
+            return TenantQueue(tenant, self.measure, OwnLine.of_none(self.measure), Held())
         return found
 
     def tenant_queues(self, tenants: Iterable[str] | None = None) -> Iterable[TenantQueue]:
@@ -102,8 +103,9 @@ class PoolSnapshot:
             return self
         queues = {tenant: self.tenant_queue_or_new(tenant) for tenant in changes}
         # Who is new is numbered with all others that are.
-        new = [tenant for tenant, queue in queues.items() if queue.is_new]
-        lines = own_lines([job for tenant in new for job in changes[tenant].come.values()], self.measure)
+        new = [tenant for tenant, queue in queues.items() if queue.line.is_new]
+        come = [job for tenant in new for job in changes[tenant].come.values()]
+        lines = OwnLine.of(OwnLines.of(come, (job.queue for job in come), self.measure), self.measure)
         found = {}
         for tenant, queue in queues.items():
             change = changes[tenant]
@@ -115,6 +117,15 @@ class PoolSnapshot:
         past = {tenant: change.past for tenant, change in changes.items() if change.past is not None}
         return _replaced(self, found, past)
 
+    def with_lines(self, lines: OwnLines) -> "PoolSnapshot":
+        """All these jobs wait; of their tenants nobody does yet."""
+        found = {}
+        for tenant, line in OwnLine.of(lines, self.measure).items():
+            known = self.tenant_queue(tenant) if self.trees else None
+            held = Held() if known is None else known.held
+            found[tenant] = TenantQueue(tenant, self.measure, line, held)
+        return _replaced(self, found, {})
+
     def under(self, rules: PoolRules) -> "PoolSnapshot":
         """The same facts by other rules."""
         if rules == self.rules:
@@ -122,10 +133,11 @@ class PoolSnapshot:
         measure = Measure(rules, self.measure.queues)
         queues = list(self.tenant_queues())
         if _same_numbers(self.rules, rules):
-            lines = {queue.tenant: queue.line for queue in queues}
+            lines = {queue.tenant: queue.line.under(measure) for queue in queues}
         else:
-            lines = own_lines([job for queue in queues for job in queue.line.jobs], measure)
-        none = OwnLine.of_none(rules)
+            jobs = [job for queue in queues for job in queue.line.all.jobs]
+            lines = OwnLine.of(OwnLines.of(jobs, (job.queue for job in jobs), measure), measure)
+        none = OwnLine.of_none(measure)
         found = {
             queue.tenant: TenantQueue(
                 queue.tenant, measure, lines.get(queue.tenant, none), queue.held._replace(past={})
@@ -189,18 +201,20 @@ def _changed_trees(
     before: PoolSnapshot, queues: Mapping[str, TenantQueue], past: Mapping[str, Mapping[str, int]]
 ) -> dict[str, TenantTree]:
     """The trees in which tenants have other queues, or, with children, other past use."""
-    top_of = before.rules.top_of
+    rules, measure = before.rules, before.measure
     by_top: dict[str, tuple[list[TenantQueue], dict[str, Mapping[str, int]]]] = {}
+    trees: dict[str, TenantTree] = {}
     for tenant, queue in queues.items():
-        by_top.setdefault(top_of(tenant), ([], {}))[0].append(queue)
+        if tenant not in rules.ways and rules.stands_alone(tenant):
+            trees[tenant] = TenantTree(tenant, measure, {} if queue.idle else {tenant: queue}, {})
+        else:
+            by_top.setdefault(rules.top_of(tenant), ([], {}))[0].append(queue)
     for tenant, used in past.items():
-        by_top.setdefault(top_of(tenant), ([], {}))[1][tenant] = used
-    nobody: Mapping[str, TenantQueue] = {}
-    trees = {
-        top: before.trees[top] if top in before.trees else TenantTree(top, before.measure, nobody, {})
-        for top in by_top
-    }
-    return {top: tree.changed(*by_top[top]) for top, tree in trees.items()}
+        by_top.setdefault(rules.top_of(tenant), ([], {}))[1][tenant] = used
+    for top, changed in by_top.items():
+        known = before.trees.get(top)
+        trees[top] = (TenantTree(top, measure, {}, {}) if known is None else known).changed(*changed)
+    return trees
 
 
 def _same_numbers(before: PoolRules, after: PoolRules) -> bool:

@@ -2,47 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place, UnboundedBy
 from fairlead_policy.exact.terms import top_of
-
-
-class PlacedJob(Protocol):
-    """A job, as far as its position repeats it."""
-
-    @property
-    def uid(self) -> str:
-        """Its unique name."""
-
-    @property
-    def scope(self) -> str:
-        """Namespace or account."""
-
-    @property
-    def id(self) -> str:
-        """Its name."""
-
-    @property
-    def tenant(self) -> str:
-        """Whose it is."""
-
-    @property
-    def urgency(self) -> str:
-        """Its class."""
-
-    @property
-    def override(self) -> float | None:
-        """A granted number in place of its class's weight."""
-
-    @property
-    def submitted(self) -> Micros:
-        """When waiting began."""
-
-    @property
-    def demand(self) -> dict[str, int]:
-        """Base units, of the whole job."""
+from fairlead_policy.rules.jobs import PlacedJob
 
 
 @dataclass(frozen=True, slots=True)

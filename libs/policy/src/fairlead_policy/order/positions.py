@@ -20,7 +20,8 @@ from fairlead_policy.exact.rounding import Figures, Numbered
 from fairlead_policy.exact.scoring import Measure, Scores, unbounded_by
 from fairlead_policy.exact.terms import worth_of
 from fairlead_policy.order.levels_below import NOBODY, Depth, LevelsBelow
-from fairlead_policy.order.position_columns import Below, PlacedJob, PositionColumns
+from fairlead_policy.order.position_columns import Below, PositionColumns
+from fairlead_policy.rules.jobs import PlacedJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.service_order import Cause, ServiceOrder
 

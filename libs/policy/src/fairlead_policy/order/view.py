@@ -11,7 +11,7 @@ from fairlead_policy.exact.flips import first_flip
 from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, Shared, TieBreak, join
 from fairlead_policy.exact.scoring import Measure, Scores, join_scores
 from fairlead_policy.order.positions import InSequence, Positions
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.jobs import PlacedJob
 from fairlead_policy.tenants.service_order import Cause, ServiceOrder
 from fairlead_policy.tenants.tenant_tree import Front
 
@@ -30,7 +30,7 @@ class OneSequence:
         self._sequence = sequence
         self.scores: Scores = sequence.stretch.scores
 
-    def jobs(self, rows: Ints) -> list[WaitingJob]:
+    def jobs(self, rows: Ints) -> Sequence[PlacedJob]:
         """The jobs at some positions."""
         return self._sequence.jobs_at(rows)
 
@@ -93,10 +93,10 @@ class View:
         """The positions of rows, each made when somebody looks at it."""
         return Positions(self, rows, self._measure, self._now)
 
-    def jobs(self, rows: Ints) -> list[WaitingJob]:
+    def jobs(self, rows: Ints) -> list[PlacedJob]:
         """The jobs of rows."""
         if len(rows) > _FEW:
-            picked: list[WaitingJob] = self._jobs[rows].tolist()
+            picked: list[PlacedJob] = self._jobs[rows].tolist()
             return picked
         parts = self._parts
         pairs = zip(self._part[rows].tolist(), self._at[rows].tolist(), strict=True)
@@ -119,9 +119,10 @@ class View:
             return
         parts = self._part[rows]
         for number in np.unique(parts).tolist():
-            if not self._parts[number].alone:
+            sequence = self._parts[number]
+            if isinstance(sequence, ServiceOrder) and not sequence.alone:
                 which = np.flatnonzero(parts == number)
-                yield InSequence(self._parts[number], which, self._at[rows[which]])
+                yield InSequence(sequence, which, self._at[rows[which]])
 
     def flip_of_tuples(self) -> Micros | None:
         """An instant before which time alone does not make the tuples of jobs here pass each other.
@@ -135,9 +136,9 @@ class View:
         uids: list[str] = []
         for number, part in enumerate(self._parts):
             at = self._at[self._part == number]
-            if not part.alone:
+            if isinstance(part, ServiceOrder) and not part.alone:
                 at = np.unique(np.concatenate((at, part.as_submitted[at], part.by_tag[at])))
-            rows.append(part.own.take(at))
+            rows.append(part.scores.rows.take(at))
             uids += [part.uid_at(one) for one in at.tolist()]
         joined = join(rows)
         order = self._ranking(joined).order(lambda row: (uids[row], 0))
@@ -152,7 +153,7 @@ class View:
             return None
         counted = self._at.copy()
         for part, (start, end) in zip(self._parts, self._bounds(), strict=True):
-            if not part.alone:
+            if isinstance(part, ServiceOrder) and not part.alone:
                 counted[start:end] = part.lifter[self._at[start:end]]
         counted += np.cumsum([0, *map(len, self._parts)])[self._part]
         return Shared(counted, self._at)
@@ -166,4 +167,6 @@ class View:
 
 
 def _joined(parts: list[Ints]) -> Ints:
+    if len(parts) == 1:
+        return parts[0]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)

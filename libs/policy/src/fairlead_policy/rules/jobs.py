@@ -1,11 +1,53 @@
 """A waiting job, as far as its order goes."""
 
+from typing import Protocol
+
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
 
 type Queue = tuple[str, str]
 """(cluster, queue)."""
+
+
+class OwnJob(Protocol):
+    """A job, as far as its place among those of its tenant depends on it."""
+
+    @property
+    def uid(self) -> str:
+        """Its unique name."""
+
+    @property
+    def tenant(self) -> str:
+        """Whose it is."""
+
+    @property
+    def urgency(self) -> str:
+        """Its class."""
+
+    @property
+    def override(self) -> float | None:
+        """A granted number in place of its class's weight, where classes are not strict."""
+
+    @property
+    def submitted(self) -> Micros:
+        """When waiting began."""
+
+    @property
+    def demand(self) -> dict[str, int]:
+        """Base units, of the whole job."""
+
+
+class PlacedJob(OwnJob, Protocol):
+    """A job, as far as its position repeats it."""
+
+    @property
+    def scope(self) -> str:
+        """Namespace or account."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
 
 
 class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):

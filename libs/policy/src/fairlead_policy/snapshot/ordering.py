@@ -1,9 +1,7 @@
 """A snapshot in order: what scorers would do with the same facts. `levels` has what admitters would."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from operator import attrgetter
 
 import msgspec
 
@@ -12,7 +10,7 @@ from fairlead_contracts.messages.decisions import Place, Standing
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_contracts.snapshot.tenants import pools_of_tenants
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
-from fairlead_policy.order.batch import batch_positions
+from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.order.positions import AT_ONCE, Positions
@@ -20,6 +18,7 @@ from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.card_shares import with_card_shares
+from fairlead_policy.tenants.sorted_jobs import OwnLines
 from fairlead_policy.usage.saturation import Saturation, whole_room
 
 _WHOLE = ("", "")
@@ -161,7 +160,7 @@ def _waiting(job: SnapshotJob) -> WaitingJob:
 
 
 def _ordered(name: str, order: PoolFacts, jobs: list[SnapshotJob], now: Micros) -> OrderedPool:
-    """The pool in order, at once where it can be.
+    """The pool in order.
 
     Args:
         name: of the pool.
@@ -169,14 +168,15 @@ def _ordered(name: str, order: PoolFacts, jobs: list[SnapshotJob], now: Micros) 
         jobs: that wait there.
         now: the instant.
     """
-    oversized = _asks_for_more(jobs, order.rules)
-    places = batch_positions(jobs, order, order.rules, now)
-    if places is not None:
-        standings = _standings(order, Counter(map(attrgetter("tenant"), jobs)))
-    else:
-        order.wait_all(map(_waiting, jobs))
-        places, standings = order.at(now).places(), {one.tenant: one for one in order.snapshot.standings()}
-    return OrderedPool(name=name, rules=order.rules, places=places, standings=standings, oversized=oversized)
+    snapshot = order.snapshot
+    full = snapshot.with_lines(OwnLines.of(jobs, None, snapshot.measure))
+    return OrderedPool(
+        name=name,
+        rules=order.rules,
+        places=Order(full, now).places(),
+        standings={one.tenant: one for one in full.standings()},
+        oversized=_asks_for_more(jobs, order.rules),
+    )
 
 
 def _asks_for_more(jobs: list[SnapshotJob], rules: PoolRules) -> bool:
@@ -188,11 +188,3 @@ def _asks_for_more(jobs: list[SnapshotJob], rules: PoolRules) -> bool:
             if amount > largest.get(name, 0):
                 largest[name] = amount
     return any(amount > rules.capacity.get(name, 0) for name, amount in largest.items())
-
-
-def _standings(order: PoolFacts, waiting: Mapping[str, int]) -> dict[str, Standing]:
-    """Of each tenant that is named, waits or runs, where the pool itself was not told what waits."""
-    found = {one.tenant: one for one in order.snapshot.standings()}
-    found |= {one.tenant: one for one in order.snapshot.standings(waiting.keys() - found.keys())}
-    found |= {name: msgspec.structs.replace(found[name], waiting=count) for name, count in waiting.items()}
-    return dict(sorted(found.items()))

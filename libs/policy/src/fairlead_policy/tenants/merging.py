@@ -15,7 +15,7 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, join
 from fairlead_policy.exact.scoring import Jobs, Measure, Scale, Scores, Tenants, score
-from fairlead_policy.tenants.own_line import Columns
+from fairlead_policy.tenants.sorted_jobs import Columns
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 

@@ -1,159 +1,155 @@
-"""A tenant's waiting jobs in its own order, as numbers in equal columns. Values: a change gives another line.
+"""One tenant's waiting jobs in its own order: what was sorted last, what came and went since, and the head of both."""
 
-Many jobs are numbered at once, whosever they are, in the order in which they were told: a million objects are then passed
-once, as they lie in memory.
-"""
-
-from bisect import bisect_left
-from collections.abc import Sequence
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from fairlead_contracts.base.instants import Micros
-from fairlead_policy.exact.ranking import Ints, Names
+from fairlead_policy.exact.ranking import Ints
 from fairlead_policy.exact.scoring import Measure
-from fairlead_policy.rules.jobs import WaitingJob
-from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules, override_of
-from fairlead_policy.tenants.own_orders import OwnJob, PoolColumns, own_orders, starts_of
+from fairlead_policy.rules.jobs import Queue, WaitingJob
+from fairlead_policy.tenants.sorted_jobs import QUEUE, OwnLines, SortedJobs, own_key, sorted_jobs
 
-type OwnKey = tuple[int, int, Micros, str]
-"""(class, 0, submitted, uid) where classes are strict: what a tenant's own order goes by; see `PoolRules.own_terms`."""
-
-RANK, SUBMITTED, QUEUE, LACKING, GRADE, DEMAND = range(6)
-"""The rows of a line's numbers; from the last on, one for each resource."""
-
-_FEW = 16
-"""Up to so many jobs are put in one by one; with more the line is sorted anew."""
+_NOBODY: Mapping[str, WaitingJob] = {}
+_MOST_UNSORTED = 256
+"""With more changes the line is made anew."""
+_DEEPER = 4
+"""So many times as many jobs are looked at where some queue's are not among the first."""
+_LONG = 4_096
+"""Longer lines are not copied for each change: what somebody looks at is mostly their head."""
 
 
-class Columns(NamedTuple):
-    """Jobs in a tenant's own order, as numbers of equal length."""
+class _Known(NamedTuple):
+    """What a line is made from."""
 
-    rank: Ints
-    submitted: Ints
-    queue: Ints
-    lacking: Ints
-    grade: Ints
-    demand: Ints
-    """(jobs, resources)."""
+    lines: OwnLines
+    """What was sorted last, beside the jobs of other tenants."""
+    number: int
+    """The tenant's among these."""
+    gone: Mapping[str, WaitingJob] = _NOBODY
+    """By uid, jobs of these that wait no more."""
+    come: Mapping[str, WaitingJob] = _NOBODY
+    """By uid, jobs that wait beside these."""
 
-    def demand_of_startable(self, rules: PoolRules) -> Ints:
-        """`demand`, and none of jobs that are larger than the pool: these never start."""
-        capacity = np.array([min(rules.capacity[name], LARGEST) for name in rules.resources], np.int64)
-        startable = (self.demand <= capacity).all(axis=1) & (self.lacking == 0)
-        return np.where(startable[:, np.newaxis], self.demand, 0)
+    @property
+    def sorted(self) -> SortedJobs:
+        """What was sorted last."""
+        return self.lines.sorted_of(self.number)
 
-    def take(self, rows: Ints | slice) -> "Columns":
-        """Some of the jobs, in that order."""
-        return Columns(*(column[rows] for column in self))
+    @property
+    def sorted_count(self) -> int:
+        """How many jobs that was."""
+        start, end = self.lines.bounds[self.number : self.number + 2]
+        return end - start
+
+
+class OwnLine:
+    """A value: a change gives another one. Jobs are sorted in when somebody looks, once, and as deep as they look.
+
+    Args:
+        measure: of the pool.
+        known: what it is made from.
+    """
+
+    def __init__(self, measure: Measure, known: _Known) -> None:
+        self._measure = measure
+        self._known = known
+        self._count = known.sorted_count - len(known.gone) + len(known.come)
+        self._known_head: SortedJobs | None = None
 
     @classmethod
-    def joined(cls, parts: Sequence["Columns"]) -> "Columns":
-        """The jobs of all parts, one after the other."""
-        if len(parts) == 1:
-            return parts[0]
-        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-class OwnLine(NamedTuple):
-    """Waiting jobs of one tenant in its own order."""
-
-    jobs: Names
-    numbers: Ints
-    """(what each is, jobs): see `RANK`."""
-
-    @classmethod
-    def of_none(cls, rules: PoolRules) -> "OwnLine":
+    def of_none(cls, measure: Measure) -> "OwnLine":
         """Nobody waits."""
-        return cls(np.empty(0, np.object_), np.empty((DEMAND + len(rules.resources), 0), np.int64))
+        return cls(measure, _alone(SortedJobs.of_none(measure.rules), measure))
 
-    def columns(self, count: int, start: int = 0) -> Columns:
-        """The jobs from `start` up to `count`."""
-        numbers = self.numbers[:, start:count]
-        return Columns(
-            numbers[RANK],
-            numbers[SUBMITTED],
-            numbers[QUEUE],
-            numbers[LACKING],
-            numbers[GRADE],
-            numbers[DEMAND:].T,
-        )
+    @classmethod
+    def of(cls, lines: OwnLines, measure: Measure) -> "dict[str, OwnLine]":
+        """By tenant, the lines of all that were sorted together."""
+        return {tenant: cls(measure, _Known(lines, number)) for number, tenant in enumerate(lines.tenants)}
 
-    def row_of(self, job: OwnJob, rules: PoolRules) -> int:
-        """Where the job stands, or would."""
-        return bisect_left(self.jobs, own_key(job, rules), key=lambda one: own_key(one, rules))
+    def __len__(self) -> int:
+        return self._count
 
-    def without(self, jobs: Sequence[OwnJob], rules: PoolRules) -> "OwnLine":
-        """The line without some jobs, all of which are in it."""
-        if not jobs:
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was sorted in yet."""
+        return not self._known.sorted_count and not self._known.come
+
+    def beside(self) -> tuple[OwnLines, int]:
+        """All of it beside the jobs of the tenants that it was sorted with, and its tenant's number among these."""
+        known = self._known
+        if known.gone or known.come:
+            left = known.sorted.without(list(known.gone.values()), self._measure.rules)
+            come = sorted_jobs(list(known.come.values()), self._measure)
+            known = self._known = _alone(left.joined_by(come, self._measure), self._measure)
+        return known.lines, known.number
+
+    @property
+    def all(self) -> SortedJobs:
+        """All of it."""
+        lines, number = self.beside()
+        return lines.sorted_of(number)
+
+    def under(self, measure: Measure) -> "OwnLine":
+        """The same jobs under rules that number them alike."""
+        return OwnLine(measure, _Known(*self.beside()))
+
+    def changed(self, gone: Mapping[str, WaitingJob], come: Mapping[str, WaitingJob]) -> "OwnLine":
+        """The line without some jobs, as they were, and with others, by uid."""
+        known = self._known
+        if not gone and not come:
             return self
-        rows = [self.row_of(job, rules) for job in jobs]
-        return OwnLine(np.delete(self.jobs, rows), np.delete(self.numbers, rows, axis=1))
+        if len(known.gone) + len(known.come) > _MOST_UNSORTED:
+            known = _Known(*self.beside())
+        left, unsorted = {**known.gone}, {**known.come}
+        left |= {uid: job for uid, job in gone.items() if unsorted.pop(uid, None) is None}
+        return OwnLine(self._measure, _Known(known.lines, known.number, left, {**unsorted, **come}))
 
-    def joined_by(self, other: "OwnLine", measure: Measure) -> "OwnLine":
-        """The line with the jobs of another one of the same tenant."""
-        if not len(self.jobs):
-            return other
-        if not len(other.jobs):
-            return self
-        if len(other.jobs) <= _FEW:
-            rows = [self.row_of(job, measure.rules) for job in other.jobs]
-            return OwnLine(
-                np.insert(self.jobs, rows, other.jobs), np.insert(self.numbers, rows, other.numbers, axis=1)
-            )
-        jobs = np.concatenate((self.jobs, other.jobs))
-        numbers = np.concatenate((self.numbers, other.numbers), axis=1)
-        return _sorted(jobs, numbers, np.zeros(len(jobs), np.int64), 1, measure)[0]
+    @cached_property
+    def waiting_by_queue(self) -> Mapping[Queue, int]:
+        """How many jobs wait in each queue."""
+        known, queues = self._known, self._measure.queues.queues
+        found = np.bincount(known.sorted.numbers[QUEUE]).tolist()
+        counts = Counter({queues[number]: count for number, count in enumerate(found)})
+        counts.update(job.queue for job in known.come.values())
+        counts.subtract(job.queue for job in known.gone.values())
+        return {queue: count for queue, count in counts.items() if count}
 
+    def head(self, count: int) -> SortedJobs:
+        """The first `count` jobs at least."""
+        head, known = self._known_head, self._known
+        if head is None or len(head.jobs) < min(count, len(self)):
+            cut = 2 * count + len(known.gone)
+            is_long = (known.gone or known.come) and known.sorted_count > max(cut, _LONG)
+            head = self._known_head = self._made_head(known, cut) if is_long else self.all
+        return head
 
-def own_key(job: OwnJob, rules: PoolRules) -> OwnKey:
-    """The job's place in its tenant's own order."""
-    submitted = min(max(job.submitted, -FARTHEST), FARTHEST)
-    blocked = rules.asks_for_saturated(job.demand)
-    terms = rules.own_terms(job.urgency, override_of(job.override), submitted, blocked=blocked)
-    return *terms, submitted, job.uid
+    def first_of_queues(self, window: int) -> Ints:
+        """The positions of the first `window` jobs of each queue."""
+        if len(self.waiting_by_queue) == 1:
+            return np.arange(min(window, len(self)))
+        number = self._measure.queues.number
+        waiting = {number(queue): count for queue, count in self.waiting_by_queue.items()}
+        depth = window
+        while True:
+            numbers = self.head(depth).numbers[QUEUE]
+            found = [np.flatnonzero(numbers == number)[:window] for number in waiting]
+            if all(
+                len(rows) == min(window, count) for rows, count in zip(found, waiting.values(), strict=True)
+            ):
+                return np.sort(np.concatenate(found))
+            depth = _DEEPER * len(numbers)
 
-
-def own_lines(jobs: Sequence[WaitingJob], measure: Measure) -> dict[str, OwnLine]:
-    """The jobs in lines, by tenant."""
-    if not jobs:
-        return {}
-    tenants: dict[str, int] = {}
-    found = PoolColumns.of(jobs, tenants, measure.rules)
-    strict = measure.rules.strict
-    grade = np.array([0 if strict else measure.grades.grade(job) for job in jobs], np.int64)
-    queue = np.array([measure.queues.number(job.queue) for job in jobs], np.int64)
-    numbers = np.vstack([found.rank, found.submitted, queue, found.lacking, grade, found.demand])
-    told: Names = np.empty(len(jobs), np.object_)
-    told[:] = jobs
-    line, tenant = _sorted(told, numbers, found.tenant, len(tenants), measure)
-    names = list(tenants)
-    return {
-        names[tenant.item(start)]: OwnLine(line.jobs[start:end], line.numbers[:, start:end])
-        for start, end in pairwise([*starts_of(tenant).tolist(), len(jobs)])
-    }
-
-
-def _sorted(jobs: Names, numbers: Ints, tenant: Ints, tenants: int, measure: Measure) -> tuple[OwnLine, Ints]:
-    """The jobs by tenant and its own order, and whose each is."""
-    rank, submitted, grade = numbers[RANK], numbers[SUBMITTED], numbers[GRADE]
-    columns = PoolColumns(tenant, rank, submitted, numbers[DEMAND:], numbers[LACKING] > 0)
-    terms = None if measure.rules.strict else _own_terms(grade, submitted, measure)
-    line = own_orders(columns, tenants, lambda number: jobs[number].uid, terms)
-    return OwnLine(jobs[line], numbers[:, line]), tenant[line]
+    def _made_head(self, known: _Known, cut: int) -> SortedJobs:
+        """What is left of the first `cut` jobs that were sorted in, with those that came before the last of them."""
+        rules, (jobs, numbers) = self._measure.rules, known.sorted
+        head, last = SortedJobs(jobs[:cut], numbers[:, :cut]), own_key(jobs[cut - 1], rules)
+        head = head.without([job for job in known.gone.values() if own_key(job, rules) <= last], rules)
+        come = [job for job in known.come.values() if own_key(job, rules) < last]
+        return head.joined_by(sorted_jobs(come, self._measure), self._measure)
 
 
-def _own_terms(grade: Ints, submitted: Ints, measure: Measure) -> Ints | Names:
-    """Of each job, what its tenant's own order goes by after what is in `RANK`; objects where 64 bits do not hold it."""
-    rules = measure.rules
-    grades, which = np.unique(grade, return_inverse=True)
-    weights = [rules.own_weight(measure.multipliers.exact[one]) for one in grades.tolist()]
-    rate, farthest = rules.own_rate, max(-int(submitted.min()), int(submitted.max()))
-    if max(map(abs, weights)) + rate * farthest <= LARGEST:
-        terms: Ints = np.array(weights, np.int64)[which] + rate * submitted
-        return terms
-    large: Names = np.array(weights, np.object_)[which]
-    large += rate * submitted.astype(np.object_)
-    return large
+def _alone(jobs: SortedJobs, measure: Measure) -> _Known:
+    return _Known(OwnLines.joined({"": jobs}, measure.rules), 0)

@@ -1,48 +1,16 @@
 """Many waiting jobs as columns of numbers, and tenant by tenant in the tenants' own orders."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Flags, Ints, Names, bounded
 from fairlead_policy.exact.scoring import lacking_of
+from fairlead_policy.rules.jobs import OwnJob
 from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules
 
 _KEY_BITS = 63
-
-
-class Numbered(Protocol):
-    """A waiting job, as far as numbers are made of it."""
-
-    @property
-    def tenant(self) -> str:
-        """Whose it is."""
-
-    @property
-    def urgency(self) -> str:
-        """Its class."""
-
-    @property
-    def submitted(self) -> Micros:
-        """When waiting began."""
-
-    @property
-    def demand(self) -> dict[str, int]:
-        """Base units, of the whole job."""
-
-
-class OwnJob(Numbered, Protocol):
-    """A job, as far as its place among those of its tenant depends on it."""
-
-    @property
-    def uid(self) -> str:
-        """Its unique name."""
-
-    @property
-    def override(self) -> float | None:
-        """A granted number in place of its class's weight, where classes are not strict."""
 
 
 class PoolColumns(NamedTuple):
@@ -60,7 +28,7 @@ class PoolColumns(NamedTuple):
     """Whether the job asks for a resource of which the pool has none."""
 
     @classmethod
-    def of(cls, jobs: Sequence[Numbered], tenants: dict[str, int], rules: PoolRules) -> "PoolColumns":
+    def of(cls, jobs: Sequence[OwnJob], tenants: dict[str, int], rules: PoolRules) -> "PoolColumns":
         """The jobs in their order; tenants that have no number yet get one."""
         # Jobs that ask for the same share it: each demand is looked at once.
         numbers: dict[int, int] = {}

@@ -8,11 +8,11 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, Rows, TieBreak
-from fairlead_policy.exact.scoring import Measure, lacking_of
-from fairlead_policy.rules.jobs import WaitingJob
-from fairlead_policy.rules.pool_rules import LARGEST
+from fairlead_policy.exact.scoring import Measure, Scores, lacking_of
+from fairlead_policy.rules.jobs import OwnJob, WaitingJob
+from fairlead_policy.rules.pool_rules import LARGEST, PoolRules
 from fairlead_policy.tenants.merging import Field, Stretch, ranked
-from fairlead_policy.tenants.own_line import Columns
+from fairlead_policy.tenants.sorted_jobs import Columns
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 _FEW = 64
@@ -27,6 +27,21 @@ class Cause(NamedTuple):
     amount: int
     held: bool
     """Whether it runs, or did; else a job before asks for it. The first cause along the sequence is told."""
+
+
+def cause_of(use: Mapping[str, int], first: OwnJob | None, rules: PoolRules) -> Cause:
+    """What makes a share infinite, where it is a resource that the pool has none of.
+
+    Args:
+        use: what its tenant holds.
+        first: the first job before it that asks for such a resource; None where none does.
+        rules: of the pool.
+    """
+    for amounts, held in ((use, True), ({} if first is None else first.demand, False)):
+        name = lacking_of(amounts, rules)
+        if name is not None:
+            return Cause(name, min(amounts[name], LARGEST), held)
+    return Cause("", 0, held=False)
 
 
 class ServiceOrder:
@@ -71,9 +86,14 @@ class ServiceOrder:
         return len(self.stretch.at)
 
     @property
-    def own(self) -> Rows:
+    def scores(self) -> Scores:
         """Each job by its own terms."""
-        return self.stretch.scores.rows
+        return self.stretch.scores
+
+    @property
+    def own(self) -> Rows:
+        """The rows of these."""
+        return self.scores.rows
 
     def first_columns(self, count: int) -> Columns:
         """What the first jobs are, in this order."""
@@ -141,22 +161,20 @@ class ServiceOrder:
         numbered: Names = np.empty(len(self.field.row), np.object_)
         for number, tenant_queue in enumerate(self.field.tenant_queues):
             start, end = self.field.starts[number : number + 2].tolist()
-            numbered[start:end] = tenant_queue.line.jobs[: end - start]
+            numbered[start:end] = tenant_queue.line.head(end - start).jobs[: end - start]
         picked: Names = numbered[self.stretch.at]
         return picked
 
     def cause_at(self, position: int) -> Cause:
         """What of a resource that the pool has none of makes the share of a job infinite."""
         rules = self.measure.rules
-        name = lacking_of(self.use, rules)
-        if name is not None:
-            return Cause(name, min(self.use[name], LARGEST), held=True)
-        first = int((self.field.columns.lacking[self.stretch.at] > 0).argmax())
-        demand = self.job_at(first).demand
-        name = lacking_of(demand, rules) if first < position else None
-        return Cause(
-            "" if name is None else name, 0 if name is None else min(demand[name], LARGEST), held=False
-        )
+        first = self._first_lacking
+        return cause_of(self.use, self.job_at(first) if first < position else None, rules)
+
+    @cached_property
+    def _first_lacking(self) -> int:
+        """The position of the first job that asks for a resource that the pool has none of; 0 where none does."""
+        return int((self.field.columns.lacking[self.stretch.at] > 0).argmax())
 
     def job_within(self, tenant: str, position: int) -> WaitingJob:
         """A job by its position in the sequence of a tenant on its way up."""

@@ -1,7 +1,7 @@
 """One tenant in one pool: what runs, what waits in the tenant's own order, and the scores of that.
 
 A value: a change gives another one, which shares all that is the same. Jobs are sorted in and scored when somebody looks,
-once: of tenants that another shard's owner looks after nobody here does.
+once, and those of many tenants together: of tenants that another shard's owner looks after nobody here does.
 
 With strict classes, tuples ascend along a tenant's own order (class, submitted, uid): the class never falls, the tag is
 a sum that never falls, and the aged instant rises with the submit instant. So the running maximum of the tuple, which
@@ -10,39 +10,30 @@ is taken in `tenant_tree`, which merges tenant queues.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.exact.ranking import Ints, Names
-from fairlead_policy.exact.scoring import Jobs, Measure, Scores, Tenants, lacking_of, score
-from fairlead_policy.rules.jobs import Queue, WaitingJob
-from fairlead_policy.rules.pool_rules import counted_amount
-from fairlead_policy.tenants.own_line import (
-    DEMAND,
-    GRADE,
-    LACKING,
-    QUEUE,
-    RANK,
-    SUBMITTED,
-    Columns,
-    OwnLine,
-    own_key,
-    own_lines,
+from fairlead_policy.exact.ranking import Ints, Names, bounded
+from fairlead_policy.exact.scoring import (
+    Jobs,
+    Measure,
+    Scale,
+    Scores,
+    Tenants,
+    join_scores,
+    lacking_of,
+    score,
 )
-from fairlead_policy.tenants.own_orders import OwnJob
+from fairlead_policy.rules.jobs import OwnJob, Queue, WaitingJob
+from fairlead_policy.rules.pool_rules import LARGEST
+from fairlead_policy.tenants.own_line import OwnLine
+from fairlead_policy.tenants.sorted_jobs import DEMAND, GRADE, LACKING, RANK, SUBMITTED, Columns, OwnLines
 
 _NOBODY: Mapping[str, int] = {}
-_NONE: Mapping[str, WaitingJob] = {}
-_MOST_UNSORTED = 256
-"""With more changes the line is made anew."""
-_DEEPER = 4
-"""So many times as many jobs are looked at where some queue's are not among the first."""
-_LONG = 4_096
-"""Longer lines are not copied for each change: what somebody looks at is mostly their head."""
 
 
 class Held(NamedTuple):
@@ -62,46 +53,19 @@ class TenantQueue:
     Args:
         tenant: its name.
         measure: of the pool.
-        line: what waits, or did.
+        line: what waits.
         held: what runs, and past use.
-        gone: by uid, jobs of the line that wait no more.
-        come: by uid, jobs that wait beside those of the line.
     """
 
-    def __init__(
-        self,
-        tenant: str,
-        measure: Measure,
-        line: OwnLine,
-        held: Held,
-        *,
-        gone: Mapping[str, WaitingJob] = _NONE,
-        come: Mapping[str, WaitingJob] = _NONE,
-    ) -> None:
-        self.tenant = tenant
-        self.held = held
+    def __init__(self, tenant: str, measure: Measure, line: OwnLine, held: Held) -> None:
+        self.tenant, self.line, self.held = tenant, line, held
         self._measure = measure
-        self._sorted, self._gone, self._come = line, gone, come
+        self._count = len(line)
         self._scores: Scores | None = None
-        self._known_head: OwnLine | None = None if gone or come else line
+        self._scored_among: tuple[Scores, int] | None = None
 
     def __len__(self) -> int:
-        return len(self._sorted.jobs) - len(self._gone) + len(self._come)
-
-    @property
-    def is_new(self) -> bool:
-        """Whether nothing was sorted in yet."""
-        return not len(self._sorted.jobs) and not self._come
-
-    @property
-    def line(self) -> OwnLine:
-        """What waits, in the tenant's own order."""
-        if self._gone or self._come:
-            line = self._sorted.without(list(self._gone.values()), self._measure.rules)
-            for come in own_lines(list(self._come.values()), self._measure).values():
-                line = line.joined_by(come, self._measure)
-            self._sorted, self._gone, self._come, self._known_head = line, _NONE, _NONE, line
-        return self._sorted
+        return self._count
 
     def changed(
         self, gone: Mapping[str, WaitingJob], come: Mapping[str, WaitingJob], held: Held
@@ -113,15 +77,7 @@ class TenantQueue:
             come: by uid, those that wait from now on.
             held: what runs from now on, and past use.
         """
-        if len(self._gone) + len(self._come) > _MOST_UNSORTED:
-            line, left, unsorted = self.line, {**gone}, {**come}
-        else:
-            line, left, unsorted = self._sorted, {**self._gone}, {**self._come}
-            for uid, job in gone.items():
-                if unsorted.pop(uid, None) is None:
-                    left[uid] = job
-            unsorted |= come
-        return TenantQueue(self.tenant, self._measure, line, held, gone=left, come=unsorted)
+        return TenantQueue(self.tenant, self._measure, self.line.changed(gone, come), held)
 
     @property
     def use(self) -> Mapping[str, int]:
@@ -148,21 +104,15 @@ class TenantQueue:
         """What the tenant's share is made of: what runs, and past use."""
         return Counter(self.use) + Counter(self.past) if self.past else self.use
 
-    @cached_property
+    @property
     def waiting_by_queue(self) -> Mapping[Queue, int]:
         """How many jobs wait in each queue."""
-        queues, numbers = self._measure.queues, self._sorted.numbers[QUEUE]
-        counts = Counter(
-            {queues.queues[number]: count for number, count in enumerate(np.bincount(numbers).tolist())}
-        )
-        counts.update(job.queue for job in self._come.values())
-        counts.subtract(job.queue for job in self._gone.values())
-        return {queue: count for queue, count in counts.items() if count}
+        return self.line.waiting_by_queue
 
     @property
     def oldest(self) -> Micros:
         """The earliest submit instant of the waiting jobs; there must be one."""
-        return int(self.line.numbers[SUBMITTED].min())
+        return int(self.line.all.numbers[SUBMITTED].min())
 
     def uid_at(self, row: int) -> str:
         """The uid of the row-th job of the own order."""
@@ -171,25 +121,41 @@ class TenantQueue:
     @cached_property
     def uids(self) -> Names:
         """The uids of all jobs, in the own order."""
-        return np.array([job.uid for job in self.line.jobs], np.object_)
+        return np.array([job.uid for job in self.line.all.jobs], np.object_)
 
     def job_at(self, row: int) -> WaitingJob:
         """The row-th job of the own order."""
-        job: WaitingJob = self._head(row + 1).jobs[row]
+        job: WaitingJob = self.line.head(row + 1).jobs[row]
         return job
 
     def row_of(self, job: OwnJob) -> int | None:
         """The position in the own order of a job; None where it does not wait here."""
-        row = self.line.row_of(job, self._measure.rules)
+        row = self.line.all.row_of(job, self._measure.rules)
         return row if row < len(self) and self.uid_at(row) == job.uid else None
 
     def columns(self, count: int, start: int = 0) -> Columns:
         """The jobs of the own order from `start` up to `count` as columns."""
-        return self._head(count).columns(count, start)
+        return self.line.head(count).columns(count, start)
+
+    @property
+    def unblocked(self) -> int:
+        """How many waiting jobs ask for no saturated resource."""
+        if not self._measure.rules.saturated:
+            return len(self)
+        return int(np.count_nonzero(self.line.all.numbers[RANK] & 1 == 0))
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether all its jobs are."""
+        known = self._scores
+        return self._scored_among is not None or (known is not None and len(known.rows) >= len(self))
 
     def scored(self, count: int | None = None) -> Scores:
         """The scores of the first `count` jobs of the own order at least; of all by default."""
         needed = len(self) if count is None else min(count, len(self))
+        if self._scored_among is not None:
+            scores, start = self._scored_among
+            self._scores, self._scored_among = scores.take(slice(start, start + len(self))), None
         if self._scores is None:
             self._scores = self._score(needed)
         elif len(self._scores.rows) < needed:
@@ -197,55 +163,59 @@ class TenantQueue:
             self._scores = self._score(len(self))
         return self._scores
 
-    @property
-    def unblocked(self) -> int:
-        """How many waiting jobs ask for no saturated resource."""
-        if not self._measure.rules.saturated:
-            return len(self)
-        return int(np.count_nonzero(self.line.numbers[RANK] & 1 == 0))
-
-    def first_of_queues(self, window: int) -> Ints:
-        """The positions in the own order of the first `window` jobs of each queue."""
-        if len(self.waiting_by_queue) == 1:
-            return np.arange(min(window, len(self)))
-        number = self._measure.queues.number
-        waiting = {number(queue): count for queue, count in self.waiting_by_queue.items()}
-        depth = window
-        while True:
-            numbers = self._head(depth).numbers[QUEUE]
-            found = [np.flatnonzero(numbers == number)[:window] for number in waiting]
-            if all(
-                len(rows) == min(window, count) for rows, count in zip(found, waiting.values(), strict=True)
-            ):
-                return np.sort(np.concatenate(found))
-            depth = _DEEPER * len(numbers)
-
-    def _head(self, count: int) -> OwnLine:
-        """The first `count` jobs of the own order at least."""
-        known = self._known_head
-        if known is None or (len(known.jobs) < count and known is not self._sorted):
-            cut = 2 * count + len(self._gone)
-            known = (
-                self.line
-                if cut >= len(self._sorted.jobs) or len(self._sorted.jobs) <= _LONG
-                else self._made_head(cut)
-            )
-            self._known_head = known
-        return known
-
-    def _made_head(self, cut: int) -> OwnLine:
-        """What is left of the first `cut` jobs that were sorted in, with those that came before the last of them."""
-        rules, jobs = self._measure.rules, self._sorted.jobs
-        head, last = OwnLine(jobs[:cut], self._sorted.numbers[:, :cut]), own_key(jobs[cut - 1], rules)
-        head = head.without([job for job in self._gone.values() if own_key(job, rules) <= last], rules)
-        come = [job for job in self._come.values() if own_key(job, rules) < last]
-        for line in own_lines(come, self._measure).values():
-            head = head.joined_by(line, self._measure)
-        return head
+    def scored_among(self, scores: Scores, start: int) -> None:
+        """Keeps scores of all its jobs, which begin there among those of others."""
+        self._scored_among = scores, start
 
     def _score(self, count: int) -> Scores:
-        numbers, counted, measure = self._head(count).numbers[:, :count], self.counted, self._measure
-        jobs = Jobs(numbers[RANK], numbers[SUBMITTED], numbers[GRADE], numbers[DEMAND:], numbers[LACKING] > 0)
-        use = [counted_amount(counted.get(name, 0)) for name in measure.rules.resources]
-        held = lacking_of(counted, measure.rules) is not None
-        return score(jobs, Tenants.single(measure.scale_of(self.tenant), use, lacking=held), measure)
+        numbers = self.line.head(count).numbers[:, :count]
+        return _scores(numbers, [self], np.zeros(1, np.int64), self._measure)
+
+
+def scored_side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> tuple[OwnLines, Scores]:
+    """All jobs of tenants, each of which has some, and their scores: in one pass for all that nobody scored yet.
+
+    Each tenant keeps what was found of it, so that an event costs its own tenant afterwards.
+    """
+    lines = _side_by_side(queues, measure)
+    new = [queue for queue in queues if not queue.is_scored]
+    if new:
+        some = lines if len(new) == len(queues) else _side_by_side(new, measure)
+        scores = _scores(some.numbers, new, some.starts[:-1], measure)
+        for queue, start in zip(new, some.bounds, strict=False):
+            queue.scored_among(scores, start)
+        if some is lines:
+            return lines, scores
+    return lines, join_scores([queue.scored() for queue in queues])
+
+
+def _side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> OwnLines:
+    """All their jobs: as they were sorted together, or put together now."""
+    among = [queue.line.beside() for queue in queues]
+    lines = among[0][0]
+    if len(among) == len(lines.tenants) and all(
+        one is lines and number == at for at, (one, number) in enumerate(among)
+    ):
+        return lines
+    return OwnLines.joined({queue.tenant: queue.line.all for queue in queues}, measure.rules)
+
+
+def _scores(numbers: Ints, queues: Sequence[TenantQueue], starts: Ints, measure: Measure) -> Scores:
+    """Of jobs of these tenants, side by side.
+
+    Args:
+        numbers: what each job is.
+        queues: of the tenants.
+        starts: where each one's jobs begin.
+        measure: of the pool.
+    """
+    jobs = Jobs(numbers[RANK], numbers[SUBMITTED], numbers[GRADE], numbers[DEMAND:], numbers[LACKING] > 0)
+    rules, counted = measure.rules, [queue.counted for queue in queues]
+    held, lacking = np.zeros((len(rules.resources), len(queues)), np.int64), np.zeros(len(queues), np.bool_)
+    some = [at for at, one in enumerate(counted) if one]  # mostly few hold anything
+    for sums, name in zip(held, rules.resources, strict=True):
+        sums[some] = bounded([counted[at].get(name, 0) for at in some], 0, LARGEST)
+    lacking[some] = [lacking_of(counted[at], rules) is not None for at in some]
+    scales: dict[Scale, int] = {}
+    scale = [scales.setdefault(measure.scale_of(queue.tenant), len(scales)) for queue in queues]
+    return score(jobs, Tenants(starts, held, lacking, np.array(scale, np.int64), list(scales)), measure)

@@ -15,10 +15,10 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.flips import first_flip
 from fairlead_policy.exact.ranking import Ints, Rows
 from fairlead_policy.exact.scoring import Measure, Scores, lacking_of
-from fairlead_policy.rules.jobs import Queue
+from fairlead_policy.rules.jobs import OwnJob, Queue
 from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
+from fairlead_policy.tenants.lone_tenants import LoneTenants
 from fairlead_policy.tenants.merging import Field, Node, Stretch, leaf_stretch, merge
-from fairlead_policy.tenants.own_orders import OwnJob
 from fairlead_policy.tenants.served import served
 from fairlead_policy.tenants.service_order import ServiceOrder
 from fairlead_policy.tenants.serving import LiveTree, Planted, Serving
@@ -31,9 +31,9 @@ _ALL = 2**62
 
 
 class Front(NamedTuple):
-    """Some jobs of a top-level tenant's sequence, as equal columns."""
+    """Some jobs of a top-level tenant's sequence, or of several that stand alone, as equal columns."""
 
-    sequence: ServiceOrder
+    sequence: ServiceOrder | LoneTenants
     at: Ints
     """Their positions, ascending."""
     scores: Scores
@@ -46,9 +46,14 @@ class Front(NamedTuple):
     @classmethod
     def of(cls, sequence: ServiceOrder, at: Ints) -> "Front":
         """The jobs at these positions."""
-        scores = sequence.stretch.scores.take(at)
+        scores = sequence.scores.take(at)
         rows = scores.rows if sequence.alone else sequence.rows.take(at)
         return cls(sequence, at, scores, rows, sequence.queues[at])
+
+    @classmethod
+    def of_all(cls, sequence: ServiceOrder | LoneTenants) -> "Front":
+        """All jobs."""
+        return cls(sequence, np.arange(len(sequence)), sequence.scores, sequence.rows, sequence.queues)
 
 
 class TenantTree:
@@ -74,7 +79,7 @@ class TenantTree:
         self.tenant_queues = tenant_queues
         self._past = past
         self._measure = measure
-        self._alone = measure.rules.stands_alone(top)
+        self.alone = measure.rules.stands_alone(top)
         self._planted = planted
         # What somebody looked at last:
         self._made: tuple[Micros | None, int, ServiceOrder] | None = None
@@ -125,9 +130,9 @@ class TenantTree:
     def sequence(self, now: Micros, depth: int = _ALL) -> ServiceOrder:
         """The sequence at an instant: made of the first `depth` jobs of each tenant at least."""
         made = self._made
-        if self._alone and made is not None and (made[1] >= depth or made[2].stretch.whole):
+        if self.alone and made is not None and (made[1] >= depth or made[2].stretch.whole):
             return made[2]
-        if self.rules.rescaled and not self._alone:
+        if self.rules.rescaled and not self.alone:
             self._served_so_far(now).all()
             return self._as_served(now)
         tenant_queues = [
@@ -151,18 +156,16 @@ class TenantTree:
     def all(self, now: Micros, tenants: Collection[str] | None = None) -> Front:
         """All jobs of these tenants, or of all."""
         sequence = self.sequence(now)
-        if tenants is None or self._alone:
-            return Front(
-                sequence, np.arange(len(sequence)), sequence.stretch.scores, sequence.rows, sequence.queues
-            )
+        if tenants is None or self.alone:
+            return Front.of_all(sequence)
         return Front.of(sequence, self.positions(sequence, tenants))
 
     def front(self, now: Micros, window: int, tenants: Collection[str] | None = None) -> Front:
         """The first `window` jobs of each queue, of these tenants or all."""
-        if not self._alone:
+        if not self.alone:
             return Front.of(*self._first(now, window, tenants))
         if self._front is None or self._front[0] != window:
-            at = self.tenant_queues[self.top].first_of_queues(window)
+            at = self.tenant_queues[self.top].line.first_of_queues(window)
             self._front = window, Front.of(self.sequence(now, int(at[-1]) + 1), at)
         return self._front[1]
 
@@ -195,7 +198,7 @@ class TenantTree:
         row = None if tenant_queue is None else tenant_queue.row_of(job)
         if tenant_queue is None or row is None:
             return None
-        if self._alone:
+        if self.alone:
             return self.sequence(now, row + 1), row
         sequence = self.sequence(now)
         return sequence, sequence.position_at(tenant_queue, row)
@@ -217,7 +220,7 @@ class TenantTree:
     def _horizon(self, tenant_queues: list[TenantQueue], now: Micros) -> Micros | None:
         """Two instants of one horizon give one sequence: jobs beyond the cap move against the others."""
         cap = self._measure.rules.cap
-        if cap is None or self._alone:
+        if cap is None or self.alone:
             return None
         oldest = min((tenant_queue.oldest for tenant_queue in tenant_queues), default=now)
         return None if oldest >= now - cap else now - cap

@@ -12,8 +12,9 @@ from fairlead_contracts.base.instants import HOUR, SECOND, Micros, to_seconds
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
 from fairlead_policy.exact.terms import counted_as
-from fairlead_policy.order.position_columns import PlacedJob, PositionColumns
+from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.order.shares import quotients_of
+from fairlead_policy.rules.jobs import PlacedJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.snapshot.levels import PlannedLevels
 

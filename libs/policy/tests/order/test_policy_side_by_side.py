@@ -1,4 +1,4 @@
-"""A flat pool put in order at once, against the same pool kept up step by step."""
+"""Tenants that are sorted and scored side by side, in one pass, against the same pool kept up step by step."""
 
 import random
 from fractions import Fraction
@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR
-from fairlead_policy.exact.scoring import Measure
-from fairlead_policy.order.batch import Holdings, batch_positions, order_batch
+from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
+from fairlead_policy.order.pool_snapshot import PoolSnapshot
+from fairlead_policy.order.positions import Positions
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, PoolRules
 from fairlead_policy.tenants.own_orders import PoolColumns
+from fairlead_policy.tenants.sorted_jobs import OwnLines
 from fairlead_testkit.cases import cases
 from fairlead_testkit.waiting import a_waiting_job
 
@@ -70,16 +72,32 @@ def pools(draw: st.DrawFn) -> tuple[PoolFacts, list[WaitingJob]]:
     return order, draw(st.permutations(jobs))
 
 
+def side_by_side(pool: PoolFacts, jobs: list[WaitingJob]) -> Positions:
+    """The order of a pool in which these jobs wait beside what runs."""
+    snapshot = pool.snapshot
+    lines = OwnLines.of(jobs, None, snapshot.measure)
+    return Order(snapshot.with_lines(lines), NOW).places()
+
+
+def step_by_step(pool: PoolFacts, jobs: list[WaitingJob]) -> None:
+    """The jobs come one by one, and somebody looks at each tenant now and then."""
+    for number, job in enumerate(jobs):
+        pool.wait(job)
+        if number % 7 == 0:
+            pool.at(NOW).front(2)
+    for queue in pool.snapshot.tenant_queues():
+        queue.scored()
+
+
 @settings(max_examples=cases())
 @given(pools())
 def test_places_are_those_of_the_pool_kept_up_step_by_step(
     pool: tuple[PoolFacts, list[WaitingJob]],
 ) -> None:
     order, jobs = pool
-    found = batch_positions(jobs, order, order.rules, NOW)
-    order.wait_all(jobs)
+    found = side_by_side(order, jobs)
+    step_by_step(order, jobs)
     expected = order.at(NOW).places()[:]
-    assert found is not None
     assert list(found) == expected
     assert len(found) == len(expected)
     assert [found[at] for at in range(len(found))] == expected
@@ -114,9 +132,7 @@ def test_a_tag_beside_the_middle_of_two_floats_is_the_nearest(side: int, jobs: i
         for name in tenants:
             order.run(f"r-{name}", name, {"cpu": use})
         waiting = [a_waiting_job(f"j-{name}", tenant=name, demand={"cpu": 1}) for name in tenants]
-        found = batch_positions(waiting, order, order.rules, NOW)
-        assert found is not None
-        assert {place.tag for place in found} == {use / capacity}
+        assert {place.tag for place in side_by_side(order, waiting)} == {use / capacity}
 
 
 def columns(count: int, tenants: int, rng: np.random.Generator) -> PoolColumns:
@@ -161,14 +177,13 @@ def test_thousands_of_ties_are_settled_as_step_by_step(count: int, spread: int) 
             )
         )
     )
-    holdings = Holdings(
-        entitlements=list(rules.entitlements.values()),
-        use=np.zeros((len(RESOURCES), 300), np.int64),
-        lacking=np.zeros(300, np.bool_),
-    )
-    whole = order_batch(found, holdings, Measure(rules), NOW, names.__getitem__)
-    assert [names[number] for number in whole.jobs.tolist()] == order.at(NOW).uids()
-    assert whole.ranks[whole.jobs].tolist() == list(range(count))
+    waiting = [order.job(name) for name in names]
+    nobody = PoolSnapshot.of_nobody(rules)
+    told = np.array(waiting, np.object_)
+    lines = OwnLines.of_columns(found, told, list(rules.entitlements), nobody.measure)
+    for queue in order.snapshot.tenant_queues():
+        queue.scored()
+    assert Order(nobody.with_lines(lines), NOW).uids() == order.at(NOW).uids()
 
 
 def test_sums_over_all_tenants_may_wrap() -> None:
@@ -181,17 +196,47 @@ def test_sums_over_all_tenants_may_wrap() -> None:
         for number in range(200)
     ]
     order = PoolFacts(rules)
-    found = batch_positions(jobs, order, rules, NOW)
-    order.wait_all(jobs)
-    assert found is not None
+    found = side_by_side(order, jobs)
+    step_by_step(order, jobs)
     assert list(found) == order.at(NOW).places()[:]
 
 
-def test_trees_and_classes_that_are_not_strict_are_left_to_the_pool() -> None:
-    order = PoolFacts(PoolRules(capacity={}, classes=CLASSES))
-    for rules in (
-        PoolRules(capacity={}, classes=CLASSES, parents={"a": "b"}),
-        PoolRules(capacity={}, classes=CLASSES, class_mode="additive"),
-        PoolRules(capacity={}, classes=CLASSES, rescaled=True),
-    ):
-        assert batch_positions(list[WaitingJob](), order, rules, NOW) is None
+def test_each_tenant_keeps_what_was_scored_beside_others() -> None:
+    """An event then costs its own tenant: the others' scores are those of the pass before."""
+    order = PoolFacts(PoolRules(capacity={"cpu": 9}, classes=CLASSES, unlisted_entitlement=Fraction(1)))
+    order.wait_all(
+        a_waiting_job(f"u{number:03}", tenant=f"t{number % 7}", demand={"cpu": 1}) for number in range(70)
+    )
+    order.at(NOW).uids()
+    queues = {queue.tenant: queue for queue in order.snapshot.tenant_queues()}
+    assert all(queue.is_scored for queue in queues.values())
+    order.wait(a_waiting_job("u999", tenant="t3", demand={"cpu": 1}))
+    after = {queue.tenant: queue for queue in order.snapshot.tenant_queues()}
+    assert [name for name, queue in after.items() if queue is not queues[name]] == ["t3"]
+    assert [name for name, queue in after.items() if not queue.is_scored] == ["t3"]
+    plain = PoolFacts(order.rules)
+    plain.wait_all(job for name in order.at(NOW).uids() if (job := order.job(name)) is not None)
+    assert order.at(NOW).places()[:] == plain.at(NOW).places()[:]
+
+
+def test_every_job_behind_the_first_that_asks_for_what_the_pool_has_not_says_so() -> None:
+    rules = PoolRules(
+        capacity={"cpu": 9}, classes=CLASSES, unlisted_entitlement=Fraction(1), resource_weights={}
+    )
+    jobs = [
+        a_waiting_job(
+            f"{tenant}-{number}",
+            tenant=tenant,
+            submitted=NOW + number,
+            demand={"cpu": 1, "gpu": 5} if (tenant, number) in {("a", 1), ("b", 0), ("b", 2)} else {"cpu": 1},
+        )
+        for tenant in "abc"
+        for number in range(4)
+    ]
+    order = PoolFacts(rules)
+    found = {place.uid: place for place in side_by_side(order, jobs)}
+    asked = {uid for uid, place in found.items() if place.unbounded_by == "asked"}
+    assert asked == {"a-2", "a-3", "b-1", "b-2", "b-3"}
+    assert {(found[uid].dominant, found[uid].use) for uid in asked} == {("gpu", 5)}
+    step_by_step(order, jobs)
+    assert found == {place.uid: place for place in order.at(NOW).places()}

@@ -1,0 +1,246 @@
+"""Tenants' waiting jobs in their own orders, as numbers in equal columns. Values: a change gives others.
+
+Many jobs are numbered at once, whosever they are, in the order in which they were told: a million objects are then passed
+once, as they lie in memory.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_policy.exact.ranking import Ints, Names
+from fairlead_policy.exact.scoring import Measure
+from fairlead_policy.rules.jobs import OwnJob, PlacedJob, Queue, WaitingJob
+from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules, override_of
+from fairlead_policy.tenants.own_orders import PoolColumns, own_orders, starts_of
+
+type OwnKey = tuple[int, int, Micros, str]
+"""(class, 0, submitted, uid) where classes are strict: what a tenant's own order goes by; see `PoolRules.own_terms`."""
+
+RANK, SUBMITTED, QUEUE, LACKING, GRADE, DEMAND = range(6)
+"""The rows of a line's numbers; from the last on, one for each resource."""
+
+_FEW = 16
+"""Up to so many jobs are put in one by one; with more the line is sorted anew."""
+
+
+class Columns(NamedTuple):
+    """Jobs in a tenant's own order, as numbers of equal length."""
+
+    rank: Ints
+    submitted: Ints
+    queue: Ints
+    lacking: Ints
+    grade: Ints
+    demand: Ints
+    """(jobs, resources)."""
+
+    def demand_of_startable(self, rules: PoolRules) -> Ints:
+        """`demand`, and none of jobs that are larger than the pool: these never start."""
+        capacity = np.array([min(rules.capacity[name], LARGEST) for name in rules.resources], np.int64)
+        startable = (self.demand <= capacity).all(axis=1) & (self.lacking == 0)
+        return np.where(startable[:, np.newaxis], self.demand, 0)
+
+    def take(self, rows: Ints | slice) -> "Columns":
+        """Some of the jobs, in that order."""
+        return Columns(*(column[rows] for column in self))
+
+    @classmethod
+    def joined(cls, parts: Sequence["Columns"]) -> "Columns":
+        """The jobs of all parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+class SortedJobs(NamedTuple):
+    """Waiting jobs of one tenant in its own order."""
+
+    jobs: Names
+    numbers: Ints
+    """(what each is, jobs): see `RANK`."""
+
+    @classmethod
+    def of_none(cls, rules: PoolRules) -> "SortedJobs":
+        """Nobody waits."""
+        return cls(np.empty(0, np.object_), np.empty((DEMAND + len(rules.resources), 0), np.int64))
+
+    def columns(self, count: int, start: int = 0) -> Columns:
+        """The jobs from `start` up to `count`."""
+        numbers = self.numbers[:, start:count]
+        return Columns(
+            numbers[RANK],
+            numbers[SUBMITTED],
+            numbers[QUEUE],
+            numbers[LACKING],
+            numbers[GRADE],
+            numbers[DEMAND:].T,
+        )
+
+    def row_of(self, job: OwnJob, rules: PoolRules) -> int:
+        """Where the job stands, or would."""
+        return bisect_left(self.jobs, own_key(job, rules), key=lambda one: own_key(one, rules))
+
+    def without(self, jobs: Sequence[OwnJob], rules: PoolRules) -> "SortedJobs":
+        """The line without some jobs, all of which are in it."""
+        if not jobs:
+            return self
+        rows = [self.row_of(job, rules) for job in jobs]
+        return SortedJobs(np.delete(self.jobs, rows), np.delete(self.numbers, rows, axis=1))
+
+    def joined_by(self, other: "SortedJobs", measure: Measure) -> "SortedJobs":
+        """The line with the jobs of another one of the same tenant."""
+        if not len(self.jobs):
+            return other
+        if not len(other.jobs):
+            return self
+        if len(other.jobs) <= _FEW:
+            rows = [self.row_of(job, measure.rules) for job in other.jobs]
+            return SortedJobs(
+                np.insert(self.jobs, rows, other.jobs), np.insert(self.numbers, rows, other.numbers, axis=1)
+            )
+        jobs = np.concatenate((self.jobs, other.jobs))
+        numbers = np.concatenate((self.numbers, other.numbers), axis=1)
+        rank, submitted, queue, lacking, grade = numbers[:DEMAND]
+        columns = PoolColumns(np.zeros(len(jobs), np.int64), rank, submitted, numbers[DEMAND:], lacking > 0)
+        grades = None if measure.rules.strict else grade
+        lines = OwnLines.of_columns(columns, jobs, [""], measure, queue=queue, grade=grades)
+        return SortedJobs(lines.jobs, lines.numbers)
+
+
+def own_key(job: OwnJob, rules: PoolRules) -> OwnKey:
+    """The job's place in its tenant's own order."""
+    submitted = min(max(job.submitted, -FARTHEST), FARTHEST)
+    blocked = rules.asks_for_saturated(job.demand)
+    terms = rules.own_terms(job.urgency, override_of(job.override), submitted, blocked=blocked)
+    return *terms, submitted, job.uid
+
+
+class OwnLines:
+    """Waiting jobs of many tenants side by side: tenant by tenant, each in its own order. A value.
+
+    Args:
+        told: the jobs as they came.
+        line: numbers of these, in this order; None where they came in it.
+        numbers: what each is, in this order: see `RANK`.
+        tenants: by name, all that have jobs.
+        starts: where the jobs of each of them begin; one more than there are tenants.
+    """
+
+    def __init__(
+        self,
+        told: Sequence[PlacedJob] | Names,
+        line: Ints | None,
+        numbers: Ints,
+        tenants: Sequence[str],
+        starts: Ints,
+    ) -> None:
+        self.numbers, self.tenants, self.starts = numbers, tenants, starts
+        self.bounds: list[int] = starts.tolist()
+        self._told, self._line = told, line
+
+    @classmethod
+    def of(cls, jobs: Sequence[PlacedJob], queues: Iterable[Queue] | None, measure: Measure) -> "OwnLines":
+        """These jobs, and the queue of each; None where nobody asks for the first of a queue."""
+        tenants: dict[str, int] = {}
+        columns = PoolColumns.of(jobs, tenants, measure.rules)
+        grade = None if measure.rules.strict else np.array(list(map(measure.grades.grade, jobs)), np.int64)
+        number = measure.queues.number
+        queue = None if queues is None else np.array(list(map(number, queues)), np.int64)
+        return cls.of_columns(columns, jobs, list(tenants), measure, queue=queue, grade=grade)
+
+    @classmethod
+    def of_columns(
+        cls,
+        columns: PoolColumns,
+        told: Sequence[PlacedJob] | Names,
+        tenants: Sequence[str],
+        measure: Measure,
+        *,
+        queue: Ints | None = None,
+        grade: Ints | None = None,
+    ) -> "OwnLines":
+        """The same where the jobs are numbers already.
+
+        Args:
+            columns: of the jobs as they came.
+            told: the jobs; asked for their uids only where these decide.
+            tenants: by their numbers in the columns.
+            measure: of the pool.
+            queue: numbers of the jobs' queues; None where nobody asks for the first of a queue.
+            grade: of their classes; None where classes are strict.
+        """
+        terms = None if grade is None or not len(grade) else _own_terms(grade, columns.submitted, measure)
+        line = own_orders(columns, len(tenants), lambda number: told[number].uid, terms)
+        stated = (columns.rank, columns.submitted, queue, columns.lacking, grade, *columns.demand)
+        numbers = np.empty((len(stated), len(line)), np.int64)
+        for row, ordered in zip(stated, numbers, strict=True):
+            if row is None:
+                ordered.fill(0)
+            elif row.dtype == ordered.dtype:
+                np.take(row, line, out=ordered, mode="clip")  # half the time of one gather of them all
+            else:
+                ordered[:] = row[line]
+        owner = columns.tenant[line]
+        starts = starts_of(owner)
+        named = [tenants[number] for number in owner[starts].tolist()]
+        return cls(told, line, numbers, named, np.append(starts, len(line)))
+
+    @classmethod
+    def joined(cls, parts: Mapping[str, SortedJobs], rules: PoolRules) -> "OwnLines":
+        """The jobs of some tenants, each of which has some, that are in their own orders already."""
+        if len(parts) == 1:
+            [(jobs, numbers)] = parts.values()
+        else:
+            none = SortedJobs.of_none(rules)
+            jobs = np.concatenate([none.jobs, *(part.jobs for part in parts.values())])
+            numbers = np.concatenate([none.numbers, *(part.numbers for part in parts.values())], axis=1)
+        starts = np.array([0, *accumulate(len(part.jobs) for part in parts.values())])
+        return cls(jobs, None, numbers, list(parts), starts)
+
+    def __len__(self) -> int:
+        return self.bounds[-1]
+
+    @cached_property
+    def jobs(self) -> Names:
+        """All jobs."""
+        told: Names = np.empty(len(self._told), np.object_)
+        told[:] = self._told
+        return told if self._line is None else told[self._line]
+
+    def job_at(self, row: int) -> PlacedJob:
+        """One job."""
+        job: PlacedJob = self._told[row if self._line is None else self._line.item(row)]
+        return job
+
+    def sorted_of(self, number: int) -> SortedJobs:
+        """The jobs of the tenant of that number."""
+        start, end = self.bounds[number : number + 2]
+        return SortedJobs(self.jobs[start:end], self.numbers[:, start:end])
+
+
+def sorted_jobs(jobs: Sequence[WaitingJob], measure: Measure) -> SortedJobs:
+    """Jobs of one tenant in its own order."""
+    if not jobs:
+        return SortedJobs.of_none(measure.rules)
+    lines = OwnLines.of(jobs, (job.queue for job in jobs), measure)
+    return SortedJobs(lines.jobs, lines.numbers)
+
+
+def _own_terms(grade: Ints, submitted: Ints, measure: Measure) -> Ints | Names:
+    """Of each job, what its tenant's own order goes by after what is in `RANK`; objects where 64 bits do not hold it."""
+    rules = measure.rules
+    grades, which = np.unique(grade, return_inverse=True)
+    weights = [rules.own_weight(measure.multipliers.exact[one]) for one in grades.tolist()]
+    rate, farthest = rules.own_rate, max(-int(submitted.min()), int(submitted.max()))
+    if max(map(abs, weights)) + rate * farthest <= LARGEST:
+        terms: Ints = np.array(weights, np.int64)[which] + rate * submitted
+        return terms
+    large: Names = np.array(weights, np.object_)[which]
+    large += rate * submitted.astype(np.object_)
+    return large
