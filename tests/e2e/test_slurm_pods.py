@@ -4,8 +4,7 @@ KWOK plays the kubelet: pods start and end as their variables say, and print not
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,12 @@ import pytest
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.kubelab import KubeLab
 from fairlead_testkit.pod_fleet import PodFleet, PodSite
+from fairlead_testkit.pod_watch import watched
 from fairlead_testkit.slurmlab import SlurmCommandError
 
 pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(300)]
 
 GPUS = 8
-HELD = ("JobHeld", "launch_failed", "requeued_in_held")
 
 
 @pytest.fixture(scope="module")
@@ -26,38 +25,6 @@ def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodSite]:
     del slurm_programs
     with PodSite(kube_lab, gpus=GPUS).running() as found:
         yield found
-
-
-class Watch:
-    """Looks all the time: how many GPUs were in use at most, and whether a job was held or a node drained."""
-
-    def __init__(self, site: PodSite) -> None:
-        self._site = site
-        self.most_gpus = 0
-        self.harm: list[str] = []
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        while True:
-            self.most_gpus = max(self.most_gpus, await asyncio.to_thread(self._site.gpus_in_use))
-            jobs = await asyncio.to_thread(self._site.waiting)
-            self.harm += [line for line in jobs if any(word in line for word in HELD)]
-            nodes = (
-                await asyncio.to_thread(self._site.lab.run, "sinfo", "-h", "-N", "-o", "%N %T %E")
-            ).splitlines()
-            self.harm += [line for line in nodes if "drain" in line or "down" in line]
-            await asyncio.sleep(0.1)
-
-
-@contextlib.asynccontextmanager
-async def watched(site: PodSite) -> AsyncIterator[Watch]:
-    watch = Watch(site)
-    looking = asyncio.create_task(watch.run())
-    try:
-        yield watch
-    finally:
-        looking.cancel()
-        await asyncio.gather(looking, return_exceptions=True)
 
 
 async def all_ended(site: PodSite, seconds: float = 90) -> None:

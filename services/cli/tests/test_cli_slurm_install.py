@@ -11,6 +11,7 @@ import pytest
 from fairlead_cli.findings import Severity
 from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.survey import SlurmSurvey
+from fairlead_slurm import NO_HOLD
 from fairlead_testkit.slurm_builders import some_settings
 
 HOOKS = {
@@ -33,7 +34,9 @@ def fairlead(*words: object) -> subprocess.CompletedProcess[str]:
 
 def test_the_files_are_written_and_nothing_else(tmp_path: Path) -> None:
     folder, conf = tmp_path / "hooks", tmp_path / "slurm.conf"
-    conf.write_text("ClusterName=hpc\nKillWait=120 # long\nRequeueExit=42\n")
+    conf.write_text(
+        "ClusterName=hpc\nKillWait=120 # long\nRequeueExit=42\nSchedulerParameters=bf_interval=30\n"
+    )
     before = conf.read_text()
     ran = fairlead(folder, "--partition", "pods", "--slurm-conf", conf)
     assert ran.returncode == 1, ran.stderr
@@ -44,7 +47,9 @@ def test_the_files_are_written_and_nothing_else(tmp_path: Path) -> None:
     wanted = {"prolog-slurmctld", "epilog-slurmctld", "epilog", "fairlead-gate.py", "fairlead.lua", "job_submit.lua", "slurm.conf.add"}  # fmt: skip
     assert {path.name for path in folder.iterdir()} == wanted
     assert os.access(folder / "epilog", os.X_OK)
-    conf.write_text(before + (folder / "slurm.conf.add").read_text())
+    assert "SchedulerParameters=nohold_on_prolog_fail" in ran.stdout
+    merged = before.replace("bf_interval=30", "bf_interval=30,nohold_on_prolog_fail")
+    conf.write_text(merged + (folder / "slurm.conf.add").read_text())
     again = fairlead(folder, "--partition", "pods", "--slurm-conf", conf)
     assert again.returncode == 0, again.stdout
 
@@ -56,8 +61,10 @@ def test_what_slurm_could_not_read_is_refused(tmp_path: Path) -> None:
         assert not (tmp_path / "hooks").exists()
 
 
-def found(hooks: dict[str, str]) -> list[tuple[str, Severity, str]]:
-    settings = msgspec.structs.replace(some_settings(Age=1000), hooks=hooks)
+def found(hooks: dict[str, str], *scheduler: str) -> list[tuple[str, Severity, str]]:
+    settings = msgspec.structs.replace(
+        some_settings(Age=1000), hooks=hooks, scheduler=dict.fromkeys(scheduler or (NO_HOLD,), "")
+    )
     survey = SlurmSurvey(
         settings=settings, waiting=4, held_by_admin=0, user="fairlead", administration="Operator"
     )
@@ -66,6 +73,7 @@ def found(hooks: dict[str, str]) -> list[tuple[str, Severity, str]]:
 
 def test_hooks_that_are_set_as_written_are_no_finding() -> None:
     assert found(HOOKS) == []
+    assert found(HOOKS, "bf_continue") == [("hooks", Severity.WARNING, "slurm.conf/SchedulerParameters")]
     assert found({}) == [], "and without our prolog nothing is asked"
 
 

@@ -1,11 +1,12 @@
 """A real Slurm whose partition `pods` runs its jobs as pods of a real Kubernetes, with slurm-bridge's gate between them."""
 
 import contextlib
+import re
 import shutil
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fairlead_slurm.hooks.installing import JOB_SUBMIT, PROGRAM, HookSettings, conf_lines, hook_files
@@ -31,12 +32,22 @@ class PodSite:
         kube: runs already; shared with others.
         gpus: that Kubernetes has for these pods, on each of its nodes.
         kube_nodes: how many.
-        nodes: of Slurm; each has 32 GPUs, so that Slurm alone would start more than there is room for.
+        nodes: of Slurm.
+        slurm_gpus: of each of them; by default so many that Slurm alone would start more than there is room for.
+        lines: more of slurm.conf.
         away: see `HookSettings`.
     """
 
     def __init__(
-        self, kube: KubeLab, *, gpus: int = 8, kube_nodes: int = 1, nodes: int = 2, away: str = "requeue"
+        self,
+        kube: KubeLab,
+        *,
+        gpus: int = 8,
+        kube_nodes: int = 1,
+        nodes: int = 2,
+        slurm_gpus: int = 32,
+        lines: Sequence[str] = (),
+        away: str = "requeue",
     ) -> None:
         self.kube = kube
         self.mark = uuid.uuid4().hex[:8]
@@ -52,20 +63,23 @@ class PodSite:
             away=away,
             timeout=60,
         )
+        self._volumes: list[str] = []
         self._kube_nodes = kube_nodes
         self.gpus = gpus
         taint = {"key": _MARK, "value": self.mark, "effect": "NoSchedule"}
         self._shape = NodeShape(
             self.namespace, kube_nodes, cpu="256", gpus=gpus, labels={_MARK: self.mark}, taints=(taint,)
         )
-        lines = [f"{key}={value}" for key, value in conf_lines(self.settings).items()]
+        words = conf_lines(self.settings)
+        scheduler = words.pop("SchedulerParameters")
         self.lab = SlurmLab(
             SlurmOptions(
                 nodes=nodes,
                 cpus=64,
-                gpus=32,
+                gpus=slurm_gpus,
                 partitions=(f"PartitionName={PARTITION} Nodes={{nodes}} Default=YES State=UP",),
-                lines=tuple(lines),
+                scheduler=(scheduler,),
+                lines=(*(f"{key}={value}" for key, value in words.items()), *lines),
             ),
             self._folder / "lab",
         )
@@ -84,6 +98,10 @@ class PodSite:
             for pod in self.pods():
                 with contextlib.suppress(ApiError):
                     self.kube.api.delete(f"{self._path}/{pod['metadata']['name']}")
+            for claim in self.claims():
+                self.kube.api.delete(f"{self._claims}/{claim['metadata']['name']}")
+            for name in self._volumes:
+                self.kube.api.delete(f"/api/v1/persistentvolumes/{name}")
             for number in range(self._kube_nodes):
                 self.kube.api.delete(f"{NODES}/{self.namespace}-{number}")
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -116,15 +134,15 @@ class PodSite:
         """Submit a job as its account's plain user; KWOK runs its pod so long, and ends it with that code."""
         return self.lab.run(
             "env", f"{SECONDS}={seconds:g}", f"{EXIT}={code}",
-            "sbatch", "--parsable", "--output=job-%j.out", f"--account={account}", f"--gres=gpu:{gpus}", "--ntasks=1",
+            "sbatch", "--parsable", "--output=%u-%j.out", f"--account={account}", f"--gres=gpu:{gpus}", "--ntasks=1",
             *(() if any(word.startswith("--comment") for word in words) else (f"--comment=env={SECONDS},{EXIT}",)),
             *words, user=PEOPLE[account], given=script,
         ).strip()  # fmt: skip
 
     def output(self, job: str) -> str:
         """What a job printed."""
-        path = self.lab.layout.folder / "out" / f"job-{job}.out"
-        return path.read_text(errors="replace") if path.exists() else ""
+        found = (self.lab.layout.folder / "out").glob(f"*-{job}.out")
+        return "".join(path.read_text(errors="replace") for path in found)
 
     def state(self, job: str) -> tuple[str, str]:
         """A job's state and exit code, as Slurm has it; it forgets none for five minutes."""
@@ -140,6 +158,16 @@ class PodSite:
         """Jobs that have not ended."""
         return self.lab.jobs("%i %T %r", "--states=PENDING,RUNNING,CONFIGURING,COMPLETING")
 
+    def story(self, job: str) -> str:
+        """What Slurm has of a job now, and what its daemons wrote of it: for the message of a failure."""
+        number = job.partition("_")[0]
+        word = re.compile(rf"(JobId=|[Jj]ob |\[){number}\b")
+        lines = [self.lab.run("scontrol", "--oneliner", "show", "job", number)]
+        for log in sorted(self.lab.layout.logs.glob("slurm*.log")):
+            found = log.read_text(errors="replace").splitlines()
+            lines += [line for line in found if word.search(line) or "started on cluster" in line]
+        return "\n".join(lines)
+
     def pods(self) -> list[KubeObject]:
         """All pods of the namespace."""
         return self.kube.api.items(self._path)
@@ -153,9 +181,37 @@ class PodSite:
             if line.namespace == self.namespace and line.code == _CREATED and line.body is not None
         ]
 
+    def add_volume(self) -> str:
+        """A volume that the next claim of the namespace is bound to; gives its name. It goes with the site."""
+        name = f"{self.namespace}-{len(self._volumes)}"
+        self._volumes.append(name)
+        spec = {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "hostPath": {"path": "/nowhere"},
+        }
+        self.kube.api.create(
+            {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+        )
+        return name
+
+    def add_claim(self, name: str) -> None:
+        """A claim as a user has one, bound to a volume of its own."""
+        spec = {
+            "accessModes": ["ReadWriteOnce"],
+            "volumeName": self.add_volume(),
+            "storageClassName": "",
+            "resources": {"requests": {"storage": "1Mi"}},
+        }
+        metadata = {"name": name, "namespace": self.namespace}
+        self.kube.api.create(
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+        )
+
     def claims(self) -> list[KubeObject]:
         """All volume claims of the namespace."""
-        return self.kube.api.items(f"/api/v1/namespaces/{self.namespace}/persistentvolumeclaims")
+        return self.kube.api.items(self._claims)
 
     def hook_processes(self) -> list[int]:
         """Pids of this site's hooks and bodies that run now."""
@@ -168,13 +224,17 @@ class PodSite:
                         found.append(int(folder.name))
         return found
 
-    def gpus_in_use(self) -> int:
-        """Of pods that are not over."""
+    def gpus_of(self, pods: Iterable[KubeObject]) -> int:
+        """Of those pods that are not over."""
         return sum(
             int(pod["spec"]["containers"][0]["resources"]["requests"].get(GPU, 0))
-            for pod in self.pods()
+            for pod in pods
             if pod["status"].get("phase") not in ("Succeeded", "Failed")
         )
+
+    @property
+    def _claims(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/persistentvolumeclaims"
 
     @property
     def _path(self) -> str:

@@ -16,6 +16,10 @@ CONF = "slurm.conf.add"
 PROLOG_SLURMCTLD, EPILOG_SLURMCTLD, EPILOG = "prolog-slurmctld", "epilog-slurmctld", "epilog"
 _HOOKS = {PROLOG_SLURMCTLD: "prolog", EPILOG_SLURMCTLD: "epilog-slurmctld", EPILOG: "epilog"}
 REQUEUE_EXIT = 75
+NO_HOLD = "nohold_on_prolog_fail"
+"""Of SchedulerParameters. slurmd refuses a job that it takes for running already, as after a slurmctld that was killed and
+has forgotten its last seconds; without this word Slurm then holds the job until an administrator releases it (slurmd/req.c)."""
+_LISTS = ("SchedulerParameters",)
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _KILL_WAIT = 60
@@ -107,6 +111,7 @@ def conf_lines(settings: HookSettings) -> dict[str, str]:
         "KillWait": str(_KILL_WAIT),
         "RequeueExit": str(REQUEUE_EXIT),
         "JobRequeue": "1",
+        "SchedulerParameters": NO_HOLD,
     }
 
 
@@ -117,11 +122,14 @@ def _hook(start: str, hook: str) -> str:
 
 
 def _conf(settings: HookSettings) -> str:
-    lines = [f"{key}={value}" for key, value in conf_lines(settings).items()]
+    lines = [f"{key}={value}" for key, value in conf_lines(settings).items() if key not in _LISTS]
+    words = [f"# {key}=...,{value}" for key, value in conf_lines(settings).items() if key in _LISTS]
     more = [
         "# Lines for slurm.conf, beside what it has. Restart slurmctld afterwards, and `scontrol reconfigure` for slurmd.",
         "# `fairlead slurm check` says which of them are missing.",
         *lines,
+        "# Of lists that a site has already the last line would count alone: add the word to yours.",
+        *words,
         "# The nodes of the partition stand for what Kubernetes has; one is enough, on slurmctld's host or another:",
         f"# PartitionName={settings.partition} Nodes=... MaxNodes=1 OverSubscribe=NO State=UP",
     ]
@@ -190,7 +198,7 @@ def missing_lines(settings: HookSettings, conf: Mapping[str, str]) -> dict[str, 
 
 def _says(found: str, key: str, wanted: str) -> bool:
     """Some keys hold lists, to which a site adds its own; times may be longer."""
-    if key in ("JobSubmitPlugins", "RequeueExit"):
+    if key in ("JobSubmitPlugins", "RequeueExit", *_LISTS):
         return wanted in found.split(",")
     if key in ("BatchStartTimeout", "KillWait"):
         return found.isdecimal() and int(found) >= int(wanted)

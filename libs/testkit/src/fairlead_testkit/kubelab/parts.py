@@ -12,6 +12,8 @@ CONTROLLERS = (
     "garbage-collector-controller",
     "job-controller",
     "namespace-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolumeclaim-protection-controller",  # without which no claim that is deleted ever goes
     "node-lifecycle-controller",  # takes the not-ready taint off new nodes
     "serviceaccount-controller",  # the `default` account of each namespace, without which no pod is made
     "ttl-after-finished-controller",

@@ -9,6 +9,8 @@ from fairlead_testkit.free_ports import free_ports
 from fairlead_testkit.slurmlab.options import CLUSTER, OPERATOR, PEOPLE, SlurmOptions
 
 GPU_TYPE = "h100"
+_QUICK = ("batch_sched_delay=0", "sched_interval=2", "bf_interval=2", "sched_min_interval=0")
+"""Of SchedulerParameters: jobs start at once."""
 DATABASE = "slurm_acct"
 DATABASE_USER = "slurm"
 DATABASE_WORD = "loopback"
@@ -106,7 +108,7 @@ def slurm_conf(layout: Layout, ports: SlurmPorts, options: SlurmOptions) -> str:
         "DefMemPerCPU=100",
         "GresTypes=gpu",
         "SchedulerType=sched/backfill",
-        "SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2,sched_min_interval=0",
+        f"SchedulerParameters={','.join((*_QUICK, *options.scheduler))}",
         "MailProg=/bin/true",
         "MaxJobCount=30000",
         "PriorityType=priority/multifactor",

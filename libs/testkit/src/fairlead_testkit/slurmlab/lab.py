@@ -259,7 +259,15 @@ class SlurmLab:
 
     def _begin(self, name: str, command: Sequence[str], *environ: str) -> LabProcess:
         assert self._guardian is not None  # noqa: S101 # made by start
-        whole = [program("env"), f"SLURM_CONF={self.conf}", *environ, *command]
+        # slurmscriptd, which slurmctld starts, at times crashes as that is stopped: no core of it shall lie where a test began.
+        whole = [
+            program("prlimit"),
+            "--core=0",
+            program("env"),
+            f"SLURM_CONF={self.conf}",
+            *environ,
+            *command,
+        ]
         process = LabProcess(name, whole, self.layout.logs, self._guardian)
         self._processes[name] = process
         return process.start()

@@ -32,6 +32,7 @@ class SlurmOptions:
         partitions: lines of slurm.conf; `{nodes}` stands for all nodes.
         accounts: parent by account.
         weights: PriorityWeight* of slurm.conf by what follows that word.
+        scheduler: more words of SchedulerParameters.
         lines: more lines of slurm.conf.
     """
 
@@ -46,4 +47,5 @@ class SlurmOptions:
     weights: Mapping[str, int] = field(
         default_factory=lambda: {"Age": 1000, "Fairshare": 2000, "JobSize": 500}
     )
+    scheduler: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()

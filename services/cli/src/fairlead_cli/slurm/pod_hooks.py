@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, error, warning
 from fairlead_cli.slurm.survey import SlurmSurvey
-from fairlead_slurm import EPILOG, EPILOG_SLURMCTLD, PROLOG_SLURMCTLD, REQUEUE_EXIT, SlurmSettings
+from fairlead_slurm import EPILOG, EPILOG_SLURMCTLD, NO_HOLD, PROLOG_SLURMCTLD, REQUEUE_EXIT, SlurmSettings
 
 _LONGEST_UNLIMITED = 65_534
 """How slurmctld prints that a time is not set."""
@@ -23,6 +23,14 @@ def pod_hooks(survey: SlurmSurvey) -> Iterator[Finding]:
     if has_hooks(survey.settings):
         yield from _missing(survey.settings.hooks)
         yield from _times(survey.settings.hooks)
+        if NO_HOLD not in survey.settings.scheduler:
+            yield warning(
+                "hooks",
+                "slurm.conf/SchedulerParameters",
+                f"SchedulerParameters does not say {NO_HOLD}.",
+                why="After a kill of slurmctld Slurm may hold a job that it starts anew, until an administrator releases it.",
+                mend=f"SchedulerParameters=...,{NO_HOLD}",
+            )
 
 
 def _missing(found: dict[str, str]) -> Iterator[Finding]:

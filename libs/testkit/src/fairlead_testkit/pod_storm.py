@@ -1,0 +1,174 @@
+"""A storm over a site whose Slurm jobs run as pods: what stands between the two is killed, and jobs are taken back.
+
+Everything random comes from one seed, so that the plan of a storm can be repeated; what the machine makes of it cannot.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from fairlead_testkit.kubelab.processes import LabProcess
+from fairlead_testkit.pod_fleet import PodFleet, PodSite
+from fairlead_testkit.process import ServiceProcess
+from fairlead_testkit.slurmlab import ACCOUNTS, SlurmCommandError
+
+ENDS_WITH = "ends-with-"
+"""A job's name says the exit code of its program."""
+_TOGETHER = 4
+"""Jobs that are submitted at once, at most."""
+_LONGEST_AWAY = 3.0
+"""Seconds from a kill to the next start: slurmctld calls no slurmd lost that soon."""
+
+
+class PodLoad:
+    """Submits jobs in bursts, each of which asks for more than there is room for.
+
+    Args:
+        site: runs.
+        rng: of what is submitted when.
+        per_second: how many jobs, in the long run.
+    """
+
+    def __init__(self, site: PodSite, rng: random.Random, *, per_second: float) -> None:
+        self._site = site
+        self._rng = rng
+        self._per_second = per_second
+        self.jobs: set[str] = set()
+        """Those that slurmctld answered for. It forgets its last seconds where it is killed, and gives their numbers again."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Submit until stopped."""
+        async with asyncio.TaskGroup() as group:
+            while not stop.is_set():
+                for _ in range(self._rng.randint(1, _TOGETHER)):
+                    group.create_task(self._one())
+                await _pause(stop, self._rng.expovariate(2 * self._per_second / (_TOGETHER + 1)))
+
+    async def _one(self) -> None:
+        gpus, code = self._rng.choice((1, 2, 2, 4)), self._rng.choice((0, 0, 3))
+        seconds, account = self._rng.uniform(0.2, 2.5), self._rng.choice(ACCOUNTS)
+
+        def submit() -> str:
+            name = f"--job-name={ENDS_WITH}{code}"
+            return self._site.submit(name, gpus=gpus, seconds=seconds, code=code, account=account)
+
+        with contextlib.suppress(
+            SlurmCommandError
+        ):  # slurmctld is away: whether it took the job, the queue will tell
+            self.jobs.add(await asyncio.to_thread(submit))
+
+
+class PodBreaker:
+    """Kills one thing after another, several at a time, and starts each again after a while; cancels and requeues jobs.
+
+    Args:
+        fleet: of the bridge.
+        site: of Slurm.
+        load: whose jobs are taken back.
+        rng: of what is done when.
+    """
+
+    def __init__(self, fleet: PodFleet, site: PodSite, load: PodLoad, rng: random.Random) -> None:
+        self._fleet = fleet
+        self._site = site
+        self._load = load
+        self._rng = rng
+        self._broken: set[str] = set()
+        self.done: Counter[str] = Counter()
+        self.taken_back: set[str] = set()
+        """Jobs that were cancelled, or whose processes were killed: their exit codes are their own affair."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Break until stopped; everything runs again when this returns."""
+        deeds = self._deeds()
+        async with asyncio.TaskGroup() as group:
+            while not stop.is_set():
+                group.create_task(_run(self._rng.choice(deeds)))
+                await _pause(stop, self._rng.uniform(0.1, 1.0))
+
+    def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
+        [bridge] = self._fleet.named("slurm_bridge")
+        slurmctld, slurmd = self._site.lab.part("slurmctld"), self._site.lab.part("slurmd-n1")
+        return [
+            *[lambda: self._kill(bridge)] * 3,
+            lambda: self._pause_bridge(bridge),
+            *[lambda: self._kill(slurmctld)] * 2,
+            lambda: self._restart(slurmctld),
+            lambda: self._kill(slurmd),
+            *[self._kill_hook] * 4,
+            *[lambda: self._take_back("scancel")] * 2,
+            *[lambda: self._take_back("scontrol", "requeue")] * 2,
+        ]
+
+    async def _kill(self, victim: ServiceProcess | LabProcess) -> None:
+        await self._away(victim, victim.kill, f"kill -9 {victim.name}")
+
+    async def _restart(self, victim: LabProcess) -> None:
+        await self._away(victim, victim.stop, f"restart of {victim.name}")
+
+    async def _away(self, victim: ServiceProcess | LabProcess, end: Callable[[], None], deed: str) -> None:
+        if victim.name in self._broken:
+            return
+        self._broken.add(victim.name)
+        self.done[deed] += 1
+        away = self._rng.uniform(0, _LONGEST_AWAY)
+        await asyncio.to_thread(end)
+        await asyncio.sleep(away)
+        victim.start()
+        self._broken.discard(victim.name)
+
+    async def _pause_bridge(self, bridge: ServiceProcess) -> None:
+        if bridge.name in self._broken:
+            return
+        self._broken.add(bridge.name)
+        self.done[f"SIGSTOP {bridge.name}"] += 1
+        bridge.pause()
+        await asyncio.sleep(self._rng.uniform(0.5, 5))
+        bridge.resume()
+        self._broken.discard(bridge.name)
+
+    async def _kill_hook(self) -> None:
+        """A hook, or the process that stands on a node for a job."""
+        running = sorted(self._site.hook_processes())
+        if not running:
+            return
+        pid = self._rng.choice(running)
+        with contextlib.suppress(OSError):
+            kind, job = _hook_of(pid)
+            os.kill(pid, signal.SIGKILL)
+            self.done[f"kill -9 {kind}"] += 1
+            if kind == "body":
+                self.taken_back.add(job)
+
+    async def _take_back(self, *command: str) -> None:
+        if not self._load.jobs:
+            return
+        job = self._rng.choice(sorted(self._load.jobs)[-20:])
+        if command == ("scancel",):
+            self.taken_back.add(job)
+        with contextlib.suppress(SlurmCommandError):  # it has ended, or slurmctld is away
+            await asyncio.to_thread(self._site.lab.run, *command, job)
+            self.done[" ".join(command)] += 1
+
+
+def _hook_of(pid: int) -> tuple[str, str]:
+    """Which hook a process is, and for which job."""
+    folder = Path("/proc", str(pid))
+    kind = (folder / "cmdline").read_bytes().rstrip(b"\0").rpartition(b"\0")[2].decode()
+    variables = dict(pair.partition(b"=")[::2] for pair in (folder / "environ").read_bytes().split(b"\0"))
+    return kind, variables.get(b"SLURM_JOB_ID", b"").decode()
+
+
+async def _run(deed: Callable[[], Awaitable[None]]) -> None:
+    await deed()
+
+
+async def _pause(stop: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()

@@ -1,0 +1,79 @@
+"""Looks at a site whose Slurm jobs run as pods, all the time: what must never be seen there, even for a moment."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator
+
+from fairlead_testkit.kubelab import KubeObject
+from fairlead_testkit.pod_fleet import PodSite
+from fairlead_testkit.slurmlab import SlurmCommandError
+
+_HELD = ("JobHeld", "launch_failed", "requeued_in_held")
+_JOB = "slurm.fairlead.dev/job"
+_OVER = ("Succeeded", "Failed")
+_PAUSE_SECONDS = 0.1
+
+
+class PodWatch:
+    """What was seen of a site.
+
+    Args:
+        site: runs.
+        down: whether a node that is down is harm; where slurmd is killed it is none.
+    """
+
+    def __init__(self, site: PodSite, *, down: bool = True) -> None:
+        self._site = site
+        self._bad_nodes = ("drain", "down") if down else ("drain",)
+        self.most_gpus = 0
+        """In use at a time, of pods that were not over."""
+        self.harm: list[str] = []
+        """Jobs that were held, nodes that were drained, jobs with two pods at a time."""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._watch_pods())
+            both.create_task(self._watch_slurm())
+
+    async def _watch_pods(self) -> None:
+        while True:
+            pods = await asyncio.to_thread(self._site.pods)
+            self.most_gpus = max(self.most_gpus, self._site.gpus_of(pods))
+            self.harm += _twice(pods)
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _watch_slurm(self) -> None:
+        while True:
+            with contextlib.suppress(SlurmCommandError):  # it may be away
+                self.harm += await asyncio.to_thread(self._of_slurm)
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    def _of_slurm(self) -> list[str]:
+        jobs = self._site.waiting()
+        nodes = self._site.lab.run("sinfo", "-h", "-N", "-o", "%N %T %E").splitlines()
+        held = [line for line in jobs if any(word in line for word in _HELD)]
+        return held + [line for line in nodes if any(word in line for word in self._bad_nodes)]
+
+
+def _twice(pods: list[KubeObject]) -> list[str]:
+    """Jobs of which two pods run."""
+    running = Counter(
+        pod["metadata"]["labels"][_JOB] for pod in pods if pod["status"].get("phase") not in _OVER
+    )
+    return [f"job {job} has {count} pods that are not over" for job, count in running.items() if count > 1]
+
+
+@contextlib.asynccontextmanager
+async def watched(site: PodSite, *, down: bool = True) -> AsyncIterator[PodWatch]:
+    """Watches for the time of the block."""
+    watch = PodWatch(site, down=down)
+    looking = asyncio.create_task(watch.run())
+    try:
+        yield watch
+        if looking.done():
+            looking.result()
+    finally:
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)

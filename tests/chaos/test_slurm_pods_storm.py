@@ -1,0 +1,94 @@
+"""Slurm jobs that run as pods, while all that stands between the two is killed at random, and jobs are cancelled and requeued.
+
+All jobs end, nothing of theirs is left, none ran twice at a time, none is held and no node drained. FAIRLEAD_CHAOS_SECONDS sets
+how long it blows (`make chaos`: 300), FAIRLEAD_CHAOS_SEED what is broken when; where CI=true is set, it is the same plan in
+every run.
+"""
+
+import asyncio
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairlead_testkit.awaiting import NeverHappenedError, eventually
+from fairlead_testkit.kubelab import KubeLab
+from fairlead_testkit.pod_fleet import PodFleet, PodSite
+from fairlead_testkit.pod_storm import ENDS_WITH, PodBreaker, PodLoad
+from fairlead_testkit.pod_watch import watched
+
+SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "15"))
+DRAWN = 1 if os.environ.get("CI") == "true" else random.SystemRandom().randrange(1, 10**6)
+SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or DRAWN
+
+pytestmark = [
+    pytest.mark.kube,
+    pytest.mark.slurm,
+    pytest.mark.chaos,
+    pytest.mark.timeout(int(10 * SECONDS) + 600),
+]
+
+GPUS = 8
+
+
+@pytest.fixture
+def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodSite]:
+    del slurm_programs
+    with PodSite(kube_lab, gpus=GPUS).running() as found:
+        yield found
+
+
+async def test_a_storm_over_jobs_that_run_as_pods(site: PodSite, tmp_path: Path) -> None:
+    print(f"storm of {SECONDS} s, seed {SEED}")  # noqa: T201 # repeats the plan of a failure
+    rng = random.Random(SEED)
+    load = PodLoad(site, random.Random(rng.random()), per_second=2)
+    fleet = PodFleet(tmp_path, site)
+    async with fleet.running(), watched(site, down=False) as watch:
+        breaker = PodBreaker(fleet, site, load, random.Random(rng.random()))
+        await blow(load, breaker)
+        print(f"{len(load.jobs)} jobs, {dict(breaker.done)}")  # noqa: T201 # as above
+        await all_end(site)
+        await eventually(
+            lambda: not site.pods() and not site.claims(), 60, what="no pod and no claim is left"
+        )
+        ends_are_the_pods_own(site, breaker)
+    assert watch.harm == []
+    assert 0 < watch.most_gpus <= GPUS
+
+
+async def blow(load: PodLoad, breaker: PodBreaker) -> None:
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(load.run(stop))
+        group.create_task(breaker.run(stop))
+        await asyncio.sleep(SECONDS)
+        stop.set()
+
+
+async def all_end(site: PodSite) -> None:
+    """A long storm leaves a queue that a slow machine works off slowly: what counts is that it goes on."""
+    left = await asyncio.to_thread(site.waiting)
+    while left:
+        before = len(left)
+
+        async def fewer(before: int = before) -> bool:
+            return len(await asyncio.to_thread(site.waiting)) < before
+
+        try:
+            await eventually(fewer, 60, what=f"one more of these ends: {left[:10]} ({before} in all)")
+        except NeverHappenedError as error:
+            error.add_note(site.story(left[0].split()[0]))
+            raise
+        left = await asyncio.to_thread(site.waiting)
+
+
+def ends_are_the_pods_own(site: PodSite, breaker: PodBreaker) -> None:
+    """Of jobs that nobody took back."""
+    lines = [line.split() for line in site.lab.jobs("%i %j %T", "--states=all")]
+    ends = Counter((name, *site.state(job)) for job, name, _ in lines if job not in breaker.taken_back)
+    print(dict(ends))  # noqa: T201 # as above
+    allowed = {(f"{ENDS_WITH}0", "COMPLETED", "0:0"), (f"{ENDS_WITH}3", "FAILED", "3:0")}
+    assert set(ends) <= allowed
