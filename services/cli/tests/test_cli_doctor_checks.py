@@ -12,6 +12,7 @@ from fairlead_cli.kueue.doctor.kinds import Deployment, Written
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen, Release
 from fairlead_cli.kueue.doctor.survey import Right, Survey
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
+from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import read_document
 from fairlead_kube import (
@@ -83,6 +84,13 @@ def _typed(kind: Any, part: object) -> object:  # noqa: ANN401 # a type as an an
     if not (isinstance(part, list) and part and isinstance(part[0], dict)):
         return part
     return msgspec.json.decode(msgspec.json.encode(part), type=kind)
+
+
+def shared_with_slurm(gpus: int, **pool: object) -> Survey:
+    """The pool of the sound survey joined with a partition of so many GPUs; both have the 16 GPUs of two nodes."""
+    joined = {"name": "all", "members": ["hpc/pods", "lab/gpus"], "hardware": "shared", **pool}
+    there = PoolState(cluster="hpc", epoch=1, rev=1, name="pods", capacity={GPU: 1000 * gpus})
+    return changed(policy=policy(tenants=[{"name": "team-a"}], pools=[joined]), elsewhere=[there])
 
 
 def queue(**spec: object) -> Survey:
@@ -328,6 +336,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ),
     ("flavor-taint", Severity.WARNING, changed(nodes=nodes(TAINTED))),
     ("flavor-taint", Severity.INFO, changed(nodes=nodes(TAINTED, gpu_nodes("b", 2, "zone-b")))),
+    ("hardware-given-twice", Severity.WARNING, shared_with_slurm(1)),
     ("quota-above-capacity", Severity.WARNING, changed(nodes=nodes(gpu_nodes("a", 1, "zone-a")))),
     (
         "nodepool-cannot-make",
@@ -400,6 +409,9 @@ FINE: list[tuple[str, Survey]] = [
     ),
     ("other-writer", changed(written=[written("fairlead-admitter")])),
     ("flavor-taint", changed(nodes=nodes(TAINTED), flavors=[TOLERANT])),
+    ("hardware-given-twice", shared_with_slurm(0)),
+    ("hardware-given-twice", shared_with_slurm(8, hardware="disjoint")),
+    ("hardware-given-twice", shared_with_slurm(8, members=["hpc/pods", "lab/others"])),
     (
         "nodepool-cannot-make",
         changed(

@@ -23,7 +23,9 @@ from fairlead_cli.policy.files import read_policy, shipped_policy
 from fairlead_cli.policy.store import stored_policy
 from fairlead_cli.printing import Result, print_result
 from fairlead_cli.published import published
+from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.messages.state import STATE, PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import Lever
 
@@ -91,6 +93,8 @@ async def look(flags: DoctorFlags, bus: Bus | None) -> Report:
     )
     async with opened(flags.target) as client:
         survey = await take(client, question)
+    if bus is not None:
+        survey = msgspec.structs.replace(survey, elsewhere=await _stated_elsewhere(bus, question))
     verdict = judge(survey, examine(survey), flags.accept)
     cleared, said = await _settle(survey, verdict, bus, flags)
     return report(survey, verdict, policy=source, cleared=cleared, said=said)
@@ -145,6 +149,22 @@ async def _policy(path: Path | None, bus: Bus | None) -> tuple[PolicyDocument, s
     if found is not None:
         return found[0], f"policy revision {found[1]}"
     return shipped_policy(DEFAULT_POLICY), "the policy that `fairlead up --kubeconfig` starts with"
+
+
+async def _stated_elsewhere(bus: Bus, question: Question) -> list[PoolState]:
+    """What other clusters last said of the pools that share hardware with this one."""
+    found = []
+    for pool in question.policy.pools:
+        if pool.hardware != "shared":
+            continue
+        for cluster, _, name in (member.partition("/") for member in pool.members):
+            stored = None
+            if cluster != question.cluster:
+                stored = await bus.last(topology.STATE, subjects.state(cluster, "pool", name))
+            state = None if stored is None or not stored.payload else STATE.decode(stored.payload)
+            if isinstance(state, PoolState):
+                found.append(state)
+    return found
 
 
 async def _revoke(flags: DoctorFlags) -> None:

@@ -7,6 +7,7 @@ import msgspec
 from fairlead_cli.kueue.doctor.kinds import Deployment, Written
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen
 from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import (
     AdmissionCheck,
@@ -98,6 +99,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     gang_pods: list[Pod] = []
     """Running pods of Jobs, PyTorchJobs and pod groups."""
     deployments: list[Deployment] = []
+    elsewhere: list[PoolState] = []
+    """What other clusters state of their members of the policy's pools; none where NATS was not reached."""
     unread: dict[str, str] = {}
     """By plural: kinds that could not be read, and why."""
 
@@ -117,12 +120,16 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
 
     def pool_of(self, queue: ClusterQueue) -> str:
         """The root cohort of the queue; its own name where it has none."""
+        return self.root_of(queue.spec.parent) or queue.metadata.name
+
+    def root_of(self, cohort: str) -> str:
+        """The cohort above all of those that this one is in; itself where it is in none."""
         above = {cohort.metadata.name: cohort.spec.above for cohort in self.cohorts}
-        name, seen = queue.spec.parent, set[str]()
+        name, seen = cohort, set[str]()
         while name and above.get(name) and name not in seen:
             seen.add(name)
             name = above[name]
-        return name or queue.metadata.name
+        return name
 
     def pools(self) -> dict[str, list[ClusterQueue]]:
         """The ClusterQueues of each pool, by name."""

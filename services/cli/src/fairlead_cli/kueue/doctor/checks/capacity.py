@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.making import makers
 from fairlead_cli.kueue.doctor.survey import Survey, usable_nodes
 from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.policyfile.document import Pool
 from fairlead_kube import ResourceFlavor, ResourceGroup, in_base_units
 
 _NOT_OF_NODES = ("pods",)
@@ -63,7 +66,72 @@ def _above(survey: Survey, flavor: ResourceFlavor, resource: str, quota: int, ha
     )
 
 
+def _given_twice(survey: Survey) -> Iterator[Finding]:
+    """Of pools whose machines stand under two queueing systems: what both may give together, against what there is."""
+    for pool in survey.policy.pools:
+        here = {name for cluster, _, name in _members(pool) if cluster == survey.cluster}
+        others = {(cluster, name) for cluster, _, name in _members(pool)}
+        there = [state for state in survey.elsewhere if (state.cluster, state.name) in others]
+        if pool.hardware != "shared" or not here or not there:
+            continue
+        quota = _quota_of(survey, here)
+        for resource in sorted({name for _, name in quota}):
+            flavors = {flavor for flavor, name in quota if name == resource}
+            kueue = sum(amount for (_, name), amount in quota.items() if name == resource)
+            slurm = sum(state.capacity.get(resource, 0) for state in there)
+            has = _allocatable(survey, flavors, resource)
+            if slurm and has and kueue + slurm > has and resource not in _NOT_OF_NODES:
+                yield _twice(pool, resource, kueue, slurm, has)
+
+
+def _members(pool: Pool) -> list[tuple[str, str, str]]:
+    return [member.partition("/") for member in pool.members]
+
+
+def _quota_of(survey: Survey, pools: set[str]) -> dict[tuple[str, str], int]:
+    inside = [queue for queue in survey.cluster_queues if survey.pool_of(queue) in pools]
+    cohorts = [cohort for cohort in survey.cohorts if survey.root_of(cohort.metadata.name) in pools]
+    return quotas(msgspec.structs.replace(survey, cluster_queues=inside, cohorts=cohorts))
+
+
+def _allocatable(survey: Survey, flavors: set[str], resource: str) -> int:
+    """Of all nodes behind these flavors, each counted once."""
+    behind = {
+        node.metadata.name: node
+        for flavor in survey.flavors
+        if flavor.metadata.name in flavors
+        for node in usable_nodes(flavor, survey.nodes)
+    }
+    return sum(
+        in_base_units(resource, (node.status.allocatable or {}).get(resource, 0)) for node in behind.values()
+    )
+
+
+def _twice(pool: Pool, resource: str, quota: int, elsewhere: int, has: int) -> Finding:
+    said = {
+        name: format_quantity(resource, amount)
+        for name, amount in (("quota", quota), ("other", elsewhere), ("has", has))
+    }
+    return warning(
+        "hardware-given-twice",
+        f"Pool/{pool.name}",
+        f"{resource}: Kueue's quota gives {said['quota']}, the other clusters of the pool {said['other']}, "
+        f"and the nodes have {said['has']}",
+        why="the pool says that its clusters share their hardware. Kueue does not see what the others run there: "
+        "it admits Workloads whose pods then wait and hold quota",
+        mend=f"kubectl edit clusterqueue   # nominalQuota of {resource}: "
+        f"{format_quantity(resource, max(has - elsewhere, 0))} in all; or take nodes from the other clusters",
+    )
+
+
 CHECKS = (
+    Check(
+        topic="hardware",
+        names=("hardware-given-twice",),
+        look=_given_twice,
+        fine="no shared hardware is given twice, as far as the other clusters state theirs",
+        needs=("resourceflavors", "clusterqueues", "cohorts", "nodes"),
+    ),
     Check(
         topic="capacity",
         names=("quota-above-capacity",),
