@@ -1,6 +1,8 @@
 """The files of `fairlead slurm install`, run as they are written: the client, and Slurm's part in Lua where Lua is there."""
 
 import json
+import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -77,9 +79,11 @@ def installed(folder: Path, **more: object) -> Path:
     return folder
 
 
-def start(folder: Path, hook: str, **environ: str) -> subprocess.Popen[bytes]:
+def start(
+    folder: Path, hook: str, *, python: str = sys.executable, **environ: str
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(folder / PROGRAM), hook],
+        [python, "-I", "-S", str(folder / PROGRAM), hook],
         env={"SLURM_JOB_ID": "7", **environ}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
@@ -112,6 +116,49 @@ def test_nobody_listens(folder: Path, away: str, hook: str, code: int) -> None:
 def test_an_epilog_never_fails(folder: Path) -> None:
     Gate(folder / "gate.sock", says({"say": "it did not end"}, {"exit": 1}))
     assert ended(start(installed(folder), "epilog")) == 0
+
+
+SYSTEM_PYTHON = Path("/usr/bin/python3")
+"""One that every user may run: that of a checkout below somebody's home is none."""
+
+
+@pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason="a Python that other users may run is needed")
+def test_an_epilog_moves_results_as_the_jobs_user_and_tells_what_became_of_them(folder: Path) -> None:
+    told: list[bytes] = []
+    source, target = folder / "out", folder / "results"
+    source.mkdir()
+    (source / "score").write_text("0.93")
+
+    def answer(_request: dict[str, object], connection: socket.socket) -> None:
+        plan = {"from": str(source), "to": str(target), "summary": {"job": 7}}
+        connection.sendall(json.dumps({"results": plan}).encode() + b'\n{"log": 3}\nout{"log": 0}\n')
+        told.append(line_of(connection))
+        connection.sendall(b'{"exit": 0}\n')
+
+    gate = Gate(folder / "gate.sock", answer)
+    user = pwd.getpwnam("games") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+    for path in (folder, source):
+        os.chown(path, user.pw_uid, user.pw_gid)
+    epilog = start(installed(folder), "epilog", python=str(SYSTEM_PYTHON), SLURM_JOB_UID=str(user.pw_uid))
+    assert ended(epilog) == 0
+    assert gate.asked[0]["results"] is True
+    [moved] = [json.loads(line)["moved"] for line in told]
+    assert (moved["job"], moved["results"]["files"]) == (7, 1)
+    assert {path.stat().st_uid for path in (target, *target.iterdir())} == {user.pw_uid}
+    assert (target / "fairlead-output.log").read_text() == "out"
+
+
+def test_results_of_root_are_not_moved(folder: Path) -> None:
+    told: list[bytes] = []
+
+    def answer(_request: dict[str, object], connection: socket.socket) -> None:
+        connection.sendall(b'{"results": {"to": "/", "summary": {}}}\n{"log": 0}\n')
+        told.append(line_of(connection))
+        connection.sendall(b'{"exit": 0}\n')
+
+    Gate(folder / "gate.sock", answer)
+    assert ended(start(installed(folder), "epilog", SLURM_JOB_UID="0")) == 0
+    assert json.loads(told[0])["moved"] == {"trouble": "results of root are not moved"}
 
 
 def test_a_gate_that_restarts_is_asked_again(folder: Path) -> None:

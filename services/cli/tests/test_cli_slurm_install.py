@@ -44,7 +44,7 @@ def test_the_files_are_written_and_nothing_else(tmp_path: Path) -> None:
     assert "RequeueExit=75" in ran.stdout
     assert "KillWait" not in ran.stdout
     assert conf.read_text() == before
-    wanted = {"prolog-slurmctld", "epilog-slurmctld", "epilog", "fairlead-gate.py", "fairlead.lua", "job_submit.lua", "slurm.conf.add"}  # fmt: skip
+    wanted = {"prolog-slurmctld", "epilog-slurmctld", "epilog", "fairlead-gate.py", "fairlead-results.py", "fairlead.lua", "job_submit.lua", "slurm.conf.add"}  # fmt: skip
     assert {path.name for path in folder.iterdir()} == wanted
     assert os.access(folder / "epilog", os.X_OK)
     assert "SchedulerParameters=nohold_on_prolog_fail" in ran.stdout

@@ -9,11 +9,12 @@ from fairlead_kube import Pod, Toleration
 from fairlead_slurm import LONGEST_SCRIPT, PodCommentError
 from fairlead_slurm.pod_comment import Claim, PodWords, pod_words
 from fairlead_slurm_bridge.gate.attempts import Attempt
-from fairlead_slurm_bridge.gate.kube_facts import pod_facts
+from fairlead_slurm_bridge.gate.kube_facts import JobPod, pod_facts
 from fairlead_slurm_bridge.pods.errors import PodRefusedError
 from fairlead_slurm_bridge.pods.manifest import PodRules, claim_manifest, digest_of, pod_manifest
 from fairlead_slurm_bridge.pods.payload import MARK, Payload, payload
 from fairlead_slurm_bridge.pods.requests import PodJob, pod_job
+from fairlead_slurm_bridge.pods.results import ResultPlan, ResultRules, encoded, planned, result_plan
 from fairlead_testkit.kubelab import KubeObject
 from fairlead_testkit.slurm_builders import a_slurm_job
 
@@ -138,7 +139,7 @@ def test_a_comment_says_what_the_pod_is_to_have() -> None:
 
 @pytest.mark.parametrize(
     "comment",
-    ["image=", "image=a;b", "image=$(id)", "claim=../x:/data", "claim=x:data", "scratch=much", "gpu-cores=101", "gpu-memory=-1", "traceparent=x",
+    ["results=data", "results=/a/../b", "results=/", "image=", "image=a;b", "image=$(id)", "claim=../x:/data", "claim=x:data", "scratch=much", "gpu-cores=101", "gpu-memory=-1", "traceparent=x",
      "env=A-B", "env=1A"],
 )  # fmt: skip
 def test_a_word_that_cannot_be_read_is_refused(comment: str) -> None:
@@ -182,3 +183,32 @@ def test_how_a_pod_ended_is_read_from_its_container() -> None:
     assert (facts.job.attempt, facts.job.user) == (Attempt(7, 0), 1000)
     assert (facts.job.over, facts.job.exit_code, facts.job.reason) == (True, 137, "OOMKilled")
     assert pod_facts(msgspec.convert(manifest, Pod), "another") is None
+
+
+RESULTS = ResultRules(hosts={"data": "/mnt/data/"})
+
+
+def test_results_go_from_where_the_hosts_have_them_to_a_folder_of_the_job() -> None:
+    claims = (Claim("home", "/home"), Claim("data", "/data"))
+    plan = result_plan(job(work_dir="/data/ann"), "/data/run/7", claims, RESULTS)
+    assert plan == ResultPlan(source="/mnt/data/run/7", target="/data/ann/results-7")
+    rules = msgspec.structs.replace(RESULTS, folder="/results/{account}/{user}/{job}")
+    again = job(attempt=Attempt(7, 2), user="ann", account="vision")
+    assert result_plan(again, None, claims, rules) == ResultPlan(target="/results/vision/ann/7-r2")
+    assert result_plan(job(), None, claims, RESULTS) is None, "nobody asks for it"
+
+
+@pytest.mark.parametrize("folder", ["/home/ann", "/data", "/database/x"])
+def test_results_that_slurms_hosts_cannot_reach_are_refused(folder: str) -> None:
+    with pytest.raises(PodRefusedError, match="they have: data"):
+        result_plan(job(), folder, (Claim("home", "/home"), Claim("data", "/data")), RESULTS)
+
+
+@pytest.mark.parametrize(("changes", "due"), [({}, True), ({"phase": "Running"}, False), ({"leaving": True}, False), ({"results": "{"}, False)])  # fmt: skip
+def test_only_what_ended_by_itself_leaves_results(changes: dict[str, object], due: bool) -> None:
+    text = encoded(ResultPlan(source="/a", target="/b"))
+    pod = JobPod(
+        attempt=Attempt(7, 0), uid="u", phase="Failed", ready=False, node="a", leaving=False, exit_code=3, reason="", message="", user=1000, digest="", results=text,
+    )  # fmt: skip
+    plan = planned(msgspec.structs.replace(pod, **changes))
+    assert plan == (ResultPlan(source="/a", target="/b") if due else None)

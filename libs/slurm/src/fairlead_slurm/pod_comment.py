@@ -15,6 +15,7 @@ _AMOUNT = re.compile(r"[1-9][0-9]{0,9}")
 _SIZE = re.compile(r"[1-9][0-9]{0,6}(Mi|Gi|Ti)")
 _VARIABLES = re.compile(r"[A-Za-z_]\w*(,[A-Za-z_]\w*)*", re.ASCII)
 _TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_FOLDER = re.compile(r"(/[^/\s:]{1,250}){1,20}", re.ASCII)
 _WHOLE = 100
 
 
@@ -38,6 +39,8 @@ class PodWords(msgspec.Struct, frozen=True, kw_only=True):
     gpu_cores: int | None = None
     """Per cent of each GPU's cores, under HAMi."""
     traceparent: str | None = None
+    results: str | None = None
+    """Folder of the pod whose content is moved into the job's result folder, once its program has ended."""
 
 
 def pod_words(comment: str) -> PodWords:
@@ -66,7 +69,7 @@ def claim(text: str) -> Claim:
     return Claim(name, path, mark is not None)
 
 
-def _with(found: PodWords, key: str, value: str) -> PodWords:
+def _with(found: PodWords, key: str, value: str) -> PodWords:  # noqa: PLR0911 # a word each
     replace = msgspec.structs.replace
     match key:
         case "image":
@@ -82,8 +85,17 @@ def _with(found: PodWords, key: str, value: str) -> PodWords:
             if cores > _WHOLE:
                 raise PodCommentError(f"the comment's gpu-cores={value} is more than a whole GPU")
             return replace(found, gpu_cores=cores)
+        case "results":
+            return replace(found, results=_folder(value))
         case _:
             return replace(found, traceparent=_matching(_TRACE, key, value)[0])
+
+
+def _folder(value: str) -> str:
+    folder = _matching(_FOLDER, "results", value)[0]
+    if {".", ".."} & set(folder.split("/")):
+        raise PodCommentError(f"the comment's results={value[:80]!r} leads upwards")
+    return folder
 
 
 def _matching(form: re.Pattern[str], key: str, value: str) -> re.Match[str]:
@@ -100,6 +112,7 @@ _READERS = {
     "claim": "claim=NAME:/PATH or claim=NAME:/PATH:ro",
     "scratch": "scratch=10Gi",
     "env": "env=NAME,NAME",
+    "results": "results=/PATH/IN/THE/POD",
     "gpu-memory": "gpu-memory=MIB",
     "gpu-cores": "gpu-cores=PERCENT",
     "traceparent": "traceparent=00-TRACE-SPAN-01",

@@ -13,9 +13,11 @@ from fairlead_slurm_bridge.errors import BridgeError
 from fairlead_slurm_bridge.hooks.server import HookServer, trusted_users
 from fairlead_slurm_bridge.instruments import Instruments
 from fairlead_slurm_bridge.pods.following import Follower
+from fairlead_slurm_bridge.pods.keeping import ResultKeeper
 from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.results import ResultRules
 from fairlead_slurm_bridge.pods.sweeping import Sweeper
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 
@@ -52,6 +54,7 @@ class Gate:
             self._jobs, client, self._mirror, pod_rules(settings), partition=partition, times=times
         )
         self._follower = Follower(client, self._mirror, self._life)
+        self._keeper = ResultKeeper(client, self._mirror)
         lifecycle.readiness.add("kubernetes", lambda: self._mirror.why_not(settings.pods_silence_seconds))
 
     def start(self, tasks: Tasks, instruments: Instruments, leads: Callable[[], bool]) -> None:
@@ -68,6 +71,7 @@ class Gate:
             Path(self._settings.hooks_socket),
             self._life,
             self._follower,
+            self._keeper,
             trusted=trusted_users(self._settings.hooks_users),
             why_not=lambda: self._why_not(leads),
             instruments=instruments,
@@ -128,6 +132,7 @@ def pod_rules(settings: SlurmBridgeSettings) -> PodRules:
         labels=settings.pods_labels,
         annotations=settings.pods_annotations,
         stop_seconds=settings.pods_stop_seconds,
+        results=ResultRules(hosts=settings.pods_storage, folder=settings.pods_results),
     )
 
 

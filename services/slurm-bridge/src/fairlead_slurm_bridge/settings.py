@@ -58,6 +58,11 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
     """Taints that the pods tolerate, as kubectl writes them: `dedicated=slurm:NoSchedule`."""
     pods_claims: list[str] = []
     """Volume claims that every pod mounts, as `NAME:/PATH` or `NAME:/PATH:ro`: shared storage."""
+    pods_storage: dict[str, str] = {}
+    """Folder by volume claim, where Slurm's hosts have the same storage: results that pods leave there can be moved."""
+    pods_results: str | None = None
+    """Folder that an epilog keeps the results, output and summary of each job in; `{job}`, `{user}`, `{account}` and
+    `{workdir}` stand for the job's. By default only of jobs whose comment asks for it, in `{workdir}/results-{job}`."""
     pods_priority_classes: dict[str, str] = {}
     """PriorityClass of Kubernetes by QOS."""
     pods_labels: dict[str, str] = {}

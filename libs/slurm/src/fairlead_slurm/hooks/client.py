@@ -4,7 +4,8 @@
 alone: nothing else of Fairlead has to be on Slurm's hosts. What it imports is what it takes to start in some ten milliseconds.
 
 What is said, both ways, is a JSON object a line. To the gate: the hook's name and Slurm's variables. From it: `{"say": text}`,
-`{"log": n}` followed by n bytes of the pod's output, and at the end `{"exit": code}`.
+`{"log": n}` followed by n bytes of the pod's output, and at the end `{"exit": code}`. An epilog may hear `{"results": plan}`, with
+the pod's output behind it to a `{"log": 0}`; it answers `{"moved": summary}`.
 """
 
 from __future__ import annotations  # for Pythons that Slurm's hosts have
@@ -15,7 +16,13 @@ import signal
 import socket
 import sys
 import time
-from typing import Self
+
+TYPE_CHECKING = (
+    False  # as type checkers know it: to import `typing` takes time, and before 3.11 it has no Self
+)
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Self
 
 SOCKET = "/run/fairlead/slurm-gate.sock"
 """Where the gate listens. `install` writes these lines anew."""
@@ -29,6 +36,10 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 RESTARTING = 2.0
 """Seconds for which a hook tries on to reach a gate that may be restarting."""
 TOLD_AFTER = 1.0
+RESULTS = "fairlead-results.py"
+"""The program beside this one that moves results."""
+FOR_THE_REST = 10.0
+"""Seconds that an epilog keeps for what follows the moving of results."""
 _PIECE = 65536
 _STDOUT = 1
 
@@ -68,7 +79,7 @@ def ask_once(hook: str) -> int:
     until = began + SECONDS
     while True:
         try:
-            code = answer({"hook": hook, "env": variables()}, until)
+            code = answer({"hook": hook, "env": variables(), "results": hook == "epilog"}, until)
         except (AwayError, OSError, ValueError) as error:
             if time.monotonic() > min(began + RESTARTING, until):
                 say(f"the gate does not answer: {error}")
@@ -85,8 +96,60 @@ def answer(request: dict[str, object], until: float) -> int:
             word = gate.word()
             if "say" in word:
                 say(str(word["say"]))
+            if "results" in word:
+                plan = dict(word["results"])  # type: ignore[call-overload] # an object, by the protocol
+                gate.tell({"moved": keep_results(plan, gate, until - FOR_THE_REST)})
             if "exit" in word:
                 return int(str(word["exit"]))
+
+
+def keep_results(plan: dict[str, object], gate: Conversation, until: float) -> object:
+    """What became of a job's results; they are moved as the job's own user, never as root."""
+    import subprocess  # no other hook has the time for it
+
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), RESULTS)  # noqa: PTH100, PTH118, PTH120 # pathlib takes long
+    given = b"".join((json.dumps({**plan, "until": until}).encode() + b"\n", *_pieces(gate)))
+    command = [sys.executable, "-I", "-S", program]
+    try:
+        user, group, groups = job_user()
+        # Without root nobody can be anybody else, and need not where slurmd runs as the job's user.
+        others: dict[str, Any] = (
+            {} if user == os.geteuid() else {"user": user, "group": group, "extra_groups": groups}
+        )
+        moved = subprocess.run(  # noqa: S603 # our own program
+            command,
+            input=given,
+            stdout=subprocess.PIPE,
+            cwd="/",
+            timeout=until - time.monotonic() + FOR_THE_REST / 2,
+            check=True,
+            **others,
+        )
+        found: object = json.loads(moved.stdout)
+    except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+        return {"trouble": str(error)}
+    else:
+        return found
+
+
+def job_user() -> tuple[int, int, list[int]]:
+    """The job's user with its groups, by what slurmd says of the job."""
+    import pwd
+
+    user = int(os.environ["SLURM_JOB_UID"])
+    if user == 0:
+        raise ValueError("results of root are not moved")
+    entry = pwd.getpwuid(user)
+    return user, entry.pw_gid, os.getgrouplist(entry.pw_name, entry.pw_gid)
+
+
+def _pieces(gate: Conversation) -> Iterator[bytes]:
+    """The pod's output, to its end."""
+    while left := int(str(gate.word().get("log", 0))):
+        while left:
+            piece = gate.piece(left)
+            left -= len(piece)
+            yield piece
 
 
 class Conversation:

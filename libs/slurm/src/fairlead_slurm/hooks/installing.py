@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 PROGRAM = "fairlead-gate.py"
+RESULTS = "fairlead-results.py"
 LUA = "fairlead.lua"
 JOB_SUBMIT = "job_submit.lua"
 CONF = "slurm.conf.add"
@@ -77,6 +78,7 @@ def hook_files(settings: HookSettings) -> dict[str, HookFile]:
     start = f"{shlex.quote(settings.python)} -I -S {program}"
     found = {name: HookFile(text=_hook(start, hook), executable=True) for name, hook in _HOOKS.items()}
     found[PROGRAM] = HookFile(text=_program(settings), executable=True)
+    found[RESULTS] = HookFile(text=_shipped("results.py"))
     found[LUA] = HookFile(text=_lua(settings, f"exec {start} body"))
     found[JOB_SUBMIT] = HookFile(text=_job_submit(settings))
     found[CONF] = HookFile(text=_conf(settings))

@@ -37,6 +37,8 @@ class JobPod(msgspec.Struct, frozen=True, kw_only=True):
     """Whose job it is: the Unix user."""
     digest: str
     """Of what it was made from."""
+    results: str = ""
+    """What is to become of its results, as it was written down when it was made."""
 
     @property
     def over(self) -> bool:
@@ -57,6 +59,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 ANNOTATION_USER = "slurm.fairlead.dev/uid"
 ANNOTATION_DIGEST = "slurm.fairlead.dev/digest"
+ANNOTATION_RESULTS = "slurm.fairlead.dev/results"
 CONTAINER = "job"
 """The name of the container that a job runs in."""
 
@@ -113,6 +116,7 @@ def _job(pod: Pod, cluster: str) -> JobPod | None:
         message=told.message or status.message,
         user=int(user) if user.isdecimal() else None,
         digest=pod.metadata.annotation(ANNOTATION_DIGEST) or "",
+        results=pod.metadata.annotation(ANNOTATION_RESULTS) or "",
     )
 
 

@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +18,8 @@ from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.hooks import words
 from fairlead_slurm_bridge.hooks.words import LATER, REQUEST, Request
 from fairlead_slurm_bridge.pods.following import Ended, Follower, Output, Said, Word
+from fairlead_slurm_bridge.pods.keeping import ResultKeeper
+from fairlead_slurm_bridge.pods.results import summary
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, Verdict
 
 _LONGEST_LINE = 2**20
@@ -50,6 +53,7 @@ class HookServer:
         path: of the socket.
         life: of pods.
         follower: of pods.
+        keeper: of what pods leave behind.
         trusted: Unix users who may be Slurm's daemons.
         why_not: why nothing is decided here now, if so.
         instruments: count.
@@ -60,6 +64,7 @@ class HookServer:
         path: Path,
         life: Life,
         follower: Follower,
+        keeper: ResultKeeper,
         *,
         trusted: Collection[int],
         why_not: "WhyNot",
@@ -68,6 +73,7 @@ class HookServer:
         self._path = path
         self._life = life
         self._follower = follower
+        self._keeper = keeper
         self._trusted = frozenset(trusted)
         self._why_not = why_not
         self._instruments = instruments
@@ -143,6 +149,8 @@ class HookServer:
                 words.ended(START)
             )  # its body runs: what is to be done is done by it, and by slurmd's epilog
             return "left"
+        if request.hook == EPILOG and not await self._keep(request, number, reader, writer):
+            return "gone"
         try:
             left = await _while_connected(reader, self._life.end(number, restarts))
         except SlurmError as error:
@@ -151,6 +159,25 @@ class HookServer:
             writer.write(words.said(left))
         writer.write(words.ended(START))
         return "left" if left else "gone"
+
+    async def _keep(
+        self, request: Request, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Let the epilog move what the job's pod left; whether it still listens."""
+        for key, pod, plan in self._keeper.plans(number):
+            if not request.results:
+                self._log.warning("results_not_moved", job=number, why="the hooks are older than this bridge")
+                continue
+            writer.write(words.results(plan, summary(key, pod, datetime.now(UTC))))
+            async for piece in self._keeper.output(key):
+                writer.write(words.output(piece))
+                await writer.drain()
+            writer.write(words.output(b""))
+            answer = await reader.readline()
+            if not answer:
+                return False
+            self._log.info("results_moved", job=number, to=plan.target, summary=LATER.decode(answer).moved)
+        return True
 
     async def _body(
         self, request: Request, user: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

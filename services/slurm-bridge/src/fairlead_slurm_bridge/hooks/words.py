@@ -2,6 +2,8 @@
 
 import msgspec
 
+from fairlead_slurm_bridge.pods.results import ResultPlan
+
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The first line."""
@@ -14,12 +16,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Of a body: bytes of the pod's output that it has printed."""
     stop: bool = False
     """Of a body: whether Slurm has told it to end."""
+    results: bool = False
+    """Of an epilog: whether it knows how to move results."""
 
 
 class Later(msgspec.Struct, frozen=True, kw_only=True):
-    """Any further line of a body."""
+    """Any further line of a body or epilog."""
 
     stop: bool = False
+    moved: dict[str, object] = {}
+    """What became of the results."""
 
 
 REQUEST = msgspec.json.Decoder(Request)
@@ -34,6 +40,12 @@ def said(text: str) -> bytes:
 def output(piece: bytes) -> bytes:
     """A piece of the pod's output."""
     return msgspec.json.encode({"log": len(piece)}) + b"\n" + piece
+
+
+def results(plan: ResultPlan, summary: dict[str, object]) -> bytes:
+    """What the epilog is to do with them; the pod's output follows, up to an empty piece."""
+    found = {"from": plan.source, "to": plan.target, "summary": summary}
+    return msgspec.json.encode({"results": found}) + b"\n"
 
 
 def ended(code: int) -> bytes:

@@ -49,6 +49,7 @@ from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, Verdict, is_over
 
 _LOOK_SECONDS = 2.0
 """A pod is looked at again so often, also when nothing is heard of it."""
+_CLAIM_LOOK_SECONDS = 0.5
 _REMEMBERED = 10_000
 _NEVER_STARTS = frozenset(
     (
@@ -174,7 +175,7 @@ class PodLife:
             return Verdict(code=REQUEUE, why="slurmctld does not know the job", kind="error")
         job = pod_job(hook, found)
         wanted = pod_words(job.comment)
-        key = Key(self._rules.namespace_of(job.account), attempt.pod_name(self._rules.cluster))
+        key = self._key(job.account, attempt)
         ask = self._ask(pod_manifest(job, wanted, Payload(script=""), self._rules), key.name)
         room = self._mirror.ledger.reserve(key, ask)
         if isinstance(room, NoRoom):
@@ -200,6 +201,12 @@ class PodLife:
             self.making.discard(key)
             if not kept and key not in self._mirror.pods:
                 self._mirror.ledger.release(key)
+                if wanted.scratch:
+                    await self._claim_is_gone(key)
+
+    def _key(self, account: str, attempt: Attempt) -> Key:
+        """Of its pod, and of the claim that is made for it."""
+        return Key(self._rules.namespace_of(account), attempt.pod_name(self._rules.cluster))
 
     def _ask(self, manifest: Manifest, name: str) -> PodAsk:
         try:
@@ -289,26 +296,47 @@ class PodLife:
         """
         for attempt in self._beginning:
             if attempt.job == number:
-                self._beginning[attempt] = restarts in (None, attempt.restarts)
+                self._beginning[attempt] |= restarts in (None, attempt.restarts)
+        claims: set[Key] = set()
         async with self._turn(number):
             job = await self._jobs.job(number)
             for key, pod in self._mirror.of_job(number).items():
                 if is_over(pod.attempt, job, completing=True):
-                    await self.remove(key, pod)
+                    if not pod.leaving:
+                        await self._delete(key, pod.uid)
+                    claims.add(key)
             if restarts is not None:
                 await self._remove_unseen(Attempt(number, restarts), job)
-        return await self._gone(number, job)
+                if job is not None:  # a bridge that was killed may have made its claim, and no pod
+                    claims.add(self._key(job.account, Attempt(number, restarts)))
+        began = time.monotonic()
+        left = await self._gone(number, job) or await self._claims_gone(claims, began + self._times.gone)
+        self._log.info("job_cleaned_up", job=number, seconds=round(time.monotonic() - began, 3), left=left)
+        return left
 
     async def remove(self, key: Key, pod: JobPod) -> None:
         """Ask for the end of a pod, and of the claim that was made for it."""
         if not pod.leaving:
             await self._delete(key, pod.uid)
+        await self._claim_is_gone(key)
+
+    async def _claim_is_gone(self, key: Key) -> bool:
+        """Ask for its end; whether there is none any more. Kubernetes keeps one as long as its pod is there."""
         try:
             await self._client.delete(PERSISTENT_VOLUME_CLAIMS, key.name, key.namespace)
         except NotFoundError:
-            return
+            return True
         except KubeError as error:
             self._log.warning("claim_not_deleted", name=key.name, error=str(error))
+        return False
+
+    async def _claims_gone(self, claims: set[Key], until: float) -> str | None:
+        while left := [key for key in claims if not await self._claim_is_gone(key)]:
+            if time.monotonic() >= until:
+                return f"the claims {', '.join(key.name for key in left)} did not go within {self._times.gone:g} s"
+            await asyncio.sleep(_CLAIM_LOOK_SECONDS)
+            claims = set(left)
+        return None
 
     async def stop(self, attempt: Attempt) -> None:
         """Ask the pod of an attempt to end, with the time that it is given for that."""

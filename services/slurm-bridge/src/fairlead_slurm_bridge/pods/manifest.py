@@ -10,10 +10,16 @@ from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, VGPUS
 from fairlead_kube import Toleration
 from fairlead_slurm.pod_comment import Claim, PodWords
 from fairlead_slurm_bridge.gate.attempts import LABEL_CLUSTER, LABEL_JOB, LABEL_RESTARTS
-from fairlead_slurm_bridge.gate.kube_facts import ANNOTATION_DIGEST, ANNOTATION_USER, CONTAINER
+from fairlead_slurm_bridge.gate.kube_facts import (
+    ANNOTATION_DIGEST,
+    ANNOTATION_RESULTS,
+    ANNOTATION_USER,
+    CONTAINER,
+)
 from fairlead_slurm_bridge.pods.errors import PodRefusedError
 from fairlead_slurm_bridge.pods.payload import Payload
 from fairlead_slurm_bridge.pods.requests import PodJob
+from fairlead_slurm_bridge.pods.results import ResultRules, encoded, result_plan
 
 type Manifest = dict[str, object]
 
@@ -42,6 +48,7 @@ class PodRules(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     stop_seconds: int = 30
+    results: ResultRules = ResultRules()
 
     def namespace_of(self, account: str) -> str:
         """Where the pods of an account are."""
@@ -52,7 +59,7 @@ def pod_manifest(job: PodJob, asked: PodWords, payload: Payload, rules: PodRules
     """The Pod of an attempt, as the API server takes it.
 
     Raises:
-        PodRefusedError: parts of GPUs are asked for without a GPU, or two volumes at one place.
+        PodRefusedError: parts of GPUs are asked for without a GPU, two volumes at one place, or results that nobody can reach.
     """
     claims = (*rules.claims, *asked.claims)
     places = [claim.path for claim in claims] + ([_SCRATCH] if asked.scratch else [])
@@ -114,6 +121,9 @@ def _metadata(job: PodJob, asked: PodWords, payload: Payload, rules: PodRules, n
     }
     if asked.traceparent:
         annotations["fairlead.dev/traceparent"] = asked.traceparent
+    plan = result_plan(job, asked.results, (*rules.claims, *asked.claims), rules.results)
+    if plan is not None:
+        annotations[ANNOTATION_RESULTS] = encoded(plan)
     return {
         "name": name,
         "namespace": rules.namespace_of(job.account),

@@ -1,0 +1,50 @@
+"""What is kept of a pod before it goes: its output, and what it left on shared storage."""
+
+from collections.abc import AsyncGenerator
+
+import structlog
+
+from fairlead_kube import Key, KubeClient, KubeError
+from fairlead_slurm_bridge.gate.kube_facts import CONTAINER, JobPod
+from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.results import ResultPlan, planned
+
+_MOST_OUTPUT = 64 * 2**20
+"""Bytes of a pod's output that are kept; a kubelet itself keeps 10 MiB by default (containerLogMaxSize)."""
+
+
+class ResultKeeper:
+    """Finds what an epilog is to keep.
+
+    Args:
+        client: of Kubernetes.
+        mirror: of Kubernetes.
+    """
+
+    def __init__(self, client: KubeClient, mirror: KubeMirror) -> None:
+        self._client = client
+        self._mirror = mirror
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    def plans(self, number: int) -> list[tuple[Key, JobPod, ResultPlan]]:
+        """Of a job's pods that ended by themselves, in the order of its attempts."""
+        found = [(key, pod, planned(pod)) for key, pod in self._mirror.of_job(number).items()]
+        due = [(key, pod, plan) for key, pod, plan in found if plan is not None]
+        return sorted(due, key=lambda one: one[1].attempt)
+
+    async def output(self, key: Key) -> AsyncGenerator[bytes]:
+        """What the pod printed, as far as Kubernetes still has it."""
+        left = _MOST_OUTPUT
+        try:
+            async with self._client.pod_log(
+                key.name, key.namespace, container=CONTAINER, follow=False
+            ) as pieces:
+                async for piece in pieces:
+                    if piece[:left]:
+                        yield piece[:left]
+                    left -= len(piece)
+                    if left <= 0:
+                        self._log.warning("output_cut", pod=key.name, bytes=_MOST_OUTPUT)
+                        return
+        except KubeError as error:
+            self._log.warning("output_not_kept", pod=key.name, error=str(error))

@@ -1,0 +1,102 @@
+"""What becomes of a job's results: where they lie on Slurm's hosts, and which folder they are moved into. Pure.
+
+It is written down in an annotation when the pod is made, so that a bridge that starts later knows it; carried out by the
+epilog, as the job's own user (`fairlead_slurm.hooks.results`).
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from fairlead_kube import Key
+from fairlead_slurm.pod_comment import Claim
+from fairlead_slurm_bridge.gate.kube_facts import JobPod
+from fairlead_slurm_bridge.pods.errors import PodRefusedError
+from fairlead_slurm_bridge.pods.requests import PodJob
+
+_BESIDE = "{workdir}/results-{job}"
+"""Where results go that a job asks for, on a site that says nothing of it."""
+
+
+class ResultRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a site says of results."""
+
+    hosts: Mapping[str, str] = {}
+    """By volume claim, the folder where Slurm's hosts have the same storage."""
+    folder: str | None = None
+    """Where each job's go, with `{job}`, `{user}`, `{account}` and `{workdir}` in it; None: only of jobs that ask for it."""
+
+
+class ResultPlan(msgspec.Struct, frozen=True, kw_only=True, rename={"source": "from", "target": "to"}):
+    """What the epilog does."""
+
+    source: str = ""
+    """Folder on Slurm's hosts; empty where there is only a summary to write."""
+    target: str
+
+
+def result_plan(
+    job: PodJob, results: str | None, claims: Iterable[Claim], rules: ResultRules
+) -> ResultPlan | None:
+    """The plan of a job; None where nothing is asked for.
+
+    Args:
+        job: the attempt.
+        results: folder of the pod, of the job's comment.
+        claims: that the pod mounts.
+        rules: of the site.
+
+    Raises:
+        PodRefusedError: the folder lies on no volume that Slurm's hosts have, too.
+    """
+    if results is None and rules.folder is None:
+        return None
+    number = f"{job.attempt.job}-r{job.attempt.restarts}" if job.attempt.restarts else str(job.attempt.job)
+    words = {"{job}": number, "{user}": job.user, "{account}": job.account, "{workdir}": job.work_dir}
+    target = rules.folder or _BESIDE
+    for word, value in words.items():
+        target = target.replace(word, value)
+    return ResultPlan(source="" if results is None else _on_hosts(results, claims, rules), target=target)
+
+
+def _on_hosts(results: str, claims: Iterable[Claim], rules: ResultRules) -> str:
+    for claim in claims:
+        inside = results.removeprefix(claim.path.rstrip("/") + "/")
+        if claim.name in rules.hosts and inside != results:
+            return f"{rules.hosts[claim.name].rstrip('/')}/{inside}"
+    known = ", ".join(sorted(rules.hosts)) or "none"
+    raise PodRefusedError(
+        f"the comment's results={results} has to lie below a claim of the job that Slurm's hosts have, too; they have: {known}"
+    )
+
+
+def encoded(plan: ResultPlan) -> str:
+    """As the annotation has it."""
+    return msgspec.json.encode(plan).decode()
+
+
+def planned(pod: JobPod) -> ResultPlan | None:
+    """What is to be done once this pod is over; None for nothing, and for a pod that somebody ended: its job may run again."""
+    if not (pod.results and pod.over and not pod.leaving):
+        return None
+    try:
+        return msgspec.json.decode(pod.results, type=ResultPlan)
+    except msgspec.DecodeError:
+        return None
+
+
+def summary(key: Key, pod: JobPod, now: datetime) -> dict[str, object]:
+    """Of an attempt, for whoever looks at its results later."""
+    return {
+        "job": pod.attempt.job,
+        "restarts": pod.attempt.restarts,
+        "pod": key.name,
+        "namespace": key.namespace,
+        "node": pod.node,
+        "phase": pod.phase,
+        "exit_code": pod.exit_code,
+        "reason": pod.reason,
+        "message": pod.message,
+        "written": now.astimezone(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,164 @@
+"""What a job's pod is given and leaves behind, and how it is ended: claims, results, priority, time limit, preemption.
+
+KWOK plays the kubelet, so that a pod writes nothing: what it would leave on shared storage the test writes, where Slurm's
+hosts have that storage.
+"""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.kubelab import KubeLab, KubeObject
+from fairlead_testkit.pod_fleet import SECONDS, PodFleet, PodSite
+from fairlead_testkit.slurmlab import PEOPLE, URGENT
+
+pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(300)]
+
+GPUS = 4
+DATA = "data"
+PRIORITY = "slurm-first"
+LINES = ("PreemptType=preempt/qos", "PreemptMode=REQUEUE", "OverTimeLimit=0")
+
+
+@pytest.fixture(scope="module")
+def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodSite]:
+    """Slurm's one node has as many GPUs as Kubernetes: what is urgent has to take them from others."""
+    del slurm_programs
+    with PodSite(kube_lab, gpus=GPUS, nodes=1, slurm_gpus=GPUS, lines=LINES).running() as found:
+        found.lab.run("sacctmgr", "-i", "modify", "qos", URGENT, "set", "preempt=normal")
+        found.add_claim(DATA)
+        kube_lab.api.apply(
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": PRIORITY},
+                "value": 1000,
+            }
+        )
+        yield found
+
+
+@pytest.fixture
+def storage(site: PodSite) -> Iterator[Path]:
+    """Where Slurm's hosts have what the claim holds."""
+    folder = site.lab.layout.folder / "storage"
+    folder.mkdir()
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def the_pod(site: PodSite) -> KubeObject:
+    [pod] = site.pods()
+    return pod
+
+
+async def ended(site: PodSite, job: str, *, seconds: float = 90) -> str:
+    """Its state, once it has ended and nothing of it is left but the user's own claim."""
+
+    async def over() -> str:
+        state = await asyncio.to_thread(site.state_of, job)
+        left = [claim for claim in site.claims() if claim["metadata"]["name"] != DATA]
+        return (
+            state
+            if state not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
+            and not site.pods()
+            and not left
+            else ""
+        )
+
+    return await eventually(over, seconds, what="it has ended, with its pod and its claim")
+
+
+async def runs(site: PodSite, job: str) -> None:
+    await eventually(lambda: site.state_of(job) == "RUNNING", 60, what=f"{job} runs: {site.waiting()}")
+
+
+async def test_what_a_pod_is_given_and_leaves_behind(site: PodSite, storage: Path, tmp_path: Path) -> None:
+    settings = {
+        "pods_storage": {DATA: str(storage)},
+        "pods_priority_classes": {URGENT: PRIORITY},
+    }
+    async with PodFleet(tmp_path, site, settings=settings).running():
+        await _results_of_a_users_claim_are_moved_and_checked(site, storage)
+        await _a_claim_is_made_for_a_job_and_goes_with_it(site)
+        await _urgent_jobs_have_the_priority_class(site)
+
+
+async def _results_of_a_users_claim_are_moved_and_checked(site: PodSite, storage: Path) -> None:
+    out = storage / "run"
+    job = site.submit(f"--comment=env={SECONDS} claim={DATA}:/data results=/data/run", seconds=3)
+    await runs(site, job)
+    site.lab.run(
+        "sh",
+        user=PEOPLE["vision"],
+        given=f"mkdir {out}; echo 0.93 >{out}/score; ln -s /etc/shadow {out}/link",
+    )
+    [volume] = [one for one in the_pod(site)["spec"]["volumes"] if one["name"] == "claim-0"]
+    assert volume["persistentVolumeClaim"]["claimName"] == DATA
+    assert await ended(site, job) == "COMPLETED"
+    target = site.lab.layout.folder / "out" / f"results-{job}"
+    summary = json.loads((target / "fairlead-summary.json").read_text())
+    assert (summary["job"], summary["exit_code"], summary["results"]["files"]) == (int(job), 0, 1)
+    assert (target / "score").read_text() == "0.93\n"
+    assert (target / "link").is_symlink()
+    assert (target / "score").owner() == PEOPLE["vision"]
+    assert not out.exists()
+    checked = site.lab.run("env", f"--chdir={target}", "sha256sum", "--check", "--strict", "fairlead.sha256")
+    assert checked == "score: OK\n"
+
+
+async def _a_claim_is_made_for_a_job_and_goes_with_it(site: PodSite) -> None:
+    site.add_volume()
+    job = site.submit(f"--comment=env={SECONDS} scratch=1Mi", seconds=1)
+    await runs(site, job)
+    assert [claim["metadata"]["name"] for claim in site.claims() if claim["metadata"]["name"] != DATA] == [
+        the_pod(site)["metadata"]["name"]
+    ]
+    assert await ended(site, job) == "COMPLETED"
+
+
+async def _urgent_jobs_have_the_priority_class(site: PodSite) -> None:
+    job = site.submit(f"--qos={URGENT}", seconds=1)
+    await runs(site, job)
+    assert (the_pod(site)["spec"]["priorityClassName"], the_pod(site)["spec"]["priority"]) == (PRIORITY, 1000)
+    assert await ended(site, job) == "COMPLETED"
+
+
+async def test_what_is_urgent_takes_the_place_of_others(site: PodSite, tmp_path: Path) -> None:
+    """The pod of the other job is stopped in its time; the job goes back and runs anew."""
+    async with PodFleet(tmp_path, site).running():
+        await _one_is_preempted(site)
+
+
+async def _one_is_preempted(site: PodSite) -> None:
+    first = site.submit(gpus=GPUS, seconds=12)
+    await runs(site, first)
+    urgent = site.submit(f"--qos={URGENT}", gpus=GPUS, seconds=1)
+    await runs(site, urgent)
+    assert site.state_of(first) == "PENDING"
+    [line] = [line for line in site.waiting() if line.split()[0] == first]
+    assert "held" not in line.lower()
+    assert [pod["metadata"]["labels"]["slurm.fairlead.dev/job"] for pod in site.pods()] == [urgent]
+    site.lab.run("scontrol", "update", f"jobid={first}", "starttime=now")
+    await runs(site, first)
+    site.lab.run("scancel", first)
+    assert await ended(site, first) == "CANCELLED"
+    assert site.state(urgent) == ("COMPLETED", "0:0")
+
+
+@pytest.mark.deep
+async def test_the_time_limit_ends_a_pod(site: PodSite, tmp_path: Path) -> None:
+    """Slurm looks every half minute, and knows no limit below a minute."""
+    async with PodFleet(tmp_path, site).running():
+        job = site.submit("--time=1", seconds=3600)
+        await runs(site, job)
+        pod = the_pod(site)["metadata"]["name"]
+        assert await ended(site, job, seconds=200) == "TIMEOUT"
+        asked = [line for line in site.kube.audit_lines(verb="delete", resource="pods") if line.name == pod]
+        assert asked, "and by the bridge, not by force"
