@@ -1,13 +1,14 @@
-import io
+import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
-from rich.console import Console, RenderableType
 
 from fairlead_cli.client.explained import explain_text, headline
 from fairlead_cli.client.live import Pulse, dashboard
 from fairlead_cli.client.marks import share_bar
+from fairlead_cli.client.plain_table import Cell, Column, Piece, table_lines
 from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.client.words import (
     adherence_in_words,
@@ -18,6 +19,7 @@ from fairlead_cli.client.words import (
     of_part,
     reason,
 )
+from fairlead_cli.console import coloured, unstyled
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.messages.decisions import Lift, Place, Standing, Within
 from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted
@@ -77,15 +79,8 @@ TENANTS = TenantsReply(
 )
 
 
-def shown(view: RenderableType, *, width: int = 160) -> str:
-    console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    console.print(view)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
-
-
 def test_the_queue_shows_places_reasons_and_what_is_missing() -> None:
-    text = shown(queue_view(QUEUE))
+    text = queue_view(QUEUE)
     for part in (
         "pool gpu: 7 waiting",
         "train [red]",
@@ -105,7 +100,7 @@ def test_what_an_answer_leaves_out_is_said_with_how_to_see_it() -> None:
 
     def end(tenant: str | None = None, **keys: object) -> str:
         cut = msgspec.structs.replace(pool, silent_shards=[], **keys)
-        text = shown(queue_view(msgspec.structs.replace(QUEUE, pools=[cut]), tenant=tenant))
+        text = queue_view(msgspec.structs.replace(QUEUE, pools=[cut]), tenant=tenant)
         return text.splitlines()[-1]
 
     assert end(more=5, most=2000) == "… and 5 more (--limit N shows up to 2000)"
@@ -125,7 +120,7 @@ def test_a_place_says_why_the_one_above_goes_first() -> None:
     )
     far = msgspec.structs.replace(first, rank=700)
     two = msgspec.structs.replace(pool, places=[first, second, far])
-    lines = shown(queue_view(msgspec.structs.replace(QUEUE, pools=[two]))).splitlines()
+    lines = queue_view(msgspec.structs.replace(QUEUE, pools=[two]), columns=160).splitlines()
     assert lines[1].rstrip().endswith("why the one above goes first")
     assert lines[3].rstrip().endswith("first")
     assert lines[4].rstrip().endswith("it has waited longer, worth 3.0 %")
@@ -144,39 +139,73 @@ def test_names_of_jobs_are_whole_however_narrow_the_terminal_is(columns: int) ->
         why="its tenant comes to 97.0 % of its part, this one's to 100.0 %",
     )
     queue = msgspec.structs.replace(QUEUE, pools=[msgspec.structs.replace(pool, places=[ranked])])
-    console = Console(file=io.StringIO(), width=columns)
-    console.print(queue_view(queue, columns=columns))
-    console.print(dashboard("top", tenants=TENANTS, queue=queue, pulse=Pulse(), columns=columns))
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
+    frame = dashboard("top", tenants=TENANTS, queue=queue, pulse=Pulse(), columns=columns)
+    text = f"{queue_view(queue, columns=columns)}\n{frame}"
     assert text.count(name) == 2
     assert max(map(len, text.splitlines())) <= columns
     assert "since this view began: 0 queued" in text
 
 
+@pytest.mark.parametrize("columns", [60, 200])
+def test_a_name_longer_than_its_column_stands_on_a_line_of_its_own_and_the_others_stay_in_place(
+    columns: int,
+) -> None:
+    [pool] = QUEUE.pools
+    long = "a-name-that-is-quite-long-as-people-write-them-when-they-date-what-they-do-2026-11-23"
+    places = [
+        msgspec.structs.replace(
+            pool.places[0],
+            rank=rank,
+            place=msgspec.structs.replace(pool.places[0].place, id=name),
+            why="its tenant comes to 97.0 % of its part, this one's to 100.0 %",
+        )
+        for rank, name in enumerate(["short", long])
+    ]
+    queue = msgspec.structs.replace(QUEUE, pools=[msgspec.structs.replace(pool, places=places)])
+    lines = queue_view(queue, columns=columns).splitlines()
+    [line] = [line for line in lines if long in line]
+    assert line.startswith(f"2  {long}")
+    [own] = [line for line in lines if "short" in line]
+    tenant = line if columns == 200 else lines[lines.index(line) + 1]
+    assert tenant.rindex("team-a") == own.rindex("team-a")
+    assert max(len(one) for one in lines if one != line) <= columns
+
+
+def test_cells_of_other_scripts_stand_under_one_another() -> None:
+    heads = [Column("job", is_name=True), Column("n", right=True)]
+    lines = list(table_lines(heads, [["日本", "1"], ["e\u0301a", "22"]], width=40, style=unstyled))
+    assert lines[2:] == ["日本   1", "e\u0301a    22"]
+
+
+def test_styles_take_no_room() -> None:
+    heads = [Column("job", is_name=True), Column("n", right=True)]
+    row: list[Cell] = [Piece("a", "bold"), [Piece("1", "cyan"), Piece("2", "dim")]]
+    bare, styled = (list(table_lines(heads, [row], width=9, style=one)) for one in (unstyled, coloured))
+    assert [re.sub(r"\033\[[0-9;]*m", "", line) for line in styled] == bare
+    assert styled != bare
+
+
 def test_shares_say_of_what_they_are_and_large_ones_are_counted_not_written_in_percent() -> None:
     [pool] = QUEUE.pools
     many = msgspec.structs.replace(pool.places[0], share=157.562)
-    text = shown(
-        queue_view(msgspec.structs.replace(QUEUE, pools=[msgspec.structs.replace(pool, places=[many])]))
-    )
+    text = queue_view(msgspec.structs.replace(QUEUE, pools=[msgspec.structs.replace(pool, places=[many])]))
     assert "157.6x" in text
     assert "15756" not in text
     assert "share then" in text
-    assert "share now" in shown(tenants_view(TENANTS))
+    assert "share now" in tenants_view(TENANTS)
     assert of_part(0.25) == "25.00% of its part"
     assert of_part(157.562) == "157.6 times its part"
 
 
 def test_an_empty_queue_says_so() -> None:
-    assert "Nobody waits" in shown(queue_view(QueueReply(at=NOW, pools=[])))
+    assert "Nobody waits" in queue_view(QueueReply(at=NOW, pools=[]))
 
 
 def test_tenants_show_share_beside_entitlement() -> None:
-    text = shown(tenants_view(TENANTS))
+    text = tenants_view(TENANTS)
     for part in ("team-a", "50.0%", "25.0%", "of its part", "32 gpu", "gpu=8"):
         assert part in text
-    assert "No pool is known" in shown(tenants_view(TenantsReply(at=NOW, pools=[])))
+    assert "No pool is known" in tenants_view(TenantsReply(at=NOW, pools=[]))
 
 
 def test_an_explanation_shows_all_terms() -> None:
@@ -315,13 +344,13 @@ def test_how_far_a_cluster_follows_is_shown_everywhere() -> None:
     idle = QueueReply(at=NOW, pools=[PoolQueue(pool="lab/gpu", waiting=0, places=[], steering=[KUEUE])])
     frame = dashboard("Fairlead", tenants=tenants, queue=queue, pulse=Pulse())
     for view in (queue_view(queue), tenants_view(tenants), frame, queue_view(idle)):
-        text = shown(view)
+        text = view
         assert "lab (kueue) would take the order as a tie-break: its queues have quota of their own" in text
         assert "lab: nothing is written: paused by ann" in text
         headline = f"lab: 7 of 8 admissions out of order (88%), 8.3 GPU-seconds idle (1.04 an admission), since {NOW:%Y-%m-%d %H:%M} UTC"
         assert headline in " ".join(text.split())
-    assert "known" in shown(queue_view(queue))
-    assert "train [red]" not in shown(queue_view(queue))
+    assert "known" in queue_view(queue)
+    assert "train [red]" not in queue_view(queue)
 
 
 def test_levels_that_should_be_gone_are_said_to_stand() -> None:
@@ -329,7 +358,7 @@ def test_levels_that_should_be_gone_are_said_to_stand() -> None:
         KUEUE, withheld="a level could stop a running job", levels_left=3, preemptions_by_left_levels=2
     )
     queue = QueueReply(at=NOW, pools=[PoolQueue(pool="lab/gpu", waiting=0, places=[], steering=[unsafe])])
-    text = shown(queue_view(queue))
+    text = queue_view(queue)
     assert "lab: nothing is written: a level could stop a running job" in text
     stopped = "lab: 2 running jobs were stopped for others while levels stood that should have been gone"
     assert stopped in " ".join(text.split())
@@ -371,14 +400,18 @@ def test_what_was_not_seen_is_not_claimed() -> None:
 def test_a_plain_simulated_cluster_is_no_news() -> None:
     steering = [Steering(cluster="sim", frontend="sim", enforcement="exact")]
     [pool] = QUEUE.pools
-    text = shown(queue_view(QueueReply(at=NOW, pools=[msgspec.structs.replace(pool, steering=steering)])))
+    text = queue_view(QueueReply(at=NOW, pools=[msgspec.structs.replace(pool, steering=steering)]))
     assert "exactly" not in text
 
 
+def plain(bar: Sequence[Piece]) -> str:
+    return "".join(one.text for one in bar)
+
+
 def test_a_bar_marks_the_entitlement_inside_and_outside() -> None:
-    assert share_bar(0.25, 0.5, scale=0.5, width=4).plain == "██·│"
-    assert share_bar(0.5, 0.25, scale=0.5, width=4).plain == "██┃█"
-    assert share_bar(0.0, 0.0, scale=0.0, width=4).plain == "····"
+    assert plain(share_bar(0.25, 0.5, scale=0.5, width=4)) == "██·│"
+    assert plain(share_bar(0.5, 0.25, scale=0.5, width=4)) == "██┃█"
+    assert plain(share_bar(0.0, 0.0, scale=0.0, width=4)) == "····"
 
 
 @pytest.mark.parametrize("seconds", [0, 3.25, 59.96, 60, 90, 3599, 3600, 7800, 86_399, 86_400, 270_000])
@@ -446,14 +479,14 @@ def test_a_frame_shows_tenants_next_jobs_and_throughput() -> None:
     pulse.take(JobQueued(**common, queue="main", demand={}))  # type: ignore[arg-type] # one mapping for three events
     pulse.take(JobStarted(**common, waited_seconds=1.0, level=1, demand={}))  # type: ignore[arg-type] # as above
     pulse.take(JobEnded(**common, outcome=Outcome.SUCCEEDED, ran_seconds=1.0))  # type: ignore[arg-type] # as above
-    text = shown(dashboard("Fairlead", tenants=TENANTS, queue=QUEUE, pulse=pulse))
+    text = dashboard("Fairlead", tenants=TENANTS, queue=QUEUE, pulse=pulse)
     for part in ("1 queued, 1 started, 1 ended", "pool gpu", "next of 7 waiting", "train [red]"):
         assert part in text
-    assert "waiting for a scorer" in shown(dashboard("Fairlead", tenants=None, queue=None, pulse=pulse))
+    assert "waiting for a scorer" in dashboard("Fairlead", tenants=None, queue=None, pulse=pulse)
 
 
 def test_a_frame_on_a_narrow_terminal_keeps_each_row_on_its_line() -> None:
-    text = shown(dashboard("Fairlead", tenants=TENANTS, queue=QUEUE, pulse=Pulse(), columns=80), width=80)
+    text = dashboard("Fairlead", tenants=TENANTS, queue=QUEUE, pulse=Pulse(), columns=80)
     assert "asks for" not in text
     assert "uses" not in text
     tenant = next(line for line in text.splitlines() if line.startswith("team-a"))

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
 # A table that is piped into a file shall not be cut at the 80 columns that rich assumes there.
 PIPED_WIDTH = 200
-_STYLES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33"}
+_STYLES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "yellow": "33",
+    "cyan": "36",
+    "bold red": "1;31",
+    "bold reverse cyan": "1;7;36",
+}
 
 
 def output(*, wide: bool = False) -> "Console":
@@ -49,13 +57,27 @@ def styled(text: str, style: str, *, stream: TextIO | None = None) -> str:
     """The text in a style where the stream, standard output unless given, is a terminal that shows it."""
     shows = (stream or sys.stdout).isatty() and not os.environ.get("NO_COLOR")
     plain = not shows or os.environ.get("TERM") in ("dumb", "unknown")
-    return text if plain else f"\033[{_STYLES[style]}m{text}\033[0m"
+    return text if plain else coloured(text, style)
+
+
+def coloured(text: str, style: str) -> str:
+    """The text in a style, wherever it goes: for who takes that out again where it is not wanted."""
+    return f"\033[{_STYLES[style]}m{text}\033[0m"
 
 
 def unstyled(text: str, style: str) -> str:
     """The text as it is."""
     del style
     return text
+
+
+def cells(text: str) -> int:
+    """How many cells of a terminal a text takes: of some scripts a letter takes two, and an accent none."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
 def wrapped(text: str, columns: int, *, indent: str = "", hanging: str = "") -> str:

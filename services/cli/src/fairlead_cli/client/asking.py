@@ -1,15 +1,11 @@
-"""Questions to the scorers, and their answers on a terminal or as JSON.
-
-Each imports what shows its answer when it has it: tables need `rich`, which takes longer than the question.
-"""
-
-from typing import TYPE_CHECKING
+"""Questions to the scorers, and their answers on a terminal or as JSON."""
 
 import msgspec
 
 from fairlead_bus import Bus, BusError
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.explained import explain_text
+from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.client.words import job_name
 from fairlead_cli.console import styled
 from fairlead_cli.errors import CommandError
@@ -23,13 +19,8 @@ from fairlead_contracts.messages.questions import (
     ExplainQuestion,
     Explanation,
     QueueQuestion,
-    QueueReply,
     TenantsQuestion,
-    TenantsReply,
 )
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 async def show_queue(
@@ -41,7 +32,7 @@ async def show_queue(
         reply = await ask(bus, "queue", question, QUEUE_REPLY, tenant=tenant)
     found = Result(
         document=lambda: published(reply),
-        view=lambda columns: _queue_view(reply, tenant, columns),
+        view=lambda columns: queue_view(reply, tenant=tenant, columns=columns, style=styled),
         names=lambda: (
             _full_name(one.place.scope, one.place.id, one.owner)
             for pool in reply.pools
@@ -57,7 +48,7 @@ async def show_tenants(nats: str | None, *, pool: str | None, tenant: str | None
         reply = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY, tenant=tenant)
     found = Result(
         document=lambda: published(reply),
-        view=lambda columns: _tenants_view(reply, columns),
+        view=lambda columns: tenants_view(reply, columns=columns, style=styled),
         names=lambda: dict.fromkeys(one.standing.tenant for pool in reply.pools for one in pool.tenants),
     )
     print_result(found, form)
@@ -92,18 +83,6 @@ async def show_explanation(
                 "and ended ones are forgotten after a while."
             ),
         )
-
-
-def _queue_view(reply: QueueReply, tenant: str | None, columns: int) -> "RenderableType":
-    from fairlead_cli.client.tables import queue_view
-
-    return queue_view(reply, tenant=tenant, columns=columns)
-
-
-def _tenants_view(reply: TenantsReply, columns: int) -> "RenderableType":
-    from fairlead_cli.client.tables import tenants_view
-
-    return tenants_view(reply, columns=columns)
 
 
 async def _dated(bus: Bus, found: Explanation) -> Explanation:

@@ -4,11 +4,9 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from fairlead_cli.client.marks import steering_lines
-from fairlead_cli.client.tables import NARROW_COLUMNS, SLIM_COLUMNS, WIDE_COLUMNS, places_table, tenants_table
+from fairlead_cli.client.tables import NARROW_COLUMNS, WIDE_COLUMNS, places_lines, tenants_lines
+from fairlead_cli.console import Style, unstyled, wrapped
 from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
 from fairlead_contracts.messages.questions import QueueReply, TenantsReply
 
@@ -68,27 +66,25 @@ def dashboard(
     queue: QueueReply | None,
     pulse: Pulse,
     columns: int = WIDE_COLUMNS,
-) -> RenderableType:
+    style: Style = unstyled,
+) -> str:
     """One frame: tenants, the next jobs with the reason for their place, throughput. Columns: of the terminal."""
-    return Group(*_parts(title, tenants, queue, pulse, columns))
-
-
-def _parts(
-    title: str, tenants: TenantsReply | None, queue: QueueReply | None, pulse: Pulse, columns: int
-) -> Iterator[RenderableType]:
-    narrow, slim = columns < NARROW_COLUMNS, columns < SLIM_COLUMNS
-    yield Text(title, style="bold")
-    yield Text(f"since this view began: {pulse.words()}", style="dim")
+    since = wrapped(f"since this view began: {pulse.words()}", columns)
+    head = [style(title, "bold"), style(since, "dim")]
     if tenants is None:
-        yield Text("waiting for a scorer to answer …", style="yellow")
-        return
+        return "\n".join([*head, style("waiting for a scorer to answer …", "yellow")])
+    return "\n".join([*head, *_pool_lines(tenants, queue, columns, style)])
+
+
+def _pool_lines(tenants: TenantsReply, queue: QueueReply | None, columns: int, style: Style) -> Iterator[str]:
     waiting = {} if queue is None else {pool.pool: pool for pool in queue.pools}
     for pool in tenants.pools:
-        yield Text(f"\npool {pool.pool}", style="bold")
-        yield from steering_lines(pool.steering)
-        yield tenants_table(pool, narrow=narrow, slim=slim)
+        yield ""
+        yield style(f"pool {pool.pool}", "bold")
+        yield from steering_lines(pool.steering, columns=columns, style=style)
+        yield from tenants_lines(pool, columns=columns, style=style)
         if (line := waiting.get(pool.pool)) is not None and line.places and queue is not None:
-            yield Text.assemble(
-                (f"\nnext of {line.waiting} waiting", "bold"), ("" if narrow else f"  {ORDER_RULE}", "dim")
-            )
-            yield places_table(line.places, queue.at, narrow=narrow, slim=slim)
+            rule = f"  {style(ORDER_RULE, 'dim')}" if columns >= NARROW_COLUMNS else ""
+            yield ""
+            yield style(f"next of {line.waiting} waiting", "bold") + rule
+            yield from places_lines(line.places, queue.at, columns=columns, style=style)

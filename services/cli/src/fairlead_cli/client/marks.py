@@ -1,10 +1,11 @@
 """Shares as bars, and how far clusters follow the order, in colours: what tables and the live view show."""
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
-from rich.text import Text
-
+from fairlead_cli.client.plain_table import Piece
 from fairlead_cli.client.words import adherence_in_words, levels_left_in_words, preempted_in_words
+from fairlead_cli.console import Style, unstyled, wrapped
 from fairlead_contracts.messages.questions import Steering
 
 BAR_WIDTH = 28
@@ -22,32 +23,31 @@ _FOLLOWABLE = {
 }
 
 
-def steering_lines(steering: Iterable[Steering]) -> Iterator[Text]:
+def steering_lines(steering: Iterable[Steering], *, columns: int, style: Style = unstyled) -> Iterator[str]:
     """How far each cluster follows the order, and why nothing is written there; not of a plain simulated one."""
     for one in steering:
         why = f": {one.enforcement_why}" if one.enforcement_why else ""
         words = _FOLLOWABLE if one.withheld else _FOLLOWED
         followed = words.get(one.enforcement, one.enforcement)
         if one.frontend != "sim" or one.enforcement != "exact":
-            style = "dim" if one.enforcement == "exact" else "yellow"
-            yield Text(f"{one.cluster} ({one.frontend}) {followed}{why}", style=style)
+            colour = "dim" if one.enforcement == "exact" else "yellow"
+            yield style(wrapped(f"{one.cluster} ({one.frontend}) {followed}{why}", columns), colour)
         if one.withheld:
-            yield Text(f"{one.cluster}: nothing is written: {one.withheld}", style="yellow")
+            yield style(wrapped(f"{one.cluster}: nothing is written: {one.withheld}", columns), "yellow")
         for harm in filter(None, (levels_left_in_words(one), preempted_in_words(one))):
-            yield Text(f"{one.cluster}: {harm}", style="bold red")
+            yield style(wrapped(f"{one.cluster}: {harm}", columns), "bold red")
         if one.adherence is not None:
-            yield Text(f"{one.cluster}: {adherence_in_words(one.adherence)}")
+            yield wrapped(f"{one.cluster}: {adherence_in_words(one.adherence)}", columns)
 
 
-def share_bar(share: float, entitlement: float, *, scale: float, width: int = BAR_WIDTH) -> Text:
+def share_bar(share: float, entitlement: float, *, scale: float, width: int = BAR_WIDTH) -> list[Piece]:
     """A bar of the share with a mark at the entitlement. `scale` is the share at the bar's full width."""
     filled = min(width, round(share / scale * width)) if scale else 0
-    mark = min(width - 1, round(entitlement / scale * width)) if scale else 0
-    bar = Text()
-    for cell in range(width):
-        inside = cell < filled
-        if cell == mark and entitlement:
-            bar.append("┃" if inside else "│", style="bold reverse cyan" if inside else "bold")
-        else:
-            bar.append("█" if inside else "·", style="cyan" if inside else "dim")
-    return bar
+    mark = min(width - 1, round(entitlement / scale * width)) if scale and entitlement else None
+    bar = [Piece("█", "cyan") if cell < filled else Piece("·", "dim") for cell in range(width)]
+    if mark is not None:
+        bar[mark] = Piece("┃", "bold reverse cyan") if mark < filled else Piece("│", "bold")
+    return [
+        Piece("".join(one.text for one in group), style)
+        for style, group in groupby(bar, lambda one: one.style)
+    ]

@@ -3,12 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from fairlead_cli.client.marks import BAR_WIDTH, share_bar, steering_lines
+from fairlead_cli.client.plain_table import Cell, Column, Piece, table_lines
 from fairlead_cli.client.words import (
     demand,
     job_name,
@@ -17,6 +13,7 @@ from fairlead_cli.client.words import (
     short_resource,
     waited,
 )
+from fairlead_cli.console import Style, unstyled, wrapped
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.decisions import Standing
 from fairlead_contracts.messages.questions import (
@@ -24,6 +21,7 @@ from fairlead_contracts.messages.questions import (
     PoolTenants,
     QueueReply,
     RankedPlace,
+    TenantLine,
     TenantsReply,
 )
 
@@ -35,46 +33,50 @@ _SHARE_THEN = "share then: of the pool, with its tenant's jobs before this one; 
 
 
 def queue_view(
-    reply: QueueReply, *, tenant: str | None = None, columns: int = WIDE_COLUMNS
-) -> RenderableType:
+    reply: QueueReply,
+    *,
+    tenant: str | None = None,
+    columns: int = WIDE_COLUMNS,
+    style: Style = unstyled,
+) -> str:
     """Who waits, in order, a table a pool; of one tenant alone where one was asked for. Columns: of the terminal."""
     if not any(pool.waiting for pool in reply.pools):
-        return Group(Text("Nobody waits."), *(part for pool in reply.pools for part in _idle_parts(pool)))
-    return Group(
-        *(
-            part
-            for pool in reply.pools
-            if pool.waiting
-            for part in _queue_parts(pool, reply.at, tenant, columns)
+        return "\n".join(
+            ["Nobody waits.", *(line for pool in reply.pools for line in _idle_lines(pool, columns, style))]
         )
+    return "\n".join(
+        line
+        for pool in reply.pools
+        if pool.waiting
+        for line in _queue_lines(pool, reply.at, tenant, columns, style)
     )
 
 
-def _idle_parts(pool: PoolQueue) -> Iterator[RenderableType]:
+def _idle_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
     """Of a pool in which nobody waits: what would be in the way if somebody did."""
     if any(one.withheld for one in pool.steering):
-        yield Text(f"pool {pool.pool}", style="bold")
-        yield from steering_lines(pool.steering)
-    yield from _silences([pool])
+        yield style(f"pool {pool.pool}", "bold")
+        yield from steering_lines(pool.steering, columns=columns, style=style)
+    yield from _silences(pool, columns, style)
 
 
-def _queue_parts(
-    pool: PoolQueue, now: datetime, tenant: str | None, columns: int
-) -> Iterator[RenderableType]:
-    yield Text.assemble((f"pool {pool.pool}", "bold"), f": {pool.waiting} waiting")
-    yield from steering_lines(pool.steering)
+def _queue_lines(
+    pool: PoolQueue, now: datetime, tenant: str | None, columns: int, style: Style
+) -> Iterator[str]:
+    yield f"{style(f'pool {pool.pool}', 'bold')}: {pool.waiting} waiting"
+    yield from steering_lines(pool.steering, columns=columns, style=style)
     if tenant is None or pool.places:
-        yield places_table(pool.places, now, narrow=columns < NARROW_COLUMNS, slim=columns < SLIM_COLUMNS)
+        yield from places_lines(pool.places, now, columns=columns, style=style)
     if pool.places and columns >= NARROW_COLUMNS:
-        yield Text(_SHARE_THEN, style="dim")
+        yield style(_SHARE_THEN, "dim")
     # A scorer of an earlier release counts the pool's jobs alone.
     more = pool.more or (pool.waiting - len(pool.places) if tenant is None else 0)
     of_whom = "" if tenant is None else f" of {tenant}"
     if tenant is not None and not pool.places:
-        yield Text(f"No job of {tenant} waits here.", style="dim")
+        yield style(f"No job of {tenant} waits here.", "dim")
     if more > 0:
-        yield Text(f"… and {more} more{of_whom} ({_how_to_see_more(pool)})", style="dim")
-    yield from _silences([pool])
+        yield style(wrapped(f"… and {more} more{of_whom} ({_how_to_see_more(pool)})", columns), "dim")
+    yield from _silences(pool, columns, style)
 
 
 def _how_to_see_more(pool: PoolQueue) -> str:
@@ -85,35 +87,41 @@ def _how_to_see_more(pool: PoolQueue) -> str:
     return f"an answer holds at most {pool.most}: `fairlead snapshot`, then `fairlead order`, lists all"
 
 
-def places_table(
-    places: list[RankedPlace], now: datetime, *, narrow: bool = False, slim: bool = False
-) -> Table:
-    """Waiting jobs, first goes first; ranks count from 1 for people. A narrow one leaves out what they ask for.
+def places_lines(
+    places: list[RankedPlace], now: datetime, *, columns: int = WIDE_COLUMNS, style: Style = unstyled
+) -> Iterator[str]:
+    """Waiting jobs, first goes first; ranks count from 1 for people.
 
-    A slim one, for less than `SLIM_COLUMNS`, leaves out the class as well. Names of jobs are never cut: people copy them.
+    A terminal of less than `NARROW_COLUMNS` shows no demand and no shares, one of less than `SLIM_COLUMNS` no class.
     """
-    table = _plain_table()
-    table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("job", no_wrap=True)
-    wide = not (narrow or slim)
-    for name in (*(() if slim else ("tenant", "class")), *(("asks for",) if wide else ())):
-        table.add_column(name)
-    for name in ("share then", "entitled") if wide else ():
-        table.add_column(name, justify="right")
-    table.add_column("waited", justify="right")
+    slim, wide = columns < SLIM_COLUMNS, columns >= NARROW_COLUMNS
     told = any(ranked.why for ranked in places)
-    table.add_column("why the one above goes first" if told else "why here: its tenant", ratio=1)
-    for ranked in places:
-        place = ranked.place
-        table.add_row(
+    heads = [
+        Column("#", right=True),
+        Column("job", is_name=True),
+        Column("tenant"),
+        *([] if slim else [Column("class")]),
+        *(
+            [Column("asks for"), Column("share then", right=True), Column("entitled", right=True)]
+            if wide
+            else []
+        ),
+        Column("waited", right=True),
+        Column("why the one above goes first" if told else "why here: its tenant", wraps=True),
+    ]
+    rows: list[list[Cell]] = [
+        [
             str(ranked.rank + 1),
-            Text(job_name(place.id, ranked.owner)),
-            *(() if slim else (Text(place.tenant), _class(ranked))),
-            *((demand(place.demand), *_quotient(ranked)) if wide else ()),
-            waited(place, now),
-            Text(_why(ranked, told=told), style="dim"),
-        )
-    return table
+            job_name(ranked.place.id, ranked.owner),
+            ranked.place.tenant,
+            *([] if slim else [_class(ranked)]),
+            *([demand(ranked.place.demand), *_quotient(ranked)] if wide else []),
+            waited(ranked.place, now),
+            Piece(_why(ranked, told=told), "dim"),
+        ]
+        for ranked in places
+    ]
+    yield from table_lines(heads, rows, width=columns, style=style)
 
 
 def _why(ranked: RankedPlace, *, told: bool) -> str:
@@ -130,67 +138,66 @@ def _quotient(ranked: RankedPlace) -> tuple[str, str]:
     return share, f"{ranked.entitled:.1%}" if ranked.entitled else "-"
 
 
-def tenants_view(reply: TenantsReply, *, columns: int = WIDE_COLUMNS) -> RenderableType:
+def tenants_view(reply: TenantsReply, *, columns: int = WIDE_COLUMNS, style: Style = unstyled) -> str:
     """Who has what, a table a pool. Columns: of the terminal."""
     if not reply.pools:
-        return Text("No pool is known yet: has a cluster stated its capacity?")
-    return Group(*(part for pool in reply.pools for part in _tenant_parts(pool, columns)))
+        return "No pool is known yet: has a cluster stated its capacity?"
+    return "\n".join(line for pool in reply.pools for line in _pool_lines(pool, columns, style))
 
 
-def _tenant_parts(pool: PoolTenants, columns: int) -> Iterator[RenderableType]:
+def _pool_lines(pool: PoolTenants, columns: int, style: Style) -> Iterator[str]:
     capacity = ", ".join(
         f"{format_quantity(name, amount)} {short_resource(name)}"
         for name, amount in sorted(pool.capacity.items())
     )
-    yield Text.assemble((f"pool {pool.pool}", "bold"), f": {capacity}")
-    yield from steering_lines(pool.steering)
+    yield wrapped(f"{style(f'pool {pool.pool}', 'bold')}: {capacity}", columns)
+    yield from steering_lines(pool.steering, columns=columns, style=style)
     if pool.tenants:
-        yield tenants_table(pool, narrow=columns < NARROW_COLUMNS, slim=columns < SLIM_COLUMNS)
+        yield from tenants_lines(pool, columns=columns, style=style)
     else:
-        yield Text("No tenant has jobs that run or wait.", style="dim")
-    yield from _silences([pool])
+        yield style("No tenant has jobs that run or wait.", "dim")
+    yield from _silences(pool, columns, style)
 
 
-def tenants_table(pool: PoolTenants, *, narrow: bool = False, slim: bool = False) -> Table:
+def tenants_lines(
+    pool: PoolTenants, *, columns: int = WIDE_COLUMNS, style: Style = unstyled
+) -> Iterator[str]:
     """Tenants with their share beside what they may have, as figures and as a bar with a mark.
 
-    A narrow one has a shorter bar, and leaves out what they use; a slim one leaves out bar and weight, too.
+    A terminal of less than `NARROW_COLUMNS` shows a shorter bar and not what they use, one of less than `SLIM_COLUMNS`
+    neither bar nor weight.
     """
+    slim, wide = columns < SLIM_COLUMNS, columns >= NARROW_COLUMNS
     scale = max((max(line.standing.share, line.standing.entitled) for line in pool.tenants), default=1.0)
-    table = _plain_table()
-    narrow = narrow or slim
-    table.add_column("tenant", no_wrap=True)
-    for name in (
-        *(() if slim else ("weight",)),
-        "share" if narrow else "share now",
-        "entitled",
-        "of its part",
-    ):
-        table.add_column(name, justify="right")
-    if not slim:
-        table.add_column("│ entitled" if narrow else "share now, │ marks what it is entitled to")
-    for name in ("running", "waiting"):
-        table.add_column(name, justify="right")
-    if not narrow:
-        table.add_column("uses")
-    for line in pool.tenants:
-        standing = line.standing
-        table.add_row(
-            Text(standing.tenant),
-            *(() if slim else (f"{standing.weight:g}",)),
-            multiple(standing.share),
-            f"{standing.entitled:.1%}" if standing.entitled else "-",
-            "-" if line.tag is None else multiple(line.tag),
-            *(() if slim else (_bar(standing, scale, NARROW_BAR if narrow else BAR_WIDTH),)),
-            str(standing.running),
-            str(standing.waiting),
-            *(() if narrow else (Text(_use(standing), style="dim"),)),
-        )
-    return table
+    heads = [
+        Column("tenant", is_name=True),
+        *([] if slim else [Column("weight", right=True)]),
+        Column("share now" if wide else "share", right=True),
+        Column("entitled", right=True),
+        Column("of its part", right=True),
+        *([] if slim else [Column("share now, │ marks what it is entitled to" if wide else "│ entitled")]),
+        Column("running", right=True),
+        Column("waiting", right=True),
+        *([Column("uses", wraps=True)] if wide else []),
+    ]
+    rows = [_tenant_row(line, scale, slim=slim, wide=wide) for line in pool.tenants]
+    yield from table_lines(heads, rows, width=columns, style=style)
 
 
-def _bar(standing: Standing, scale: float, width: int) -> Text:
-    return share_bar(standing.share, standing.entitled, scale=scale, width=width)
+def _tenant_row(line: TenantLine, scale: float, *, slim: bool, wide: bool) -> list[Cell]:
+    standing = line.standing
+    bar = share_bar(standing.share, standing.entitled, scale=scale, width=BAR_WIDTH if wide else NARROW_BAR)
+    return [
+        standing.tenant,
+        *([] if slim else [f"{standing.weight:g}"]),
+        multiple(standing.share),
+        f"{standing.entitled:.1%}" if standing.entitled else "-",
+        "-" if line.tag is None else multiple(line.tag),
+        *([] if slim else [bar]),
+        str(standing.running),
+        str(standing.waiting),
+        *([Piece(_use(standing), "dim")] if wide else []),
+    ]
 
 
 def _use(standing: Standing) -> str:
@@ -198,21 +205,16 @@ def _use(standing: Standing) -> str:
     return f"{use}; of late {demand(standing.past)}" if standing.past else use
 
 
-def _silences(pools: list[PoolQueue] | list[PoolTenants]) -> Iterator[Text]:
-    for pool in pools:
-        if pool.silent_shards:
-            yield Text(
-                f"incomplete: {len(pool.silent_shards)} shards of {pool.pool} did not answer; "
-                "their tenants are missing (a scorer may be starting or gone)",
-                style="yellow",
-            )
+def _silences(pool: PoolQueue | PoolTenants, columns: int, style: Style) -> Iterator[str]:
+    if pool.silent_shards:
+        told = (
+            f"incomplete: {len(pool.silent_shards)} shards of {pool.pool} did not answer; "
+            "their tenants are missing (a scorer may be starting or gone)"
+        )
+        yield style(wrapped(told, columns), "yellow")
 
 
-def _class(ranked: RankedPlace) -> Text:
+def _class(ranked: RankedPlace) -> Piece:
     urgency, approved = ranked.place.urgency, ranked.approved
     by = "" if approved is None else f" (by {approved.by or 'an operator'})"
-    return Text(f"{urgency}{by}", style="bold red" if urgency == "urgent" else "")
-
-
-def _plain_table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    return Piece(f"{urgency}{by}", "bold red" if urgency == "urgent" else "")

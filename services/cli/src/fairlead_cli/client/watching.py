@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 
 import msgspec
-from rich.console import RenderableType
 from rich.live import Live
+from rich.text import Text
 
 from fairlead_bus import Bus
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.follow import hearing
 from fairlead_cli.client.live import Pulse, dashboard, places_that_fit
-from fairlead_cli.console import output
+from fairlead_cli.console import Style, coloured, output, unstyled, write_line
 from fairlead_cli.errors import NoScorerAnswersError
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.events import EVENT, AnyEvent
@@ -90,24 +90,27 @@ async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
     console = output()
     pulse = Pulse()
 
-    def frame(found: Look) -> RenderableType:
+    def frame(found: Look, style: Style) -> str:
         return dashboard(
             "Fairlead",
             tenants=found.tenants,
             queue=found.queue,
             pulse=pulse,
             columns=console.width,
+            style=style,
         )
 
     async with connected(nats) as bus, events(bus, pulse.take):
         first = await look(bus, places=places_that_fit(console.height), pool=pool)
         if not console.is_terminal:
-            console.print(frame(first))
+            write_line(frame(first, unstyled))
             return
         with (
             ending_on_q() as end,
-            Live(frame(first), console=console, screen=True, auto_refresh=False) as live,
+            Live(
+                Text.from_ansi(frame(first, coloured)), console=console, screen=True, auto_refresh=False
+            ) as live,
         ):
             while not await _ended(end, every):
                 found = await look(bus, places=places_that_fit(console.height), pool=pool)
-                live.update(frame(found), refresh=True)
+                live.update(Text.from_ansi(frame(found, coloured)), refresh=True)

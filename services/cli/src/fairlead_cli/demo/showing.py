@@ -4,11 +4,12 @@ import asyncio
 import time
 
 from rich.live import Live
+from rich.text import Text
 
 from fairlead_bus import Bus
 from fairlead_cli.client.live import Pulse, dashboard, places_that_fit
 from fairlead_cli.client.watching import look
-from fairlead_cli.console import messages, say
+from fairlead_cli.console import coloured, messages, say
 from fairlead_cli.demo.recording import Recording
 from fairlead_sim import Workload
 
@@ -37,12 +38,15 @@ class Show:
             while True:
                 found = await look(self._bus, places=places_that_fit(console.height))
                 live.update(
-                    dashboard(
-                        self._title(),
-                        tenants=found.tenants,
-                        queue=found.queue,
-                        pulse=self._pulse,
-                        columns=console.width,
+                    Text.from_ansi(
+                        dashboard(
+                            self._title(),
+                            tenants=found.tenants,
+                            queue=found.queue,
+                            pulse=self._pulse,
+                            columns=console.width,
+                            style=coloured,
+                        )
                     ),
                     refresh=True,
                 )
