@@ -14,7 +14,7 @@ from cyclopts import App, CycloptsError
 from fairlead_cli.client.connection import run
 from fairlead_cli.client.submitting.flags import JobFlags
 from fairlead_cli.client.submitting.gathering import gather
-from fairlead_cli.commands import app
+from fairlead_cli.commands import application
 from fairlead_cli.demo.flags import read_weights
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.nats.flags import ServerFlags, WhoFlags
@@ -22,7 +22,7 @@ from fairlead_cli.options import Cluster, Reach
 
 
 def parsed(line: str) -> dict[str, object]:
-    _, bound, _ = app.parse_args(line, print_error=False, exit_on_error=False)
+    _, bound, _ = application(line.split(maxsplit=1)).parse_args(line, print_error=False, exit_on_error=False)
     return dict(bound.arguments)
 
 
@@ -86,7 +86,7 @@ def words_of(group: App) -> Iterator[tuple[str, Callable[..., object]]]:
 
 
 def test_every_flag_of_every_command_says_what_it_is_for() -> None:
-    found = dict(words_of(app))
+    found = dict(words_of(application()))
     assert {"explain", "apply", "watchdog"} <= found.keys()
     for name, command in found.items():
         for parameter in inspect.signature(command).parameters:
@@ -161,7 +161,7 @@ NOT_ASKED = ("fairlead_bus.facts.", "fairlead_bus.ownership.", "fairlead_bus.ser
 
 @pytest.mark.parametrize("words", ["queue", "explain job", "submit --tenant a --gpus 1", "pause"])
 def test_a_question_waits_for_no_library_that_it_does_not_need(words: str, tmp_path: Path) -> None:
-    """As a person types it, to the point where it looks for a running instance; tables import `rich` with the answer."""
+    """As a person types it, to the point where it looks for a running instance."""
     told = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "fairlead_cli", *words.split()],
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "FAIRLEAD_NATS_URL": ""},
@@ -173,15 +173,25 @@ def test_a_question_waits_for_no_library_that_it_does_not_need(words: str, tmp_p
     assert "no running Fairlead is known" in told.stderr
     imported = set(re.findall(r"\| +([\w.]+)$", told.stderr, re.MULTILINE))
     assert "nats.aio.client" in imported
+    assert not {"fairlead_cli.commands.policies", "fairlead_cli.commands.running"} & imported, (
+        "of other commands"
+    )
     assert not {one for one in imported if one.startswith(NOT_ASKED)}
     # The name alone is what is looked for and kept from being found.
     assert not imported & (SLOW - {"aiohttp"}) | {one for one in imported if one.startswith("aiohttp.")}
 
 
 def test_help_imports_nothing_heavy() -> None:
-    loaded = loaded_by("import fairlead_cli.commands")
+    loaded = loaded_by("import fairlead_cli.commands as words; words.application()")
     assert not loaded & (ARITHMETIC | FOREIGN | SERVICES | {"nats", "fairlead_bus", "yaml", "msgspec"})
     assert "fairlead demo" in run_cli("--help").stdout
+
+
+@pytest.mark.parametrize("typed", [[], ["--help"], ["sumbit"], ["queue"], ["policy", "show"]])
+def test_a_command_that_is_named_first_is_the_only_one_that_is_put_together(typed: list[str]) -> None:
+    whole, found = ({name for name in app if name[0] != "-"} for app in (application(), application(typed)))
+    assert len(whole) > 15
+    assert found == (whole & set(typed[:1]) or whole)
 
 
 def test_the_version_is_told_without_the_command_line() -> None:

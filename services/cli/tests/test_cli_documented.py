@@ -7,13 +7,14 @@ import pytest
 import yaml
 from cyclopts import CycloptsError
 
-from fairlead_cli.commands import app
+from fairlead_cli.commands import application
 from fairlead_cli.paper.lines import as_lines
 from fairlead_cli.paper.reading import parse
 from fairlead_cli.paper.running import order
 from fairlead_contracts.policyfile.read import read_document
 
 REPOSITORY = Path(__file__).parents[3]
+APP = application()
 COMMAND = re.compile(r"^(?: {3,7}(?:[$] )?|[$] |)(?:[.]venv/bin/)?fairlead (\S.*)$", re.MULTILINE)
 """As one stands in a block of a page; in running text none begins a line."""
 GUIDE = (REPOSITORY / "docs" / "policy.md").read_text()
@@ -70,7 +71,7 @@ def test_a_shown_command_is_one(page: str) -> None:
             continue
         words = re.sub(r"[$]\(.*?\)|[$]\{?\w+\}?|<[\w-]+>", "x", command)
         try:
-            app.parse_args(words, print_error=False, exit_on_error=False)
+            APP.parse_args(words, print_error=False, exit_on_error=False)
         except CycloptsError as wrong:
             pytest.fail(f"{page}: fairlead {command}: {wrong}")
 

@@ -1,6 +1,7 @@
 """Entry of the `fairlead` command."""
 
 import errno
+import gc
 import os
 import sys
 
@@ -8,6 +9,8 @@ from fairlead_cli.errors import CommandError, InputError
 
 FAILED = 1
 INTERRUPTED = 130
+_GARBAGE = 20_000
+"""Objects between two looks for garbage: ten times what Python does, as all modules together make some."""
 _UNWRITABLE = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG)
 """What the system says where a result finds no room."""
 
@@ -54,10 +57,12 @@ def _answer() -> object:
 
         sys.stdout.write(f"{version('fairlead-cli')}\n")
         return 0
+    # A short command makes no garbage worth a look, and its imports would be looked through eight times.
+    gc.set_threshold(_GARBAGE)
     # Commands import what they run when they run: `fairlead --help` must not wait for NATS, NumPy or rich tables.
-    from fairlead_cli.commands import app
+    from fairlead_cli.commands import application
 
-    return app()
+    return application(sys.argv[1:])()
 
 
 if __name__ == "__main__":

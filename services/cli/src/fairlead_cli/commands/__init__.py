@@ -1,5 +1,5 @@
 """The words that a person types. Nothing heavy is imported here: each command imports what it runs."""
 
-from fairlead_cli.commands.application import app
+from fairlead_cli.commands.application import application
 
-__all__ = ["app"]
+__all__ = ["application"]
