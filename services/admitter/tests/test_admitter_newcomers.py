@@ -46,6 +46,20 @@ def test_a_newcomer_is_decided_on_when_its_decision_has_seen_it_or_its_time_is_o
     assert newcomers.undecided(lambda _: 9) == set()
 
 
+def test_nobody_asks_whose_a_newcomer_is_that_all_decisions_know() -> None:
+    newcomers, asked = Newcomers(), []
+    for seq in (10, 11, 12):
+        newcomers.note([JobChange(None, a_job(f"at-{seq}"))], seq, at=0.0)
+
+    def decided(job: JobState) -> int:
+        asked.append(job.id)
+        return 11
+
+    assert newcomers.undecided(decided, at_least=11) == {"team-a/at-12"}
+    assert asked == ["at-12"]
+    assert newcomers.undecided(decided, at_least=9) == {"team-a/at-12"}
+
+
 def test_who_starts_or_goes_is_no_newcomer_and_who_only_changes_does_not_become_one() -> None:
     newcomers = Newcomers()
     one, two = a_job("one"), a_job("two")

@@ -17,6 +17,8 @@ from fairlead_contracts.messages.job_traces import TraceContext
 from fairlead_runtime.settings import ServiceSettings
 from fairlead_runtime.spans import Spans
 
+_NO_SPAN = contextlib.nullcontext()
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
@@ -84,12 +86,13 @@ def configure_tracing(
     )
 
 
-@contextlib.contextmanager
-def within(context: TraceContext | None) -> Iterator[None]:
+def within(context: TraceContext | None) -> contextlib.AbstractContextManager[None]:
     """Have a kept span be the current one: log lines and messages that leave meanwhile carry it."""
-    if context is None or not context.kept:
-        yield
-        return
+    return _NO_SPAN if context is None or not context.kept else _inside(context)
+
+
+@contextlib.contextmanager
+def _inside(context: TraceContext) -> Iterator[None]:
     current = trace.SpanContext(
         int(context.trace_id, 16),
         int(context.span_id, 16),

@@ -26,6 +26,10 @@ parser.HMSG_RE = re.compile(
 )
 
 
+_PLAIN_HEADERS = b"NATS/1.0\r\n"
+_is_name = re.compile(r"\S*").fullmatch
+
+
 class UnbufferedClient(Client):
     """A client that sends now or not at all, and that notices when it is dead."""
 
@@ -132,7 +136,15 @@ class UnbufferedClient(Client):
         if sink is None:
             await super()._process_msg(sid, subject, reply, data, headers)  # type: ignore[arg-type] # None is usual
             return
-        parsed = await self._process_headers(headers) if headers else None
+        parsed = None
+        if headers:
+            # Mostly the server says nothing of its own before them.
+            plain = headers.startswith(_PLAIN_HEADERS)
+            parsed = (
+                self._parse_header_lines(headers[len(_PLAIN_HEADERS) :]) or None
+                if plain
+                else await self._process_headers(headers)
+            )
         try:
             rest = sink(
                 Msg(_client=self, subject=subject.decode(), reply=reply.decode(), data=data, headers=parsed)
@@ -149,6 +161,16 @@ class UnbufferedClient(Client):
         except (UnicodeDecodeError, IndexError) as error:
             await self._error_cb(error)
             return None
+        return found
+
+    @staticmethod
+    def _parse_header_lines(raw: bytes) -> dict[str, str]:
+        """As nats-py has it, in half the time: it looks at each letter of a name by itself."""
+        found: dict[str, str] = {}
+        for line in raw.split(b"\r\n"):
+            name, colon, value = line.partition(b":")
+            if colon and (name := name.strip()).isascii() and _is_name(key := name.decode()):
+                found[key] = value.strip().decode("utf-8", "replace")
         return found
 
     def abort(self) -> None:

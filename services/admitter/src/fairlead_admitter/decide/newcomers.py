@@ -7,6 +7,7 @@ a write, only to be in the window itself a moment later. So nothing is lifted ov
 """
 
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 
 import msgspec
 
@@ -56,10 +57,13 @@ class Newcomers:
                 return
             del self._seen[uid]
 
-    def undecided(self, decided: Callable[[JobState], int]) -> set[str]:
+    def undecided(self, decided: Callable[[JobState], int], *, at_least: int = 0) -> set[str]:
         """The uids of those that came after what was decided on.
 
         Args:
             decided: of the decision that would place the job, the state-stream sequence that it was made from.
+            at_least: the least that `decided` says of any job. Whose tenant a job is takes its time to find out, and of
+                a thousand that came within the second few are newer than all decisions.
         """
-        return {uid for uid, seen in self._seen.items() if decided(seen.job) < seen.state_seq}
+        late = takewhile(lambda one: one[1].state_seq > at_least, reversed(self._seen.items()))
+        return {uid for uid, seen in late if decided(seen.job) < seen.state_seq}

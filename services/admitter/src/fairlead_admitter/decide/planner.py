@@ -290,7 +290,7 @@ class Planner:
             names,
             self._expectations,
             spared(segments) if waking else segments,
-            newcomers=self._newcomers.undecided(decided),
+            newcomers=self._newcomers.undecided(decided, at_least=self._decided_by_all(front)),
             sealed=line is not None or any(queue.able.ties is TieRule.CHANCE for queue in queues),
         )
         if waking:
@@ -350,6 +350,11 @@ class Planner:
             return front.decisions[shard].revision.get(cluster, 0)
 
         return decided
+
+    def _decided_by_all(self, front: PoolHeads) -> int:
+        """Up to where every decision knew the state."""
+        cluster = self._known.facts.cluster
+        return min(decision.revision.get(cluster, 0) for decision in front.decisions)
 
     def merged(self, pool: str, front: PoolHeads, rulebook: Rulebook) -> MergedOrder:
         """The order of a pool's front at this instant, made once for all who ask in a turn.

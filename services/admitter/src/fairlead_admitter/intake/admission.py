@@ -39,15 +39,11 @@ class SubmissionCheck:
         """The submission, or why it is refused. Cluster and policy must be known."""
         tenant = subjects.tenant_of_submit(delivery.subject)
         sent = delivery.msg_id, delivery.stream_seq
-        sender = Sender(tenant, answer_id(delivery.payload, *sent))
         try:
             submission = read_submission(delivery.payload, tenant=tenant, fallback_id=fallback_id(*sent))
-        except FieldError as error:
-            return _refusal(sender, error, "size" if error.field == "body" else "field")
-        except UnsupportedVersionError as error:
-            return _refusal(sender, field_of(error, delivery.payload), "version")
-        except MalformedError as error:
-            return _refusal(sender, field_of(error, delivery.payload), "malformed")
+        except (FieldError, UnsupportedVersionError, MalformedError) as error:
+            sender = Sender(tenant, answer_id(delivery.payload, *sent))
+            return _refusal(sender, field_of(error, delivery.payload), _kind_of(error))
         return self._check(submission) or submission
 
     def refused_creation(self, submission: Submission, outcome: Creation) -> SubmissionRefusal:
@@ -112,6 +108,16 @@ class SubmissionCheck:
         known = self._facts.queues.get(queue) if queue is not None else None
         pool = self._facts.pools.get(known.pool) if known is not None else None
         return pool.capacity if pool is not None else None
+
+
+def _kind_of(error: FieldError | UnsupportedVersionError | MalformedError) -> RefusalReason:
+    match error:
+        case UnsupportedVersionError():
+            return "version"
+        case MalformedError():
+            return "malformed"
+        case FieldError():
+            return "size" if error.field == "body" else "field"
 
 
 def _refusal(sender: Sender, error: FieldError, label: RefusalReason) -> SubmissionRefusal:

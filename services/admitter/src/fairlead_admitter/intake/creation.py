@@ -3,8 +3,7 @@
 import asyncio
 import enum
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import islice
 from typing import Protocol
 
@@ -124,9 +123,8 @@ class _Room:
         """Somebody is here to ask for a place; called or not, it is as good as one that was."""
         self._coming = max(0, self._coming - 1)
 
-    @contextmanager
-    def place(self) -> Iterator[None]:
-        """Have a place while the block lasts.
+    def enter(self) -> None:
+        """Take a place, until `leave`.
 
         Raises:
             NotYetError: there is none now; it says when there is.
@@ -138,11 +136,11 @@ class _Room:
             text = f"{self._share} submissions of its tenant are being carried out"
             raise NotYetError(text, seconds=_IN_LINE_SECONDS, sooner=sooner)
         self._free -= 1
-        try:
-            yield
-        finally:
-            self._free += 1
-            self._call()
+
+    def leave(self) -> None:
+        """Give the place back to who waits for one."""
+        self._free += 1
+        self._call()
 
     def _call(self) -> None:
         """As many as find a place; one at least, should somebody who was called not come."""
@@ -202,22 +200,21 @@ class RetryingCreator:
             NotYetError: the frontend does not answer for the scope now, or as many of its orders as may be are on the way.
             FrontendRefusedError: the frontend will not take it.
         """
-        with self._place(order.scope) as trouble:
+        scope = order.scope
+        room = self._rooms.setdefault(scope, _Room(self._share))
+        room.arrive()
+        try:
+            trouble = self._troubles.get(scope)
             if trouble is not None:
-                trouble.probing = True
+                self._check(trouble)
+            room.enter()
             try:
-                created = await self._creator.create(order)
-            except FrontendDownError as error:
-                silent = not isinstance(error, FrontendBalkedError)
-                raise self._failed(order.scope, str(error), silent=silent) from error
-            except FrontendRefusedError:
-                self._answered(order.scope)
-                raise
+                return await self._ask(order, trouble)
             finally:
-                if trouble is not None:
-                    trouble.probing = False
-            self._answered(order.scope)
-            return created
+                room.leave()
+        finally:
+            if room.idle and self._rooms.get(scope) is room:
+                del self._rooms[scope]
 
     def begin_anew(self) -> None:
         """Another replica may have asked meanwhile."""
@@ -244,20 +241,23 @@ class RetryingCreator:
         ]
         return "; ".join(said) or None
 
-    @contextmanager
-    def _place(self, scope: str) -> Iterator[_Trouble | None]:
-        """A place of the scope, and its trouble, if it has one and it is this order's turn to find out."""
-        room = self._rooms.setdefault(scope, _Room(self._share))
-        room.arrive()
+    async def _ask(self, order: JobOrder, trouble: _Trouble | None) -> Created:
+        """Once; where its scope is in trouble, this order finds out whether that is over."""
+        if trouble is not None:
+            trouble.probing = True
         try:
-            trouble = self._troubles.get(scope)
-            if trouble is not None:
-                self._check(trouble)
-            with room.place():
-                yield trouble
+            created = await self._creator.create(order)
+        except FrontendDownError as error:
+            silent = not isinstance(error, FrontendBalkedError)
+            raise self._failed(order.scope, str(error), silent=silent) from error
+        except FrontendRefusedError:
+            self._answered(order.scope)
+            raise
         finally:
-            if room.idle and self._rooms.get(scope) is room:
-                del self._rooms[scope]
+            if trouble is not None:
+                trouble.probing = False
+        self._answered(order.scope)
+        return created
 
     def _check(self, trouble: _Trouble) -> None:
         """Raises NotYetError where it is not this order's turn to find out."""

@@ -82,9 +82,11 @@ class IntakeLane:
             return
         root = self._traces.submitted(ruled, delivery.at, caller)
         with within(root):
-            await self._take(delivery, ruled, root)
+            await self._take(delivery, ruled, root, caller)
 
-    async def _take(self, delivery: Delivery, ruled: Submission, root: TraceContext | None) -> None:
+    async def _take(
+        self, delivery: Delivery, ruled: Submission, root: TraceContext | None, caller: TraceContext | None
+    ) -> None:
         order = JobOrder(
             submission=ruled,
             submitted=delivery.at,
@@ -106,7 +108,7 @@ class IntakeLane:
                 await self._refuse(delivery, self._admission.refused_by_frontend(ruled, error))
             else:
                 if created.outcome in (Creation.CREATED, Creation.EXISTS):
-                    self._traces.taken(ruled, delivery.at, root, self._traces.caller(delivery, ruled))
+                    self._traces.taken(ruled, delivery.at, root, caller)
                 await self._answer(delivery, sender, order, created, at)
 
     async def _is_known(self, sender: Sender) -> bool:

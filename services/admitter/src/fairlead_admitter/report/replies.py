@@ -9,8 +9,8 @@ remembered, and read back from the answer stream where this process doesn't know
 import asyncio
 import enum
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple
 
 import msgspec
@@ -67,6 +67,43 @@ def stage_of(answer: AnyAnswer) -> Stage:
             return Stage.NOTHING
 
 
+class _Turns(msgspec.Struct):
+    """Those who answer one sender, one after the other."""
+
+    lock: asyncio.Lock
+    users: int = 0
+    """Who has the turn, and who waits for it."""
+
+
+class _Turn(AbstractAsyncContextManager[None]):
+    """One of them. A generator in its place costs each submission twice as much."""
+
+    def __init__(self, all_turns: dict[Sender, _Turns], sender: Sender) -> None:
+        self._all = all_turns
+        self._sender = sender
+
+    async def __aenter__(self) -> None:
+        turns = self._all.get(self._sender)
+        if turns is None:
+            turns = self._all[self._sender] = _Turns(asyncio.Lock())
+        turns.users += 1
+        try:
+            await turns.lock.acquire()
+        except BaseException:
+            self._leave(turns)
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        turns = self._all[self._sender]
+        turns.lock.release()
+        self._leave(turns)
+
+    def _leave(self, turns: _Turns) -> None:
+        turns.users -= 1
+        if not turns.users:
+            del self._all[self._sender]
+
+
 class ReplyPublisher:
     """Publishes answers, one submission after its own order, different ones side by side."""
 
@@ -74,7 +111,7 @@ class ReplyPublisher:
         self._bus = bus
         self._published = published
         self._told: OrderedDict[Sender, Stage] = OrderedDict()
-        self._locks: dict[Sender, tuple[asyncio.Lock, int]] = {}
+        self._turns: dict[Sender, _Turns] = {}
         self.trouble: str | None = None
         """Why answers can't be published or read back just now."""
 
@@ -82,18 +119,9 @@ class ReplyPublisher:
         """Another replica may have answered meanwhile: what is remembered holds no more."""
         self._told.clear()
 
-    @asynccontextmanager
-    async def turn(self, sender: Sender) -> AsyncIterator[None]:
+    def turn(self, sender: Sender) -> AbstractAsyncContextManager[None]:
         """While the block lasts nobody else answers this sender. Turns are given in the order asked for."""
-        lock, users = self._locks.get(sender, (asyncio.Lock(), 0))
-        self._locks[sender] = (lock, users + 1)
-        try:
-            async with lock:
-                yield
-        finally:
-            _, users = self._locks.pop(sender)
-            if users > 1:
-                self._locks[sender] = (lock, users - 1)
+        return _Turn(self._turns, sender)
 
     async def told(self, sender: Sender) -> Stage:
         """How far the sender has been told; asks the stream where this process doesn't remember."""
