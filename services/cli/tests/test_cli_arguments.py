@@ -187,6 +187,19 @@ def test_help_imports_nothing_heavy() -> None:
     assert "fairlead demo" in run_cli("--help").stdout
 
 
+WITHOUT_FORMS = {"demo", "up", "feed", "watchdog", "top", "config", "push", "install", "schema"}
+"""What runs until it is ended, writes files, or prints a schema, which is JSON by itself."""
+
+
+def test_every_other_command_prints_for_programs_too() -> None:
+    without = {
+        name
+        for name, command in words_of(application())
+        if "output" not in inspect.signature(command).parameters
+    }
+    assert without == WITHOUT_FORMS
+
+
 @pytest.mark.parametrize("typed", [[], ["--help"], ["sumbit"], ["queue"], ["policy", "show"]])
 def test_a_command_that_is_named_first_is_the_only_one_that_is_put_together(typed: list[str]) -> None:
     whole, found = ({name for name in app if name[0] != "-"} for app in (application(), application(typed)))

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from fairlead_bus import Bucket, ConnectionSettings, connect, provision
-from fairlead_cli.errors import CommandError, OvertakenError
+from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.policy.applying import Terms, put_in_force
 from fairlead_cli.policy.history import Revision, print_history, put_back
-from fairlead_cli.policy.looking import print_differences, print_file, print_policy
+from fairlead_cli.policy.looking import check_file, print_differences, print_file, print_policy
 from fairlead_cli.policy.store import Standing, stored_policy, swap
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.control import Mode
@@ -180,3 +181,38 @@ async def test_a_revision_that_this_release_does_not_read_is_left_alone(
     capsys.readouterr()
     await print_history(nats, form="table")
     assert "does not validate: version: this release reads" in capsys.readouterr().out
+
+
+async def test_what_is_looked_at_and_put_in_force_is_told_to_programs(
+    nats: str, files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told() -> dict[str, object]:
+        [line] = capsys.readouterr().out.splitlines()
+        found: dict[str, object] = json.loads(line)
+        return found
+
+    first, second = files
+    await put_in_force(nats, first, form="json")
+    assert told() == {"revision": 1, "written": True, "notes": []}
+    await put_in_force(nats, first, form="yaml")
+    assert yaml.safe_load(capsys.readouterr().out) == {"revision": 1, "written": False, "notes": []}
+    assert await print_differences(nats, second, form="json")
+    compared = told()
+    assert (compared["revision"], compared["refused"]) == (1, "")
+    assert "+ window: 16" in str(compared["changes"])
+    assert await print_differences(nats, second, form="name")
+    assert "window" in capsys.readouterr().out.splitlines()
+    await put_in_force(nats, second, form="name")
+    assert capsys.readouterr().out == "revision 2\n"
+    await put_back(nats, None, form="json")
+    assert told()["revision"] == 3
+    check_file(first, {}, form="json")
+    checked = told()
+    assert (checked["valid"], checked["tenants"], checked["problems"]) == (True, 2, [])
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("windo: 3\n")
+    with pytest.raises(InputError):
+        check_file(broken, {}, form="json")
+    checked = told()
+    assert not checked["valid"]
+    assert "windo" in str(checked["problems"])

@@ -1,6 +1,7 @@
 """What programs read of Fairlead: units in every value, one name for one thing, as docs/output.schema.json says."""
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,10 +11,21 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from fairlead_cli.options import Format
+from fairlead_cli.outcomes import (
+    ClassGranted,
+    ControlSaid,
+    NatsChecked,
+    NatsProvisioned,
+    PolicyChecked,
+    PolicyCompared,
+    PolicyPut,
+)
 from fairlead_cli.output_schema import ANSWERS, output_schema
 from fairlead_cli.paper.explaining import PaperExplanations
+from fairlead_cli.policy.history import Word
 from fairlead_cli.printing import as_text, print_stream
 from fairlead_cli.published import published
+from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.decisions import Lift, Place, Standing, Within
 from fairlead_contracts.messages.explanations import Holder, Makeup, Move, Neighbour, Prospects, Room
 from fairlead_contracts.messages.questions import (
@@ -129,6 +141,16 @@ EXAMPLES: dict[str, msgspec.Struct] = {
             )
         ],
     ),
+    "pause": ControlSaid(
+        pool=None, mode=Mode.PAUSED, by="ada", why="upgrade", stricter=["gpu"], clusters=["prod"]
+    ),
+    "approve": ClassGranted(job="team-a/train", uid="u1", urgency="urgent", revision=4),
+    "policy check": PolicyChecked(file="p.yaml", valid=False, problems=["window: must be 1 to 10000"]),
+    "policy diff": PolicyCompared(file="p.yaml", revision=4, changes=["+ window: 16"], notes=["a note"]),
+    "policy apply": PolicyPut(revision=5, written=True, notes=[]),
+    "nats check": NatsChecked(users=7, faults=[]),
+    "nats provision": NatsProvisioned(dry_run=True, changes=["stream event: missing"], refused=[]),
+    "policy history": Word(revision=3, since=AT, by="ada", why="upgrade", pool="gpu", mode=Mode.PAUSED),
 }
 
 
@@ -148,6 +170,15 @@ def test_an_answer_is_as_its_schema_says(command: str) -> None:
     Draft202012Validator.check_schema(wanted)
     document = json.loads(as_text(published(EXAMPLES[command]), "json"))
     Draft202012Validator(wanted, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(document)
+
+
+def test_every_reference_of_the_schema_leads_somewhere() -> None:
+    schema = output_schema()
+    definitions = schema["$defs"]
+    assert isinstance(definitions, dict)
+    named = set(re.findall(r'"#/[$]defs/(\w+)"', json.dumps(schema)))
+    assert len(named) > 40
+    assert named <= definitions.keys()
 
 
 def test_the_page_of_the_schema_is_up_to_date() -> None:

@@ -1,5 +1,6 @@
 """`fairlead pause`, `resume` and `release` on a real nats-server, with something that answers for a scorer."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -96,3 +97,20 @@ async def test_a_word_on_a_pool_that_is_gone_can_be_ended_and_only_that(
         assert (await control_words(bus)).mode_of("gone") is Mode.PAUSED, "as it stood"
         await say(nats_server, Mode.ACTIVE, "gone")
         assert (await control_words(bus)).mode_of("gone") is Mode.ACTIVE
+
+
+async def test_what_was_set_and_where_it_holds_is_told_to_programs(
+    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with fairlead(nats_server, ["cpu", "gpu"]):
+        await set_mode(nats_server.url, Mode.PAUSED, pool="gpu", by="ann", why="disks", form="name")
+        assert capsys.readouterr().out == "gpu-lab\n"
+        await set_mode(nats_server.url, Mode.ACTIVE, pool=None, by="bob", why="", form="json")
+    assert json.loads(capsys.readouterr().out) == {
+        "pool": None,
+        "mode": "active",
+        "by": "bob",
+        "why": "",
+        "stricter": ["gpu"],
+        "clusters": ["cpu-lab"],
+    }

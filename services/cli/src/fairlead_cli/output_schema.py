@@ -4,6 +4,15 @@ import msgspec
 
 from fairlead_cli.console import write_line
 from fairlead_cli.kueue.doctor.rendering import Report
+from fairlead_cli.outcomes import (
+    ClassGranted,
+    ControlSaid,
+    NatsChecked,
+    NatsProvisioned,
+    PolicyChecked,
+    PolicyCompared,
+    PolicyPut,
+)
 from fairlead_cli.paper.explaining import PaperExplanations
 from fairlead_cli.paper.reserving import ReserveLine
 from fairlead_cli.paper.results import JobLine, LevelLine, WithheldLine
@@ -21,6 +30,16 @@ ANSWERS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "order --explain": (PaperExplanations,),
     "doctor": (Report,),
     "policy history": (Revision, Word),
+    "approve": (ClassGranted,),
+    "nats check": (NatsChecked,),
+    "nats provision": (NatsProvisioned,),
+    "pause": (ControlSaid,),
+    "policy apply": (PolicyPut,),
+    "policy check": (PolicyChecked,),
+    "policy diff": (PolicyCompared,),
+    "policy revert": (PolicyPut,),
+    "release": (ControlSaid,),
+    "resume": (ControlSaid,),
     "slurm check": (SlurmReport,),
     "slurm validate": (BatchVerdict,),
     "submit": (Accepted, Refused, Started, Ended),

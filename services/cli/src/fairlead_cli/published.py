@@ -198,8 +198,9 @@ def _plain_schema(hint: object) -> Schema:
     known = _PLAIN.get(hint)
     if known is not None:
         return known
-    [schema], _ = msgspec.json.schema_components([hint])
-    return schema
+    [schema], parts = msgspec.json.schema_components([hint], ref_template="{name}")
+    # An enumeration is put among the parts; nobody but its one reader knows it there.
+    return parts[str(schema["$ref"])] if "$ref" in schema else schema
 
 
 def _amounts(value: object) -> object:

@@ -9,6 +9,8 @@ from fairlead_cli.client.connection import ask, connected, server_of
 from fairlead_cli.client.controls import Controls, control_words
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, NoScorerAnswersError
+from fairlead_cli.options import Format
+from fairlead_cli.outcomes import ControlSaid, print_outcome
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.control import STRICTNESS, Control, Mode
@@ -24,7 +26,9 @@ type Pools = Mapping[str, PoolTenants]
 """By name, as the scorers know them."""
 
 
-async def set_mode(nats: str | None, mode: Mode, *, pool: str | None, by: str, why: str) -> None:
+async def set_mode(
+    nats: str | None, mode: Mode, *, pool: str | None, by: str, why: str, form: Format = "table"
+) -> None:
     """Set the mode, and say what that means and where it holds: a person with several shells may be in the wrong one.
 
     The word is given first: it must not depend on scorers.
@@ -51,6 +55,16 @@ async def set_mode(nats: str | None, mode: Mode, *, pool: str | None, by: str, w
         say(line)
     if pools is not None:
         _say_where(mode, pool, pools, words)
+    clusters = sorted(_clusters(mode, pool, pools or {}, words))
+    said = ControlSaid(
+        pool=pool,
+        mode=mode,
+        by=by,
+        why=why,
+        stricter=[name or "" for name in _stricter_than(mode, pool, words)],
+        clusters=clusters,
+    )
+    print_outcome(said, clusters, form)
 
 
 async def _known_pools(bus: Bus) -> Pools | None:
@@ -78,13 +92,18 @@ def _told(mode: Mode, pool: str | None, words: Controls) -> Iterator[str]:
 
 
 def _stricter(mode: Mode, pool: str | None, words: Controls) -> Iterator[str]:
+    for name in _stricter_than(mode, pool, words):
+        if name is None:
+            yield f"but all pools are {words[name].told()}, and the stricter word holds; `fairlead resume` ends that"
+        else:
+            yield f"pool {name} stays {words[name].told()}; `fairlead resume {name}` ends that"
+
+
+def _stricter_than(mode: Mode, pool: str | None, words: Controls) -> Iterator[str | None]:
+    """The pools, None for all of them, whose own word goes before what was said just now."""
     for name, control in words.items():
-        if STRICTNESS.index(control.mode) <= STRICTNESS.index(mode):
-            continue
-        if pool is None:
-            yield f"pool {name} stays {control.told()}; `fairlead resume {name}` ends that"
-        elif name is None:
-            yield f"but all pools are {control.told()}, and the stricter word holds; `fairlead resume` ends that"
+        if STRICTNESS.index(control.mode) > STRICTNESS.index(mode) and (pool is None or name is None):
+            yield name
 
 
 def _say_where(mode: Mode, pool: str | None, pools: Pools, words: Controls) -> None:
@@ -92,18 +111,22 @@ def _say_where(mode: Mode, pool: str | None, pools: Pools, words: Controls) -> N
     if pool is not None and pool not in pools:
         warn(f"the scorers know no pool {pool!r} now")
         return
-    named = [found for name, found in sorted(pools.items()) if pool in (None, name)]
-    clusters = {
-        one.cluster: one.frontend
-        for found in named
-        if words.mode_of(found.pool) is mode
-        for one in found.steering
-    }
+    clusters = _clusters(mode, pool, pools, words)
     told = ", ".join(f"{name} ({frontend})" for name, frontend in sorted(clusters.items()))
     if told:
         say(f"it holds for: {told}")
-    elif not any(found.steering for found in named):
+    elif not any(found.steering for name, found in pools.items() if pool in (None, name)):
         say("it holds for no cluster yet: none has stated a queue")
+
+
+def _clusters(mode: Mode, pool: str | None, pools: Pools, words: Controls) -> dict[str, str]:
+    """The clusters in which it holds, with their frontends."""
+    return {
+        one.cluster: one.frontend
+        for name, found in pools.items()
+        if pool in (None, name) and words.mode_of(name) is mode
+        for one in found.steering
+    }
 
 
 def this_user() -> str:

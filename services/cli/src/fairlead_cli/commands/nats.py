@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from fairlead_cli.nats.flags import ServerFlags, WhoFlags
-from fairlead_cli.options import CHECK, HERE, Reach
+from fairlead_cli.options import CHECK, HERE, Output, Reach
 
 nats = App(name="nats", help="Set up a NATS server for Fairlead.", group=CHECK)
 
@@ -21,6 +21,7 @@ def provision(
     max_bytes: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
     max_age: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
+    output: Output = "table",
     reach: Reach = HERE,
 ) -> int:
     """Make the streams, buckets and durables that Fairlead's services stand on, and say what was made.
@@ -42,13 +43,22 @@ def provision(
         How long a stream keeps its messages, as `event=3d` (s, m, h, d): event, answer or dead.
     dry_run:
         Say what is missing and what differs, and change nothing; exit 1 where something does.
+    output:
+        Words; json, yaml: see docs/output.md; name: what was made or changed, a sentence each.
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.nats.provisioning import Limits, provisioned
 
     limits = Limits.read(max_bytes or (), max_age or ())
     return run(
-        provisioned(reach.nats, [cluster, *clusters], limits=limits, replicas=replicas, dry_run=dry_run)
+        provisioned(
+            reach.nats,
+            [cluster, *clusters],
+            limits=limits,
+            replicas=replicas,
+            dry_run=dry_run,
+            form=output,
+        )
     )
 
 
@@ -80,7 +90,7 @@ def config(
 
 
 @nats.command
-def check(directory: Path, /, *, reach: Reach = HERE) -> int:
+def check(directory: Path, /, *, output: Output = "table", reach: Reach = HERE) -> int:
     """Try on a running server what each user may do and what not; exit 1 where a grant is too wide or missing.
 
     Nothing is changed by it: what would reach a stream is refused by the stream, what asks for a change is malformed.
@@ -89,11 +99,13 @@ def check(directory: Path, /, *, reach: Reach = HERE) -> int:
     ----------
     directory:
         As `fairlead nats config` wrote it, with everybody's keys.
+    output:
+        Words; json, yaml: see docs/output.md; name: each fault.
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.nats.checking import checked
 
-    return run(checked(directory, reach.nats))
+    return run(checked(directory, reach.nats, form=output))
 
 
 @nats.command

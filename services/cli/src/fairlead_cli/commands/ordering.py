@@ -44,15 +44,17 @@ def order(
     leave()
 
 
-def snapshot(*, pool: str | None = None, reach: Reach = HERE) -> None:
+def snapshot(*, pool: str | None = None, output: Output = "table", reach: Reach = HERE) -> None:
     """Write what runs and waits now, with the policy, as a file for `fairlead order`.
 
     Parameters
     ----------
     pool:
         Only this pool.
+    output:
+        JSON, made to be edited (table, wide and json); yaml: the same as YAML; name: its jobs that wait.
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.paper.taking import take_snapshot
 
-    run(take_snapshot(reach.nats, pool=pool))
+    run(take_snapshot(reach.nats, pool=pool, form=output))

@@ -19,6 +19,7 @@ def apply(
     force: Annotated[bool, Parameter(negative="")] = False,
     exact: Annotated[bool, Parameter(negative="")] = False,
     by: str | None = None,
+    output: Output = "table",
     reach: Reach = HERE,
 ) -> None:
     """Check a policy file and put it in force; an equal one changes nothing.
@@ -39,17 +40,19 @@ def apply(
         Take back grants to single jobs that are in force and not in the file, and renew those that are in it.
     by:
         Who says so, for the history; the user of this machine unless given.
+    output:
+        Words; json, yaml: see docs/output.md; name: the revision.
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.client.steering import this_user
     from fairlead_cli.policy.applying import Terms, put_in_force
 
     terms = Terms(onto=onto, force=force, exact=exact, by=by or this_user())
-    run(put_in_force(reach.nats, file, terms))
+    run(put_in_force(reach.nats, file, terms, form=output))
 
 
 @policy.command
-def check(file: Path, /, *, reach: Reach = HERE) -> None:
+def check(file: Path, /, *, output: Output = "table", reach: Reach = HERE) -> None:
     """Check a policy file without putting it in force; tells every problem at once, and what its aging comes to.
 
     Without a running Fairlead to ask for the pools' capacity, that is told in parts of a pool.
@@ -58,17 +61,24 @@ def check(file: Path, /, *, reach: Reach = HERE) -> None:
     ----------
     file:
         YAML or JSON, or a configuration of the DRF or WDRF controller; see docs/policy.md.
+    output:
+        Words; json, yaml: see docs/output.md; name: the file, if it is valid.
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.policy.looking import check_file
     from fairlead_cli.policy.worth import known_capacities
 
-    check_file(file, run(known_capacities(reach.nats)))
+    check_file(file, run(known_capacities(reach.nats)), form=output)
 
 
 @policy.command
 def diff(
-    file: Path, /, *, exact: Annotated[bool, Parameter(negative="")] = False, reach: Reach = HERE
+    file: Path,
+    /,
+    *,
+    exact: Annotated[bool, Parameter(negative="")] = False,
+    output: Output = "table",
+    reach: Reach = HERE,
 ) -> None:
     """Print what putting a policy file in force would change; exits with 1 where that is anything.
 
@@ -78,12 +88,14 @@ def diff(
         YAML or JSON, or a configuration of the DRF or WDRF controller; see docs/policy.md.
     exact:
         As in `policy apply`.
+    output:
+        Words; json, yaml: see docs/output.md; name: the keys that differ.
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.policy.applying import Terms
     from fairlead_cli.policy.looking import print_differences
 
-    if run(print_differences(reach.nats, file, Terms(exact=exact))):
+    if run(print_differences(reach.nats, file, Terms(exact=exact), form=output)):
         raise SystemExit(1)
 
 
@@ -131,6 +143,7 @@ def revert(
     *,
     exact: Annotated[bool, Parameter(negative="")] = False,
     by: str | None = None,
+    output: Output = "table",
     reach: Reach = HERE,
 ) -> None:
     """Put an earlier revision of the policy in force again, as a new one. Grants to single jobs stay as they are.
@@ -143,12 +156,14 @@ def revert(
         Put grants to single jobs back, too: those that were taken back since, and not those that came since.
     by:
         Who says so, for the history; the user of this machine unless given.
+    output:
+        Words; json, yaml: see docs/output.md; name: the revision.
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.client.steering import this_user
     from fairlead_cli.policy.history import put_back
 
-    run(put_back(reach.nats, revision, exact=exact, by=by or this_user()))
+    run(put_back(reach.nats, revision, exact=exact, by=by or this_user(), form=output))
 
 
 @policy.command

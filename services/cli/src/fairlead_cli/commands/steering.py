@@ -1,16 +1,24 @@
 """`fairlead approve`, `pause`, `resume`, `release`: an operator's word."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
-from fairlead_cli.options import HERE, Reach
+from fairlead_cli.options import HERE, Format, Output, Reach
 
 if TYPE_CHECKING:
     from fairlead_contracts.messages.control import Mode
 
 
-def pause(pool: str | None = None, /, *, by: str | None = None, why: str = "", reach: Reach = HERE) -> None:
+def pause(
+    pool: str | None = None,
+    /,
+    *,
+    by: str | None = None,
+    why: str = "",
+    output: Output = "table",
+    reach: Reach = HERE,
+) -> None:
     """Stop writing levels. Priorities stay as they are.
 
     Parameters
@@ -21,13 +29,23 @@ def pause(pool: str | None = None, /, *, by: str | None = None, why: str = "", r
         Who says so; the user of this machine unless given.
     why:
         The reason, for those who come after.
+    output:
+        Words; json, yaml: see docs/output.md; name: the clusters where it holds.
     """
     from fairlead_contracts.messages.control import Mode
 
-    _steer(Mode.PAUSED, pool, by, why, reach)
+    _steer(Mode.PAUSED, pool, _Said(by=by, why=why, form=output), reach)
 
 
-def resume(pool: str | None = None, /, *, by: str | None = None, why: str = "", reach: Reach = HERE) -> None:
+def resume(
+    pool: str | None = None,
+    /,
+    *,
+    by: str | None = None,
+    why: str = "",
+    output: Output = "table",
+    reach: Reach = HERE,
+) -> None:
     """Let levels follow the order again.
 
     Parameters
@@ -38,13 +56,23 @@ def resume(pool: str | None = None, /, *, by: str | None = None, why: str = "", 
         Who says so; the user of this machine unless given.
     why:
         The reason, for those who come after.
+    output:
+        Words; json, yaml: see docs/output.md; name: the clusters where it holds.
     """
     from fairlead_contracts.messages.control import Mode
 
-    _steer(Mode.ACTIVE, pool, by, why, reach)
+    _steer(Mode.ACTIVE, pool, _Said(by=by, why=why, form=output), reach)
 
 
-def release(pool: str | None = None, /, *, by: str | None = None, why: str = "", reach: Reach = HERE) -> None:
+def release(
+    pool: str | None = None,
+    /,
+    *,
+    by: str | None = None,
+    why: str = "",
+    output: Output = "table",
+    reach: Reach = HERE,
+) -> None:
     """Take every level away again, then write nothing.
 
     Parameters
@@ -55,10 +83,12 @@ def release(pool: str | None = None, /, *, by: str | None = None, why: str = "",
         Who says so; the user of this machine unless given.
     why:
         The reason, for those who come after.
+    output:
+        Words; json, yaml: see docs/output.md; name: the clusters where it holds.
     """
     from fairlead_contracts.messages.control import Mode
 
-    _steer(Mode.RELEASED, pool, by, why, reach)
+    _steer(Mode.RELEASED, pool, _Said(by=by, why=why, form=output), reach)
 
 
 def approve(
@@ -70,6 +100,7 @@ def approve(
     withdraw: Annotated[bool, Parameter(negative="")] = False,
     by: str | None = None,
     why: str = "",
+    output: Output = "table",
     reach: Reach = HERE,
 ) -> None:
     """Grant a class to one job, recorded in the policy with who granted it and why.
@@ -88,17 +119,27 @@ def approve(
         Who says so; the user of this machine unless given.
     why:
         The reason, for those who come after.
+    output:
+        Words; json, yaml: see docs/output.md; name: the job's uid.
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.client.steering import this_user
     from fairlead_cli.policy import approving
 
     approval = approving.Approval(job=job, urgency=urgency, tenant=tenant, by=by or this_user(), why=why)
-    run((approving.withdraw if withdraw else approving.approve)(reach.nats, approval))
+    run((approving.withdraw if withdraw else approving.approve)(reach.nats, approval, form=output))
 
 
-def _steer(mode: "Mode", pool: str | None, by: str | None, why: str, reach: Reach) -> None:
+class _Said(NamedTuple):
+    """What an operator says beside the word itself."""
+
+    by: str | None
+    why: str
+    form: Format
+
+
+def _steer(mode: "Mode", pool: str | None, said: _Said, reach: Reach) -> None:
     from fairlead_cli.client.connection import run
     from fairlead_cli.client.steering import set_mode, this_user
 
-    run(set_mode(reach.nats, mode, pool=pool, by=by or this_user(), why=why))
+    run(set_mode(reach.nats, mode, pool=pool, by=said.by or this_user(), why=said.why, form=said.form))

@@ -15,13 +15,15 @@ from fairlead_cli.client.connection import connection_settings
 from fairlead_cli.console import say, write_line
 from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.nats.files import LAYOUT_FILE, NatsDirectory, Stated, read_stated
+from fairlead_cli.options import Format
+from fairlead_cli.outcomes import NatsChecked, is_for_people, print_outcome
 
 SOUND, FAULTY = 0, 1
 _CONNECT_SECONDS = 5.0
 _PORT = 4222
 
 
-async def checked(directory: Path, nats: str | None) -> int:
+async def checked(directory: Path, nats: str | None, *, form: Format = "table") -> int:
     """Say each fault on a line of its own; the exit code.
 
     Raises:
@@ -37,13 +39,15 @@ async def checked(directory: Path, nats: str | None) -> int:
     everybody = logins(stated.layout.accounts, how)
     await _reach(plain)
     faults = await find_faults(everybody)
-    for fault in faults:
-        write_line(fault)
+    if is_for_people(form):
+        for fault in faults:
+            write_line(fault)
     say(
         f"{len(faults)} faults"
         if faults
         else f"{len(everybody)} users may do what they need, and nothing else"
     )
+    print_outcome(NatsChecked(users=len(everybody), faults=faults), faults, form)
     return FAULTY if faults else SOUND
 
 

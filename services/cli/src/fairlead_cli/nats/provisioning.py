@@ -10,6 +10,8 @@ from fairlead_bus import RefusedError, TopologyChange, find_changes, make
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import InputError
+from fairlead_cli.options import Format
+from fairlead_cli.outcomes import NatsProvisioned, is_for_people, print_outcome
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import parse_quantity
 from fairlead_contracts.topology import Topology, limited, topology
@@ -45,7 +47,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def provisioned(
-    nats: str | None, clusters: Sequence[str], *, limits: Limits, replicas: int | None, dry_run: bool
+    nats: str | None,
+    clusters: Sequence[str],
+    *,
+    limits: Limits,
+    replicas: int | None,
+    dry_run: bool,
+    form: Format = "table",
 ) -> int:
     """Make what is missing, change what differs, and say so, a line each; the exit code.
 
@@ -54,27 +62,27 @@ async def provisioned(
         NotRunningError: nobody is there.
     """
     wanted = _wanted(clusters, limits)
+    told: list[str] = []
+    refused: list[str] = []
     async with connected(nats) as bus:
         changes = await find_changes(bus, wanted, replicas=replicas)
         if not changes:
             say("nothing is missing, nothing differs")
-            return DONE
-        if dry_run:
-            for change in changes:
-                write_line(change.sentence("missing"))
-            return UNDONE
-        refused = 0
         for change in changes:
             try:
-                await make(bus, change)
+                if not dry_run:
+                    await make(bus, change)
             except RefusedError as error:
-                refused += 1
-                warn(f"{_attempt(change)}: refused by NATS: {error.description}")
+                refused.append(f"{_attempt(change)}: refused by NATS: {error.description}")
+                warn(refused[-1])
             else:
-                write_line(change.sentence())
+                told.append(change.sentence("missing") if dry_run else change.sentence())
+                if is_for_people(form):
+                    write_line(told[-1])
     if refused:
-        say(f"{refused} of {len(changes)} are left as they were")
-    return UNDONE if refused else DONE
+        say(f"{len(refused)} of {len(changes)} are left as they were")
+    print_outcome(NatsProvisioned(dry_run=dry_run, changes=told, refused=refused), told, form)
+    return UNDONE if refused or (dry_run and changes) else DONE
 
 
 def _wanted(clusters: Sequence[str], limits: Limits) -> Topology:

@@ -3,11 +3,15 @@
 import asyncio
 import time
 
+import msgspec
+
 from fairlead_bus import Bus, Mirror
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import warn, write_line
 from fairlead_cli.errors import CommandError
+from fairlead_cli.options import Format
 from fairlead_cli.policy.store import stored_policy
+from fairlead_cli.printing import as_text, print_names
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.decisions import DECISION, Decision, is_decided_at
 from fairlead_contracts.messages.state import STATE, NodeState, State, SyncMark, is_stated_at
@@ -22,7 +26,7 @@ _MOST_NAMED = 5
 _NANOS_PER_MICRO = 1000
 
 
-async def take_snapshot(nats: str | None, *, pool: str | None) -> None:
+async def take_snapshot(nats: str | None, *, pool: str | None, form: Format = "table") -> None:
     """Print a snapshot of all pools, or of one.
 
     Raises:
@@ -30,7 +34,14 @@ async def take_snapshot(nats: str | None, *, pool: str | None) -> None:
     """
     async with connected(nats) as bus:
         snapshot = await taken(bus, pool)
-    write_line(encode_snapshot(snapshot).decode())
+    written = encode_snapshot(snapshot)
+    match form:
+        case "yaml":
+            write_line(as_text(msgspec.json.decode(written), form))
+        case "name":
+            print_names(job.id for job in snapshot.jobs)
+        case _:
+            write_line(written.decode())
 
 
 async def taken(bus: Bus, pool: str | None) -> Snapshot:

@@ -15,6 +15,8 @@ from fairlead_bus import Bus
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, InputError, OvertakenError
+from fairlead_cli.options import Format
+from fairlead_cli.outcomes import PolicyPut, print_outcome
 from fairlead_cli.policy.approvals import apart_from_approvals, changes_of_approvals, with_approvals
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.files import PolicyFile, differences, read_file
@@ -55,7 +57,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """What the person should know, a line each."""
 
 
-async def put_in_force(nats: str | None, path: Path, terms: Terms = PLAIN) -> None:
+async def put_in_force(nats: str | None, path: Path, terms: Terms = PLAIN, *, form: Format = "table") -> None:
     """Check a file and make it the policy; say what that changes.
 
     Raises:
@@ -72,6 +74,13 @@ async def put_in_force(nats: str | None, path: Path, terms: Terms = PLAIN) -> No
     say(f"policy revision {applied.revision}: {path} {done}")
     if applied.written and file.revision is not None:
         say("To edit it further: `fairlead policy show` prints it with its new revision.")
+    print_applied(applied, form)
+
+
+def print_applied(applied: Applied, form: Format) -> None:
+    """Print for programs what putting a policy in force came to."""
+    put = PolicyPut(revision=applied.revision, written=applied.written, notes=applied.notes)
+    print_outcome(put, [f"revision {applied.revision}"], form)
 
 
 async def apply_file(bus: Bus, file: PolicyFile, terms: Terms = PLAIN) -> Applied:

@@ -14,6 +14,8 @@ from fairlead_bus import Bus
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.console import say
 from fairlead_cli.errors import CommandError, InputError
+from fairlead_cli.options import Format
+from fairlead_cli.outcomes import ClassGranted, print_outcome
 from fairlead_cli.policy.store import in_force, swap, unread
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, Explanation
 from fairlead_contracts.messages.state import Phase
@@ -35,7 +37,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-async def approve(nats: str | None, approval: Approval) -> None:
+async def approve(nats: str | None, approval: Approval, *, form: Format = "table") -> None:
     """Grant the class to the job and say so.
 
     Raises:
@@ -58,9 +60,11 @@ async def approve(nats: str | None, approval: Approval) -> None:
     say(f"{named(job)} is {urgency} from now on (policy revision {revision})")
     if gone:
         say(f"{len(gone)} grants of jobs that are gone were dropped")
+    said = ClassGranted(job=f"{job.scope}/{job.id}", uid=job.uid, urgency=urgency, revision=revision)
+    print_outcome(said, [job.uid], form)
 
 
-async def withdraw(nats: str | None, approval: Approval) -> None:
+async def withdraw(nats: str | None, approval: Approval, *, form: Format = "table") -> None:
     """Take back what was granted to the job and say so.
 
     Raises:
@@ -69,12 +73,16 @@ async def withdraw(nats: str | None, approval: Approval) -> None:
     async with connected(nats) as bus:
         found = await _found(bus, approval.job, approval.tenant)
         names = {approval.job, *(one.uid for one in found)}
+        uid = approval.job
 
         async def change(document: PolicyDocument) -> PolicyDocument:
-            return without(document, {_granted_to(document, names, approval.job)})
+            nonlocal uid
+            uid = _granted_to(document, names, approval.job)
+            return without(document, {uid})
 
         _, revision = await _rewrite(bus, change, approval.by)
     say(f"{approval.job}: what was granted to it is taken back (policy revision {revision})")
+    print_outcome(ClassGranted(job=approval.job, uid=uid, urgency=None, revision=revision), [uid], form)
 
 
 def _granted_to(document: PolicyDocument, names: Collection[str], job: str) -> str:

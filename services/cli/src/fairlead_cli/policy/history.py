@@ -14,7 +14,7 @@ from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
-from fairlead_cli.policy.applying import Terms, apply_file
+from fairlead_cli.policy.applying import Terms, apply_file, print_applied
 from fairlead_cli.policy.approvals import apart_from_approvals, grant_in_words
 from fairlead_cli.policy.files import PolicyFile, differences
 from fairlead_cli.policy.store import in_force
@@ -80,7 +80,9 @@ async def print_history(nats: str | None, *, form: Format) -> None:
             print_names(_in_words(known, words, followed))
 
 
-async def put_back(nats: str | None, revision: int | None, *, exact: bool = False, by: str = "") -> None:
+async def put_back(
+    nats: str | None, revision: int | None, *, exact: bool = False, by: str = "", form: Format = "table"
+) -> None:
     """Put an earlier revision in force again, as a new one: what came between stays in the history.
 
     Args:
@@ -89,6 +91,7 @@ async def put_back(nats: str | None, revision: int | None, *, exact: bool = Fals
             validate.
         exact: whether grants to single jobs are put back, too; else they stay as they are now.
         by: who does this.
+        form: of what is printed.
 
     Raises:
         CommandError: that revision is not kept, or this release does not read it.
@@ -112,6 +115,7 @@ async def put_back(nats: str | None, revision: int | None, *, exact: bool = Fals
     say(f"policy revision {applied.revision}: what was revision {found.revision} {done}")
     if not applied.written and not exact and found.revision != applied.revision:
         say("Grants to single jobs apart: --exact puts those of then back, too.")
+    print_applied(applied, form)
 
 
 async def _revisions(bus: Bus) -> list[Revision]:

@@ -1,30 +1,47 @@
 """A policy looked at: the one in force, what a file means, what it would change."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn, write_line
-from fairlead_cli.errors import CommandError
+from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.options import Format
+from fairlead_cli.outcomes import PolicyChecked, PolicyCompared, is_for_people, print_outcome
 from fairlead_cli.policy.applying import PLAIN, Terms, overtaken, resulting
 from fairlead_cli.policy.approvals import changes_of_approvals
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.files import MADE_FROM, PolicyFile, as_yaml, differences, read_file
 from fairlead_cli.policy.older import told_of
-from fairlead_cli.policy.store import in_force, kept, stored_policy
+from fairlead_cli.policy.store import Standing, in_force, kept, stored_policy
 from fairlead_cli.policy.worth import Capacities, capacities, worth_of_waiting
 from fairlead_contracts.policyfile.read import encode_document
 
 
-def check_file(path: Path, known: Capacities) -> None:
+def check_file(path: Path, known: Capacities, *, form: Format = "table") -> None:
     """Check a file and say what it is, and what its aging comes to in pools of these capacities.
 
     Raises:
-        InputError: it is no policy.
+        InputError: it is no policy; programs are told its problems, too.
     """
-    file = read_file(path)
-    say(f"{path} is valid: {len(file.policy.tenants)} tenants, {len(file.policy.pools)} pools")
+    try:
+        file = read_file(path)
+    except InputError as error:
+        problems = error.problems or [str(error)]
+        print_outcome(PolicyChecked(file=str(path), valid=False, problems=problems), [], form)
+        raise
+    tenants, pools = len(file.policy.tenants), len(file.policy.pools)
+    say(f"{path} is valid: {tenants} tenants, {pools} pools")
     _tell(file, known)
+    found = PolicyChecked(
+        file=str(path),
+        valid=True,
+        tenants=tenants,
+        pools=pools,
+        warnings=list(without_effect(file.policy)),
+        notes=list(_notes(file, known)),
+    )
+    print_outcome(found, [str(path)], form)
 
 
 def print_file(path: Path, known: Capacities, *, form: Format) -> None:
@@ -65,7 +82,9 @@ async def print_policy(nats: str | None, *, form: Format) -> None:
         say(line)
 
 
-async def print_differences(nats: str | None, path: Path, terms: Terms = PLAIN) -> bool:
+async def print_differences(
+    nats: str | None, path: Path, terms: Terms = PLAIN, *, form: Format = "table"
+) -> bool:
     """Print what putting a file in force would change; whether that is anything."""
     file = read_file(path)
     async with connected(nats) as bus:
@@ -74,25 +93,43 @@ async def print_differences(nats: str | None, path: Path, terms: Terms = PLAIN) 
         onto = made_from if terms.onto is None else await kept(bus, terms.onto)
     after = resulting(file, standing, made_from, exact=terms.exact)
     lines = list(differences(standing.policy, after))
-    for line in lines:
-        write_line(line)
-    for note in changes_of_approvals(file.policy, standing.policy, after, name=file.name):
+    notes = [
+        *changes_of_approvals(file.policy, standing.policy, after, name=file.name),
+        *told_of(file, after, standing.revision, standing.policy),
+    ]
+    if is_for_people(form):
+        for line in lines:
+            write_line(line)
+    for note in notes:
         say(note)
-    for note in told_of(file, after, standing.revision, standing.policy):
-        say(note)
-    if standing.why_not_last is not None:
-        warn(f"{standing.in_words()}: `apply` would refuse to go over it without --force")
+    refused = _why_refused(standing, onto if lines else None)
+    if refused:
+        warn(refused)
     elif not lines:
         say(f"{path} is what is in force")
-    elif onto is not None and overtaken(onto, standing):
-        warn(
-            f"`apply` would refuse it: made from revision {onto.revision}, and {standing.revision} is in force"
-        )
+    found = PolicyCompared(
+        file=str(path), revision=standing.followed, changes=lines, notes=notes, refused=refused
+    )
+    print_outcome(found, dict.fromkeys(line[2:].partition(": ")[0] for line in lines), form)
     return bool(lines)
+
+
+def _why_refused(standing: Standing, onto: Standing | None) -> str:
+    """Why `apply` would refuse a file that was made from that revision; empty where it would not."""
+    if standing.why_not_last is not None:
+        return f"{standing.in_words()}: `apply` would refuse to go over it without --force"
+    if onto is not None and overtaken(onto, standing):
+        return f"`apply` would refuse it: made from revision {onto.revision}, and {standing.revision} is in force"
+    return ""
 
 
 def _tell(file: PolicyFile, known: Capacities) -> None:
     for sentence in without_effect(file.policy):
         warn(sentence)
-    for note in [*told_of(file, file.policy, None), *worth_of_waiting(file.policy, known)]:
+    for note in _notes(file, known):
         say(note)
+
+
+def _notes(file: PolicyFile, known: Capacities) -> Iterator[str]:
+    yield from told_of(file, file.policy, None)
+    yield from worth_of_waiting(file.policy, known)
