@@ -225,3 +225,42 @@ def test_quotes_in_a_path_stay_in_it(folder: Path) -> None:
     parsed = subprocess.run(["sh", "-n"], input=text.encode(), check=False)  # noqa: S607 # any shell
     assert parsed.returncode == 0
     assert "'/opt/it'\"'\"'s/python'" in text
+
+
+def test_a_job_is_looked_over_before_it_stands(folder: Path) -> None:
+    gate = Gate(
+        folder / "gate.sock",
+        says({"say": "5 gpu:\nno node"}, {"say": "é"}, {"exit": 1}),
+        says({"say": "a label"}, {"exit": 0}),
+        says({"exit": 0}),
+        says(),
+    )
+    program = installed(folder) / PROGRAM
+    pairs = {"job-name": "it's \n$(id)", "partition": "pods", "user": "1000"}
+    words = [f"{name}={text.encode().hex()}" for name, text in pairs.items()]
+    for wanted in ("refuse 5 gpu: no node\nrefuse é\n", "warn a label\n", "", ""):
+        ran = subprocess.run(
+            [sys.executable, "-I", "-S", program, "submit", *words],
+            capture_output=True,
+            check=True,
+            timeout=30,
+        )
+        assert ran.stdout.decode() == wanted
+    job = {"job-name": "it's \n$(id)", "partition": "pods"}
+    assert gate.asked[0] == {"hook": "submit", "job": job, "user": 1000}
+    nobody = subprocess.run(
+        [sys.executable, "-I", "-S", program, "submit", "job-name=x"], capture_output=True, check=True
+    )
+    assert nobody.stdout == b""
+    assert b"not looked over" in nobody.stderr
+
+
+def test_hooks_import_little(folder: Path) -> None:
+    Gate(folder / "gate.sock", says(b'{"exit":0}\n'))
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", "-X", "importtime", installed(folder) / PROGRAM, "prolog"],
+        env={"SLURM_JOB_ID": "7"}, capture_output=True, check=True, timeout=30,
+    )  # fmt: skip
+    imported = {line.rpartition("|")[2].strip() for line in ran.stderr.decode().splitlines()}
+    assert "_socket" in imported
+    assert not {"socket", "json", "typing", "enum", "re", "signal"} & imported

@@ -9,7 +9,7 @@ import pytest
 from fairlead_bus import Rejected
 from fairlead_contracts.frontend.templates import JobTemplate
 from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome
-from fairlead_slurm import SlurmJob, SlurmUnreachableError, SubmitRefusedError
+from fairlead_slurm import Remark, SlurmJob, SlurmUnreachableError, SubmitRefusedError
 from fairlead_slurm.submitting import BatchJob
 from fairlead_slurm_bridge.creating import Creator
 from fairlead_slurm_bridge.domains import Naming
@@ -43,6 +43,11 @@ class Slurm:
         self.refuses = ""
         self.loses_answers = False
         self.away = False
+        self.says: list[Remark] = []
+
+    async def remarks(self, words: Sequence[str]) -> list[Remark]:
+        assert "--account=vision" in words
+        return self.says
 
     async def submit(self, job: BatchJob) -> str:
         if self.refuses:
@@ -80,7 +85,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def a_creator(slurm: Slurm, store: Store, clock: Time) -> Creator:
-    return Creator(slurm, store, slurm, slurm.look, naming=NAMING, qos_classes=QOS, clock=clock)
+    return Creator(slurm, store, slurm, slurm.look, naming=NAMING, qos_classes=QOS, checks=slurm, clock=clock)
 
 
 async def test_the_same_submission_again_is_the_same_job(store: Store) -> None:
@@ -193,3 +198,18 @@ def test_a_submission_as_a_batch_job() -> None:
 def test_what_slurm_cannot_make_is_said(changes: dict[str, object], why: str) -> None:
     with pytest.raises(NoBatchJobError, match=why):
         batch(**changes)
+
+
+async def test_what_would_never_start_is_refused_before_it_stands(store: Store) -> None:
+    slurm = Slurm()
+    slurm.says = [
+        Remark(line=0, says="image a.b/c:1 is not there"),
+        Remark(line=0, says="17 CPUs"),
+        Remark(line=0, says="a label", refused=False),
+    ]
+    [reply] = await a_creator(slurm, store, Time()).create([a_wish()])
+    assert (reply.outcome, reply.reason) == (CreateOutcome.REFUSED, "image a.b/c:1 is not there; 17 CPUs")
+    assert slurm.jobs == []
+    slurm.says = slurm.says[2:]
+    [reply] = await a_creator(slurm, store, Time()).create([a_wish()])
+    assert reply.outcome is CreateOutcome.CREATED

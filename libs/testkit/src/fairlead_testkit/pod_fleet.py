@@ -111,6 +111,7 @@ class PodSite:
         return {
             "pods_partition": PARTITION,
             "hooks_socket": self.socket,
+            "images": "off",  # none of them is anywhere
             "kubeconfig": self.kube.kubeconfig(SLURM_BRIDGE),
             "pods_namespace": self.namespace,
             "pods_node_labels": {_MARK: self.mark},

@@ -19,11 +19,16 @@ from fairlead_bus import (
 )
 from fairlead_contracts.messages.events import Event
 from fairlead_runtime import FrontendSpans, Lifecycle, wall_clock
-from fairlead_slurm import CommandController, SlurmJob
+from fairlead_slurm import CommandController, PodSite, SlurmJob
+from fairlead_slurm.images.credentials import CredentialsUnreadableError, credentials
+from fairlead_slurm.images.registry import Registries
+from fairlead_slurm.images.remarks import ImageRule
 from fairlead_slurm.submitting import SubmittingClient
 from fairlead_slurm_bridge.bridge import Bridge
+from fairlead_slurm_bridge.checking import BatchChecks, CachedRegistry
 from fairlead_slurm_bridge.creating import Creator
 from fairlead_slurm_bridge.domains import Naming
+from fairlead_slurm_bridge.errors import BridgeError
 from fairlead_slurm_bridge.first_seen import FirstSeen
 from fairlead_slurm_bridge.gating import Gate, gate
 from fairlead_slurm_bridge.instruments import Instruments
@@ -57,7 +62,8 @@ async def _serve(
     observer = Observer(controller)
     view = _view(settings, store)
     instruments = Instruments(lifecycle.metrics)
-    creator = _creator(settings, controller, view, store)
+    checks = _checks(settings, controller)
+    creator = _creator(settings, controller, view, store, checks)
     polls = settings.poll_seconds
     bridge = Bridge(controller, observer, view, store, instruments, poll_seconds=polls, creator=creator)
     traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
@@ -93,7 +99,7 @@ async def _serve(
         tasks.start("announcer", announcer.run())
         tasks.start("bridge", bridge.run(announcer))
         if gated is not None:
-            gated.start(tasks, instruments, lambda: leadership.epoch is not None)
+            gated.start(tasks, instruments, lambda: leadership.epoch is not None, checks)
 
 
 def _view(settings: SlurmBridgeSettings, store: Store) -> View:
@@ -107,7 +113,11 @@ def _view(settings: SlurmBridgeSettings, store: Store) -> View:
 
 
 def _creator(
-    settings: SlurmBridgeSettings, controller: CommandController, view: View, store: Store
+    settings: SlurmBridgeSettings,
+    controller: CommandController,
+    view: View,
+    store: Store,
+    checks: BatchChecks,
 ) -> Creator | None:
     if settings.submit_socket is None:
         return None
@@ -122,4 +132,20 @@ def _creator(
         look,
         naming=Naming.of(settings.gres_gpu),
         qos_classes=settings.qos_classes,
+        checks=checks,
+    )
+
+
+def _checks(settings: SlurmBridgeSettings, controller: CommandController) -> BatchChecks:
+    try:
+        known = {} if settings.images_auth is None else credentials(Path(settings.images_auth))
+    except CredentialsUnreadableError as error:
+        raise BridgeError(f"images_auth: {error}") from error
+    registries = Registries(known, seconds=settings.images_seconds, plain=settings.images_plain)
+    partition = settings.pods_partition
+    return BatchChecks(
+        controller,
+        CachedRegistry(registries, settings.images_registries),
+        ImageRule(settings.images),
+        None if partition is None else PodSite(partition=partition, image=settings.pods_image),
     )

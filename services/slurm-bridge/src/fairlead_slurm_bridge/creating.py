@@ -11,8 +11,9 @@ from typing import Protocol
 
 from fairlead_bus import Rejected
 from fairlead_contracts.frontend.verbs import UNAVAILABLE, CreateJob, CreateOutcome, CreateReply
-from fairlead_slurm import RetryableSlurmError, SlurmJob, SubmitRefusedError
+from fairlead_slurm import Remark, RetryableSlurmError, SlurmJob, SubmitRefusedError
 from fairlead_slurm.submitting import BatchJob, submission_mark
+from fairlead_slurm.submitting.batch_job import sbatch_words
 from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.store import Asked, Store
 from fairlead_slurm_bridge.submitting import NoBatchJobError, batch_job_of
@@ -42,6 +43,17 @@ class Partitions(Protocol):
         """The partition of that name, or the default one; None where there is none, or nothing was read yet."""
 
 
+class Checks(Protocol):
+    """Looks at a job before it is made."""
+
+    async def remarks(self, words: Sequence[str]) -> list[Remark]:
+        """What is to be said of a job, by sbatch's words.
+
+        Raises:
+            RetryableSlurmError: slurmctld does not answer.
+        """
+
+
 class Creator:
     """Makes jobs.
 
@@ -52,6 +64,7 @@ class Creator:
         look: reads all jobs from slurmctld, now.
         naming: of resources.
         qos_classes: the class that a job of a QOS asks for.
+        checks: of jobs, before they are made.
         clock: wall seconds.
     """
 
@@ -64,6 +77,7 @@ class Creator:
         *,
         naming: Naming,
         qos_classes: Mapping[str, str],
+        checks: Checks,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._submitter = submitter
@@ -72,6 +86,7 @@ class Creator:
         self._look = look
         self._naming = naming
         self._qos_classes = qos_classes
+        self._checks = checks
         self._clock = clock
         self._turn = asyncio.Lock()
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -117,6 +132,10 @@ class Creator:
             batch = batch_job_of(job, naming=self._naming, qos_classes=self._qos_classes, partition=queue)
         except NoBatchJobError as error:
             return CreateReply(outcome=CreateOutcome.REFUSED, reason=str(error))
+        # What sbatch says of a limit comes after the job stands; what it says of an image, never.
+        refused = [one.says for one in await self._checks.remarks(sbatch_words(batch)) if one.refused]
+        if refused:
+            return CreateReply(outcome=CreateOutcome.REFUSED, reason="; ".join(refused))
         return await self._submit(job, batch, queue)
 
     async def _submit(self, job: CreateJob, batch: BatchJob, queue: str) -> CreateReply:

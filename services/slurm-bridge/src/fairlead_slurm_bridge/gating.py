@@ -9,6 +9,7 @@ from fairlead_kube import connect as connect_kube
 from fairlead_runtime import Lifecycle, MetricsObserver, Tasks
 from fairlead_slurm import PartitionJobs, PodCommentError
 from fairlead_slurm.pod_comment import claim
+from fairlead_slurm_bridge.checking import BatchChecks
 from fairlead_slurm_bridge.errors import BridgeError
 from fairlead_slurm_bridge.hooks.server import HookServer, trusted_users
 from fairlead_slurm_bridge.instruments import Instruments
@@ -57,7 +58,9 @@ class Gate:
         self._keeper = ResultKeeper(client, self._mirror)
         lifecycle.readiness.add("kubernetes", lambda: self._mirror.why_not(settings.pods_silence_seconds))
 
-    def start(self, tasks: Tasks, instruments: Instruments, leads: Callable[[], bool]) -> None:
+    def start(
+        self, tasks: Tasks, instruments: Instruments, leads: Callable[[], bool], checks: BatchChecks
+    ) -> None:
         """Open the socket, and follow Kubernetes."""
         sweeper = Sweeper(
             self._jobs,
@@ -72,11 +75,13 @@ class Gate:
             self._life,
             self._follower,
             self._keeper,
+            checks,
             trusted=trusted_users(self._settings.hooks_users),
             why_not=lambda: self._why_not(leads),
             instruments=instruments,
         )
         tasks.start("mirror of Kubernetes", self._mirror.run())
+        tasks.start("checks", checks.keep_current())
         tasks.start("hooks", server.run())
         tasks.start("sweeper", sweeper.run())
 

@@ -1,6 +1,6 @@
 """What a slurm-bridge can be told."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -35,6 +35,18 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
         default_factory=lambda: {"urgent": "urgent", "approved": "approved"}
     )
     """The class that a job of a QOS asks for."""
+
+    images: Literal["off", "warn", "refuse", "strict"] = "refuse"
+    """What becomes of a job, in job_submit or from NATS, whose pod's image is not there: refused; or `warn`. `strict` refuses
+    it too where the registry cannot be asked; `off` asks none."""
+    images_auth: str | None = None
+    """Path of a file with credentials for registries, in docker's form; by default none are used."""
+    images_registries: list[str] = []
+    """Hosts of registries that are asked, with their ports; by default all that users name."""
+    images_plain: list[str] = []
+    """Hosts of registries that are asked without TLS, with their ports."""
+    images_seconds: Annotated[float, msgspec.Meta(gt=0, le=60)] = 2.0
+    """How long a registry may take. Less than the three seconds for which job_submit waits."""
 
     pods_partition: str | None = None
     """Partition whose jobs run as pods, behind the gate; by default none does."""

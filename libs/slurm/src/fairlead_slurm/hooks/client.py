@@ -1,7 +1,8 @@
 """Asks slurm-bridge's gate on behalf of one of Slurm's hooks, or stands on a node for a job that runs as a pod.
 
 `fairlead slurm install` writes it out as a program of its own. It runs under any Python from 3.9 on with the standard library
-alone: nothing else of Fairlead has to be on Slurm's hosts. What it imports is what it takes to start in some ten milliseconds.
+alone: nothing else of Fairlead has to be on Slurm's hosts. A hook is a process that lives for milliseconds, so it imports what is
+built in and little else: `socket`, `signal`, `json` and `typing` each cost more than all that a hook does.
 
 What is said, both ways, is a JSON object a line. To the gate: the hook's name and Slurm's variables. From it: `{"say": text}`,
 `{"log": n}` followed by n bytes of the pod's output, and at the end `{"exit": code}`. An epilog may hear `{"results": plan}`, with
@@ -10,12 +11,11 @@ the pod's output behind it to a `{"log": 0}`; it answers `{"moved": summary}`.
 
 from __future__ import annotations  # for Pythons that Slurm's hosts have
 
-import json
+import _socket
 import os
-import signal
-import socket
 import sys
 import time
+from _json import encode_basestring_ascii as quoted
 
 TYPE_CHECKING = (
     False  # as type checkers know it: to import `typing` takes time, and before 3.11 it has no Self
@@ -30,6 +30,9 @@ AWAY = "requeue"
 """What a prolog does while nobody listens there: `requeue`, or `start` the job, whose body then waits for the gate."""
 SECONDS = 280.0
 """How long a hook may take: less than PrologEpilogTimeout."""
+
+SUBMIT_SECONDS = 3.0
+"""How long job_submit waits: slurmctld does little else meanwhile."""
 
 REQUEUE = 1
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
@@ -53,9 +56,41 @@ def main(arguments: list[str]) -> int:
     hook = arguments[0] if arguments else ""
     if hook == "body":
         return Body().run()
+    if hook == "submit":
+        return look_over(arguments[1:])
     if hook in ("prolog", "epilog", "epilog-slurmctld"):
         return ask_once(hook)
     say("no such hook: " + hook)
+    return 0
+
+
+def look_over(pairs: list[str]) -> int:
+    """Of a job that is being submitted: prints `refuse` or `warn`, and why, a line each; nothing where nobody answers.
+
+    Args:
+        pairs: `OPTION=` and its value in hexadecimal digits, which no shell can misread.
+    """
+    try:
+        given = {
+            name: bytes.fromhex(value).decode("utf-8", "replace")
+            for name, _, value in (one.partition("=") for one in pairs)
+        }
+        user = int(given.pop("user", "-1"))
+        with Conversation(
+            {"hook": "submit", "job": given, "user": user}, time.monotonic() + SUBMIT_SECONDS
+        ) as gate:
+            said: list[str] = []
+            while True:
+                word = gate.word()
+                if "say" in word:
+                    said.append(" ".join(str(word["say"]).split()))
+                if "exit" in word:
+                    break
+    except (AwayError, OSError, ValueError) as error:
+        say(f"the job is not looked over: {error}")
+        return 0
+    mark = "refuse" if int(str(word["exit"])) else "warn"
+    os.write(_STDOUT, "".join(f"{mark} {text}\n" for text in said).encode("utf-8", "replace"))
     return 0
 
 
@@ -105,6 +140,7 @@ def answer(request: dict[str, object], until: float) -> int:
 
 def keep_results(plan: dict[str, object], gate: Conversation, until: float) -> object:
     """What became of a job's results; they are moved as the job's own user, never as root."""
+    import json
     import subprocess  # no other hook has the time for it
 
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), RESULTS)  # noqa: PTH100, PTH118, PTH120 # pathlib takes long
@@ -163,7 +199,7 @@ class Conversation:
     def __init__(self, request: dict[str, object], until: float | None = None) -> None:
         self._until = until
         self._rest = b""
-        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket = _socket.socket(_socket.AF_UNIX)
         try:
             self._limit()
             self._socket.connect(SOCKET)
@@ -182,15 +218,14 @@ class Conversation:
 
     def tell(self, word: dict[str, object]) -> None:
         """Say something."""
-        self._socket.sendall(json.dumps(word).encode() + b"\n")
+        self._socket.sendall(encoded(word).encode() + b"\n")
 
     def word(self) -> dict[str, object]:
         """The next thing that the gate says."""
         while b"\n" not in self._rest:
             self._rest += self._read()
         line, _, self._rest = self._rest.partition(b"\n")
-        found: dict[str, object] = json.loads(line)
-        return found
+        return decoded(line)
 
     def piece(self, most: int) -> bytes:
         """Up to so many of the bytes that follow."""
@@ -211,6 +246,32 @@ class Conversation:
             self._socket.settimeout(max(self._until - time.monotonic(), 0.01))
 
 
+def encoded(value: object) -> str:
+    """A word as JSON."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{quoted(name)}: {encoded(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return quoted(value)
+    import json  # what became of results: lists, and nothing
+
+    return json.dumps(value)
+
+
+def decoded(line: bytes) -> dict[str, object]:
+    """What a line of JSON says; the answer of most hooks, `{"exit":0}`, without the module that reads any."""
+    digits = line[8:-1]
+    if line.startswith(b'{"exit":') and digits.isdigit():
+        return {"exit": int(digits)}
+    import json  # see the module
+
+    found: dict[str, object] = json.loads(line)
+    return found
+
+
 class Body:
     """The batch job's process: it lives as long as the pod, prints what the pod prints, and ends as the pod ends."""
 
@@ -222,6 +283,8 @@ class Body:
 
     def run(self) -> int:
         """Until the pod has ended; returns its exit code."""
+        import signal  # no hook needs it
+
         for number in (signal.SIGTERM, signal.SIGUSR2, signal.SIGINT):
             signal.signal(number, self._asked_to_stop)
         pause = FIRST_PAUSE

@@ -12,6 +12,7 @@
 local PARTITION = "pods" -- fairlead: setting
 local BODY = "exec /bin/false" -- fairlead: setting
 local VARIABLES = {"TRACEPARENT"} -- fairlead: setting
+local CHECK = "" -- fairlead: setting
 local MARK = "#fairlead: what follows runs in the pod"
 local LONGEST = 200000
 local NO_VALUE = 4294967294
@@ -76,6 +77,39 @@ local function head(job)
    return table.concat(lines, "\n") .. "\n"
 end
 
+-- What the gate says of the job: nil where it may stand. Whoever cannot be asked refuses nothing.
+local function looked_over(job, user)
+   if CHECK == "" or io == nil then return nil end
+   local asked = {
+      account = job.account, partition = PARTITION, qos = job.qos, comment = job.comment,
+      ["job-name"] = job.name, gres = job.tres_per_node, array = job.array_inx,
+      user = tostring(user),
+   }
+   local function number(option, value, suffix)
+      if value ~= nil and value > 0 and value < 65534 then asked[option] = string.format("%d", value) .. (suffix or "") end
+   end
+   number("ntasks", job.num_tasks)
+   number("cpus-per-task", job.cpus_per_task)
+   if job.time_limit ~= nil and job.time_limit < NO_VALUE then asked.time = string.format("%d", job.time_limit) end
+   if job.min_mem_per_node ~= nil and job.min_mem_per_node < NO_VALUE then
+      asked.mem = string.format("%dM", job.min_mem_per_node)
+   elseif job.min_mem_per_cpu ~= nil and job.min_mem_per_cpu < NO_VALUE then
+      asked["mem-per-cpu"] = string.format("%dM", job.min_mem_per_cpu)
+   end
+   local command = CHECK
+   for option, value in pairs(asked) do command = command .. " " .. option .. "=" .. hex(value) end
+   local pipe = io.popen(command, "r")
+   if pipe == nil then return nil end
+   local said = pipe:read("*a") or ""
+   pipe:close()
+   local refusals = {}
+   for mark, why in string.gmatch(said, "(%a+) ([^\n]+)") do
+      if mark == "refuse" then refusals[#refusals + 1] = why else slurm.log_user("fairlead: warning: %s", why) end
+   end
+   if #refusals == 0 then return nil end
+   return table.concat(refusals, "; ")
+end
+
 function fairlead_job_submit(job, partitions, user)
    local names = job.partition or default_partition(partitions)
    if not goes_to_pods(names) then return slurm.SUCCESS end
@@ -89,6 +123,8 @@ function fairlead_job_submit(job, partitions, user)
    if job.min_nodes ~= nil and job.min_nodes ~= NO_VALUE and job.min_nodes > 1 then
       return refuse("one pod runs on one node")
    end
+   local why = looked_over(job, user)
+   if why ~= nil then return refuse(why) end
    job.requeue = 1
    job.script = head(job) .. job.script
    return slurm.SUCCESS

@@ -39,6 +39,8 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     away: str = "requeue"
     """What a prolog does while the gate is away: `requeue` or `start`."""
+    check: bool = True
+    """Whether job_submit has the gate look jobs over before they stand."""
     timeout: int = 300
     """PrologEpilogTimeout, in seconds."""
     variables: Sequence[str] = ("TRACEPARENT",)
@@ -79,7 +81,8 @@ def hook_files(settings: HookSettings) -> dict[str, HookFile]:
     found = {name: HookFile(text=_hook(start, hook), executable=True) for name, hook in _HOOKS.items()}
     found[PROGRAM] = HookFile(text=_program(settings), executable=True)
     found[RESULTS] = HookFile(text=_shipped("results.py"))
-    found[LUA] = HookFile(text=_lua(settings, f"exec {start} body"))
+    check = f"{start} submit 2>/dev/null" if settings.check else ""
+    found[LUA] = HookFile(text=_lua(settings, f"exec {start} body", check))
     found[JOB_SUBMIT] = HookFile(text=_job_submit(settings))
     found[CONF] = HookFile(text=_conf(settings))
     return found
@@ -150,11 +153,12 @@ def _program(settings: HookSettings) -> str:
     return f"#!{settings.python}\n{text}"
 
 
-def _lua(settings: HookSettings, body: str) -> str:
+def _lua(settings: HookSettings, body: str, check: str) -> str:
     names = ", ".join(map(_quoted, settings.variables))
     values = {
         "PARTITION": _quoted(settings.partition),
         "BODY": _quoted(body),
+        "CHECK": _quoted(check),
         "VARIABLES": f"{{{names}}}",
     }
     text = _shipped(LUA).replace("FOLDER", settings.folder)
@@ -164,7 +168,7 @@ def _lua(settings: HookSettings, body: str) -> str:
 
 
 def _job_submit(settings: HookSettings) -> str:
-    example = re.search(r"^--   dofile(?:.*\n)(?:--   .*\n)+", _lua(settings, ""), re.MULTILINE)
+    example = re.search(r"^--   dofile(?:.*\n)(?:--   .*\n)+", _lua(settings, "", ""), re.MULTILINE)
     assert example is not None  # noqa: S101 # shipped so
     lines = [line.removeprefix("--   ") for line in example[0].splitlines()]
     return (

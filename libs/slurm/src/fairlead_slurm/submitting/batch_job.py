@@ -30,7 +30,7 @@ class BatchJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     working_dir: Text | None = None
 
 
-def sbatch_words(job: BatchJob, *, home: str, output: str) -> list[str]:
+def sbatch_words(job: BatchJob, *, home: str = "/", output: str = "/dev/null") -> list[str]:
     """The arguments of sbatch, each option one word with its value: no value can become an option.
 
     Args:

@@ -134,6 +134,7 @@ def install(
     socket: Path = Path("/run/fairlead/slurm-gate.sock"),
     python: Path = Path("/usr/bin/python3"),
     away: Literal["requeue", "start"] = "requeue",
+    check: Annotated[bool, Parameter(negative="--no-check")] = True,
     timeout: int = 300,
     slurm_conf: SlurmConf = None,
 ) -> int:
@@ -155,6 +156,9 @@ def install(
         What runs the hooks: any Python from 3.9 on that every user may run.
     away:
         What becomes of a job whose prolog cannot reach the gate: it goes back into the queue, or it starts, and its body waits for the gate.
+    check:
+        Have job_submit ask the gate what `fairlead slurm validate` would say, and refuse a job for it; slurmctld waits for
+        that, three seconds at most. A gate that does not answer refuses nothing.
     timeout:
         PrologEpilogTimeout, in seconds; a hook gives up 20 seconds earlier by itself.
     slurm_conf:
@@ -171,6 +175,7 @@ def install(
             socket=str(socket),
             python=str(python),
             away=away,
+            check=check,
             timeout=timeout,
         )
     except ValueError as error:

@@ -5,7 +5,7 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from fairlead_slurm import SlurmError
+from fairlead_slurm import Remark, SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.hooks import words
 from fairlead_slurm_bridge.hooks.words import LATER, REQUEST, Request
@@ -26,7 +26,10 @@ _LONGEST_LINE = 2**20
 _FIRST_LINE_SECONDS = 10.0
 _CREDENTIALS = struct.Struct("3i")
 """pid, uid, gid (SO_PEERCRED, socket(7))."""
-EPILOG, EPILOG_SLURMCTLD, PROLOG, BODY = "epilog", "epilog-slurmctld", "prolog", "body"
+EPILOG, EPILOG_SLURMCTLD, PROLOG, BODY, SUBMIT = "epilog", "epilog-slurmctld", "prolog", "body", "submit"
+_HOOKS = frozenset((EPILOG, EPILOG_SLURMCTLD, PROLOG, BODY, SUBMIT))
+_SUBMIT_SECONDS = 2.5
+"""job_submit holds slurmctld up: what is not known by then is not said."""
 
 
 class Life(Protocol):
@@ -37,6 +40,17 @@ class Life(Protocol):
 
     async def end(self, number: int, restarts: int | None) -> str | None:
         """Takes the pods of a job away; why not, where they are not."""
+
+
+class SubmitChecks(Protocol):
+    """Looks at jobs before they stand."""
+
+    async def remarks_at_once(self, words: Sequence[str], user: str = "") -> list[Remark]:
+        """What is to be said of a job, by sbatch's words, without asking slurmctld.
+
+        Raises:
+            SlurmError: it is not known.
+        """
 
 
 class HookInstruments(Protocol):
@@ -54,6 +68,7 @@ class HookServer:
         life: of pods.
         follower: of pods.
         keeper: of what pods leave behind.
+        checker: of jobs that are being submitted.
         trusted: Unix users who may be Slurm's daemons.
         why_not: why nothing is decided here now, if so.
         instruments: count.
@@ -65,6 +80,7 @@ class HookServer:
         life: Life,
         follower: Follower,
         keeper: ResultKeeper,
+        checker: SubmitChecks,
         *,
         trusted: Collection[int],
         why_not: "WhyNot",
@@ -74,6 +90,7 @@ class HookServer:
         self._life = life
         self._follower = follower
         self._keeper = keeper
+        self._checker = checker
         self._trusted = frozenset(trusted)
         self._why_not = why_not
         self._instruments = instruments
@@ -94,7 +111,7 @@ class HookServer:
         try:
             async with asyncio.timeout(_FIRST_LINE_SECONDS):
                 request = REQUEST.decode(await reader.readline())
-            hook = request.hook if request.hook in (EPILOG, EPILOG_SLURMCTLD, PROLOG, BODY) else hook
+            hook = request.hook if request.hook in _HOOKS else hook
             answer = await self._answer(request, _user(writer), reader, writer)
             await writer.drain()
         except (TimeoutError, msgspec.DecodeError, ValueError, KeyError) as error:
@@ -117,12 +134,13 @@ class HookServer:
         if user not in self._trusted:
             writer.write(words.said("only Slurm's own daemons may ask that") + words.ended(REQUEUE))
             return "denied"
+        if request.hook == SUBMIT:  # the same on each bridge: it takes no room
+            return await self._submit(request, writer)
         if why is not None:
             writer.write(words.said(why) + words.ended(REQUEUE))
             return "away"
-        if request.hook == PROLOG:
-            return await self._prolog(request, reader, writer)
-        return await self._epilog(request, reader, writer)
+        decide = self._prolog if request.hook == PROLOG else self._epilog
+        return await decide(request, reader, writer)
 
     async def _prolog(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -137,6 +155,20 @@ class HookServer:
             "prolog_answered", job=request.env.get("SLURM_JOB_ID"), answer=verdict.kind, why=verdict.why
         )
         return verdict.kind
+
+    async def _submit(self, request: Request, writer: asyncio.StreamWriter) -> str:
+        asked = [f"--{name}={value}" for name, value in request.job.items() if value]
+        try:
+            async with asyncio.timeout(_SUBMIT_SECONDS):
+                remarks = await self._checker.remarks_at_once(asked, _name_of(request.user))
+        except (SlurmError, TimeoutError) as error:
+            self._log.warning("batch_job_not_checked", error=str(error))
+            remarks = []
+        for one in sorted(remarks, key=lambda one: not one.refused):
+            writer.write(words.said(one.says))
+        refused = any(one.refused for one in remarks)
+        writer.write(words.ended(REQUEUE if refused else START))
+        return "refused" if refused else "taken"
 
     async def _epilog(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -230,6 +262,16 @@ def _user(writer: asyncio.StreamWriter) -> int:
     raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     user: int = _CREDENTIALS.unpack(raw)[1]
     return user
+
+
+def _name_of(user: int | None) -> str:
+    """Empty for a user whom this host does not know: limits of users are then left out."""
+    import pwd
+
+    try:
+        return "" if user is None else pwd.getpwuid(user).pw_name
+    except (KeyError, OverflowError):
+        return ""
 
 
 async def _until_told(reader: asyncio.StreamReader, stop: asyncio.Event) -> None:

@@ -9,9 +9,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The first line."""
 
     hook: str
-    """`prolog`, `epilog-slurmctld`, `epilog` or `body`."""
+    """`prolog`, `epilog-slurmctld`, `epilog`, `submit` or `body`."""
     env: dict[str, str] = {}
     """Slurm's variables."""
+    job: dict[str, str] = {}
+    """Of job_submit: what the job asks for, by sbatch's long options; empty where it asks for nothing."""
+    user: int | None = None
+    """Of job_submit: the Unix user whose job it is."""
     offset: int = 0
     """Of a body: bytes of the pod's output that it has printed."""
     stop: bool = False

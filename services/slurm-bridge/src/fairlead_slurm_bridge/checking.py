@@ -1,0 +1,157 @@
+"""The checks of `fairlead slurm validate`, for what job_submit sees and for submissions: from what is known already, within moments."""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Sequence
+
+import msgspec
+import structlog
+
+from fairlead_slurm import (
+    BatchTarget,
+    FatalSlurmError,
+    PodSite,
+    Remark,
+    SlurmError,
+    SlurmUnreachableError,
+    batch_target,
+)
+from fairlead_slurm.batch_checks import check_batch, script_of_words
+from fairlead_slurm.batch_target import TargetSource
+from fairlead_slurm.images.reference import ImageReference
+from fairlead_slurm.images.registry import ImageAnswer, Presence
+from fairlead_slurm.images.remarks import ImageRule, Registry
+
+TARGET_SECONDS = 10.0
+"""What slurmctld says of partitions, nodes and limits is asked for again after so long."""
+_OLDEST_SECONDS = 120.0
+"""Nodes and limits that are older say nothing any more."""
+_KEPT_SECONDS = {Presence.THERE: 300.0, Presence.MISSING: 15.0, Presence.UNASKED: 15.0}
+"""An image that is missing may be pushed any moment."""
+_REMEMBERED = 4096
+_AT_ONCE = 16
+"""Registries that are asked at a time."""
+
+
+class CachedRegistry:
+    """Asks once for what many jobs want, and only registries that the site names.
+
+    Args:
+        registry: that is asked.
+        allowed: hosts; empty for all.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        allowed: Collection[str] = (),
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._registry = registry
+        self._allowed = frozenset(allowed)
+        self._clock = clock
+        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._known: dict[str, tuple[float, ImageAnswer]] = {}
+        self._asking: dict[str, asyncio.Task[ImageAnswer]] = {}
+
+    async def ask(self, image: ImageReference) -> ImageAnswer:
+        """See `Registry`."""
+        if self._allowed and image.registry not in self._allowed:
+            why = f"{image.registry} is not among the registries that the site's bridge asks (images_registries)"
+            return ImageAnswer(presence=Presence.UNASKED, why=why)
+        name = str(image)
+        kept = self._known.get(name)
+        if kept is not None and self._clock() < kept[0]:
+            return kept[1]
+        task = self._asking.get(name)
+        if task is None:
+            task = self._asking[name] = asyncio.ensure_future(self._look(name, image))
+            task.add_done_callback(lambda _: self._asking.pop(name, None))
+        # Who asked first may go away: the others wait on.
+        return await asyncio.shield(task)
+
+    async def _look(self, name: str, image: ImageReference) -> ImageAnswer:
+        async with self._places:
+            found = await self._registry.ask(image)
+        self._known.pop(name, None)
+        self._known[name] = self._clock() + _KEPT_SECONDS[found.presence], found
+        while len(self._known) > _REMEMBERED:
+            self._known.pop(next(iter(self._known)))
+        return found
+
+
+class BatchChecks:
+    """Checks batch jobs of one cluster.
+
+    Args:
+        source: slurmctld.
+        registry: knows of images.
+        rule: what becomes of jobs whose image is not there.
+        pods: where jobs run as pods; None where none does.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        source: TargetSource,
+        registry: Registry,
+        rule: ImageRule,
+        pods: PodSite | None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._source = source
+        self._registry = registry
+        self._rule = rule
+        self._pods = pods
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._target: BatchTarget | None = None
+        self._asked_at = 0.0
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    async def remarks(self, words: Sequence[str], user: str = "") -> list[Remark]:
+        """What is to be said of a job, by the words of sbatch that ask for it; nothing where slurmctld cannot be understood.
+
+        Raises:
+            RetryableSlurmError: slurmctld does not answer.
+        """
+        try:
+            target = await self._current()
+        except FatalSlurmError as error:
+            self._log.warning("batch_job_not_checked", error=str(error))
+            return []
+        return await self._weighed(words, user, target)
+
+    async def remarks_at_once(self, words: Sequence[str], user: str = "") -> list[Remark]:
+        """As `remarks`, without a question to slurmctld: while job_submit runs, its answer may have to wait for job_submit's end.
+
+        Raises:
+            SlurmUnreachableError: slurmctld has not told for long what jobs are measured by.
+        """
+        if self._target is None or self._clock() - self._asked_at > _OLDEST_SECONDS:
+            raise SlurmUnreachableError("what slurmctld has is not known yet, or not any more")
+        return await self._weighed(words, user, self._target)
+
+    async def keep_current(self) -> None:
+        """Know what `remarks_at_once` needs, until cancelled."""
+        while True:
+            try:
+                await self._current()
+            except SlurmError as error:
+                self._log.info("batch_target_not_read", error=str(error))
+            await asyncio.sleep(TARGET_SECONDS)
+
+    async def _weighed(self, words: Sequence[str], user: str, target: BatchTarget) -> list[Remark]:
+        own = msgspec.structs.replace(target, user=user)
+        return await check_batch(script_of_words(words), own, self._registry, self._rule)
+
+    async def _current(self) -> BatchTarget:
+        async with self._turn:
+            if self._target is None or self._clock() - self._asked_at >= TARGET_SECONDS:
+                settings = await self._source.settings()
+                self._target = await batch_target(self._source, settings, self._pods)
+                self._asked_at = self._clock()
+            return self._target
