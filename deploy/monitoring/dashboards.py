@@ -7,7 +7,9 @@ import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+
+from frontends import FRONTENDS
+from panels import Dashboard, Panel, Query
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "grafana" / "dashboards"
@@ -18,36 +20,6 @@ SCHEMA = 41
 WIDTH, HEIGHT = 12, 8
 _METRICS = {"type": "prometheus", "uid": "${datasource}"}
 _TRACES = {"type": "tempo", "uid": "${traces}"}
-
-
-class Query(NamedTuple):
-    """A PromQL expression and what its series are called."""
-
-    expr: str
-    legend: str = ""
-    exemplars: bool = False
-
-
-class Panel(NamedTuple):
-    """One panel: a question, its answer, and what to do when it looks bad."""
-
-    title: str
-    advice: str
-    queries: list[Query]
-    unit: str = "short"
-    kind: str = "timeseries"
-    most: float | None = None
-    """Where the axis ends; None where the values say it."""
-
-
-class Dashboard(NamedTuple):
-    """One page."""
-
-    uid: str
-    title: str
-    about: str
-    panels: list[Panel]
-    by_pool: bool = True
 
 
 _POOL = 'pool=~"$pool"'
@@ -343,7 +315,7 @@ PIPELINE = Dashboard(
     ],
 )
 
-BOARDS = (FAIRNESS, QUEUES, PIPELINE)
+BOARDS = (FAIRNESS, QUEUES, PIPELINE, FRONTENDS)
 
 
 def queries(board: Dashboard) -> Iterable[Query]:

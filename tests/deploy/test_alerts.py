@@ -17,6 +17,7 @@ from fairlead_contracts.frontend import verbs
 from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit import eventually
+from fairlead_testkit.dashboards import all_scraped
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
 from fairlead_testkit.prometheus import Prometheus, ensure_prometheus
 
@@ -80,7 +81,7 @@ async def test_a_job_past_its_bound_an_order_that_moves_another_writer_and_a_ful
             for service in ("scorer", "admitter", "sim")
         }
         with Prometheus(tmp_path, ports, [RULES, impatient_alerts(tmp_path)]) as prometheus:
-            await eventually(partial(has_looked, prometheus), 60, what="every service is scraped")
+            await all_scraped(prometheus, 4)
             await submit_all(bus, HOLDS, equal_jobs("long", GPUS, run_seconds=3600))
             await eventually(partial(has_started, prometheus), 60, what="the pool is full")
             for tenant in (WAITS, ALSO_WAITS):
@@ -90,10 +91,6 @@ async def test_a_job_past_its_bound_an_order_that_moves_another_writer_and_a_ful
             await check_over_budget(bus, fleet, prometheus)
             await check_fight(bus, fleet, prometheus)
             await check_unowned(bus, fleet, prometheus)
-
-
-async def has_looked(prometheus: Prometheus) -> bool:
-    return len(await asyncio.to_thread(prometheus.query, "up == 1")) == 4
 
 
 async def has_started(prometheus: Prometheus) -> bool:

@@ -511,6 +511,25 @@ def test_every_dashboard_and_the_rules_go_along(site: Site) -> None:
     assert {"PrometheusRule", "PodMonitor"} <= {one["kind"] for one in objects}
 
 
+def test_whoever_has_metrics_is_scraped_and_reaches_nats(site: Site) -> None:
+    objects = [one for one in yaml.safe_load_all(site.built("whole")) if one]
+    services = {
+        one["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]
+        for one in objects
+        if one["kind"] in {"Deployment", "StatefulSet"}
+        for container in one["spec"]["template"]["spec"]["containers"]
+        if {"name": "health", "containerPort": 8080} in container.get("ports", [])
+    }
+    assert {"watcher", "slurm-bridge", "slurm-admitter", "checker"} <= services
+    [monitor] = [one["spec"]["selector"] for one in objects if one["kind"] == "PodMonitor"]
+    [chosen] = monitor["matchExpressions"]
+    assert services == set(chosen["values"])
+    policies = {one["metadata"]["name"]: one["spec"] for one in objects if one["kind"] == "NetworkPolicy"}
+    for name in ("fairlead-to-nats", "fairlead-to-collector"):
+        [chosen] = policies[name]["podSelector"]["matchExpressions"]
+        assert services <= set(chosen["values"]), name
+
+
 def test_manifests_name_only_settings_that_there_are(site: Site) -> None:
     known = json.dumps((ROOT / "docs" / "settings.md").read_text())
     for overlay in OVERLAYS:

@@ -17,9 +17,12 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from fairlead_bus import Bus
+from fairlead_checker.instruments import Instruments as CheckerInstruments
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_runtime import HealthServer, Metrics, MetricsObserver, Readiness
+from fairlead_slurm_bridge.instruments import Instruments as BridgeInstruments
 from fairlead_testkit import eventually
+from fairlead_testkit.dashboards import all_speak, asked_by_panels
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
 from fairlead_testkit.prometheus import Prometheus, ensure_prometheus
 from fairlead_watcher.instruments import Instruments
@@ -41,6 +44,8 @@ CONFIG = {
 NOT_ON_A_SIMULATED_CLUSTER = {"Admissions out of order", "Fit, and held back by something else"}
 """Its queues state no quota, so that nobody knows whether a job would have fitted: tests/e2e/test_kueue_adherence.py gives
 both their data, on a real Kueue, by admissions that it provokes."""
+NOT_OF_A_SIMULATED_CLUSTER = "fairlead-frontends.json"
+"""What bridges and checkers tell: tests/e2e/test_slurm_order.py and test_kueue_gang_fit.py give it data, on a real Slurm and Kueue."""
 _SUFFIX = re.compile(r"_(bucket|total|count|sum)$")
 _JOB = re.compile(r"team-[ab]-\d")
 MOST_SERIES = 500
@@ -53,7 +58,9 @@ def generator() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FOLDER))  # as for a script: its pages lie beside it
+        spec.loader.exec_module(module)
     return module
 
 
@@ -74,15 +81,20 @@ def rules(path: Path) -> list[dict[str, object]]:
 
 
 def asked() -> Iterator[tuple[str, str]]:
-    """Every expression of a panel or a recording rule, with the place that it stands in; variables take everything."""
-    for name, board in boards().items():
-        for panel in panels(board):
-            for target in panel["targets"]:  # type: ignore[attr-defined] # JSON
-                if "expr" in target:
-                    expression = target["expr"].replace("$__rate_interval", "30s")
-                    yield f"{name}: {panel['title']}", re.sub(r"\$(pool|tenant)\b", ".*", expression)
+    """Every expression of a panel or a recording rule, with the place that it stands in."""
+    yield from asked_by_panels()
     for rule in rules(RULES):
         yield f"rule {rule['record']}", str(rule["expr"])
+
+
+def given_here() -> list[tuple[str, str]]:
+    """What a simulated cluster gives data of."""
+    return [
+        (place, expression)
+        for place, expression in asked()
+        if place.rpartition(": ")[2] not in NOT_ON_A_SIMULATED_CLUSTER
+        and (not place.startswith(NOT_OF_A_SIMULATED_CLUSTER) or place.endswith(": Who leads"))
+    ]
 
 
 def test_dashboards_are_what_their_description_makes() -> None:
@@ -150,17 +162,25 @@ def test_rules_and_alerts_pass_promtool() -> None:
 
 
 @contextlib.asynccontextmanager
-async def a_watcher_s_page(silent: dict[str, float]) -> AsyncIterator[int]:
-    """The port of a watcher's own instruments, without a cluster: there is none beside a simulated one.
+async def pages_without_a_cluster(silent: dict[str, float]) -> AsyncIterator[dict[str, list[int]]]:
+    """Ports of the own instruments of a watcher, a bridge and a checker: no such cluster is beside a simulated one.
 
     Args:
-        silent: for how many seconds it has heard nothing, by kind; asked at each scrape.
+        silent: for how many seconds the watcher has heard nothing, by kind; asked at each scrape.
     """
-    metrics = Metrics("watcher")
-    Instruments(metrics).heard({kind: partial(silent.__getitem__, kind) for kind in silent})
-    MetricsObserver(metrics, "kube").count("watch.ended")
-    async with HealthServer(metrics, Readiness(), port=0) as page:
-        yield page.port
+    watcher, bridge, checker = (Metrics(service) for service in ("watcher", "slurm-bridge", "checker"))
+    instruments = Instruments(watcher)
+    instruments.heard({kind: partial(silent.__getitem__, kind) for kind in silent})
+    for own in (instruments, BridgeInstruments(bridge), CheckerInstruments(checker)):
+        own.role(lambda: True)
+    MetricsObserver(watcher, "kube").count("watch.ended")
+    async with contextlib.AsyncExitStack() as stack:
+        yield {
+            f"fairlead-{metrics.subsystem}": [
+                (await stack.enter_async_context(HealthServer(metrics, Readiness(), port=0))).port
+            ]
+            for metrics in (watcher, bridge, checker)
+        }
 
 
 def quick_alerts(folder: Path) -> Path:
@@ -193,16 +213,16 @@ async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its
         settings={"stale_after_seconds": 1, "otel_endpoint": "http://127.0.0.1:1", "otel_sample_ratio": 1},
     )
     silent = {"workloads": 0.0}
-    async with fleet.running() as bus, a_watcher_s_page(silent) as watcher:
+    async with fleet.running() as bus, pages_without_a_cluster(silent) as others:
         ports = {
             f"fairlead-{service}": [await process.health_port() for process in fleet.named(service)]
             for service in ("scorer", "admitter", "sim")
         }
-        ports["fairlead-watcher"] = [watcher]
+        ports |= others
         loading = asyncio.create_task(load(bus))
         try:
             with Prometheus(tmp_path, ports, [RULES, quick_alerts(tmp_path)]) as prometheus:
-                await check_all_gives_data(prometheus)
+                await all_speak(prometheus, given_here())
                 pages = [port for known in ports.values() for port in known]
                 await check_all_is_declared(prometheus, pages)
                 await check_labels_are_few_and_known(pages)
@@ -215,34 +235,6 @@ async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its
                 await check_alerts_fire(prometheus)
         finally:
             loading.cancel()
-
-
-async def check_all_gives_data(prometheus: Prometheus) -> None:
-    """Each expression gives a number."""
-    expressions = {
-        number: (place, text)
-        for number, (place, text) in enumerate(asked())
-        if place.rpartition(": ")[2] not in NOT_ON_A_SIMULATED_CLUSTER
-    }
-
-    async def silent() -> list[str]:
-        found = []
-        for number, (place, expression) in list(expressions.items()):
-            samples = await asyncio.to_thread(prometheus.query, expression)
-            if any(sample.value[1] != "NaN" for sample in samples):
-                del expressions[number]
-            else:
-                found.append(f"{place}: {expression}")
-        return found
-
-    async def all_speak() -> bool:
-        return not await silent()
-
-    try:
-        await eventually(all_speak, 90, what="every expression gives data")
-    except Exception as error:
-        error.add_note("silent:\n" + "\n".join(f"{place}: {text}" for place, text in expressions.values()))
-        raise
 
 
 async def check_all_is_declared(prometheus: Prometheus, ports: list[int]) -> None:

@@ -11,6 +11,7 @@ from fairlead_bus import ConnectionSettings, connect, provision
 from fairlead_contracts import topology
 from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.dashboards import all_scraped, all_speak, asked_by_panels
 from fairlead_testkit.estate import QUEUE, Estate
 from fairlead_testkit.kubelab import (
     CHECK_WATCHDOG,
@@ -25,6 +26,7 @@ from fairlead_testkit.kubelab import (
 )
 from fairlead_testkit.nats_server import NatsServer
 from fairlead_testkit.process import ServiceProcess
+from fairlead_testkit.prometheus import Prometheus
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -188,7 +190,8 @@ async def test_a_gang_without_room_gives_its_quota_back_and_starts_when_there_is
     with site(kube_lab, NodeShape("n", 2, gpus=4)) as here:
         async with checkers(
             kube_lab, tmp_path, settings={"retry_seconds": 600, "retry_longest_seconds": 600}
-        ):
+        ) as [checker]:
+            port = await checker.health_port()
             here.stranger("stranger", node=0, gpus=3)
             here.gang("gang", pods=2, gpus=4)
             waiting = await here.waits("gang", "main: 1 of 2 pods fits.")
@@ -202,6 +205,14 @@ async def test_a_gang_without_room_gives_its_quota_back_and_starts_when_there_is
             ran = here.of("gang")
             assert ran["metadata"]["uid"] == waiting["metadata"]["uid"]
             assert ran["metadata"]["creationTimestamp"] == waiting["metadata"]["creationTimestamp"]
+            of_it = [one for one in asked_by_panels() if "fairlead_checker_" in one[1]]
+            assert len(of_it) == 5
+            with Prometheus(tmp_path, {"fairlead-checker": [port]}) as prometheus:
+                await all_scraped(prometheus, 1)
+                here.end("gang")
+                here.gang("another", pods=2, gpus=2)
+                await here.runs("another", 2)
+                await all_speak(prometheus, of_it)
 
 
 async def test_of_gangs_of_one_moment_each_has_nodes_of_its_own(kube_lab: KubeLab, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ import pytest
 from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.dashboards import all_scraped, all_speak, asked_by_panels
+from fairlead_testkit.prometheus import Prometheus
 from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy, order_stands, slurm_order
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, URGENT, SlurmLab, SlurmOptions
 
@@ -81,14 +83,21 @@ async def test_a_flood_starts_as_weighted_drf_has_it(
     waiting = come(lab)
     wanted = filled(waiting, Counter())
     policy = account_policy(WEIGHTS | {SPARE: 1})
-    async with SlurmFleet(tmp_path, lab, policy=policy).running() as bus:
+    fleet = SlurmFleet(tmp_path, lab, policy=policy)
+    async with fleet.running() as bus:
         order = await order_stands(bus, lab, WINDOW, waiting=len(waiting))
         assert order == wanted
         assert slurm_order(lab)[:WINDOW] == wanted[:WINDOW]
-        lab.run("scancel", *blockers)
-        await eventually(lambda: len(running(lab)) == SLOTS, 60, what="all slots are taken")
-        assert set(running(lab)) == set(wanted[:SLOTS])
-        await _each_end_gives_its_slot_to_the_next(bus, lab)
+        [bridge] = fleet.named("slurm_bridge")
+        with Prometheus(tmp_path, {"fairlead-slurm-bridge": [await bridge.health_port()]}) as prometheus:
+            await all_scraped(prometheus, 1)
+            lab.run("scancel", *blockers)
+            await eventually(lambda: len(running(lab)) == SLOTS, 60, what="all slots are taken")
+            assert set(running(lab)) == set(wanted[:SLOTS])
+            await _each_end_gives_its_slot_to_the_next(bus, lab)
+            of_it = [one for one in asked_by_panels() if "fairlead_slurm_bridge_" in one[1]]
+            assert len(of_it) == 9
+            await all_speak(prometheus, of_it)
 
 
 async def _each_end_gives_its_slot_to_the_next(bus: Bus, lab: SlurmLab) -> None:

@@ -28,6 +28,16 @@ def test_names_are_namespace_subsystem_name_unit() -> None:
         assert sample in text
 
 
+@pytest.mark.parametrize(
+    "accept", ["", OPEN_METRICS, "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.6,*/*;q=0.1"]
+)
+def test_a_hyphenated_service_has_the_same_names_on_every_release_of_prometheus(accept: str) -> None:
+    """Prometheus asks for names of any characters from 3.0 on, and would get `slurm-bridge` as it stands."""
+    metrics = Metrics("slurm-bridge")
+    metrics.counter("hooks", "Hooks.").inc()
+    assert "fairlead_slurm_bridge_hooks_total 1.0" in exposed(metrics, accept)
+
+
 def test_the_same_name_twice_is_an_error() -> None:
     metrics = Metrics("scorer")
     metrics.counter("decisions", "Decisions.")

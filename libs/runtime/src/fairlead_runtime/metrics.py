@@ -41,7 +41,8 @@ class Metrics:
     """
 
     def __init__(self, subsystem: str, *, registry: CollectorRegistry | None = None) -> None:
-        self.subsystem = subsystem
+        # A Prometheus of 3.0 or later would read `slurm-bridge` as it stands, an earlier one with an underscore: two names.
+        self.subsystem = subsystem.replace("-", "_")
         if registry is None:
             registry = CollectorRegistry(auto_describe=True)
             ProcessCollector(registry=registry)
