@@ -162,7 +162,7 @@ async def test_a_gang_starts_by_its_promise_while_small_jobs_pass(kube_lab: Kube
                 except RetryableBusError:
                     return False
                 said = [reason for found in reply.found for reason in found.reasons]
-                return any("heads its line, and starts by" in reason for reason in said)
+                return any("the first that does not fit, and starts by" in reason for reason in said)
 
             await eventually(explained, 60, what="`fairlead explain` says by when it starts")
             # The next after the gang, by what its tenant has; it may not pass, as it might not have ended by then.

@@ -171,7 +171,7 @@ TOO_MUCH: list[tuple[dict[str, object], str]] = [
     ),
     (
         {"PRIORITY_WEIGHTS": {"urgent": 2, "normal": 0}},
-        "PRIORITY_WEIGHTS.normal: must lie between 1e-06 and 1e+09 (found 0)",
+        "PRIORITY_WEIGHTS.normal: must lie between 0.000001 and 1,000,000,000 (found 0)",
     ),
     (
         {"PRIORITY_WEIGHTS": {"a b": 1}},
@@ -179,13 +179,13 @@ TOO_MUCH: list[tuple[dict[str, object], str]] = [
     ),
     (
         {"RESOURCE_WEIGHTS": {"cpu": 1.0e-9}},
-        "RESOURCE_WEIGHTS.cpu: must be 0 or lie between 1e-06 and 1e+09 (found 1e-09)",
+        "RESOURCE_WEIGHTS.cpu: must be 0 or lie between 0.000001 and 1,000,000,000 (found 1e-09)",
     ),
     (
         # It is the weight of the memory itself, too: told once.
         {"RESOURCE_WEIGHTS": {"nvidia.com/gpumem-percentage": "1e10"}},
         (
-            "RESOURCE_WEIGHTS.nvidia.com/gpumem-percentage: must be 0 or lie between 1e-06 and 1e+09 "
+            "RESOURCE_WEIGHTS.nvidia.com/gpumem-percentage: must be 0 or lie between 0.000001 and 1,000,000,000 "
             '(found "1e10")'
         ),
     ),
@@ -209,9 +209,9 @@ TOO_MUCH: list[tuple[dict[str, object], str]] = [
     ),
     (
         {"priority_weights": "urgent: 0\nnormal: 2e9"},
-        'priority_weights.normal: must lie between 0 and 1e+09 (found "2e9")',
+        'priority_weights.normal: must lie between 0 and 1,000,000,000 (found "2e9")',
     ),
-    ({"normal_weight": "2e9"}, 'normal_weight: must lie between 0 and 1e+09 (found "2e9")'),
+    ({"normal_weight": "2e9"}, 'normal_weight: must lie between 0 and 1,000,000,000 (found "2e9")'),
 ]
 
 

@@ -242,7 +242,7 @@ def test_a_pool_whose_cards_are_known_takes_fractions_that_it_does_not_state() -
         ({"gang": {"pods": 10**5, "per_pod": {"cpu": 10**13}}}, "gang.per_pod.cpu", "more than any cluster"),
         ({"gang": {"tolerations": [{"operator": "Like"}]}}, "gang.tolerations[0].operator", "operators are"),
         ({"gang": {"tolerations": [{"effect": "No"}]}}, "gang.tolerations[0].effect", "effects are"),
-        ({"gang": {"pods": 1, "shapes": [{"pods": 1, "per_pod": {}}]}}, "gang.pods", "each of the shapes"),
+        ({"gang": {"pods": 1, "shapes": [{"pods": 1, "per_pod": {}}]}}, "gang.pods", "for each shape"),
         ({"gang": {"shapes": [{"pods": 99999, "per_pod": {}}] * 2}}, "gang.shapes", "together"),
         ({"id": ""}, "id", "printable"),
         ({"id": "a\nb"}, "id", "printable"),

@@ -89,7 +89,9 @@ def test_a_tenant_that_counts_without_a_name_gets_one_with_its_weight() -> None:
         granted(policy(unlisted_weight=None), a_job(scope="team-z"), Approval(job="train"))
 
 
-@pytest.mark.parametrize(("urgency", "said"), [("normal", "everybody's"), ("gold", "is not a class")])
+@pytest.mark.parametrize(
+    ("urgency", "said"), [("normal", "every job may have it"), ("gold", "is not a class")]
+)
 def test_only_a_class_that_is_granted_at_all_can_be(urgency: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         grant(policy(), urgency)

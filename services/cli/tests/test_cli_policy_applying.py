@@ -194,7 +194,7 @@ async def test_what_was_taken_back_since_does_not_come_back_with_a_file_that_sti
     stale = written(tmp_path / "stale.yaml", (await shown(url, capsys)).replace("window: 32", "window: 7"))
     await write(bus, grants=[more])
     await put_in_force(url, stale)
-    assert "taken back since; they stay so" in capsys.readouterr().err
+    assert "taken back since, and stay taken back" in capsys.readouterr().err
     assert await approvals(bus) == {"job-2": ["urgent"]}
     # One that the person wrote there counts, whoever approved otherwise.
     text = (await shown(url, capsys)).replace("- urgent\n  priority", "- approved\n  priority")

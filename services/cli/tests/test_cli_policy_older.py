@@ -106,7 +106,7 @@ def test_check_and_show_say_what_becomes_of_the_rest(
     path = tmp_path / "drf.yaml"
     path.write_text(DRF)
     check_file(path, {})
-    assert "In force, it keeps those of the policy before it" in capsys.readouterr().err
+    assert "Put in force, it keeps those of the policy before it" in capsys.readouterr().err
     print_file(path, {}, form="table")
     shown = capsys.readouterr()
     assert "let any job be urgent that said so" in shown.err
@@ -115,5 +115,5 @@ def test_check_and_show_say_what_becomes_of_the_rest(
     ours.write_text("window: 7\n")
     check_file(ours, {})
     valid, worth = capsys.readouterr().err.splitlines()
-    assert valid == f"{ours} is valid: 0 tenants, 0 pools"
+    assert valid == f"{ours} is valid; tenants: 0, pools: 0"
     assert worth.startswith("aging: ")

@@ -41,7 +41,7 @@ PROMISED = Reserved(pool="gpu", head="head", shadow=NOON, passing=["small"])
     ("uid", "reserved", "words"),
     [
         ("head", PROMISED, "starts by 2025-10-09T08:53:20Z at the latest"),
-        ("small", PROMISED, "passes gang, the head of its line,"),
+        ("small", PROMISED, "passes gang, the first that does not fit,"),
         (
             "head",
             Reserved(pool="gpu", head="head", obstacle="runs without a limit are in the way"),

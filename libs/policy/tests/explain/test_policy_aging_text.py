@@ -38,7 +38,7 @@ def test_many_tenants_and_few_cards_are_told_with_how_to_choose() -> None:
     of_all, of_one = words(thousand, demand(512))
     assert of_all.endswith("0.0512 gpu for t005, for 994 more down to 0.0512 gpu")
     assert of_one == (
-        "pool gpu: a job of 8 gpu is 15.6 parts of t000, 156 days of waiting: there the order errs towards shares. Choose the "
+        "pool gpu: a job of 8 gpu is 15.6 parts of t000, 156 days of waiting: waiting hardly counts there. Choose the "
         "rate by how many are active at a time: where some 20 of 1000 equal parts are, `entitlement_per_day: 5` makes a day "
         "worth 0.1 of what each then gets"
     )

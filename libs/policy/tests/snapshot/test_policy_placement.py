@@ -341,7 +341,7 @@ def test_where_use_is_not_stated_nothing_is_claimed_but_what_never_fits() -> Non
         )
     )
     assert found.jobs["fits"].answer is Answer.UNKNOWN
-    assert words(found.jobs["fits"]) == "Jobs run, and what is used is not said of 1 node."
+    assert words(found.jobs["fits"]) == "Jobs run, and 1 node does not say what is used of them."
     assert found.jobs["never"].answer is Answer.NEVER
     assert answers(snapshot(job("j", {GPU: 1}), nodes=[])) == {"j": "unknown"}
 

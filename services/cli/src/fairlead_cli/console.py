@@ -22,7 +22,7 @@ _STYLES = {
     "yellow": "33",
     "cyan": "36",
     "bold red": "1;31",
-    "bold reverse cyan": "1;7;36",
+    "mark": "1;7;36",
 }
 
 

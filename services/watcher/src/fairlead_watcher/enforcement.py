@@ -29,7 +29,7 @@ def enforcement(tree: Tree, forest: Forest) -> Enforcement:
             f"AdmissionFairSharing in {_listed(by_use)}: Kueue puts the use of LocalQueues before priority",
         )
     if tree.cyclic:
-        return Enforcement(TIE_BREAK, "its cohorts go in a circle: Kueue admits nothing there")
+        return Enforcement(TIE_BREAK, "its cohorts are parents of one another: Kueue admits nothing there")
     if len(tree.queues) == 1:
         return _in_order(tree)
     if not any(_can_borrow(queue, forest) for queue in tree.queues):

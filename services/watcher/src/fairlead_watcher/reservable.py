@@ -33,7 +33,7 @@ def _of_queue(queue: QueueFacts) -> str:
 
 def _of_quota(queue: QueueFacts, tree: Tree, forest: Forest) -> str:
     if tree.cyclic:
-        return "its cohorts go in a circle: Kueue admits nothing there"
+        return "its cohorts are parents of one another: Kueue admits nothing there"
     potential = forest.potential(queue)
     flavors = Counter(name.resource for name, amount in potential.items() if amount)
     several = sorted(resource for resource, count in flavors.items() if count > 1)

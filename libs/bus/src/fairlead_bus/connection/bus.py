@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -191,6 +192,13 @@ def with_publish_headers(
     return {**headers, **own} if headers else own or None
 
 
+def _in_words(error: object) -> str:
+    """The system's own words, where it is the system that says no: asyncio's are around a number."""
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return str(getattr(error, "strerror", None) or error)
+
+
 @asynccontextmanager
 async def connect(
     settings: ConnectionSettings, *, name: str, observer: BusObserver = SILENT
@@ -216,7 +224,7 @@ async def connect(
     except TimeoutError as error:
         await wire.close()
         raise ConnectFailedError(
-            f"no connection to {settings.redacted()['url']}: {wire.last_error}"
+            f"no connection to {settings.redacted()['url']}: {_in_words(wire.last_error)}"
         ) from error
     try:
         yield Bus(wire, name)

@@ -1,4 +1,4 @@
-"""Numbers that YAML reads as text: of those with an exponent, YAML 1.1 takes only such as 1.0e+3."""
+"""Numbers with an exponent: YAML 1.1 takes only such as 1.0e+3 and reads others as text, and people read digits."""
 
 import re
 from decimal import Decimal
@@ -6,6 +6,11 @@ from decimal import Decimal
 _WITH_EXPONENT = re.compile(r"[+-]?(?:[0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})[eE][+-]?[0-9]{1,3}")
 _LONGEST = 20
 """Characters up to which a number is better read without an exponent."""
+
+
+def in_digits(number: float) -> str:
+    """The number without an exponent, thousands apart: `1,000,000,000`, `0.000001`."""
+    return f"{number:,.6f}".rstrip("0").rstrip(".")
 
 
 def exponent_hint(found: object, *, whole: bool = False) -> str:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.exponents import in_digits
 from fairlead_contracts.policyfile.document import (
     PolicyDocument,
     Pool,
@@ -118,7 +119,11 @@ def _check_reserve(reserve: Reserve) -> Iterator[FieldError]:
 def check_weight(field: str, weight: float) -> Iterator[FieldError]:
     """What is wrong with a weight, of a tenant or of a resource."""
     if weight != 0 and not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
-        yield FieldError(field, weight, f"must be 0 or lie between {LEAST_WEIGHT:g} and {LARGEST_WEIGHT:g}")
+        yield FieldError(
+            field,
+            weight,
+            f"must be 0 or lie between {in_digits(LEAST_WEIGHT)} and {in_digits(LARGEST_WEIGHT)}",
+        )
 
 
 def _check_name(field: str, name: str) -> Iterator[FieldError]:
@@ -149,7 +154,9 @@ def _check_class_weights(document: PolicyDocument) -> Iterator[FieldError]:
         if name not in document.classes:
             yield FieldError(field, weight, "is the weight of a class that is not in classes")
         if not least <= weight <= LARGEST_CLASS_WEIGHT:
-            yield FieldError(field, weight, f"must lie between {least:g} and {LARGEST_CLASS_WEIGHT:g}")
+            yield FieldError(
+                field, weight, f"must lie between {in_digits(least)} and {in_digits(LARGEST_CLASS_WEIGHT)}"
+            )
     yield from _check_order_of_class_weights(document)
 
 

@@ -127,7 +127,7 @@ def _only_shape(gang: WrittenGang, amounts: Amounts, fail: Fail) -> SnapshotShap
 def _shapes(gang: WrittenGang, amounts: Amounts, fail: Fail) -> list[SnapshotShape]:
     for name in ("pods", "per_pod", "selector", "tolerations"):
         if value := getattr(gang, name):
-            fail(f"gang.{name}", value, "is said of each of the shapes")
+            fail(f"gang.{name}", value, "is stated for each shape: leave it out here")
     shapes = []
     for at, shape in enumerate(gang.shapes):
         place = f"gang.shapes[{at}]"

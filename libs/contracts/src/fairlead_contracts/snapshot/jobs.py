@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from fairlead_contracts.base.exponents import exponent_hint
+from fairlead_contracts.base.exponents import exponent_hint, in_digits
 from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
@@ -248,7 +248,9 @@ class JobChecks:
             self._values.fail(place, found, "takes the place of a class's weight: strict classes have none")
         least = LEAST_WEIGHT if mode == "multiplicative" else 0
         if not least <= found <= LARGEST_CLASS_WEIGHT:
-            self._values.fail(place, found, f"must lie between {least:g} and {LARGEST_CLASS_WEIGHT:g}")
+            self._values.fail(
+                place, found, f"must lie between {in_digits(least)} and {in_digits(LARGEST_CLASS_WEIGHT)}"
+            )
         return found
 
     def _limit(self, at: int, found: object) -> Micros | None:

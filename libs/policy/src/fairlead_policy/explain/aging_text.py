@@ -25,7 +25,7 @@ def aging_in_words(document: PolicyDocument) -> str:
     if not rate:
         return "aging: waiting is worth nothing, shares alone count: a tenant above its part waits for all that are not"
     cap = document.aging.cap_days
-    until = "" if cap is None else f", up to {cap:g} days of it"
+    until = "" if cap is None else f", up to {cap:g} {'day' if cap == 1 else 'days'} of it"
     if document.divide_by == "weight":
         return f"aging: a day of waiting is worth {float(rate):g} of the pool over the weight{until}"
     return (
@@ -66,8 +66,8 @@ def _small_parts(
     if size is None:
         if least * _JOBS * _MANY_PARTS < 1:
             yield (
-                f"pool {pool}: {name} is entitled to {percent(float(least))} of it, less than many a job asks for: there the "
-                f"order errs towards shares. {_advice(least, rate)}"
+                f"pool {pool}: {name} is entitled to {percent(float(least))} of it, less than many jobs ask for: waiting "
+                f"hardly counts there. {_advice(least, rate)}"
             )
         return
     job = max(1, min(_JOB, size // _JOBS))
@@ -75,7 +75,7 @@ def _small_parts(
     if resource.endswith("gpu") and asked > _MANY_PARTS:
         yield (
             f"pool {pool}: a job of {job} {_short(resource)} is {_figure(asked)} parts of {name}, "
-            f"{_figure(asked / rate)} days of waiting: there the order errs towards shares. {_advice(least, rate)}"
+            f"{_figure(asked / rate)} days of waiting: waiting hardly counts there. {_advice(least, rate)}"
         )
 
 

@@ -39,7 +39,7 @@ def moves_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros
     lines = [] if found.makeup is None else list(_made_of(found.makeup, place))
     lines += [_WORDS[move.cause](move, place, now) for move in found.moves]
     if found.still and found.nearest and rules.rate:
-        lines.append(f"Waiting longer moves it past none of its neighbours: {_because(place, rules, now)}.")
+        lines.append(f"Waiting longer does not move it past its neighbours: {_because(place, rules, now)}.")
     bound = bound_in_words(place, rules)
     if bound is not None and not found.fading:
         lines.append(bound)

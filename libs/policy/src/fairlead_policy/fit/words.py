@@ -81,7 +81,8 @@ def in_words(obstacle: Obstacle) -> str:  # noqa: C901, PLR0911, PLR0912 # one l
         case AskRefused(resource=name, wanted=wanted, reason=reason):
             return f"HAMi does not take {wanted} {name}: {reason}."
         case UseNotStated(nodes=nodes):
-            return f"Jobs run, and what is used is not said of {nodes} {_plural('node', nodes)}."
+            verb = "does" if nodes == 1 else "do"
+            return f"Jobs run, and {nodes} {_plural('node', nodes)} {verb} not say what is used of them."
 
 
 def _no_match(obstacle: NoMatch) -> str:
@@ -154,9 +155,7 @@ def _no_zone(obstacle: NoZoneHoldsAll) -> str:
     if obstacle.across:
         zones = _listed(obstacle.across)
         return f"No {obstacle.zone_key} holds the whole gang: it fits only across {zones}."
-    return (
-        f"None of {obstacle.zones} values of {obstacle.zone_key} holds the whole gang, nor do all together."
-    )
+    return f"No value of {obstacle.zone_key} ({obstacle.zones} in all) holds the whole gang, nor do all together."
 
 
 def _plural(word: str, count: int) -> str:

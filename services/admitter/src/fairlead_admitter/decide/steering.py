@@ -79,7 +79,7 @@ _BECAUSE = {
     WriteCause.TRESPASS: "stands above its class: its priority class was not granted to it",
     WriteCause.RELEASE: "levels are taken away here: back to the level that it has when nobody steers",
     WriteCause.PROTECT: "it runs: nothing that waits in its class may stop it",
-    WriteCause.WAKE: "room is free and it is next: another level has it tried at once",
+    WriteCause.WAKE: "room is free and it is next: a new level makes the queue try it at once",
 }
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.errors import shown
+from fairlead_contracts.base.exponents import in_digits
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.state import Fault, JobState, Phase
 from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
@@ -71,8 +72,8 @@ def objection_to_level(lift: int) -> Objection:
         reason=Reason.FOREIGN_BOOST,
         field=f"metadata.annotations[{PRIORITY_BOOST}]",
         value=str(lift),
-        remedy="it does not count: Fairlead orders this queue by it and writes its own value, or none, in its place. A "
-        "better place comes with a class that is granted",
+        remedy="it does not count: Fairlead orders this queue by it, and writes its own value or none. Ask for a class "
+        "to go first",
     )
 
 
@@ -119,9 +120,7 @@ def _to_its_override(job: JobState, rulebook: Rulebook) -> Iterator[Objection]:
             f"grants: [{{tenant: {tenant}, priority_override: true}}]"
         )
     else:
-        remedy = (
-            f"it does not count: weights of classes lie between {LEAST_WEIGHT:g} and {LARGEST_CLASS_WEIGHT:g}"
-        )
+        remedy = f"it does not count: weights of classes lie between {in_digits(LEAST_WEIGHT)} and {in_digits(LARGEST_CLASS_WEIGHT)}"
     yield Objection(
         reason=Reason.OVERRIDE_NOT_GRANTED, field="priority-override", value=str(stated), remedy=remedy
     )

@@ -255,7 +255,7 @@ CAUSES = {
 OBSTACLES = {
     Obstacle.NO_HEAD: "all that waits fits",
     Obstacle.STARTING: "the head, or jobs before it, are about to start",
-    Obstacle.NOT_IN_PLACE: "the head is not seen in front for long enough yet",
+    Obstacle.NOT_IN_PLACE: "the head has not been seen in front for long enough yet",
     Obstacle.ENDLESS: "runs without a limit are in the head's way",
     Obstacle.OVERDUE: "runs beyond their limit are in the head's way",
 }

@@ -46,7 +46,7 @@ def share_bar(share: float, entitlement: float, *, scale: float, width: int = BA
     mark = min(width - 1, round(entitlement / scale * width)) if scale and entitlement else None
     bar = [Piece("█", "cyan") if cell < filled else Piece("·", "dim") for cell in range(width)]
     if mark is not None:
-        bar[mark] = Piece("┃", "bold reverse cyan") if mark < filled else Piece("│", "bold")
+        bar[mark] = Piece("┃", "mark") if mark < filled else Piece("│", "bold")
     return [
         Piece("".join(one.text for one in group), style)
         for style, group in groupby(bar, lambda one: one.style)

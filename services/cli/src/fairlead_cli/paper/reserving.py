@@ -58,7 +58,7 @@ def reserve_reasons(found: PaperReservation, ids: Mapping[str, str]) -> dict[str
         "It asks for more than the pool has: it is set aside, behind its class alone. The frontend stops at it, and no "
         "job of a lower class starts.",
     )
-    told |= dict.fromkeys(found.unplaceable, "No node ever holds it as things are: it is set aside.")
+    told |= dict.fromkeys(found.unplaceable, "No node can ever hold it as things are: it is set aside.")
     if found.head is None:
         return told
     told[found.head] = _of_head(found, ids)

@@ -79,8 +79,8 @@ def changes_of_approvals(
     jobs = [*theirs, *(job for job in ours if job not in theirs)]
     kept = [job for job in jobs if then.get(job) == theirs.get(job) != ours.get(job) and job in then]
     gone = [job for job in jobs if job not in theirs and job not in then]
-    yield from _listed(f"approvals in force that {name} has not, or otherwise; they stay:", kept, theirs)
-    yield from _listed(f"approvals of {name} that were taken back since; they stay so:", gone, ours)
+    yield from _listed(f"these approvals stay, which {name} lacks or has otherwise:", kept, theirs)
+    yield from _listed(f"these approvals of {name} were taken back since, and stay taken back:", gone, ours)
     yield from _listed("approvals taken back:", [job for job in theirs if job not in then], theirs)
     changed = [job for job in theirs if job in then and then[job] != theirs[job]]
     yield from _listed("approvals changed:", changed, then)

@@ -130,12 +130,12 @@ def named(job: Explanation) -> str:
 def _class(document: PolicyDocument, job: Explanation, stated: str | None) -> str:
     higher, everybodys = document.classes[:-1], document.classes[-1]
     if not higher:
-        raise InputError(f"the policy has one class, {everybodys}, which is everybody's")
+        raise InputError(f"the policy has one class, {everybodys}, and every job has it")
     asked = job.refused_class if job.refused_class in higher else None
     urgency = stated or asked or higher[0]
     if urgency == everybodys:
         raise InputError(
-            f"--class {urgency}: that is everybody's", hint=f"Classes to grant are {', '.join(higher)}."
+            f"--class {urgency}: every job may have it", hint=f"Classes to grant are {', '.join(higher)}."
         )
     if urgency not in higher:
         raise InputError(

@@ -31,7 +31,7 @@ def check_file(path: Path, known: Capacities, *, form: Format = "table") -> None
         print_outcome(PolicyChecked(file=str(path), valid=False, problems=problems), [], form)
         raise
     tenants, pools = len(file.policy.tenants), len(file.policy.pools)
-    say(f"{path} is valid: {tenants} tenants, {pools} pools")
+    say(f"{path} is valid; tenants: {tenants}, pools: {pools}")
     _tell(file, known)
     found = PolicyChecked(
         file=str(path),

@@ -40,9 +40,9 @@ def told_of(
     if file.says is None:
         return
     kept = {
-        None: "In force, it keeps those of the policy before it, and all else that it does not say",
+        None: "Put in force, it keeps those of the policy before it, and all else that it does not state",
         0: "There is no policy that has any: all tenants have weight 1",
-    }.get(revision, f"Those of revision {revision} stay, and all else that it does not say")
+    }.get(revision, f"Those of revision {revision} stay, and all else that it does not state")
     yield (
         f"{file.name} is a configuration of the {file.controller} controller: it says nothing of pools, tenants "
         f"and grants. {kept}."
@@ -52,7 +52,7 @@ def told_of(
         return
     for urgency in after.classes[:-1]:
         holders = _holders(after, urgency)
-        nobody = "nobody, so no job is, whatever it asks for: write `grants`, or `fairlead approve JOB`"
+        nobody = "nobody, so no job has it. To grant it: write `grants`, or `fairlead approve JOB`"
         yield f"{urgency}: granted to {holders or nobody}"
     if before is not None:
         yield from _gone(before, after)

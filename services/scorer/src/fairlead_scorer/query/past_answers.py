@@ -66,7 +66,7 @@ def _filters(tenant: str | None, question: AnswerQuestion) -> list[str]:
     if question.submissions is None:
         return [subjects.answer_filter(tenant)]
     if tenant is None:
-        refuse("tenant", "", "submissions are asked about of one tenant")
+        refuse("tenant", "", "must name one tenant: each tenant's submissions are asked about by themselves")
     try:
         return [subjects.answer(tenant, submission) for submission in question.submissions]
     except FieldError as error:

@@ -52,12 +52,16 @@ class ReserveView:
             return [f"No start can be promised in its pool: {found.why_not}."]
         if found.head == job.uid:
             if found.shadow is None:
-                return [f"It heads its line. No start is promised to it: {found.obstacle}."]
-            promised = f"It heads its line, and starts by {_clock(found.shadow)} at the latest."
+                return [f"It is the first that does not fit. No start is promised to it: {found.obstacle}."]
+            promised = (
+                f"It is the first that does not fit, and starts by {_clock(found.shadow)} at the latest."
+            )
             return [promised, _BY_FAIRNESS] if found.passing else [promised]
         if job.uid in found.passing:
             head = self._job(found.head) if open_names and found.head is not None else None
-            name = "the head of its line" if head is None else f"{head.id}, the head of its line,"
+            name = (
+                "the first that does not fit" if head is None else f"{head.id}, the first that does not fit,"
+            )
             passes = f"It passes {name}: it ends before that one's promised start, or leaves room for it."
             return [passes, _BY_FAIRNESS]
         return []

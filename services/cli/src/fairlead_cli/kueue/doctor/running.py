@@ -108,7 +108,7 @@ async def _settle(
     said += [f"--accept {name}: there is no such finding here" for name in verdict.needless]
     before = survey.clearance
     if bus is None:
-        return None, [*said, "no NATS is reached: this was a look, and no leave to write was given or taken"]
+        return None, [*said, "NATS was not reached: leave to write was neither given nor taken back"]
     if flags.dry_run:
         return before, [*said, "a dry run: nothing is written, and no leave was given"]
     clearance = verdict.clearance(survey, by=flags.by, at=datetime.now(UTC))

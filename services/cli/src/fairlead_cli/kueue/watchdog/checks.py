@@ -136,7 +136,7 @@ class CheckGuard:
                 found = await self._client.get(ADMISSION_CHECKS, name)
                 if holds(found.status.conditions, "Active"):
                     continue
-                message = "Nobody claimed it: the watchdog lets through what waits for it."
+                message = "No checker answers for this check: the watchdog lets through what waits for it."
                 condition = {"type": "Active", "status": "True", "reason": "Watchdog", "message": message}
                 await self._client.apply(
                     ADMISSION_CHECKS, name,

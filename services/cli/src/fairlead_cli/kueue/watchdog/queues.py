@@ -33,11 +33,11 @@ async def carry_out(client: KubeClient, queue: str, verdict: Verdict) -> str:
         note: str | None = f"{STRICT} until {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}: nobody led"
         wanted, done = (
             FILLING,
-            f"{queue} is {FILLING} from now on: nobody leads, and small jobs shall not wait",
+            f"{queue} is {FILLING} from now on: no admitter leads, and small jobs need not wait",
         )
     elif verdict is Verdict.TIGHTEN and noted is not None:
         note = None
-        wanted, done = STRICT, f"{queue} is {STRICT} again: somebody leads"
+        wanted, done = STRICT, f"{queue} is {STRICT} again: an admitter leads"
     else:
         return ""
     patch = {"metadata": {"annotations": {WATCHDOG: note}}, "spec": {"queueingStrategy": wanted}}

@@ -124,6 +124,6 @@ async def _carry_out(flags: WatchdogFlags, verdict: Verdict) -> None:
 
 _SAID = {
     Verdict.WAIT: "watching",
-    Verdict.LOOSEN: "nobody leads",
+    Verdict.LOOSEN: "no admitter leads",
     Verdict.TIGHTEN: "an admitter leads",
 }

@@ -59,7 +59,7 @@ def _above(survey: Survey, flavor: ResourceFlavor, resource: str, quota: int, ha
         f"{format_quantity(resource, has)} allocatable",
         why="a NodePool can make more nodes; until it does, admitted pods wait"
         if say is info
-        else "Kueue admits more than can run: the pods above wait and hold quota, and shares are reckoned of a pool "
+        else "Kueue admits more than can run: the pods above wait and hold quota, and shares count capacity "
         "that is not there",
         mend=f"kubectl edit clusterqueue   # nominalQuota of {resource} in flavor {flavor.metadata.name}: "
         f"{format_quantity(resource, has)} in all",

@@ -80,7 +80,7 @@ def _unsuspended(survey: Survey) -> Iterator[Finding]:
             "job-not-suspended",
             f"{kind}/{namespace}/{first}",
             f"{counted(len(several), kind)} not suspended in {namespace}, with no admitted Workload: {_names(several)}",
-            why="their pods may run before they are admitted: a gang then starts in part, and the order is gone round",
+            why="their pods may run before they are admitted: a gang then starts in part, and before its turn",
             mend=f"kubectl -n {namespace} patch {plural} {first} --type merge -p '{{\"spec\":{spec}}}'\n"
             f"# new ones: spec.{'suspend' if kind == 'Job' else 'runPolicy.suspend'}: true, or Kueue's webhook and "
             f"`{'batch/job' if kind == 'Job' else 'kubeflow.org/pytorchjob'}` among integrations.frameworks",

@@ -72,7 +72,7 @@ def _taints(survey: Survey) -> Iterator[Finding]:
                 "nodepool-taint",
                 f"NodePool/{pool.metadata.name}",
                 f"its nodes have {listed(map(_taint, taints))}, which flavor {flavor.metadata.name} does not tolerate",
-                why="Karpenter makes no node for pods that would not be let onto it",
+                why="Karpenter makes no node for pods that do not tolerate its taints",
                 mend=f"kubectl patch resourceflavor {flavor.metadata.name} --type merge -p '"
                 + json.dumps({"spec": {"tolerations": [_toleration(taint) for taint in taints]}})
                 + "'",

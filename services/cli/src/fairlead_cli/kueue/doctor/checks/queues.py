@@ -76,7 +76,7 @@ def _preempting(survey: Survey, pool: str, queue: ClusterQueue, found: dict[str,
         _subject(queue),
         what,
         why=f"Kueue queues and preempts by one number: a level could stop a running job. So nothing is written in "
-        f"pool {pool} (`preemption: never`), and levels that stand there are taken away: it is as Kueue orders it. "
+        f"pool {pool} (`preemption: never`), and levels that stand there are taken away: Kueue's own order counts. "
         + (f"{counted(left, 'level')} still stand there" if left else "None stands there"),
         mend=_patch(queue, f'{{"preemption":{{{safe}}}}}')
         + "\n# or in the policy: `preemption: protect` (what was just admitted is lifted), or `accept` (they are counted)",

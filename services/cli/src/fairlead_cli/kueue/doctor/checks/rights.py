@@ -33,7 +33,7 @@ def _submitters(survey: Survey) -> Iterator[Finding]:
         "submit-rights-missing",
         shut[0].account,
         f"the admitter may not act as service account {SUBMITTER} of {listed(right.namespace for right in shut)}",
-        why="submissions from NATS for these namespaces would be refused; jobs that are made there otherwise are steered",
+        why="submissions from NATS for these namespaces would be refused; jobs that come another way are still steered",
         mend="\n".join(
             f"kubectl apply -n {right.namespace} -k deploy/kustomize/tenant" for right in shut[:_SHOWN]
         ),
