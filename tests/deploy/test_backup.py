@@ -1,0 +1,132 @@
+"""What docs/deploy.md says of backups: a snapshot of NATS' disk brings back what was in it, lost disks cost what the page names."""
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.messages.state import STATE, JobState
+from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.read import encode_document
+from fairlead_testkit import eventually
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all, whole_queue
+from fairlead_testkit.process import ServiceProcess
+
+GPUS = 2
+HOLDS, WAITS = "team-a", "team-b"
+CONFIG = {
+    "nodes": [{"name": "node", "count": 1, "allocatable": {"nvidia.com/gpu": GPUS}}],
+    "queues": [{"name": "main"}],
+    "accounts": dict.fromkeys((HOLDS, WAITS), "main"),
+}
+LATE = ["late-0000", "late-0001"]
+WAITING = {"long-0002", *LATE}
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+
+def policy(*, waits: float) -> PolicyDocument:
+    """With this weight of the tenant who has nothing; the other holds the whole pool, and has another job that waits.
+
+    Whose first job is next does not depend on it, for nothing over any weight is nothing; its second job's place does.
+    """
+    return PolicyDocument(
+        pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
+        tenants=[Tenant(name=HOLDS), Tenant(name=WAITS, weight=waits)],
+    )
+
+
+async def test_a_snapshot_brings_all_back_and_lost_disks_take_neither_jobs_nor_the_order(
+    tmp_path: Path,
+) -> None:
+    fleet = Fleet(tmp_path, policy=policy(waits=1), cluster_config=CONFIG, scorers=1)
+    disk, snapshot = fleet.server.directory / "store", tmp_path / "snapshot"
+    async with fleet.running() as bus:
+        await submit_all(bus, HOLDS, equal_jobs("long", GPUS + 1, run_seconds=3600))
+        await eventually(partial(wait, bus, {"long-0002"}), 60, what="the pool is full")
+        [admitter] = fleet.named("admitter")
+        await admitter.stop()
+        await submit_all(bus, WAITS, equal_jobs("late", len(LATE), run_seconds=3600))
+        with fleet.server.paused():  # as a snapshot of a volume: of one moment, and of a server that runs
+            shutil.copytree(disk, snapshot)
+
+        # It goes on: submissions are taken in, another policy holds, and leaders follow one another.
+        await started(admitter)
+        await eventually(partial(wait, bus, WAITING), 60, what="they are taken in")
+        await fleet.apply(bus, policy(waits=1 / 64))
+        for _ in range(3):
+            admitter.kill()
+            await started(admitter)
+
+        await put_back(bus, fleet, snapshot)
+        stored = await bus.last(
+            f"KV_{topology.POLICY}", subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY)
+        )
+        assert stored is not None
+        assert stored.payload == encode_document(policy(waits=1))
+        await check_order_goes_on(bus, fleet)
+
+        await put_back(bus, fleet, None)
+        await check_order_goes_on(bus, fleet)
+        assert await run(bus) == {"long-0000", "long-0001"}, "nothing that came twice runs twice"
+
+
+async def put_back(bus: Bus, fleet: Fleet, snapshot: Path | None) -> None:
+    """Everything ends; the server starts again on the snapshot, or on an empty disk that is set up anew; services follow."""
+    for service in fleet.services.values():
+        await service.stop()
+    fleet.server.kill()
+    shutil.rmtree(fleet.server.directory / "store")
+    if snapshot is not None:
+        shutil.copytree(snapshot, fleet.server.directory / "store")
+    fleet.server.start()
+    if snapshot is None:
+        await fleet.prepare(bus)
+    await started(*fleet.services.values())
+
+
+async def started(*services: ServiceProcess) -> None:
+    for service in services:
+        service.start()
+    for service in services:
+        await service.ready()
+
+
+async def check_order_goes_on(bus: Bus, fleet: Fleet) -> None:
+    """All that waited waits, each job once, and levels follow the policy to and fro."""
+    await eventually(partial(wait, bus, WAITING), 60, what="all that waited waits")
+    for first, weight in ((HOLDS, 1 / 64), (WAITS, 1.0)):
+        await fleet.apply(bus, policy(waits=weight))
+        await eventually(
+            partial(is_first, bus, first), 60, what=f"{first} is first, by levels that were written"
+        )
+
+
+async def wait(bus: Bus, jobs: set[str]) -> bool:
+    found = [place.place.id for place in (await whole_queue(bus, "gpu")).places]
+    return sorted(found) == sorted(jobs)
+
+
+async def is_first(bus: Bus, tenant: str) -> bool:
+    ours, theirs = await level(bus, HOLDS, "long-0002"), await level(bus, WAITS, LATE[1])
+    return ours >= theirs if tenant == HOLDS else theirs > ours  # of equal levels the older job is first
+
+
+async def level(bus: Bus, tenant: str, job: str) -> int:
+    return (await stated(bus, tenant, job)).level or 0
+
+
+async def run(bus: Bus) -> set[str]:
+    jobs = [(HOLDS, f"long-{number:04d}") for number in range(GPUS + 1)] + [(WAITS, job) for job in LATE]
+    return {job for tenant, job in jobs if (await stated(bus, tenant, job)).started is not None}
+
+
+async def stated(bus: Bus, tenant: str, job: str) -> JobState:
+    found = await bus.last(topology.STATE, subjects.state(CLUSTER, "job", job, scope=tenant))
+    assert found is not None
+    state = STATE.decode(found.payload)
+    assert isinstance(state, JobState)
+    return state
