@@ -14,7 +14,7 @@ from fairlead_admitter.decide.pace import (
     window_size,
 )
 from fairlead_admitter.decide.protection import REFUSED_SECONDS, Protection
-from fairlead_admitter.decide.steering import WriteCause
+from fairlead_admitter.decide.steering import LevelWrite, WriteCause
 from fairlead_admitter.observe.facts import ClusterFacts, JobChange
 from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
@@ -136,19 +136,28 @@ def normal(_: JobState) -> str:
     return "normal"
 
 
+def lifts(protection: Protection, queue: str = "main") -> list[LevelWrite]:
+    """What is written now; whoever stands at the top is remembered, as the loop does."""
+    found = protection.lifts({queue}, SEGMENTS, normal)
+    assert protection.lifts({queue}, SEGMENTS, normal) == found  # deciding changes nothing
+    writes, lifted = found
+    protection.stand(lifted)
+    return writes
+
+
 def test_what_was_admitted_is_lifted_once_to_the_top_of_its_band() -> None:
     protection = Protection()
     waiting = a_job("a")
     running = a_job("a", phase=Phase.RUNNING, level=7, rev=2)
     protection.note([JobChange(None, waiting), JobChange(waiting, running)])
-    (lift,) = protection.lifts({"main"}, SEGMENTS, normal)
+    (lift,) = lifts(protection)
     assert (lift.level, lift.before, lift.cause) == (1000, 7, WriteCause.PROTECT)
-    assert protection.lifts({"other"}, SEGMENTS, normal) == []
+    assert lifts(protection, "other") == []
     protection.lifted([running.uid])
-    assert protection.lifts({"main"}, SEGMENTS, normal) == []
+    assert lifts(protection) == []
     # Something else of the running job changes.
     protection.note([JobChange(running, a_job("a", phase=Phase.RUNNING, level=7, rev=3))])
-    assert protection.lifts({"main"}, SEGMENTS, normal) == []
+    assert lifts(protection) == []
 
 
 def test_a_new_leader_lifts_what_the_old_one_left_out_and_nothing_that_stands_at_the_top() -> None:
@@ -163,7 +172,7 @@ def test_a_new_leader_lifts_what_the_old_one_left_out_and_nothing_that_stands_at
     protection = Protection()
     protection.begin_anew(facts)
     protection.note([JobChange(jobs[3], None)])
-    assert [lift.job.id for lift in protection.lifts({"main"}, SEGMENTS, normal)] == ["low"]
+    assert [lift.job.id for lift in lifts(protection)] == ["low"]
 
 
 def test_what_runs_is_lifted_again_when_its_level_falls() -> None:
@@ -174,9 +183,9 @@ def test_what_runs_is_lifted_again_when_its_level_falls() -> None:
     protection.note([JobChange(None, running)])
     protection.lifted([running.uid])
     protection.note([JobChange(running, lifted)])
-    assert protection.lifts({"main"}, SEGMENTS, normal) == []
+    assert lifts(protection) == []
     protection.note([JobChange(lifted, fallen)])
-    (lift,) = protection.lifts({"main"}, SEGMENTS, normal)
+    (lift,) = lifts(protection)
     assert (lift.before, lift.level) == (0, 1000)
 
 
@@ -186,9 +195,9 @@ def test_a_lift_that_was_refused_is_asked_for_again_but_rarely() -> None:
     jobs = [a_job(name, phase=Phase.RUNNING) for name in ("a", "b")]
     protection.note([JobChange(None, job) for job in jobs])
     protection.refused([jobs[0].uid])
-    assert [lift.job.id for lift in protection.lifts({"main"}, SEGMENTS, normal)] == ["b"]
+    assert [lift.job.id for lift in lifts(protection)] == ["b"]
     now[0] = REFUSED_SECONDS
-    assert [lift.job.id for lift in protection.lifts({"main"}, SEGMENTS, normal)] == ["a", "b"]
+    assert [lift.job.id for lift in lifts(protection)] == ["a", "b"]
     protection.refused([jobs[0].uid])
     protection.note([JobChange(jobs[0], None), JobChange(None, jobs[0])])
-    assert len(protection.lifts({"main"}, SEGMENTS, normal)) == 2
+    assert len(lifts(protection)) == 2

@@ -8,8 +8,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_admitter.decide.deciding import PoolPlan, decide
 from fairlead_admitter.decide.outcome import PlanOutcome
-from fairlead_admitter.decide.planner import Planner, PoolPlan
+from fairlead_admitter.decide.planner import Planner
 from fairlead_admitter.decide.reserving import Reservations
 from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.decide.waking import BATCH_SECONDS
@@ -64,7 +65,7 @@ class Replica:
         self._clock = TurnClock(lambda: self._now[0], lambda: self._now[1])
         self.expectations = Expectations(self._clock.monotonic)
         record = ReservationRecord(Metrics("admitter"), "c1")
-        reserving = Reservations(self.facts, self.expectations, record, writable=lambda: True)
+        reserving = Reservations(record, self.facts.job, writable=lambda: True)
         self._planner = Planner(self, self.expectations, reserving=reserving, clock=self._clock, tick=1.0)
         self._seq = 0
 
@@ -90,7 +91,11 @@ class Replica:
             jobs=jobs, judged=[], news=True, state_seq=self._seq, before_seq=before, at=told.seconds
         )
         self._planner.note(seen, {POOL: frozenset({"main"})})
-        plan = self._planner.decide(self._planner.view(POOL, frozenset({"main"})))
+        plan = decide(self._planner.view(POOL, frozenset({"main"})))
+        again = decide(self._planner.view(POOL, frozenset({"main"})))
+        same = told_of(again) == told_of(plan) and remembered(again) == remembered(plan)
+        assert same, "deciding changed what the view shows"
+        self._planner.remember(POOL, plan.after)
         if told.landed:
             applied = PlanOutcome()
             for write in plan.steering.writes:
@@ -110,6 +115,12 @@ def told_of(plan: PoolPlan) -> bytes:
     ]
     said = (writes, steering.kept, steering.window, steering.left_alone, plan.settled, plan.withholding)
     return msgspec.json.encode((said, plan.doubt, plan.standing, plan.sweeps))
+
+
+def remembered(plan: PoolPlan) -> object:
+    """What a plan wants remembered, to be compared."""
+    after = plan.after
+    return after.lever, after.reserving, after.lifted, after.trail and vars(after.trail)
 
 
 class Life:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fairlead_admitter.decide.frontend_order import FrontendOrder
-from fairlead_admitter.decide.reserving import Reservations
+from fairlead_admitter.decide.reserving import Reservations, ReserveDecision, ReservePlanner
 from fairlead_admitter.decide.steering import SteeringPlan, lower, steer
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations, Landed
@@ -39,7 +39,7 @@ class Play:
         self.writable = True
         self.metrics = Metrics("admitter")
         self.record = ReservationRecord(self.metrics, "c1")
-        self.reserving = Reservations(self.facts, self.expectations, self.record, lambda: self.writable)
+        self.reserving = Reservations(self.record, self.facts.job, lambda: self.writable)
         self.now = NOW
         self._rev = 1
         self._epoch = 1
@@ -59,12 +59,16 @@ class Play:
         """A turn some seconds later, its writes landed and seen; gives what was told."""
         self.now += round(after * SECOND)
         segments = [Segment(band=BAND)]
-        line = self.reserving.line("gpu", list(self.facts.queues.values()), POLICY, segments)
-        if line is None:
+        planner = self.planner()
+        line = planner.line("gpu", list(self.facts.queues.values()), POLICY, segments)
+        if isinstance(line, ReserveDecision):
+            self.reserving.remember("gpu", line)
             return self.record.take_news()
         waiting = [job for uid in order if (job := self.facts.job(uid)) and job.phase is Phase.WAITING]
         known = [Ranked(rank, a_place(uid=job.uid), job) for rank, job in enumerate(waiting)]
-        window = self.reserving.arrange(line, known, 2, self.now)
+        window, decided = planner.arrange(line, known, 2, self.now)
+        assert planner.arrange(line, known, 2, self.now) == (window, decided)  # deciding changes nothing
+        self.reserving.remember("gpu", decided)
         plan = steer(window, self.facts, ["main"], self.expectations, segments, sealed=True)
         if write:
             self._carry_out(plan)
@@ -74,12 +78,18 @@ class Play:
         """A turn some seconds later in which no order is settled."""
         self.now += round(after * SECOND)
         segments = [Segment(band=BAND)]
-        line = self.reserving.line("gpu", list(self.facts.queues.values()), POLICY, segments)
-        assert line is not None
-        self._carry_out(
-            lower(self.reserving.withdraw(line, self.now), self.facts, self.expectations, segments)
-        )
+        planner = self.planner()
+        line = planner.line("gpu", list(self.facts.queues.values()), POLICY, segments)
+        assert not isinstance(line, ReserveDecision)
+        uids, decided = planner.withdraw(line, self.now)
+        self.reserving.remember("gpu", decided)
+        self._carry_out(lower(uids, self.facts, self.expectations, segments))
         return self.record.take_news()
+
+    def planner(self) -> ReservePlanner:
+        """What decides now."""
+        kept = self.reserving.of("gpu")
+        return ReservePlanner(self.facts, self.expectations, kept, writable=self.writable)
 
     def take_over(self) -> None:
         """Another replica than led before leads from now on."""
@@ -100,7 +110,9 @@ class Play:
     @property
     def standing(self) -> Standing:
         """What was decided and holds."""
-        return self.reserving._kept["gpu"].standing  # what is told does not name what is taken back
+        kept = self.reserving.of("gpu")
+        assert kept is not None
+        return kept.standing  # what is told does not name what is taken back
 
     def line(self) -> list[str]:
         """The waiting jobs as the frontend has them."""

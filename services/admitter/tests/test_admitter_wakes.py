@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_admitter.decide.restraint import MOST_A_SECOND, PARKING, Restraint, spared, wakes_one_by_one
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer
-from fairlead_admitter.decide.wake_state import MOST_A_SECOND, PARKING, WakeState, spared
+from fairlead_admitter.decide.wake_state import WakeState
 from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
@@ -37,7 +38,7 @@ class Parking:
         self.facts = ClusterFacts("c1")
         self.facts.apply({"queue": queue})
         self.expectations = Expectations(lambda: self.now)
-        self.wake_state = WakeState(self.facts, self.expectations, lambda: self.now)
+        self.wake_state = WakeState(lambda: self.now)
         self.decided = 0
         """Up to where the order knows the state."""
         self.seq = 0
@@ -72,7 +73,7 @@ class Parking:
         deeper = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate([*wanted, *beyond])]
         window = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate(wanted)]
         plan = steer(window, self.facts, [self.queue.name], self.expectations, spared(SEGMENTS))
-        if self.wake_state.applies(POOL, [self.queue]):
+        if self.one_by_one():
             plan = self._restrain(plan, window, deeper, always=always)
         for write in plan.writes:
             self.put(msgspec.structs.replace(self.jobs[write.job.uid], level=write.level))
@@ -82,8 +83,8 @@ class Parking:
     def _restrain(
         self, plan: SteeringPlan, window: list[Ranked], deeper: list[Ranked], *, always: bool
     ) -> SteeringPlan:
-        return self.wake_state.restrain(
-            POOL,
+        plan, trail = Restraint(self.facts, self.expectations, self.now).restrain(
+            self.wake_state.trail(POOL),
             [self.queue],
             plan,
             window,
@@ -92,6 +93,11 @@ class Parking:
             decided=lambda _: self.decided,
             always=always,
         )
+        self.wake_state.remember(POOL, trail)
+        return plan
+
+    def one_by_one(self) -> bool:
+        return wakes_one_by_one(self.wake_state.trail(POOL), [self.queue], self.now)
 
     def order(self) -> list[str]:
         """As the frontend would start them."""
@@ -214,9 +220,9 @@ def test_where_heads_never_park_or_room_is_unknown_all_is_written_as_ever(change
 def test_where_too_many_start_nobody_is_woken() -> None:
     starts = MOST_A_SECOND * 10 + 1
     parking = Parking(a_parking_queue(starts), runs=starts, waits=3)
-    assert not parking.wake_state.applies(POOL, [parking.queue])
+    assert not parking.one_by_one()
     parking.now += 60
-    assert parking.wake_state.applies(POOL, [parking.queue])
+    assert parking.one_by_one()
 
 
 def test_a_gang_that_does_not_fit_is_passed_by() -> None:

@@ -188,9 +188,8 @@ class Admitter:
             self._expectations,
             clock=self._clock,
             reserving=Reservations(
-                self._watch.facts,
-                self._expectations,
                 self._reservations,
+                self._watch.facts.job,
                 writable=lambda: not self._frontend_backoff.seconds_left,
             ),
             tick=self._settings.tick_seconds,

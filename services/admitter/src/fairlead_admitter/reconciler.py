@@ -12,8 +12,9 @@ from typing import Protocol
 from fairlead_admitter.apply.failure_scope import FailureScope
 from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.apply.release import PoolRelease
+from fairlead_admitter.decide.deciding import PoolPlan, decide
 from fairlead_admitter.decide.outcome import PlanOutcome
-from fairlead_admitter.decide.planner import Planner, PoolPlan
+from fairlead_admitter.decide.planner import Planner
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan
 from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.observe.expectations import Expectations
@@ -47,7 +48,7 @@ class Reconciler:
 
     Args:
         watch: what is seen.
-        planner: decides what to write for a pool.
+        planner: remembers, and views pool by pool what is known.
         adherence: how well the cluster follows the order.
         applier: carries plans out.
         expectations: the trail of writes, as `applier` keeps it.
@@ -150,7 +151,8 @@ class Reconciler:
 
     def _decide(self, pool: str, queues: frozenset[str]) -> SteeringPlan:
         with self._record.pass_time.labels(pool).time():
-            plan = self._planner.decide(self._planner.view(pool, queues))
+            plan = decide(self._planner.view(pool, queues))
+        self._planner.remember(pool, plan.after)
         self._record_plan(pool, queues, plan)
         return plan.steering
 

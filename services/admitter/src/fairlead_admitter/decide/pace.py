@@ -67,10 +67,13 @@ class Pace:
     def started(self, pool: str, jobs: int) -> None:
         """So many jobs of the pool were just seen to start."""
         if jobs:
-            self._starts.setdefault(pool, deque()).append((self._clock(), jobs))
+            starts = self._starts.setdefault(pool, deque())
+            _forget(starts, self._clock() - STARTS_SECONDS)
+            starts.append((self._clock(), jobs))
 
     def reacted(self, seconds: float) -> None:
         """A level was written so long after what caused it."""
+        _forget(self._reactions, self._clock() - REACTIONS_SECONDS)
         self._reactions.append((self._clock(), seconds))
 
     def size(self, pool: str, most: int, *, woken: bool = False) -> int:
@@ -81,9 +84,8 @@ class Pace:
             most: what the policy allows.
             woken: whether its jobs are woken one by one.
         """
-        starts = self._starts.get(pool, deque())
-        _forget(starts, self._clock() - STARTS_SECONDS)
-        _forget(self._reactions, self._clock() - REACTIONS_SECONDS)
+        until = self._clock() - STARTS_SECONDS
+        starts = [(at, jobs) for at, jobs in self._starts.get(pool, ()) if at > until]
         return window_size(
             sum(jobs for _, jobs in starts),
             self._reaction(),
@@ -93,7 +95,8 @@ class Pace:
 
     def _reaction(self) -> float:
         """The median: one slow reaction is nothing to plan by."""
-        seconds = [seconds for _, seconds in self._reactions]
+        until = self._clock() - REACTIONS_SECONDS
+        seconds = [seconds for at, seconds in self._reactions if at > until]
         return statistics.median(seconds) if seconds else UNKNOWN_REACTION_SECONDS
 
     def keep(self, pools: Iterable[str]) -> None:

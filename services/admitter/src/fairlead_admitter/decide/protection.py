@@ -53,10 +53,15 @@ class Protection:
         self._refused_at.clear()
 
     def lifted(self, uids: Iterable[str]) -> None:
-        """These stand at the top, or run no more."""
+        """These were lifted to the top, or run no more."""
         for uid in uids:
             self._unlifted.pop(uid, None)
             self._refused_at.pop(uid, None)
+
+    def stand(self, uids: Iterable[str]) -> None:
+        """These stand at the top."""
+        for uid in uids:
+            self._unlifted.pop(uid, None)
 
     def refused(self, uids: Iterable[str]) -> None:
         """The frontend will not lift these. They are asked for again, but rarely."""
@@ -64,8 +69,8 @@ class Protection:
 
     def lifts(
         self, queues: Collection[str], segments: Iterable[Segment], class_of: Callable[[JobState], str]
-    ) -> list[LevelWrite]:
-        """The writes that protect what runs in these queues.
+    ) -> tuple[list[LevelWrite], list[str]]:
+        """The writes that protect what runs in these queues, and the uids of those that stand at the top already.
 
         Args:
             queues: those in which a level could stop a running job.
@@ -74,13 +79,14 @@ class Protection:
         """
         tops = {segment.urgency: segment.ceiling for segment in segments}
         writes: list[LevelWrite] = []
-        for job in list(self._unlifted.values()):
+        lifted: list[str] = []
+        for job in self._unlifted.values():
             top = tops.get(class_of(job)) if job.queue in queues else None
             if top is not None and job.level >= top:
-                del self._unlifted[job.uid]
+                lifted.append(job.uid)
             elif top is not None and not self._backoff(job.uid):
                 writes.append(_lift(job, top))
-        return writes
+        return writes, lifted
 
     def _backoff(self, uid: str) -> bool:
         at = self._refused_at.get(uid)

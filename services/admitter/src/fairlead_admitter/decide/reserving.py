@@ -63,7 +63,7 @@ class ReservationObserver(Protocol):
         """What was decided anew, and what became of what was decided before."""
 
 
-class _ReservedPool(msgspec.Struct):
+class ReservedPool(msgspec.Struct, frozen=True):
     """What is remembered of a pool between two turns."""
 
     standing: Standing
@@ -72,29 +72,41 @@ class _ReservedPool(msgspec.Struct):
     wake: Micros | None = None
 
 
+class ReserveDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """What is decided of a pool's reservations, to be remembered and told."""
+
+    wanted: bool = True
+    """Whether the policy promises starts there."""
+    why_not: str = ""
+    """Why none can be promised although the policy wants it."""
+    after: ReservedPool | None = None
+    """What is to be remembered."""
+    found: Reservation | None = None
+    """What was decided anew; None where nothing was."""
+
+
+NOT_WANTED = ReserveDecision(wanted=False)
+
+
 class Reservations:
-    """Keeps promises, pool by pool.
+    """What is promised, pool by pool: remembered between two turns.
 
     Args:
-        facts: of the cluster.
-        expectations: the trail of writes.
         record: what is told of it.
+        job_of: a job by its uid.
         writable: whether levels can be written now: a pass that cannot be given shall not count.
     """
 
     def __init__(
         self,
-        facts: ClusterFacts,
-        expectations: Expectations,
         record: ReservationObserver,
+        job_of: Callable[[str], JobState | None],
         writable: Callable[[], bool],
     ) -> None:
-        self._writable = writable
-        self._facts = facts
-        self._frontend = FrontendOrder(facts, expectations)
-        self._record = record
-        self._kept: dict[str, _ReservedPool] = {}
-        self._paused: dict[str, _ReservedPool] = {}
+        self.writable = writable
+        self._record, self._job_of = record, job_of
+        self._kept: dict[str, ReservedPool] = {}
+        self._paused: dict[str, ReservedPool] = {}
         self._epoch: int | None = None
 
     def lead(self, epoch: int | None) -> None:
@@ -116,12 +128,53 @@ class Reservations:
     def keep(self, pools: Collection[str]) -> None:
         """Only these pools are there at all."""
         for pool in (self._kept.keys() | self._record.pools()) - set(pools):
-            self.let_go(pool)
+            self._let_go(pool)
 
-    def let_go(self, pool: str) -> None:
-        """No start is promised in the pool."""
+    def of(self, pool: str) -> ReservedPool | None:
+        """What is remembered of the pool."""
+        return self._kept.get(pool)
+
+    def remember(self, pool: str, decided: ReserveDecision) -> None:
+        """This was decided of the pool."""
+        if not decided.wanted:
+            self._let_go(pool)
+            return
+        self._record.held_back(pool, decided.why_not)
+        if decided.after is None:
+            self._kept.pop(pool, None)
+        else:
+            self._kept[pool] = decided.after
+        if decided.found is not None:
+            self._record.decided(pool, decided.found, self._job_of)
+
+    def _let_go(self, pool: str) -> None:
         self._kept.pop(pool, None)
         self._record.not_wanted(pool)
+
+    def wake_in(self, now: Micros) -> float | None:
+        """Seconds until a pass must be taken back or a promise be kept; None where nothing is due.
+
+        What was due before now was looked at by the turn that is just over.
+        """
+        due = [kept.wake for kept in self._kept.values() if kept.wake is not None and kept.wake > now]
+        return (min(due) - now) / SECOND if due else None
+
+
+class ReservePlanner:
+    """Decides of one pool at one instant. Pure.
+
+    Args:
+        facts: of the cluster.
+        expectations: the trail of writes.
+        kept: what is remembered of the pool.
+        writable: whether levels can be written now.
+    """
+
+    def __init__(
+        self, facts: ClusterFacts, expectations: Expectations, kept: ReservedPool | None, *, writable: bool
+    ) -> None:
+        self._facts, self._kept, self._writable = facts, kept, writable
+        self._frontend = FrontendOrder(facts, expectations)
 
     def line(
         self,
@@ -129,17 +182,14 @@ class Reservations:
         queues: Sequence[QueueState],
         document: PolicyDocument,
         segments: Sequence[Segment],
-    ) -> ReservedQueue | None:
-        """The pool's line, if starts are promised there. Where the policy wants them and they cannot be, it is told."""
+    ) -> ReservedQueue | ReserveDecision:
+        """The pool's line, if starts are promised there; else whether the policy wants them, and why they cannot be."""
         if not reserves(document, pool):
-            self.let_go(pool)
-            return None
+            return NOT_WANTED
         stated = {queue.pool: self._facts.pools.get(queue.pool) for queue in queues}
         why = why_not(queues, [found for found in stated.values() if found is not None])
-        self._record.held_back(pool, why)
         if why:
-            self._kept.pop(pool, None)
-            return None
+            return ReserveDecision(why_not=why)
         [queue] = queues
         [found] = stated.values()
         return ReservedQueue(
@@ -151,8 +201,10 @@ class Reservations:
             bands={segment.urgency or "": segment.band for segment in segments},
         )
 
-    def arrange(self, line: ReservedQueue, known: Sequence[Ranked], more: int, now: Micros) -> list[Ranked]:
-        """The window as the promise wants it.
+    def arrange(
+        self, line: ReservedQueue, known: Sequence[Ranked], more: int, now: Micros
+    ) -> tuple[list[Ranked], ReserveDecision]:
+        """The window as the promise wants it, and what is to be remembered.
 
         Args:
             line: of the pool.
@@ -163,23 +215,15 @@ class Reservations:
         ranked, found = self._decide(line, known, now)
         held = [*found.passing, *([] if found.head is None else [found.head.uid])]
         front = max((found.order.index(uid) + 1 for uid in held), default=0)
-        return [ranked[uid] for uid in found.order[: front + more]]
+        return [ranked[uid] for uid in found.order[: front + more]], self._decided(found, ranked)
 
-    def withdraw(self, line: ReservedQueue, now: Micros) -> list[str]:
+    def withdraw(self, line: ReservedQueue, now: Micros) -> tuple[list[str], ReserveDecision]:
         """The uids of jobs whose passes are taken back, where no order is known to arrange: time goes on without one."""
-        kept = self._kept.get(line.pool)
-        if kept is None or not kept.standing.passes:
-            return []
-        _, found = self._decide(line, (), now)
-        return [uid for uid, one in found.standing.passes.items() if one.withdrawn is not None]
-
-    def wake_in(self, now: Micros) -> float | None:
-        """Seconds until a pass must be taken back or a promise be kept; None where nothing is due.
-
-        What was due before now was looked at by the turn that is just over.
-        """
-        due = [kept.wake for kept in self._kept.values() if kept.wake is not None and kept.wake > now]
-        return (min(due) - now) / SECOND if due else None
+        if self._kept is None or not self._kept.standing.passes:
+            return [], ReserveDecision(after=self._kept)
+        ranked, found = self._decide(line, (), now)
+        withdrawn = [uid for uid, one in found.standing.passes.items() if one.withdrawn is not None]
+        return withdrawn, self._decided(found, ranked)
 
     def _decide(
         self, line: ReservedQueue, known: Sequence[Ranked], now: Micros
@@ -187,8 +231,6 @@ class Reservations:
         ranked = {one.job.uid: one for one in [*known, *self._out_of_sight(line, known)]}
         scene = self._scene(line, list(ranked.values()), now)
         found = reserve(scene, self._before(line, scene))
-        self._remember(line.pool, found, ranked)
-        self._record.decided(line.pool, found, self._facts.job)
         return ranked, found
 
     def _out_of_sight(self, line: ReservedQueue, known: Sequence[Ranked]) -> Iterator[Ranked]:
@@ -197,7 +239,7 @@ class Reservations:
         Where nothing is remembered, each job that carries a level may be one: a predecessor wrote it.
         """
         seen = {one.job.uid for one in known}
-        kept = self._kept.get(line.pool)
+        kept = self._kept
         ranked = {} if kept is None else kept.ranked
         for uid in self._frontend.labelled(line.queue, line.bands) if kept is None else ranked:
             job = self._facts.job(uid)
@@ -207,7 +249,7 @@ class Reservations:
 
     def _before(self, line: ReservedQueue, scene: Scene) -> Standing:
         """What was decided before."""
-        kept = self._kept.get(line.pool)
+        kept = self._kept
         if kept is not None:
             return kept.standing
         return Standing(recalled=recalled(scene, self._frontend.labelled(line.queue, line.bands)))
@@ -216,17 +258,17 @@ class Reservations:
         return Scene(
             now=now,
             timing=line.timing,
-            writable=self._writable(),
+            writable=self._writable,
             capacity=line.capacity,
             running=[_run(job, line.timing.grace) for job in self._facts.running.of(line.queue)],
             order=[self._waiting(one.job, strict=line.strict) for one in ranked],
-            held=[self._waiting(job, strict=line.strict) for job in self._held(line.pool)],
+            held=[self._waiting(job, strict=line.strict) for job in self._held()],
             ahead=lambda uid: self._frontend.ahead(uid, line.bands),
         )
 
-    def _held(self, pool: str) -> Iterator[JobState]:
+    def _held(self) -> Iterator[JobState]:
         """Jobs with a pass that may not start just now."""
-        kept = self._kept.get(pool)
+        kept = self._kept
         for uid in () if kept is None else kept.standing.passes:
             job = self._facts.job(uid)
             if job is not None and job.phase is Phase.HELD:
@@ -236,12 +278,13 @@ class Reservations:
         urgency = (self._facts.urgency(job.uid) or "") if strict else ""
         return Waiting(uid=job.uid, demand=job.demand, urgency=urgency, limit=job.run_limit)
 
-    def _remember(self, pool: str, found: Reservation, ranked: Mapping[str, Ranked]) -> None:
+    def _decided(self, found: Reservation, ranked: Mapping[str, Ranked]) -> ReserveDecision:
         standing = found.standing
         promised = "" if standing.promise is None else standing.promise.uid
         uids = (*standing.passes, promised, standing.recalled)
-        self._kept[pool] = _ReservedPool(
-            standing=standing, ranked={uid: ranked[uid] for uid in uids if uid in ranked}, wake=found.wake
+        kept = {uid: ranked[uid] for uid in uids if uid in ranked}
+        return ReserveDecision(
+            after=ReservedPool(standing=standing, ranked=kept, wake=found.wake), found=found
         )
 
 

@@ -1,0 +1,283 @@
+"""What to write for one pool now: whether at all, and if so, which levels follow from its order. Pure.
+
+A view of a pool goes in: what is known of it, and what is remembered. A plan comes out, with its reasons and what is to be
+remembered. Nothing that the view shows is changed: deciding twice gives the same plan twice.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from fairlead_admitter.decide.merged_order import MergedOrder
+from fairlead_admitter.decide.newcomers import Newcomers
+from fairlead_admitter.decide.pace import Pace
+from fairlead_admitter.decide.protection import Protection
+from fairlead_admitter.decide.reserving import NOT_WANTED, ReserveDecision, ReservedPool, ReservePlanner
+from fairlead_admitter.decide.restraint import Restraint, spared, wakes_one_by_one
+from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, lower, steer, take_back
+from fairlead_admitter.decide.wake_state import WakeTrail
+from fairlead_admitter.decide.window import Ranked, take_front
+from fairlead_admitter.observe.decision_gate import Doubt, PoolHeads, Unsettled
+from fairlead_admitter.observe.expectations import Expectations
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.capabilities import TieRule
+from fairlead_contracts.messages.clearance import Clearance, Lever
+from fairlead_contracts.messages.state import JobState, QueueState
+from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.window import Extent
+from fairlead_policy.levels.withholding import Fate, Withholding, may_preempt
+from fairlead_policy.rules.rulebook import Rulebook
+
+_NOTHING = SteeringPlan(writes=[])
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the whole cluster: to be read."""
+
+    facts: ClusterFacts
+    expectations: Expectations
+    pace: Pace
+    newcomers: Newcomers
+    protection: Protection
+    class_of: Callable[[JobState], str]
+
+
+class PoolMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """What is remembered of a pool between two turns."""
+
+    lever: Lever | None
+    """By which its levels that stand were written; None where none was seen."""
+    reserved: ReservedPool | None
+    trail: WakeTrail
+
+
+class Afterthought(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be remembered of a pool, as far as it is something new."""
+
+    lever: Lever | None = None
+    reserving: ReserveDecision | None = None
+    trail: WakeTrail | None = None
+    lifted: tuple[str, ...] = ()
+    """The uids of running jobs that stand at the top."""
+
+
+class PoolView(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one pool of this cluster at one instant."""
+
+    pool: str
+    queues: list[QueueState]
+    rulebook: Rulebook | None
+    clearance: Clearance | None
+    withholding: Withholding
+    """Whether its order is written at all."""
+    front: PoolHeads | Unsettled
+    segments: list[Segment]
+    known: "Known"
+    memory: "PoolMemory"
+    now: float
+    """Monotonic seconds."""
+    wall: Micros
+    merged: Callable[[PoolHeads, Rulebook], MergedOrder]
+    """The order of a front at this instant, made when it is asked for, once."""
+    rehearsed: bool
+    """Whether what is decided is only said."""
+    writable: bool
+    """Whether levels can be written now."""
+
+    @property
+    def names(self) -> list[str]:
+        """Of its queues."""
+        return [queue.name for queue in self.queues]
+
+
+class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is decided for one pool, and why."""
+
+    steering: SteeringPlan = _NOTHING
+    withholding: Withholding = Withholding()
+    """Why the order is not followed; without a reason where it is."""
+    standing: int = 0
+    """How many levels of ours stand although it is not."""
+    doubt: Unsettled | None = None
+    """Why there is no order to follow."""
+    settled: bool = False
+    """Whether there is one, and the levels are its own."""
+    no_trace: bool = False
+    """Whether no mark of ours is to be left on anything in the pool."""
+    sweeps: tuple[Lever | None, ...] = ()
+    """What is to be swept beside the loop: the marks of one lever, or all (None)."""
+    after: Afterthought = Afterthought()
+    """What is to be remembered."""
+
+
+def decide(view: PoolView) -> PoolPlan:
+    """What to write for the pool, and why."""
+    if view.withholding.why:
+        return _withhold(view)
+    plan = _leave_other_lever(view)
+    if plan.steering.writes:
+        return plan
+    followed = _Following(view).plan()
+    after = msgspec.structs.replace(followed.after, lever=plan.after.lever)
+    return msgspec.structs.replace(followed, sweeps=plan.sweeps, after=after)
+
+
+def _withhold(view: PoolView) -> PoolPlan:
+    """Nothing is written, or every level is taken away first: what stood is told for as long as it stands."""
+    taken = _take_back(view)
+    goes = view.withholding.fate is Fate.GO
+    no_trace = goes and view.withholding.everywhere
+    return PoolPlan(
+        steering=taken if goes else _NOTHING,
+        withholding=view.withholding,
+        standing=len(taken.writes) + taken.left_alone,
+        no_trace=no_trace,
+        sweeps=(None,) if no_trace and not taken.writes else (),
+        after=Afterthought(reserving=NOT_WANTED),
+    )
+
+
+def _take_back(view: PoolView) -> SteeringPlan:
+    known = view.known
+    return take_back(known.facts, view.names, known.expectations, at_once=may_preempt(view.queues))
+
+
+def _leave_other_lever(view: PoolView) -> PoolPlan:
+    """Leave was given for another lever: levels by the one before go before any is written by the new one.
+
+    What the state does not show, as boosts that are not read, is swept beside the loop.
+    """
+    clearance = view.clearance
+    if clearance is None:
+        return PoolPlan()
+    sweeps = () if clearance.replaced in (None, clearance.lever) else (clearance.replaced,)
+    after = Afterthought(lever=clearance.lever)
+    if view.memory.lever in (None, clearance.lever):
+        return PoolPlan(sweeps=sweeps, after=after)
+    plan = _take_back(view)
+    return PoolPlan(steering=plan, sweeps=sweeps, after=Afterthought() if plan.writes else after)
+
+
+class _Following:
+    """Follows the order of a pool, as far as there is one.
+
+    Args:
+        view: of the pool.
+    """
+
+    def __init__(self, view: PoolView) -> None:
+        self._view, self._known = view, view.known
+        self._after = Afterthought()
+
+    def plan(self) -> PoolPlan:
+        """What to write."""
+        view = self._view
+        if view.rulebook is None:
+            return PoolPlan(doubt=Unsettled(doubt=Doubt.NO_POLICY))
+        if isinstance(view.front, Unsettled):
+            steering = self._without_order(view.rulebook)
+            return PoolPlan(steering=steering, doubt=view.front, after=self._after)
+        steering = self._steer_by(view.front, view.rulebook)
+        return PoolPlan(steering=steering, settled=True, after=self._after)
+
+    def _steer_by(self, front: PoolHeads, rulebook: Rulebook) -> SteeringPlan:
+        view, facts, most = self._view, self._known.facts, rulebook.document.window
+        queues, names, segments = view.queues, view.names, view.segments
+        waking = not view.rehearsed and wakes_one_by_one(view.memory.trail, queues, view.now)
+        window, reserved = self._window(front, rulebook, waking=waking)
+        decided = self._decided(front, rulebook)
+        plan = steer(
+            window,
+            facts,
+            names,
+            self._known.expectations,
+            spared(segments) if waking else segments,
+            newcomers=self._known.newcomers.undecided(decided, at_least=self._decided_by_all(front)),
+            sealed=reserved or any(queue.able.ties is TieRule.CHANCE for queue in queues),
+        )
+        if waking:
+            plan, trail = Restraint(facts, self._known.expectations, view.now).restrain(
+                view.memory.trail,
+                queues,
+                plan,
+                window,
+                beyond=lambda: self._take_window(front, rulebook, Extent(least=most, most=most)),
+                segments=segments,
+                decided=decided,
+                always=rulebook.document.wake == "always",
+            )
+            self._remember(trail=trail)
+        return msgspec.structs.replace(plan, writes=[*self._lifts(rulebook), *plan.writes])
+
+    def _window(self, front: PoolHeads, rulebook: Rulebook, *, waking: bool) -> tuple[list[Ranked], bool]:
+        """The jobs to label, in the wanted order, and whether starts are promised among them."""
+        view, most = self._view, rulebook.document.window
+        ahead = max(queue.able.labelled_ahead for queue in view.queues)
+        labelled = max(self._known.pace.size(view.pool, most, woken=waking), min(most, ahead))
+        planner = self._reserve_planner()
+        line = planner.line(view.pool, view.queues, rulebook.document, view.segments)
+        if isinstance(line, ReserveDecision):
+            self._remember(reserving=line)
+            room = self._known.facts.running.largest(view.names)
+            extent = Extent(least=labelled, most=most, room=room)
+            return self._take_window(front, rulebook, extent), False
+        # All that may pass is looked at; not all of it is labelled.
+        whole = self._take_window(front, rulebook, Extent(least=most, most=most))
+        window, reserving = planner.arrange(line, whole, more=labelled, now=view.wall)
+        self._remember(reserving=reserving)
+        return window, True
+
+    def _without_order(self, rulebook: Rulebook) -> SteeringPlan:
+        """What stands, stands. But a pass that is not taken back in time stays before the head."""
+        view = self._view
+        if not view.segments:
+            return _NOTHING
+        planner = self._reserve_planner()
+        line = planner.line(view.pool, view.queues, rulebook.document, view.segments)
+        if isinstance(line, ReserveDecision):
+            self._remember(reserving=line)
+            return _NOTHING
+        uids, reserving = planner.withdraw(line, view.wall)
+        self._remember(reserving=reserving)
+        return lower(uids, self._known.facts, self._known.expectations, view.segments)
+
+    def _lifts(self, rulebook: Rulebook) -> list[LevelWrite]:
+        if rulebook.document.preemption != "protect":
+            return []
+        names = {queue.name for queue in self._view.queues if may_preempt([queue])}
+        writes, lifted = self._known.protection.lifts(names, self._view.segments, self._known.class_of)
+        self._remember(lifted=tuple(lifted))
+        return writes
+
+    def _take_window(self, front: PoolHeads, rulebook: Rulebook, extent: Extent) -> list[Ranked]:
+        facts, left_alone = self._known.facts, self._known.expectations.leaves_alone
+        merged, waiting = self._view.merged(front, rulebook), front.waiting(facts.cluster)
+        window = take_front(merged.beginning, waiting, facts, extent, left_alone=left_alone)
+        while not window.closed:
+            window = take_front(merged.deepen(), waiting, facts, extent, left_alone=left_alone)
+        return window.jobs
+
+    def _decided(self, front: PoolHeads, rulebook: Rulebook) -> Callable[[JobState], int]:
+        """Of a job, up to where its tenant's decision knew the state."""
+        cluster = self._known.facts.cluster
+
+        def decided(job: JobState) -> int:
+            shard = rulebook.shard_of(rulebook.tenant_of(job))
+            return front.decisions[shard].revision.get(cluster, 0)
+
+        return decided
+
+    def _decided_by_all(self, front: PoolHeads) -> int:
+        """Up to where every decision knew the state."""
+        cluster = self._known.facts.cluster
+        return min(decision.revision.get(cluster, 0) for decision in front.decisions)
+
+    def _reserve_planner(self) -> ReservePlanner:
+        view = self._view
+        return ReservePlanner(
+            self._known.facts, self._known.expectations, view.memory.reserved, writable=view.writable
+        )
+
+    def _remember(self, **changes: object) -> None:
+        self._after = msgspec.structs.replace(self._after, **changes)

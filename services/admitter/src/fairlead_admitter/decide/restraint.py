@@ -1,0 +1,244 @@
+"""As much of a plan as may be written while room is free: who is woken now, and what waits. Pure; see `waking`."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import msgspec
+
+from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause
+from fairlead_admitter.decide.wake_state import COUNTED_SECONDS, WakeTrail
+from fairlead_admitter.decide.waking import (
+    BATCH_SECONDS,
+    ORDERED_SECONDS,
+    WakeInputs,
+    WakeStep,
+    neighbours,
+    next_step,
+    planning_band,
+    untried_level,
+    wake_level,
+)
+from fairlead_admitter.decide.window import Ranked
+from fairlead_admitter.observe.expectations import Expectations
+from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_contracts.messages.state import JobState, QueueState
+from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.free_quota import FreeQuota
+
+PARKING = "BestEffortFIFO"
+"""The strategy under which who does not fit is put aside. Under the other one the head is tried again and again."""
+MOST_A_SECOND = 20
+"""Admissions of a queue. Where there are more, room is always free, and one at a time would be too slow."""
+
+
+def wakes_one_by_one(trail: WakeTrail, queues: Sequence[QueueState], now: float) -> bool:
+    """Whether jobs of the pool park, its room is known, and one at a time is quick enough."""
+    names = {one.name for one in queues}
+    for queue, starts in trail.started.items():
+        lately = sum(at > now - COUNTED_SECONDS for at in starts)
+        if lately > MOST_A_SECOND * COUNTED_SECONDS and queue in names:
+            return False
+    return any(queue.strategy == PARKING and queue.quotas for queue in queues)
+
+
+class Restraint:
+    """Decides at one instant.
+
+    Args:
+        facts: of the cluster.
+        expectations: the trail of writes.
+        now: monotonic seconds.
+    """
+
+    def __init__(self, facts: ClusterFacts, expectations: Expectations, now: float) -> None:
+        self._facts, self._expectations, self._now = facts, expectations, now
+
+    def restrain(  # what a plan is made from, and what it comes to
+        self,
+        trail: WakeTrail,
+        queues: Sequence[QueueState],
+        plan: SteeringPlan,
+        window: Sequence[Ranked],
+        *,
+        beyond: Callable[[], Sequence[Ranked]],
+        segments: Sequence[Segment],
+        decided: Callable[[JobState], int],
+        always: bool,
+    ) -> tuple[SteeringPlan, WakeTrail]:
+        """As much of a plan as may be written now: while room is free, whoever is written to takes it.
+
+        With it what is to be remembered, should it be carried out.
+
+        Args:
+            trail: of the pool; left as it is.
+            queues: its queues.
+            plan: what there is to write.
+            window: the jobs that it was made for, in the wanted order.
+            beyond: the order as far as it is known: asked for where what came free is too little for all of the window.
+            segments: the bands, with the levels that are kept for waking.
+            decided: of a job's tenant, the state-stream sequence that its order was made from.
+            always: whether a level may be written only to wake.
+        """
+        now, trail = self._now, trail.copy()
+        if list(trail.queues) != list(queues):
+            trail.queues = queues
+            trail.free(now)  # there may be more quota than before
+        plan = msgspec.structs.replace(
+            plan,
+            writes=self._untried(trail, plan, window, segments),
+            while_full=frozenset(queue.name for queue in queues),
+        )
+        fitting = self._fitting(queues, window)
+        if not fitting and now < max(trail.freed) + BATCH_SECONDS:
+            fitting = self._fitting(queues, beyond())
+        step = self._step(trail, fitting, decided, now)
+        trail.due = step.until
+        if step.everything:
+            return plan, trail
+        write = self._waking(trail, step.wake, plan, window, segments) if step.wake is not None else None
+        if step.wake is not None and write is not None and (always or write.cause is not WriteCause.WAKE):
+            trail.wake(step.wake.job.uid, now)
+            return msgspec.structs.replace(plan, writes=[write]), trail
+        if step.wake is not None:
+            # Nothing wakes it but the batch, and nobody else may come before.
+            trail.due = max(trail.freed) + BATCH_SECONDS
+        if trail.due is not None and trail.due <= now:
+            return plan, trail
+        return msgspec.structs.replace(plan, writes=[]), trail
+
+    def _fitting(self, queues: Sequence[QueueState], window: Sequence[Ranked]) -> list[Ranked]:
+        """The jobs of the window that park and have room now."""
+        room = FreeQuota(
+            queues,
+            self._facts.cohorts(queues),
+            {queue.name: self._facts.running.charged(queue.name) for queue in queues},
+        )
+        parking = {queue.name for queue in queues if queue.strategy == PARKING}
+        return [
+            one
+            for one in window
+            if one.job.queue in parking
+            and not self._expectations.leaves_alone(one.job)
+            and room.fits(one.job)
+        ]
+
+    def _step(
+        self, trail: WakeTrail, fitting: Sequence[Ranked], decided: Callable[[JobState], int], now: float
+    ) -> WakeStep:
+        trail.ended = {
+            uid: (job, seq, at)
+            for uid, (job, seq, at) in trail.ended.items()
+            if now - at < ORDERED_SECONDS and decided(job) <= seq
+        }
+        return next_step(
+            fitting,
+            WakeInputs(
+                now=now,
+                freed=max(trail.freed),
+                ordered=not trail.ended,
+                woken=trail.woken,
+                refused=trail.refused,
+            ),
+        )
+
+    def _waking(
+        self,
+        trail: WakeTrail,
+        woken: Ranked,
+        plan: SteeringPlan,
+        window: Sequence[Ranked],
+        segments: Sequence[Segment],
+    ) -> LevelWrite | None:
+        """The write that wakes a job: the planned one where it does, else one to a level of its own; None for none."""
+        planned = {write.job.uid: write for write in plan.writes}
+        refused = self._refusing(trail, woken.job.queue)
+        write = planned.get(woken.job.uid)
+        if write is not None and not refused(write.level):
+            return write
+        segment = self._segment_of(woken.job.uid, segments)
+        arranged = self._arranged(planned, window, segment)
+        if woken.job.uid not in {uid for uid, _ in arranged}:
+            arranged.append((woken.job.uid, segment.band.default))  # from beyond the window
+        behind, before = neighbours(woken.job.uid, arranged, segment.band)
+        standing = self._level_of(woken.job)
+        level = wake_level(standing, behind=behind, before=before, band=segment.band, refused=refused)
+        if level is None:
+            return None
+        return LevelWrite(
+            job=woken.job,
+            before=standing,
+            level=level,
+            rank=woken.rank,
+            place=woken.place,
+            tie=self._facts.tie(woken.job),
+            cause=WriteCause.WAKE,
+            drifted=self._expectations.drifted(woken.job.uid),
+        )
+
+    def _untried(
+        self, trail: WakeTrail, plan: SteeringPlan, window: Sequence[Ranked], segments: Sequence[Segment]
+    ) -> list[LevelWrite]:
+        """The plan's writes, at levels at which the frontend tries at once whoever gets them.
+
+        Kueue notes on a Workload why it does not fit when it first tries it, by a call that takes longer than all else
+        of its batch together. What comes free during that call goes to whoever the batch tries next. So nobody of the
+        window shall be tried there first.
+        """
+        planned = {write.job.uid: write for write in plan.writes}
+        inside = {one.job.uid for one in window}
+        given = set[int]()
+        for write in plan.writes:
+            uid = write.job.uid
+            if uid not in inside or write.cause is not WriteCause.FRONT:
+                continue
+            segment = self._segment_of(uid, segments)
+            band = planning_band(segment.band)
+            refused = self._refusing(trail, write.job.queue, given)
+            if write.level > band.default and refused(write.level):
+                arranged = self._arranged(planned, window, segment)
+                outside = self._levels_outside(write.job.queue, planned, inside, segment)
+                behind, before = neighbours(uid, arranged, band, others=outside)
+                level = untried_level(write.level, behind=behind, before=before, refused=refused)
+                planned[uid] = msgspec.structs.replace(write, level=level)
+            given.add(planned[uid].level)
+        return list(planned.values())
+
+    def _levels_outside(
+        self, queue: str, planned: Mapping[str, LevelWrite], inside: Collection[str], segment: Segment
+    ) -> list[int]:
+        """At which levels jobs of the segment stand, or will, that are not in the window."""
+        found = []
+        for uid in self._facts.moved(queue):
+            job = self._facts.job(uid)
+            if job is not None and uid not in inside and segment.takes(self._facts.urgency(uid)):
+                found.append(planned[uid].level if uid in planned else self._level_of(job))
+        return found
+
+    def _arranged(
+        self, planned: Mapping[str, LevelWrite], window: Sequence[Ranked], segment: Segment
+    ) -> list[tuple[str, int]]:
+        """The segment's jobs of the window in the wanted order, with the levels that they shall have."""
+        return [
+            (one.job.uid, planned[one.job.uid].level if one.job.uid in planned else self._level_of(one.job))
+            for one in window
+            if segment.takes(self._facts.urgency(one.job.uid))
+        ]
+
+    def _segment_of(self, uid: str, segments: Sequence[Segment]) -> Segment:
+        urgency = self._facts.urgency(uid)
+        return next(part for part in segments if part.takes(urgency))
+
+    def _refusing(self, trail: WakeTrail, queue: str, given: Collection[int] = ()) -> Callable[[int], bool]:
+        """Of a level, whether some job may have been refused there since the last batch, or will be: of those just `given`."""
+        used = trail.used
+        standing = {level for queued in self._facts.queued(queue).values() for level in queued.waiting}
+        return lambda level: level in used or level in standing or level in given
+
+    def _level_of(self, job: JobState) -> int:
+        return self._expectations.level_of(job)
+
+
+def spared(segments: Sequence[Segment]) -> list[Segment]:
+    """The segments without the levels that are kept for waking."""
+    return [
+        Segment(urgency=one.urgency, band=planning_band(one.band), ceiling=one.ceiling) for one in segments
+    ]
