@@ -109,13 +109,13 @@ def test_no_job_runs_as_root_or_the_systems_users(tmp_path: Path) -> None:
     users = tmp_path / "users"
     users.write_text("vision root\nspeech nobody-of-that-name\n# robots root\n")
     for account, why in (
-        ("vision", "system's user 'root'"),
+        ("vision", "'root' has uid 0"),
         ("speech", "nobody-of-that-name"),
         ("odd", "'odd'"),
     ):
         with pytest.raises(NoUserError, match=why):
             user_of(account, terms(users=users))
-    with pytest.raises(NoUserError, match="system's user 'games'"):
+    with pytest.raises(NoUserError, match="'games' has uid 5, and users below 1000"):
         user_of("games", terms(least_uid=1000))
     users.chmod(0o666)
     with pytest.raises(NoUserError, match="written by others"):

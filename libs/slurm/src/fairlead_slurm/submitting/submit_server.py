@@ -63,7 +63,8 @@ def user_of(account: str, terms: Terms) -> pwd.struct_passwd:
     except KeyError:
         raise NoUserError(f"account {account!r} has no Unix user: none is called {name!r}") from None
     if user.pw_uid == 0 or user.pw_uid < terms.least_uid:
-        raise NoUserError(f"account {account!r}: no job is submitted as the system's user {name!r}")
+        why = f"{name!r} has uid {user.pw_uid}, and users below {terms.least_uid} are the system's (--least-uid)"
+        raise NoUserError(f"account {account!r}: its jobs are not submitted: {why}")
     if os.geteuid() not in (0, user.pw_uid):
         raise NoUserError(f"the helper does not run as root, and so submits as itself alone, not as {name!r}")
     return user

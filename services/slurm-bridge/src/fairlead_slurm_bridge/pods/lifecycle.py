@@ -191,7 +191,7 @@ class PodLife:
                 return Verdict(code=REQUEUE, why=why, kind="error")
             if program.wants_gpus and not job.gpus:
                 raise PodRefusedError(
-                    "it asks for GPUs, and Slurm does not count them: AccountingStorageTRES=gres/gpu"
+                    "it asks for GPUs in a way that says nothing of their number: ask with --gres=gpu:2"
                 )
             verdict = await self._create(key, room.node, job, wanted, program)
             kept = verdict.code == START and verdict.kind != "refused"
