@@ -129,13 +129,16 @@ def test_what_may_be_within_its_limits_is_not(line: str) -> None:
         ("--partition=pods --comment=image=registry.example/Train", "it has to be in small letters"),
         ("--partition=pods --comment=env=A-B", "the comment's env="),
         ("--partition=pods --comment=scratch=1G", "the comment's scratch="),
-        ("--partition=pods --job-name=a\x01b", "character that Kubernetes does not take"),
     ],
 )  # fmt: skip
 def test_what_no_pod_can_be_is_refused(line: str, words: str) -> None:
     [found] = said(line)
     assert words in found
     assert said(line.replace("=pods", "=gpu")) == []
+
+
+def test_a_job_may_have_any_name() -> None:
+    assert said("--partition=pods '--job-name=it\x01 is \u263a $(id)'") == []
 
 
 def test_what_a_pod_does_without_is_a_warning() -> None:

@@ -15,7 +15,6 @@ from fairlead_slurm.pod_comment import pod_words
 LONGEST_SCRIPT = 200_000
 """Bytes: a script travels as an annotation, of which Kubernetes takes 256 KiB in all."""
 _LABEL = re.compile(r"([A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?)?", re.ASCII)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class PodSite(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +54,7 @@ def unfit_for_pods(given: Given, asked: Sequence[str], size: int, site: PodSite)
 
 
 def _names(given: Given) -> Iterator[Remark]:
+    """What Kubernetes is told by a name of the user's; the job's own may be anything, as it stands in an annotation."""
     comment, line = value_of(given, "comment"), line_of(given, "comment")
     try:
         image = pod_words(comment).image
@@ -68,11 +68,6 @@ def _names(given: Given) -> Iterator[Remark]:
             line=line_of(given, "account"),
             says=f"Kubernetes takes no label with the value {account}: pods of that account do not carry it",
             refused=False,
-        )
-    if _CONTROL.search(value_of(given, "job-name")):
-        yield Remark(
-            line=line_of(given, "job-name"),
-            says="the job's name holds a character that Kubernetes does not take",
         )
 
 
