@@ -160,9 +160,8 @@ async def test_a_real_job_submit_refuses_what_validate_would(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tmp_path_factory.mktemp("s")
-    lab = with_job_submit(folder)
     with (
-        lab,
+        with_job_submit(folder) as lab,
         image_registry(tmp_path_factory.mktemp("r")) as registry,
     ):
         await asyncio.to_thread(registry.push, "team/train", "3")
