@@ -178,7 +178,7 @@ async def test_approvals_outlive_a_file_that_does_not_know_them(
         await put_in_force(url, file)
         said = capsys.readouterr().err
         assert "urgent for job job-53d of a, by ann: demo" in said
-        assert "they stay" in said
+        assert "these approvals stay" in said
         assert (await now(bus))[0].window == window
         assert await approvals(bus) == {"job-53d": ["urgent"]}
     await put_in_force(url, kept, Terms(exact=True))

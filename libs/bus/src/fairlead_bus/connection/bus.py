@@ -4,6 +4,7 @@ import asyncio
 import math
 import os
 import random
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
@@ -194,9 +195,12 @@ def with_publish_headers(
 
 def _in_words(error: object) -> str:
     """The system's own words, where it is the system that says no: asyncio's are around a number."""
-    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno)
-    return str(getattr(error, "strerror", None) or error)
+    if not isinstance(error, OSError) or isinstance(error, ssl.SSLError) or error.errno is None:
+        return str(
+            error
+        )  # what TLS has against a certificate stands in its text alone, its number is TLS's own
+    # Resolvers count below zero, by a list of their own.
+    return os.strerror(error.errno) if error.errno > 0 else error.strerror or str(error)
 
 
 @asynccontextmanager
