@@ -217,6 +217,16 @@ def test_where_heads_never_park_or_room_is_unknown_all_is_written_as_ever(change
     assert len(parking.turn(parking.waiting()[::-1])) == 3
 
 
+def test_what_ended_and_started_is_forgotten_although_nobody_is_ever_woken() -> None:
+    """As in a replica that stands by, and in pools whose frontend needs no waking."""
+    pool = Parking(a_parking_queue(1), runs=1, waits=400)
+    for number in range(400):
+        pool.now += 1.0
+        pool.end(f"j{number:02}")
+        pool.start(f"j{number + 1:02}")
+    assert pool.wake_state.remembered < 20
+
+
 def test_where_too_many_start_nobody_is_woken() -> None:
     starts = MOST_A_SECOND * 10 + 1
     parking = Parking(a_parking_queue(starts), runs=starts, waits=3)

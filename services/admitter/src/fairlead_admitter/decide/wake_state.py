@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from fairlead_admitter.decide.steering import LevelWrite
-from fairlead_admitter.decide.waking import BATCH_SECONDS, TRIED_SECONDS
+from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
 from fairlead_admitter.observe.facts import JobChange
 from fairlead_contracts.messages.state import JobState, Phase, QueueState
 
@@ -49,12 +49,25 @@ class WakeTrail:
             starts.popleft()
         starts.append(now)
 
+    def end(self, job: JobState, before_seq: int, now: float) -> None:
+        """The job gave something back, as it stood up to a sequence of the state stream."""
+        # Forgotten here, too: a pool in which nobody is woken, and who stands by, make no use of it.
+        while self.ended:
+            uid, (_, _, at) = next(iter(self.ended.items()))
+            if now - at < ORDERED_SECONDS:
+                break
+            del self.ended[uid]
+        self.ended.pop(job.uid, None)  # the newest stands last
+        self.ended[job.uid] = (job, before_seq, now)
+        self.free(now)
+
     def free(self, now: float) -> None:
         """Who was tried before may fit now. A wake-up that is under way is not repeated."""
         self.freed.append(now)
         while len(self.freed) > 1 and self.freed[1] <= now - BATCH_SECONDS:
             self.freed.popleft()
         self.woken = {uid: at for uid, at in self.woken.items() if now - at < BATCH_SECONDS}
+        self.refused &= self.woken.keys()
         batch = max((at for at in self.freed if at <= now - BATCH_SECONDS), default=_LONG_AGO)
         self.used = {level: at for level, at in self.used.items() if at >= batch}
 
@@ -114,8 +127,7 @@ class WakeState:
                 continue
             trail = self.trail(pool)
             if change.before is not None and _gave_back(change.before, change.after):
-                trail.ended[job.uid] = (change.before, before_seq, now)
-                trail.free(now)
+                trail.end(change.before, before_seq, now)
             elif change.admitted:
                 trail.start(job.queue, now)
             elif change.before is not None and change.before.said != job.said and job.uid in trail.woken:
@@ -128,6 +140,12 @@ class WakeState:
             if write.job.uid in trail.woken:
                 trail.wake(write.job.uid, now)  # that it may be tried: from now on
             trail.used[write.level] = trail.used[write.before] = now
+
+    @property
+    def remembered(self) -> int:
+        """How many ends and starts of jobs it knows of."""
+        trails = self._pools.values()
+        return sum(len(trail.ended) + sum(map(len, trail.started.values())) for trail in trails)
 
     def wake_in(self) -> float | None:
         """Seconds until something is due although nothing happens; None where nothing is."""
