@@ -61,8 +61,11 @@ def test_of_two_that_run_none_is_guessed_and_the_other_is_found_when_one_ends(tm
         "--nats nats://127.0.0.1:2  (store /y)",
     ]
     assert find_url(other.url, environ) == other.url
+    # As it is written there, without the password that nobody else shall see.
+    assert find_url("nats://127.0.0.1:2", environ) == other.url
     forget(directory, other.pid)
     assert find_url(None, environ) == HERE.url
+    assert find_url("nats://127.0.0.1:2", environ) == "nats://127.0.0.1:2"
 
 
 def test_what_a_killed_instance_left_is_in_nobodys_way(tmp_path: Path) -> None:

@@ -84,18 +84,20 @@ def is_alive(pid: int) -> bool:
 def find_url(stated: str | None, environ: Mapping[str, str]) -> str:
     """The address to talk to: as stated, else that of the only running instance.
 
+    One that is stated without a password gets that of the instance there, where it is this user's own.
+
     Raises:
         NotRunningError: none was stated and none runs.
         InputError: none was stated and several run.
     """
-    if stated:
-        return stated
     known = recall(state_directory(environ))
     alive = [one for one in known if is_alive(one.pid)]
+    if stated:
+        return next((one.url for one in alive if without_password(one.url) == stated), stated)
     if len(alive) > 1:
         raise InputError(
             f"{len(alive)} Fairleads run here; say which one is meant:",
-            problems=[f"--nats {_without_password(one.url)}  (store {one.store})" for one in alive],
+            problems=[f"--nats {without_password(one.url)}  (store {one.store})" for one in alive],
             hint="FAIRLEAD_NATS_URL says it for a whole terminal.",
         )
     if alive:
@@ -111,6 +113,7 @@ def find_url(stated: str | None, environ: Mapping[str, str]) -> str:
     )
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
+    """The address as others may see it."""
     scheme, _, rest = url.rpartition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}" if scheme else rest.rpartition("@")[2]

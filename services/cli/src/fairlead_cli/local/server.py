@@ -14,6 +14,7 @@ from fairlead_cli.local.supervision import Program
 
 HOST = "127.0.0.1"
 READY_SECONDS = 15.0
+_USER = "fairlead"
 _PROBE_SECONDS = 0.05
 
 
@@ -23,15 +24,27 @@ class ServerPlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     port: int
     program: Program
+    password: str | None = None
+    """Of the only user, where not everybody on this machine may connect."""
 
     @property
     def url(self) -> str:
-        """Where clients connect."""
-        return f"nats://{HOST}:{self.port}"
+        """Where clients connect, with what lets them in."""
+        user = f"{_USER}:{self.password}@" if self.password else ""
+        return f"nats://{user}{HOST}:{self.port}"
 
 
-def plan_server(store: Path, *, port: int | None, environ: Mapping[str, str]) -> ServerPlan:
+def plan_server(
+    store: Path, *, port: int | None, environ: Mapping[str, str], guarded: bool = False
+) -> ServerPlan:
     """A server with its data under `store`; a free port unless one is given.
+
+    Args:
+        store: of the instance.
+        port: to listen on.
+        environ: of the server.
+        guarded: whether it asks for a password. Loopback is open to every user of a machine, and each could else have
+            jobs run in a real cluster as any tenant.
 
     Raises:
         ProcessFailedError: there is no nats-server.
@@ -47,16 +60,21 @@ def plan_server(store: Path, *, port: int | None, environ: Mapping[str, str]) ->
     chosen = port or _free_port()
     config = store / "nats.conf"
     data = store / "nats"
+    password = secrets.token_hex(16) if guarded else None
     # json.dumps quotes as nats-server's configuration reads it: a path may hold blanks and quotes.
-    config.write_text(
-        f"server_name: {name}\nhost: {HOST}\nport: {chosen}\n"
-        f"jetstream {{ store_dir: {json.dumps(str(data))} }}\n"
-    )
-    config.chmod(0o600)
+    lines = [
+        f"server_name: {name}",
+        f"host: {HOST}",
+        f"port: {chosen}",
+        f"jetstream {{ store_dir: {json.dumps(str(data))} }}",
+        *([f'authorization {{ user: {_USER}, password: "{password}" }}'] if password else []),
+    ]
+    config.unlink(missing_ok=True)
+    config.touch(mode=0o600)
+    config.write_text("\n".join([*lines, ""]))
     command = [str(binary), "--config", str(config)]
-    return ServerPlan(
-        name=name, port=chosen, program=Program(name="nats-server", command=command, environ=environ)
-    )
+    program = Program(name="nats-server", command=command, environ=environ)
+    return ServerPlan(name=name, port=chosen, program=program, password=password)
 
 
 def _free_port() -> int:

@@ -59,6 +59,11 @@ class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
 
     @property
+    def real(self) -> bool:
+        """Whether jobs run anywhere but in a simulation."""
+        return bool(self.kubernetes or self.slurm)
+
+    @property
     def clusters(self) -> list[str]:
         """The names of all its clusters."""
         simulated = [self.cluster] if self.cluster else []
@@ -109,7 +114,7 @@ async def _serve(
 ) -> tuple[asyncio.Task[None] | None, str]:
     if plan.nats is not None:
         return None, plan.nats
-    server: ServerPlan = plan_server(plan.store, port=plan.port, environ=plan.environ)
+    server: ServerPlan = plan_server(plan.store, port=plan.port, environ=plan.environ, guarded=plan.real)
     task = group.create_task(supervisor.keep(server.program), name="nats-server")
     await wait_ready(server)
     return task, server.url

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from fairlead_cli.client.connection import connection_settings
-from fairlead_cli.client.instance import RunningInstance, forget, remember, state_directory
+from fairlead_cli.client.instance import RunningInstance, forget, remember, state_directory, without_password
 from fairlead_cli.client.readiness import wait_answering
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError
@@ -109,7 +109,9 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
         warn(f"the scorers do not answer for a pool yet; their logs: {plan.store / 'logs'}")
     say(f"running: {plan.scorers} scorers, {_steering(plan)}; logs in {plan.store / 'logs'}")
     say(f"NATS: {connection_settings(stack.url, {}).redacted()['url']}")
-    if os.environ.get(ADDRESS, stack.url) != stack.url:
+    if plan.nats is None:
+        say(_who_may_connect(plan))
+    if os.environ.get(ADDRESS, stack.url) not in {stack.url, without_password(stack.url)}:
         warn(f"{ADDRESS} is set to another address, and other commands go there: unset it to reach this one")
     say("")
     say("In another terminal:")
@@ -117,6 +119,12 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
         say("  fairlead submit --tenant team-a --gpus 8 --cpu 32 --memory 128Gi --run-seconds 60")
     say("  fairlead queue | tenants | top | explain JOB")
     say("Ctrl-C ends it.")
+
+
+def _who_may_connect(plan: StackPlan) -> str:
+    if plan.real:
+        return "It has no accounts, and one password that your own commands find: share it with nobody."
+    return "It has no accounts: every user of this machine may submit as any tenant."
 
 
 def _steering(plan: StackPlan) -> str:
