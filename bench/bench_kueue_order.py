@@ -22,10 +22,13 @@ from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, all_placed, fair_policy
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, LabOptions
+from fairlead_testkit.kubelab.toolsets import OLDER
 from fairlead_testkit.kueue_rounds import Layout, Rounds
 from fairlead_testkit.placements import QuotaNode, Tally
 
 WEIGHTS = {"team-a": 1.0, "team-b": 2.0, "team-c": 3.0}
+HASHING = "SchedulingEquivalenceHashing"
+"""A gate of Kueue: on since 0.18."""
 EACH = 10
 RELEASES = 320
 REST = (0.4, 1.6)
@@ -82,6 +85,15 @@ LAYOUTS: dict[str, tuple[Layout, int, LabOptions]] = {
         1,
         replace(WORKLOADS_ALONE, kueue_config=USAGE),
     ),
+    **{f"one queue, Kueue {version}": (ONE, 1, replace(WORKLOADS_ALONE, kueue=version)) for version in OLDER},
+    **{
+        f"one queue, Kueue {version}, equal jobs tried {how}": (
+            ONE,
+            1,
+            replace(WORKLOADS_ALONE, kueue=version, gates={**WORKLOADS_ALONE.gates, HASHING: together}),
+        )
+        for version, how, together in ((None, "one by one", False), ("0.17.1", "together", True))
+    },
     "Kueue's shares": (_over((5, 3, 2), 0), 2, replace(WORKLOADS_ALONE, kueue_config=SHARES)),
 }
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,13 +15,16 @@ from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate, effective_priority
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, clear, fair_policy, front_stands
-from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeObject, LabOptions, things
+from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeObject, things
+from fairlead_testkit.kubelab.toolsets import OLDER
 from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.people import say
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 WEIGHTS = {"team-a": 2.0, "team-b": 1.0}
+LEVERS: list[tuple[Lever, bool]] = [("boost", True), ("priority", False), ("priority", True)]
+"""With Kueue's gate on or off."""
 BASE = 100
 """Of a priority that a Workload has of its own."""
 
@@ -43,14 +47,23 @@ def plain(item: KubeObject) -> tuple[object, object]:
 
 
 @pytest.mark.parametrize(
-    ("lever", "gate"),
-    [("boost", True), ("priority", False), pytest.param("priority", True, marks=pytest.mark.deep)],
+    ("lever", "gate", "kueue"),
+    [
+        ("boost", True, None),
+        ("priority", False, None),
+        *(
+            pytest.param(lever, gate, kueue, marks=pytest.mark.deep)
+            for lever, gate, kueue in [
+                ("priority", True, None),
+                *((lever, gate, kueue) for kueue in OLDER for lever, gate in LEVERS),
+            ]
+        ),
+    ],
 )
 async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
-    kube_labs: LabFactory, tmp_path: Path, lever: Lever, *, gate: bool
+    kube_labs: LabFactory, tmp_path: Path, lever: Lever, kueue: str | None, *, gate: bool
 ) -> None:
-    gates = {"PriorityBoost": gate}
-    lab = kube_labs(LabOptions(gates=gates, workers=WORKLOADS_ALONE.workers, nodes=(), pytorchjobs=False))
+    lab = kube_labs(replace(WORKLOADS_ALONE, gates={"PriorityBoost": gate}, kueue=kueue))
     with Estate(lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
         pool = estate.queue("shared", 4)
         estate.workload("keeper", "keeper", 4)

@@ -9,7 +9,7 @@ import pytest
 from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.checks import CHECKS, examine, known_names
 from fairlead_cli.kueue.doctor.kinds import Deployment, Written
-from fairlead_cli.kueue.doctor.kueue_config import KueueSeen, Release
+from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueSeen, Release
 from fairlead_cli.kueue.doctor.survey import Right, Survey
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.messages.state import PoolState
@@ -185,6 +185,16 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ("kueue-old", Severity.WARNING, changed(kueue=KueueSeen(served=("v1beta1",)))),
     ("kueue-version-unknown", Severity.INFO, changed(kueue=KueueSeen(served=("v1beta2",)))),
     ("kueue-untested", Severity.INFO, changed(kueue=KueueSeen(served=("v1beta2",), release=Release(0, 16)))),
+    (
+        "parked-one-by-one",
+        Severity.WARNING,
+        changed(kueue=KueueSeen(served=("v1beta2",), release=Release(0, 17, 1))),
+    ),
+    (
+        "parked-one-by-one",
+        Severity.WARNING,
+        changed(kueue=KueueSeen(served=("v1beta2",), release=Release(0, 19, 2), gates={HASHING: False})),
+    ),
     (
         "kueue-reverts",
         Severity.ERROR,
@@ -390,6 +400,10 @@ FOUND: list[tuple[str, Severity, Survey]] = [
 
 FINE: list[tuple[str, Survey]] = [
     ("kueue-untested", SOUND),
+    (
+        "parked-one-by-one",
+        changed(kueue=KueueSeen(served=("v1beta2",), release=Release(0, 17, 1), gates={HASHING: True})),
+    ),
     ("lever-priority", changed(probe=LeverProbe(Lever.UNKNOWN, ""), stated_lever=Lever.BOOST)),
     ("lever-unknown", changed(probe=LeverProbe(Lever.UNKNOWN, ""), stated_lever=Lever.BOOST)),
     ("preempting-queue", queue(preemption={"withinClusterQueue": "Never", "reclaimWithinCohort": "Any"})),

@@ -34,6 +34,7 @@ from fairlead_testkit.kubelab import (
     gpu_nodes,
     things,
 )
+from fairlead_testkit.kubelab.toolsets import OLDER
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(400)]
 
@@ -248,10 +249,14 @@ async def test_without_webhooks_the_lever_must_be_named_and_jobs_are_not_held_ba
     assert not accepted.passed, "accepting does not tell what to write"
 
 
+@pytest.mark.parametrize(
+    "kueue", [None, *(pytest.param(version, marks=pytest.mark.deep) for version in OLDER)]
+)
 async def test_with_the_gate_off_the_priority_is_the_lever_and_fair_sharing_is_said(
-    kube_labs: LabFactory,
+    kube_labs: LabFactory, kueue: str | None
 ) -> None:
     options = LabOptions(
+        kueue=kueue,
         gates={"PriorityBoost": False},
         kueue_config={"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare"]}},
         workers=False,

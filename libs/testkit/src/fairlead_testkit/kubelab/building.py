@@ -37,17 +37,26 @@ type Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Kit:
-    """A finished folder: `bin/` with the binaries, `manifests/` with the YAML that belongs to them."""
+    """A finished folder: `bin/` with the binaries, `manifests/` with the YAML that belongs to them.
+
+    Attributes:
+        folder: where it is.
+        rest: holds what this one does not.
+    """
 
     folder: Path
+    rest: "Kit | None" = None
 
     def binary(self, name: str) -> Path:
         """Where a binary is."""
-        return self.folder / "bin" / name
+        return self._holder(Path("bin", name)) / "bin" / name
 
     def manifests(self, name: str) -> list[Path]:
         """The YAML files of one group, as `kueue-crds`, in the order of their names."""
-        return sorted((self.folder / "manifests" / name).glob("*.yaml"))
+        return sorted((self._holder(Path("manifests", name)) / "manifests" / name).glob("*.yaml"))
+
+    def _holder(self, part: Path) -> Path:
+        return self.folder if self.rest is None or (self.folder / part).exists() else self.rest.folder
 
     @classmethod
     def found(cls, toolset: Toolset = CURRENT) -> Self | None:

@@ -29,6 +29,7 @@ from fairlead_testkit.kubelab.parts import (
 )
 from fairlead_testkit.kubelab.ports import Ports
 from fairlead_testkit.kubelab.processes import Guardian, LabProcess, until
+from fairlead_testkit.kubelab.toolsets import OLDER
 
 READY_SECONDS = 90.0
 """Each part is ready within seconds; a busy machine takes longer. Only spent on failure."""
@@ -71,6 +72,8 @@ class KubeLab:
             NeverReadyError: something took too long.
         """
         self._kit = self._kit or build()
+        if self.options.kueue is not None:
+            self._kit = Kit(build(OLDER[self.options.kueue]).folder, rest=self._kit)
         self._guardian = Guardian()
         try:
             self._prepare()

@@ -84,6 +84,7 @@ class LabOptions:
     """How a lab is made. The defaults are the whole stack.
 
     Attributes:
+        kueue: an older version of Kueue, of those in `toolsets.OLDER`; None for the lab's own.
         gates: Kueue's feature gates.
         frameworks: kinds that Kueue looks after.
         kueue_config: merged into Kueue's configuration, fields of objects one by one: `fairSharing`,
@@ -99,6 +100,7 @@ class LabOptions:
         requests_in_flight: of reads, and half of it of writes; 5000 for load. None leaves the API server's own limits.
     """
 
+    kueue: str | None = None
     gates: Mapping[str, bool] = field(default_factory=lambda: {"PriorityBoost": True})
     frameworks: tuple[str, ...] = (BATCH_JOB, POD, PYTORCH_JOB)
     kueue_config: Mapping[str, object] = field(default_factory=dict)

@@ -91,6 +91,21 @@ CURRENT = Toolset(
     ),
 )
 
+
+def _older(version: str) -> Toolset:
+    """Kueue alone, to run on the other parts of the lab."""
+    minor = version.rsplit(".", 1)[0]
+    return Toolset(
+        folder=f"kueue-{minor}",
+        kueue=version,
+        binaries={"kueue": f"{_KUEUE}/cmd/kueue"},
+        manifests=tuple(found for found in CURRENT.manifests if found.module == _KUEUE),
+    )
+
+
+OLDER = {toolset.kueue: toolset for toolset in (_older("0.18.3"), _older("0.17.1"))}
+"""By their version. Go's checksum database could not vouch for 0.17.1 where its go.sum was written."""
+
 JAEGER = Toolset(
     folder="jaeger",
     kueue="",

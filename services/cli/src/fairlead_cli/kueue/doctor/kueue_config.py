@@ -10,6 +10,10 @@ from fairlead_contracts.base.yaml_text import YamlError, read_yaml
 _FILE = "controller_manager_config.yaml"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+.].*)?")
 _GATES = "--feature-gates="
+HASHING = "SchedulingEquivalenceHashing"
+"""Equal jobs are parked together, once the first of them was refused (pkg/features/kube_features.go)."""
+_HASHING_OFF = (0, 17)
+"""The release in which it is there and off by default; on since."""
 
 
 class Release(msgspec.Struct, frozen=True, order=True):
@@ -49,6 +53,12 @@ class KueueSeen(msgspec.Struct, frozen=True, kw_only=True):
     frameworks: tuple[str, ...] = ()
     manages_all_jobs: bool = False
     """Whether it takes Jobs without a queue name, too (`manageJobsWithoutQueueName`)."""
+
+    @property
+    def tries_one_by_one(self) -> bool:
+        """Whether it is known to try parked jobs again one by one: its gate is off, as it is in 0.17 if nobody says more."""
+        default = self.release is None or (self.release.major, self.release.minor) != _HASHING_OFF
+        return not self.gates.get(HASHING, default)
 
 
 def seen(served: list[str], deployment: Deployment | None, config: ConfigMap | None) -> KueueSeen:

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, error, info, warning
 from fairlead_cli.kueue.doctor.check import Check
-from fairlead_cli.kueue.doctor.kueue_config import Release
+from fairlead_cli.kueue.doctor.kueue_config import HASHING, Release
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_kube import KUEUE, Lever
 
 CURRENT_API = "v1beta2"
-OLDEST_TESTED, NEWEST_TESTED = Release(0, 19), Release(0, 19, 99)
-"""Releases that Fairlead's own tests run against."""
+OLDEST_TESTED, NEWEST_TESTED = Release(0, 18), Release(0, 19, 99)
+"""Releases under which Fairlead's own tests saw the order kept."""
 OPTIONAL = frozenset({"deployments"})
 """Kinds that an operator need not be allowed to read: a booster also shows by what it writes."""
 REVERTING = (0, 12)
@@ -52,7 +52,8 @@ def _version(survey: Survey) -> Iterator[Finding]:
         yield info(
             "kueue-untested",
             "Deployment/kueue-system/kueue-controller-manager",
-            f"Kueue {release}; tested are {OLDEST_TESTED.major}.{OLDEST_TESTED.minor}.x",
+            f"Kueue {release}; Fairlead is tested with {OLDEST_TESTED.major}.{OLDEST_TESTED.minor} to "
+            f"{NEWEST_TESTED.major}.{NEWEST_TESTED.minor}",
             why="ordering and levers are known to differ between releases",
         )
     if (release.major, release.minor) == REVERTING and survey.probe.lever is not Lever.BOOST:
@@ -62,6 +63,18 @@ def _version(survey: Survey) -> Iterator[Finding]:
             f"Kueue {release} writes spec.priority back whenever it looks at a job with a Pod PriorityClass",
             why="each level would be overwritten and written again for as long as the job waits",
             mend="upgrade Kueue to 0.13 or later",
+        )
+
+
+def _batches(survey: Survey) -> Iterator[Finding]:
+    if survey.kueue.tries_one_by_one:
+        yield warning(
+            "parked-one-by-one",
+            "Deployment/kueue-system/kueue-controller-manager",
+            f"its feature gate {HASHING} is off",
+            why="after each release it tries all jobs that wait, one by one, and what comes free meanwhile goes to whoever "
+            "is tried next: one admission in five misses the order",
+            mend=f"start Kueue with {HASHING}=true, the default since 0.18",
         )
 
 
@@ -106,6 +119,12 @@ CHECKS = (
         names=("kueue-old", "kueue-untested", "kueue-version-unknown", "kueue-reverts"),
         look=_version,
         fine="Kueue's release is one that Fairlead is tested with",
+    ),
+    Check(
+        topic="batches",
+        names=("parked-one-by-one",),
+        look=_batches,
+        fine="Kueue tries equal jobs together",
     ),
     Check(
         topic="webhooks",
