@@ -32,6 +32,9 @@ NAMESPACE = "fairlead"
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
 STEP_SECONDS = 120
 OVERLAYS = ("dev", "production", "site-example", "keda", "whole")
+PODS = "pods"
+BESIDE = ("slurm-pods",)
+"""What a site applies beside an overlay, and none of ours names."""
 APPLIED = ("dev", "whole")
 """One after the other, in tests; the others are only tried out."""
 
@@ -142,6 +145,7 @@ def site(kube_kit: Kit, deploy_kit: Kit, tmp_path_factory: pytest.TempPathFactor
         write_certificates(found.keys)
         write_autoscaled(found.overlays / "keda")
         write_whole(found.overlays)
+        write_pods(found.overlays / PODS)
         try:
             yield found
         finally:
@@ -171,10 +175,39 @@ def write_whole(overlays: Path) -> None:
     """Production with all that it offers: what its lines say that begin with `#-`."""
     shutil.copytree(overlays / "production", overlays / "whole")
     path = overlays / "whole" / "kustomization.yaml"
-    path.write_text(path.read_text().replace("  #- ", "  - "))
+    beside = "".join(f"  - ../../{name}\n" for name in BESIDE)
+    path.write_text(
+        path.read_text().replace("  #- ", "  - ").replace("  - ../../base\n", f"  - ../../base\n{beside}")
+    )
 
 
-@pytest.mark.parametrize("overlay", [one for one in OVERLAYS if one not in APPLIED])
+def write_pods(folder: Path) -> None:
+    """A namespace in which Slurm's jobs run as pods."""
+    folder.mkdir()
+    (folder / "kustomization.yaml").write_text(
+        "namespace: default\nresources: [../../slurm-pods-namespace]\n"
+    )
+
+
+def taken_by(folder: Path) -> Iterator[Path]:
+    """The folders that a kustomization takes, and those that they take."""
+    found = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    for name in (*found.get("resources", ()), *found.get("components", ())):
+        if (folder / name).is_dir():
+            yield (folder / name).resolve()
+            yield from taken_by(folder / name)
+
+
+def test_every_folder_is_tried_by_some_overlay(site: Site) -> None:
+    kustomize = site.overlays.parent.resolve()
+    offered = {path.parent for path in kustomize.rglob("kustomization.yaml")}
+    tried = {
+        one for name in (*OVERLAYS, PODS) for one in (site.overlays / name, *taken_by(site.overlays / name))
+    }
+    assert offered <= {one.resolve() for one in tried}
+
+
+@pytest.mark.parametrize("overlay", [*(one for one in OVERLAYS if one not in APPLIED), PODS])
 def test_every_overlay_is_accepted_by_the_server(site: Site, overlay: str) -> None:
     said = site.apply(overlay, "--dry-run=server")
     assert "serverside-applied (server dry run)" in said
@@ -228,6 +261,7 @@ MAY: dict[str, set[tuple[str, str, str, str]]] = {
         *((verb, KUEUE, "workloads", "") for verb in ("list", "watch")),
         ("patch", KUEUE, "workloads/status", ""),
     },
+    "fairlead-slurm-bridge": {*((verb, "", kind, "") for verb in ("list", "watch") for kind in ("nodes", "pods"))},
     **{name: set() for name in ("fairlead-scorer", "fairlead-setup", "fairlead-slurm-admitter", "fairlead-slurm", "nats")},
 }  # fmt: skip
 ASKED = {
