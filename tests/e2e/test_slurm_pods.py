@@ -113,7 +113,11 @@ async def _who_cannot_run_as_a_pod_is_told(site: PodSite) -> None:
         site.submit("--nodes=2", "--ntasks=2")
     with pytest.raises(SlurmCommandError, match="jobs of root"):
         site.lab.submit("vision", "--gres=gpu:1")
-    job = site.submit("--comment=image=$(id)")
+    with pytest.raises(SlurmCommandError, match="cannot be read"):
+        site.submit("--comment=image=$(id)")
+    job = site.submit("--hold")
+    site.lab.run("scontrol", "update", f"jobid={job}", "comment=image=$(id)")  # nobody looks it over again
+    site.lab.run("scontrol", "release", job)
     await all_ended(site)
     assert site.state_of(job) == "FAILED"
     assert "cannot be read" in site.output(job), "the user finds the reason in the job's output"

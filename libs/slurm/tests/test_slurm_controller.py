@@ -74,6 +74,23 @@ async def test_the_cluster_is_read(slurm_lab: SlurmLab) -> None:
         assert accounts["robots"] == ""
 
 
+async def test_many_levels_are_written_by_several_at_a_time_and_refusals_are_of_their_jobs(
+    slurm_lab: SlurmLab,
+) -> None:
+    for _ in range(4):
+        slurm_lab.submit("robots", "--gres=gpu:8")
+    array = slurm_lab.submit("vision", "--gres=gpu:8", "--array=1-120")
+    wanted = {f"{array}_{task}": 10_000 * task for task in range(1, 121)}
+    gone = ["999999", "999998"]
+    controller = CommandController(slurm_lab.conf)
+    refused = await controller.set_site_factors([*wanted.items(), *((job, 7) for job in gone), ("999997", 8)])
+    assert set(refused) == {*gone, "999997"}
+    jobs = [job for job in (await controller.jobs()).jobs if job.array == int(array)]
+    assert {job.task: job.priority // 10_000 for job in jobs} == {task: task for task in range(1, 121)}
+    with pytest.raises(SlurmUnreachableError):
+        await CommandController(slurm_lab.conf, seconds=0.001).set_site_factors(list(wanted.items()))
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="other users' words need root")
 def test_an_operator_may_set_levels_and_a_user_may_not(slurm_lab: SlurmLab) -> None:
     job = slurm_lab.submit("vision", "--hold")

@@ -1,5 +1,6 @@
 """One slurmctld, by Slurm's commands."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -10,7 +11,12 @@ from fairlead_slurm.commands import Commands
 from fairlead_slurm.errors import CommandFailedError
 from fairlead_slurm.limits import AccountLimits, account_limits
 from fairlead_slurm.queue import QueueFormat, QueueReader, Reading
-from fairlead_slurm.updates import checked, refusals, site_factor_lines
+from fairlead_slurm.updates import checked, jobs_of, refusals, site_factor_lines
+
+_FEEDS = 4
+"""scontrol processes beside each other: each waits for slurmctld's answer to one line before it sends the next."""
+_FEWEST_LINES = 50
+"""Of one: it takes some lines' time to start."""
 
 
 class Controller(Protocol):
@@ -97,8 +103,20 @@ class CommandController:
         lines = site_factor_lines(factors)
         if not lines:
             return {}
+        feeds = min(_FEEDS, -(-len(lines) // _FEWEST_LINES))
+        # Dealt out in turn: what is written out of its order is a few places away from it.
+        feeding = (self._fed(lines[first::feeds]) for first in range(feeds))
+        refused: dict[str, str] = {}
+        # To the last one: none may write on while the caller believes that it has ended.
+        for found in await asyncio.gather(*feeding, return_exceptions=True):
+            if isinstance(found, BaseException):
+                raise found
+            refused |= found
+        return refused
+
+    async def _fed(self, lines: Sequence[str]) -> dict[str, str]:
         ended = await self._commands.run("scontrol", given="\n".join([*lines, "quit", ""]))
-        return self._refused(ended.code, ended.errors, [job for job, _ in factors])
+        return self._refused(ended.code, ended.errors, [job for line in lines for job in jobs_of(line)])
 
     async def cancel(self, jobs: Sequence[str]) -> dict[str, str]:
         """See `Controller`."""

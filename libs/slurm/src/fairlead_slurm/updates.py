@@ -53,6 +53,11 @@ def site_factor_lines(factors: Sequence[tuple[str, int]]) -> list[str]:
     return lines
 
 
+def jobs_of(line: str) -> list[str]:
+    """The jobs that a command of `site_factor_lines` is for."""
+    return line.split()[1].removeprefix("jobid=").split(",")
+
+
 def refusals(errors: str, asked: Iterable[str]) -> dict[str, str]:
     """Why by job, of those that were asked for; lines that name none of them belong to all that are asked for."""
     wanted = set(asked)
