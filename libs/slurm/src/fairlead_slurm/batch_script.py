@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from fairlead_slurm.batch_options import BatchOption, Remark, Word, options
-from fairlead_slurm.batch_values import TAKEN_ALL_THE_SAME, problem
+from fairlead_slurm.batch_values import is_taken_all_the_same, problem
 
 _MARK = "#SBATCH"
 _NEXT_PART = ("hetjob", "packjob")
@@ -90,11 +90,10 @@ def _values(found: list[BatchOption]) -> Iterator[Remark]:
     for option in found:
         why = problem(option.name, option.value)
         if why:
-            refused = option.name not in TAKEN_ALL_THE_SAME or "range" in why
             yield Remark(
                 line=option.line,
                 says=f"--{option.name}={option.value}: {option.value!r} {why}"
                 if option.value
                 else f"--{option.name} {why}",
-                refused=refused,
+                refused=not is_taken_all_the_same(option.name, option.value),
             )

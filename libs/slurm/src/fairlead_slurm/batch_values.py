@@ -78,6 +78,11 @@ def problem(name: str, text: str) -> str:
     return rule(text) if rule is not None else ""
 
 
+def is_taken_all_the_same(name: str, text: str) -> bool:
+    """Whether Slurm takes a value that does not parse as another one, rather than refuse it: words for `nice` are 0."""
+    return name == "nice" and _NICE.fullmatch(text) is None
+
+
 def _time(text: str) -> str:
     if text.lower() in _ENDLESS or _TIME.fullmatch(text):
         return ""
@@ -158,5 +163,3 @@ _RULES: dict[str, Callable[[str], str]] = {
     "gres": _gres,
     "nice": _nice,
 }  # fmt: skip
-TAKEN_ALL_THE_SAME = frozenset({"nice"})
-"""Options of which Slurm takes what stands there as another value, rather than refuse it."""
