@@ -4,8 +4,10 @@ The judge sees what squeue and the API server say of jobs, and has no code of ou
 job is that of the account with the least use over its weight, of both systems together.
 """
 
+import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.joined_fleet import POOL, JoinedFleet, joined_policy
 from fairlead_testkit.kubelab import KubeLab, KubeObject
+from fairlead_testkit.slurm_fleet import slurm_order
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, SlurmLab
 
 pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(480)]
@@ -25,6 +28,9 @@ PART = ("--nodes=1", "--ntasks=1")
 QUOTA = 4
 """GPUs of the Kueue queue; Slurm has 32."""
 EACH = 6
+SOME = 3
+"""Jobs of each account that wait on each of two sides."""
+STEPS = 3
 
 
 def filled(waiting: Sequence[tuple[str, str]], holds: Counter[str], gpus: int = 1) -> list[str]:
@@ -90,6 +96,82 @@ class Both:
         await self.estate.settled()
         return first
 
+    async def flood_both(self) -> None:
+        """Some of each account on either side. No two of these batches come in one second: what came first is plain."""
+        for account in reversed(ACCOUNTS):
+            for side in (self._wait_on_kueue, self._wait_on_slurm):
+                await _next_second()
+                side(account)
+
+    def _wait_on_kueue(self, account: str) -> None:
+        for number in range(SOME):
+            self.estate.workload(account, f"{account}-{number}")
+
+    def _wait_on_slurm(self, account: str) -> None:
+        for _ in range(SOME):
+            self.slurm.submit(account, *PART, "--gres=gpu:1")
+
+    def next_on_both(self) -> tuple[list[str], list[str]]:
+        """What waits on Kueue and on Slurm, each in the order that the oracle gives all of it together."""
+        waiting = [
+            (
+                int(datetime.fromisoformat(_came(item)[0]).timestamp()),
+                _came(item)[1],
+                _name(item),
+                self.estate.tenant_of(item),
+            )
+            for item in self.estate.waiting().values()
+        ]
+        on_kueue = {name for _, _, name, _ in waiting}
+        for number, account, since in (
+            line.split() for line in self.slurm.jobs("%i %a %V", "--states=PENDING")
+        ):
+            waiting.append(
+                (
+                    int(datetime.fromisoformat(since).astimezone().timestamp()),
+                    f"{int(number):010d}",
+                    number,
+                    account,
+                )
+            )
+        order = filled([(name, account) for _, _, name, account in sorted(waiting)], self.used())
+        return [name for name in order if name in on_kueue], [name for name in order if name not in on_kueue]
+
+    async def both_follow(self, bus: Bus) -> tuple[str, str]:
+        """Wait until either side begins as the oracle has it; gives the first of each."""
+
+        async def follow() -> tuple[str, str] | None:
+            kueue, slurm = self.next_on_both()
+            found = await whole_queue(bus, POOL)
+            order = [place.place.id for place in found.places]
+            stands = (
+                not found.silent_shards
+                and [name for name in order if name in kueue] == kueue
+                and [name for name in order if name in slurm] == slurm
+                and self.estate.kueue_order()[0] == kueue[0]
+                and slurm_order(self.slurm) == slurm
+            )
+            return (kueue[0], slurm[0]) if stands else None
+
+        first = await eventually(follow, 60, what="the order of both sides is the oracle's")
+        await self.estate.settled()
+        assert first is not None
+        return first
+
+    async def slurm_starts_next(self, bus: Bus, *, ends: str) -> None:
+        """One job ends; the oracle's first of those that wait on Slurm starts in its place."""
+        _, wanted = await self.both_follow(bus)
+        self.slurm.run("scancel", ends)
+        await eventually(
+            lambda: wanted in self.slurm.jobs("%i", "--states=RUNNING"), 30, what=f"{wanted} starts"
+        )
+
+    async def kueue_admits_next(self, bus: Bus, *, ends: str) -> None:
+        """One Workload ends; the oracle's first of those that wait on Kueue is admitted."""
+        wanted, _ = await self.both_follow(bus)
+        self.estate.finish(ends.partition("-")[0], ends)
+        await eventually(lambda: wanted in self.estate.admitted(), 30, what=f"{wanted} is admitted")
+
     async def admits_next(self, bus: Bus, ends: str) -> str:
         """One Workload ends; gives the one that Kueue admitted in its place, which is the oracle's first."""
         first = await self.kueue_follows(bus)
@@ -102,6 +184,11 @@ class Both:
         [came_in] = await eventually(came, 30, what="the room is taken")
         assert came_in == first
         return came_in
+
+
+async def _next_second() -> None:
+    second = int(time.time())
+    await eventually(lambda: int(time.time()) > second, 5, what="the next second")
 
 
 def _name(item: KubeObject) -> str:
@@ -138,3 +225,26 @@ async def test_what_an_account_uses_on_slurm_puts_it_back_on_kueue(
             # (These two ends change nothing of who is next; one that did would race with Kueue's own next step.)
             then = [await both.admits_next(bus, name) for name in admitted[:2]]
             assert [name.partition("-")[0] for name in then] == ["vision", "vision"]
+
+
+async def test_what_waits_on_both_sides_starts_in_one_order(
+    slurm_lab: SlurmLab, kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    """Room appears now here, now there: each time the oracle, which sees both, names who takes it."""
+    with Estate(kube_lab, [*WEIGHTS, SPARE]) as estate:
+        queue = estate.queue("shared", QUOTA)
+        both = Both(slurm_lab, estate)
+        for number in range(QUOTA):
+            estate.workload(SPARE, f"{SPARE}-{number}")
+        for _ in range(3):
+            both.run_on_slurm(SPARE, 8)
+        ones = [both.run_on_slurm(SPARE, 1) for _ in range(8)]
+        await eventually(lambda: both.used()[SPARE] == QUOTA + 32, 60, what="both sides are full")
+        await both.flood_both()
+        policy = joined_policy(estate, WEIGHTS | {SPARE: 1}, queue)
+        async with JoinedFleet(tmp_path, slurm_lab, kube_lab, policy=policy).running() as bus:
+            for step in range(STEPS):
+                await both.slurm_starts_next(bus, ends=ones[step])
+                await both.kueue_admits_next(bus, ends=f"{SPARE}-{step}")
+            assert both.used()[SPARE] == QUOTA + 32 - 2 * STEPS
+            assert both.used().total() == QUOTA + 32, "and nobody else came in"

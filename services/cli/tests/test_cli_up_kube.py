@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
+from fairlead_testkit.slurm_fleet import slurm_order
+from fairlead_testkit.slurmlab import SlurmLab
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -201,3 +203,38 @@ def test_two_contexts_are_two_clusters(tmp_path: Path) -> None:
     )
     assert instance.returncode == 2
     assert "there are several contexts" in instance.stderr
+
+
+BOTH = """
+aging: {entitlement_per_day: 0}
+unlisted_weight: 1
+pools:
+  - {name: gpus, members: [lab/gpu, kubelab/up-gpus]}
+tenants:
+  - {name: vision, match: {scopes: [vision, up-a]}}
+  - {name: speech, match: {scopes: [speech, up-b]}}
+"""
+
+
+@pytest.mark.slurm
+def test_with_slurm_beside_it_one_pool_joins_both(
+    crowded: KubeLab, slurm_lab: SlurmLab, tmp_path: Path
+) -> None:
+    """What vision runs on Kueue puts it back on Slurm, where it came first and runs nothing."""
+    for _ in range(4):
+        slurm_lab.submit("spare", "--gres=gpu:8", "--nodes=1")
+    slurm_lab.until(lambda: len(slurm_lab.jobs("%i", "--states=RUNNING")) == 4, "the nodes are full")
+    first, second = (slurm_lab.submit(name, "--gres=gpu:8", "--nodes=1") for name in ("vision", "speech"))
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(BOTH)
+    flags = ["--kubeconfig", str(crowded.kubeconfig()), "--slurm-conf", str(slurm_lab.conf)]
+    instance = Instance(tmp_path, *flags, "--policy", str(policy), "--scorers", "1")
+    try:
+        instance.wait_said("Ctrl-C ends it")
+        slurm_lab.until(lambda: slurm_order(slurm_lab) == [second, first], "Slurm follows the joined order")
+        crowded.until(lambda: boosts(crowded), 60, "and Kueue, too")
+        shown = instance.ask("queue", "--output", "json").stdout
+        assert all(f'"{job}"' in shown for job in (first, second))
+        assert "job-train-0" in shown
+    finally:
+        instance.end()
