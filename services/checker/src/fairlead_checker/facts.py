@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.frontend.card_annotations import RegisterError, held_cards
+from fairlead_contracts.frontend.card_annotations import held_cards
 from fairlead_contracts.frontend.cards import Allocation
 from fairlead_contracts.frontend.marks import TRACEPARENT
 from fairlead_kube import (
@@ -22,7 +22,6 @@ from fairlead_kube import (
     readable_amounts,
 )
 from fairlead_policy import fit
-from fairlead_policy.hami.register import cards_of
 
 OF_WORKLOAD = "kueue.x-k8s.io/workload"
 """Annotation of a pod: the Workload that it was admitted by."""
@@ -151,20 +150,11 @@ def bare_node(node: Node) -> fit.Node | None:
     """A node with nothing on it; None for one that takes no pods now. What cannot be read it does not have."""
     if not node.ready:
         return None
-    annotations = node.metadata.annotations or {}
-    try:
-        cards = cards_of(node.metadata.name, annotations)
-    except RegisterError:
-        cards = ()
-    taints = [fit.Taint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()]
-    if node.spec.unschedulable:
-        taints.append(fit.Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule"))
-    has = readable_amounts(node.status.allocatable or {})
-    return fit.Node(
-        name=node.metadata.name,
-        free=has,
-        allocatable=has,
-        labels=node.metadata.labels or {},
-        taints=tuple(taints),
-        cards=cards,
+    return fit.bare_node(
+        node.metadata.name,
+        readable_amounts(node.status.allocatable or {}),
+        labels=node.metadata.labels,
+        annotations=node.metadata.annotations,
+        taints=[fit.Taint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()],
+        unschedulable=node.spec.unschedulable,
     )

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.frontend.card_annotations import RegisterError, held_cards
+from fairlead_contracts.frontend.card_annotations import held_cards
 from fairlead_kube import Node, Pod, holds, pod_demand, readable_amounts
 from fairlead_policy import fit
-from fairlead_policy.hami.register import cards_of
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.ledger import PodUse
@@ -125,19 +124,11 @@ def bare_node(node: Node, labels: Mapping[str, str]) -> fit.Node | None:
     has = node.metadata.labels or {}
     if not node.ready or any(has.get(name) != value for name, value in labels.items()):
         return None
-    try:
-        cards = cards_of(node.metadata.name, node.metadata.annotations or {})
-    except RegisterError:
-        cards = ()
-    taints = [fit.Taint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()]
-    if node.spec.unschedulable:
-        taints.append(fit.Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule"))
-    amounts = readable_amounts(node.status.allocatable or {})
-    return fit.Node(
-        name=node.metadata.name,
-        free=amounts,
-        allocatable=amounts,
-        labels=has,
-        taints=tuple(taints),
-        cards=cards,
+    return fit.bare_node(
+        node.metadata.name,
+        readable_amounts(node.status.allocatable or {}),
+        labels=node.metadata.labels,
+        annotations=node.metadata.annotations,
+        taints=[fit.Taint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()],
+        unschedulable=node.spec.unschedulable,
     )
