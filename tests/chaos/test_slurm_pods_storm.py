@@ -1,7 +1,7 @@
 """Slurm jobs that run as pods, while all that stands between the two is killed at random, and jobs are cancelled and requeued.
 
-All jobs end, nothing of theirs is left, none ran twice at a time, none is held and no node drained. FAIRLEAD_CHAOS_SECONDS sets
-how long it blows (`make chaos`: 300), FAIRLEAD_CHAOS_SEED what is broken when; where CI=true is set, it is the same plan in
+All jobs end, nothing of theirs is left, none ran twice at a time, none is held and no node drained; but for one reason, which is
+Slurm's own: a slurmctld that was killed sends a node a job that runs there already, and drains it. FAIRLEAD_CHAOS_SECONDS sets how long it blows (`make chaos`: 300), FAIRLEAD_CHAOS_SEED what is broken when; where CI=true is set, it is the same plan in
 every run.
 """
 
@@ -20,7 +20,7 @@ from fairlead_testkit.pod_fleet import PodFleet, PodSite
 from fairlead_testkit.pod_storm import ENDS_WITH, PodBreaker, PodLoad
 from fairlead_testkit.pod_watch import watched
 
-SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "15"))
+SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "10"))
 DRAWN = 1 if os.environ.get("CI") == "true" else random.SystemRandom().randrange(1, 10**6)
 SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or DRAWN
 
@@ -46,7 +46,7 @@ async def test_a_storm_over_jobs_that_run_as_pods(site: PodSite, tmp_path: Path)
     rng = random.Random(SEED)
     load = PodLoad(site, random.Random(rng.random()), per_second=2)
     fleet = PodFleet(tmp_path, site)
-    async with fleet.running(), watched(site, down=False) as watch:
+    async with fleet.running(), watched(site, storm=True) as watch:
         breaker = PodBreaker(fleet, site, load, random.Random(rng.random()))
         await blow(load, breaker)
         print(f"{len(load.jobs)} jobs, {dict(breaker.done)}")  # noqa: T201 # as above
@@ -55,6 +55,7 @@ async def test_a_storm_over_jobs_that_run_as_pods(site: PodSite, tmp_path: Path)
             lambda: not site.pods() and not site.claims(), 60, what="no pod and no claim is left"
         )
         ends_are_the_pods_own(site, breaker)
+        print(f"{watch.resumed} times a node was resumed that Slurm had drained over a job that it forgot")  # noqa: T201 # as above
     assert watch.harm == []
     assert 0 < watch.most_gpus <= GPUS
 

@@ -7,6 +7,7 @@ hosts have that storage.
 import asyncio
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,8 @@ import pytest
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.kubelab import KubeLab, KubeObject
 from fairlead_testkit.pod_fleet import SECONDS, PodFleet, PodSite
-from fairlead_testkit.slurmlab import PEOPLE, URGENT
+from fairlead_testkit.pod_watch import watched
+from fairlead_testkit.slurmlab import PEOPLE, URGENT, SlurmCommandError
 
 pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -162,3 +164,62 @@ async def test_the_time_limit_ends_a_pod(site: PodSite, tmp_path: Path) -> None:
         assert await ended(site, job, seconds=200) == "TIMEOUT"
         asked = [line for line in site.kube.audit_lines(verb="delete", resource="pods") if line.name == pod]
         assert asked, "and by the bridge, not by force"
+
+
+async def test_a_job_that_slurmctld_takes_for_running_goes_back(site: PodSite, tmp_path: Path) -> None:
+    """It has ended, and a slurmctld that was killed comes back without that: by itself it would look after ten minutes."""
+    async with PodFleet(tmp_path, site).running(), watched(site) as watch:
+        job = site.submit(seconds=6)
+        await runs(site, job)
+        saved = await asyncio.to_thread(_saved_while, site, job, "RUNNING")
+        assert await ended(site, job) == "COMPLETED"
+        _forget(site, saved)
+        await eventually(lambda: site.state_of(job) == "RUNNING", 60, what="slurmctld takes it for running")
+        assert await ended(site, job) == "COMPLETED"
+    assert watch.harm == []
+
+
+def _forget(site: PodSite, saved: bytes) -> None:
+    slurmctld = site.lab.part("slurmctld")
+    slurmctld.kill()
+    (site.lab.layout.folder / "state" / "job_state").write_bytes(saved)
+    slurmctld.start()
+    site.lab.until(lambda: _answers(site), "slurmctld answers")
+
+
+def _answers(site: PodSite) -> bool:
+    try:
+        return "UP" in site.lab.run("scontrol", "ping")
+    except SlurmCommandError:
+        return False
+
+
+def _saved_while(site: PodSite, job: str, state: str) -> bytes:
+    """What slurmctld writes of its jobs, once it has written it with this job in that state: within five seconds."""
+    file = site.lab.layout.folder / "state" / "job_state"
+    site.lab.until(lambda: site.state_of(job) == state, f"it is {state}")
+    began = time.time()
+    site.lab.run("scontrol", "update", f"jobid={job}", "nice=1")  # it has something to save
+    site.lab.until(lambda: file.exists() and file.stat().st_mtime > began, "its state is saved")
+    assert site.state_of(job) == state
+    return file.read_bytes()
+
+
+@pytest.mark.deep
+async def test_where_it_is_set_so_a_job_starts_without_the_gate_and_waits_for_it(
+    kube_lab: KubeLab, slurm_programs: None, tmp_path: Path
+) -> None:
+    del slurm_programs
+    with PodSite(kube_lab, gpus=GPUS, nodes=1, away="start").running() as site:
+        fleet = PodFleet(tmp_path, site)
+        async with fleet.running(), watched(site) as watch:
+            [bridge] = fleet.named("slurm_bridge")
+            bridge.kill()
+            job = site.submit(seconds=1)
+            await runs(site, job)
+            assert site.pods() == []
+            await bridge.start().ready()
+            assert await ended(site, job) == "COMPLETED"
+            shown = site.lab.run("scontrol", "--oneliner", "show", "job", job)
+            assert " Restarts=1 " in shown, "it had no pod, went back, and ran with one"
+        assert watch.harm == []

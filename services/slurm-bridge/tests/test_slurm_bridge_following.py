@@ -167,6 +167,32 @@ async def test_who_is_told_nothing(tmp_path: Path) -> None:
         assert refused == [Said("this job cannot run: its comment cannot be read"), Ended(1)]
 
 
+async def test_a_program_that_has_ended_is_not_run_again(tmp_path: Path) -> None:
+    async with scene(tmp_path, [b"once\n"]) as found:
+        found.pod(over(3))
+        assert (await found.heard())[-1] == Ended(3)
+        found.pod(None)
+        assert (await found.heard())[-1] == Ended(NO_POD), (
+            "unless its prolog came again, it is another question"
+        )
+        assert not found.life.bodies.replay(ATTEMPT, "of another job that got its number")
+        assert found.life.bodies.replay(ATTEMPT, POD.digest)
+        words = await found.heard()
+        assert (printed(words), words[-1]) == (b"", Ended(3))
+
+
+async def test_who_listens_is_known_while_it_does(tmp_path: Path) -> None:
+    async with scene(tmp_path, [b"x"]) as found:
+        found.pod(POD)
+        hearing = asyncio.create_task(found.heard())
+        async with asyncio.timeout(20):
+            while not found.life.stands_for(ATTEMPT):
+                await found.life.bodies.change(1)
+            hearing.cancel()
+            while found.life.stands_for(ATTEMPT):
+                await found.life.bodies.change(1)
+
+
 async def test_a_partition_of_others_is_let_through(tmp_path: Path) -> None:
     async with scene(tmp_path, [b""]) as found:
         verdict = await found.life.begin({"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "gpu"})

@@ -63,6 +63,10 @@ class PartitionJobs:
         if lines:
             await self._commands.run("scontrol", given="\n".join([*lines, "quit", ""]))
 
+    async def requeue(self, job: str) -> None:
+        """Put a job back into the queue, which may have ended or gone back by itself."""
+        await self._commands.run("scontrol", "requeue", checked(job))
+
     async def cancel(self, number: int) -> None:
         """Cancel a job, which may have ended."""
         await self._commands.run("scancel", f"{number:d}")

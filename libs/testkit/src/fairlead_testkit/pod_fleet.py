@@ -121,6 +121,7 @@ class PodSite:
             "pods_stop_seconds": 5,
             "pods_gone_seconds": 30,
             "pods_sweep_seconds": 2,
+            "pods_lost_seconds": 8,
         }
 
     def submit(
@@ -214,16 +215,23 @@ class PodSite:
         """All volume claims of the namespace."""
         return self.kube.api.items(self._claims)
 
-    def hook_processes(self) -> list[int]:
-        """Pids of this site's hooks and bodies that run now."""
+    def hook_processes(self) -> dict[int, tuple[str, str]]:
+        """This site's hooks and bodies that run now: by pid which of them it is, and for which job."""
         mark = f"{self.settings.folder}/{PROGRAM}".encode()
-        found = []
+        found = {}
         for folder in Path("/proc").iterdir():
             if folder.name.isdigit():
                 with contextlib.suppress(OSError):
-                    if mark in (folder / "cmdline").read_bytes().split(b"\0"):
-                        found.append(int(folder.name))
+                    words = (folder / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+                    if mark in words:
+                        environ = (folder / "environ").read_bytes().split(b"\0")
+                        job = dict(pair.partition(b"=")[::2] for pair in environ).get(b"SLURM_JOB_ID", b"")
+                        found[int(folder.name)] = words[-1].decode(), job.decode()
         return found
+
+    def hooks_of(self, job: str) -> list[str]:
+        """Which of them run for a job now."""
+        return [kind for kind, of in self.hook_processes().values() if of == job]
 
     def gpus_of(self, pods: Iterable[KubeObject]) -> int:
         """Of those pods that are not over."""

@@ -10,7 +10,6 @@ import random
 import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from fairlead_testkit.kubelab.processes import LabProcess
 from fairlead_testkit.pod_fleet import PodFleet, PodSite
@@ -134,16 +133,16 @@ class PodBreaker:
 
     async def _kill_hook(self) -> None:
         """A hook, or the process that stands on a node for a job."""
-        running = sorted(self._site.hook_processes())
+        running = self._site.hook_processes()
         if not running:
             return
-        pid = self._rng.choice(running)
+        pid = self._rng.choice(sorted(running))
+        kind, job = running[pid]
         with contextlib.suppress(OSError):
-            kind, job = _hook_of(pid)
             os.kill(pid, signal.SIGKILL)
             self.done[f"kill -9 {kind}"] += 1
-            if kind == "body":
-                self.taken_back.add(job)
+        if kind == "body":
+            self.taken_back.add(job)
 
     async def _take_back(self, *command: str) -> None:
         if not self._load.jobs:
@@ -154,14 +153,6 @@ class PodBreaker:
         with contextlib.suppress(SlurmCommandError):  # it has ended, or slurmctld is away
             await asyncio.to_thread(self._site.lab.run, *command, job)
             self.done[" ".join(command)] += 1
-
-
-def _hook_of(pid: int) -> tuple[str, str]:
-    """Which hook a process is, and for which job."""
-    folder = Path("/proc", str(pid))
-    kind = (folder / "cmdline").read_bytes().rstrip(b"\0").rpartition(b"\0")[2].decode()
-    variables = dict(pair.partition(b"=")[::2] for pair in (folder / "environ").read_bytes().split(b"\0"))
-    return kind, variables.get(b"SLURM_JOB_ID", b"").decode()
 
 
 async def _run(deed: Callable[[], Awaitable[None]]) -> None:

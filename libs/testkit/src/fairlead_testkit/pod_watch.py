@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from fairlead_testkit.kubelab import KubeObject
+from fairlead_testkit.kubelab.errors import ApiUnreachableError
 from fairlead_testkit.pod_fleet import PodSite
 from fairlead_testkit.slurmlab import SlurmCommandError
 
 _HELD = ("JobHeld", "launch_failed", "requeued_in_held")
 _JOB = "slurm.fairlead.dev/job"
 _OVER = ("Succeeded", "Failed")
+_FORGOTTEN = "Duplicate jobid"
+"""Slurm's own reason, at a node that was sent a job that runs there (slurmctld/agent.c)."""
 _PAUSE_SECONDS = 0.1
 
 
@@ -20,12 +23,16 @@ class PodWatch:
 
     Args:
         site: runs.
-        down: whether a node that is down is harm; where slurmd is killed it is none.
+        storm: whether Slurm's daemons are killed: then nodes may be down, and those that Slurm drains over a job that it has
+            forgotten to have started are resumed, as an operator would, and counted.
     """
 
-    def __init__(self, site: PodSite, *, down: bool = True) -> None:
+    def __init__(self, site: PodSite, *, storm: bool = False) -> None:
         self._site = site
-        self._bad_nodes = ("drain", "down") if down else ("drain",)
+        self._storm = storm
+        self._bad_nodes = ("drain",) if storm else ("drain", "down")
+        self.resumed = 0
+        """Nodes, each time."""
         self.most_gpus = 0
         """In use at a time, of pods that were not over."""
         self.harm: list[str] = []
@@ -39,9 +46,10 @@ class PodWatch:
 
     async def _watch_pods(self) -> None:
         while True:
-            pods = await asyncio.to_thread(self._site.pods)
-            self.most_gpus = max(self.most_gpus, self._site.gpus_of(pods))
-            self.harm += _twice(pods)
+            with contextlib.suppress(ApiUnreachableError):  # a busy machine lets it wait
+                pods = await asyncio.to_thread(self._site.pods)
+                self.most_gpus = max(self.most_gpus, self._site.gpus_of(pods))
+                self.harm += _twice(pods)
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _watch_slurm(self) -> None:
@@ -53,8 +61,18 @@ class PodWatch:
     def _of_slurm(self) -> list[str]:
         jobs = self._site.waiting()
         nodes = self._site.lab.run("sinfo", "-h", "-N", "-o", "%N %T %E").splitlines()
+        if self._storm:
+            nodes = [line for line in nodes if not self._resumed(line)]
         held = [line for line in jobs if any(word in line for word in _HELD)]
         return held + [line for line in nodes if any(word in line for word in self._bad_nodes)]
+
+    def _resumed(self, line: str) -> bool:
+        if _FORGOTTEN not in line:
+            return False
+        if "drain" in line:
+            self._site.lab.run("scontrol", "update", f"nodename={line.split(maxsplit=1)[0]}", "state=resume")
+            self.resumed += 1
+        return True
 
 
 def _twice(pods: list[KubeObject]) -> list[str]:
@@ -66,9 +84,9 @@ def _twice(pods: list[KubeObject]) -> list[str]:
 
 
 @contextlib.asynccontextmanager
-async def watched(site: PodSite, *, down: bool = True) -> AsyncIterator[PodWatch]:
+async def watched(site: PodSite, *, storm: bool = False) -> AsyncIterator[PodWatch]:
     """Watches for the time of the block."""
-    watch = PodWatch(site, down=down)
+    watch = PodWatch(site, storm=storm)
     looking = asyncio.create_task(watch.run())
     try:
         yield watch

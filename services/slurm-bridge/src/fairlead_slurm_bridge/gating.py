@@ -66,9 +66,9 @@ class Gate:
             self._jobs,
             self._mirror,
             self._life,
-            self._follower.followed,
             leads=leads,
             seconds=self._settings.pods_sweep_seconds,
+            lost_seconds=self._settings.pods_lost_seconds,
         )
         server = HookServer(
             Path(self._settings.hooks_socket),

@@ -91,5 +91,8 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
     """How long Kubernetes may say nothing before no job starts as a pod any more."""
     pods_sweep_seconds: Annotated[float, msgspec.Meta(ge=0.5, le=3600)] = 15.0
     """Between two looks for what killed hooks left behind."""
+    pods_lost_seconds: Annotated[float, msgspec.Meta(ge=5, le=3600)] = 60.0
+    """How long a job may hold its node while neither its prolog nor its process asks the gate, before it goes back into the
+    queue: so a job is found that a killed slurmctld takes for running."""
     pods_write_qps: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 50.0
     """Writes a second to the API server, in the long run."""

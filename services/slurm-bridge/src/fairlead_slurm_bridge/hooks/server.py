@@ -176,7 +176,9 @@ class HookServer:
         number = int(request.env["SLURM_JOB_ID"])
         count = request.env.get("SLURM_JOB_RESTART_COUNT")
         restarts = int(count) if count is not None else None
-        if request.hook == EPILOG_SLURMCTLD and any(one.job == number for one in self._follower.followed):
+        if request.hook == EPILOG_SLURMCTLD and any(
+            one.job == number for one in self._follower.bodies.listening
+        ):
             writer.write(
                 words.ended(START)
             )  # its body runs: what is to be done is done by it, and by slurmd's epilog

@@ -9,6 +9,7 @@ import msgspec
 from fairlead_kube import Key, KubeClient, KubeError, RefusedError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import CONTAINER, JobPod
+from fairlead_slurm_bridge.pods.bodies import Bodies
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 
@@ -58,8 +59,11 @@ class Follower:
         self._client = client
         self._mirror = mirror
         self._life = life
-        self.followed: set[Attempt] = set()
-        """Attempts whose body listens now."""
+
+    @property
+    def bodies(self) -> Bodies:
+        """Those that follow."""
+        return self._life.bodies
 
     async def follow(
         self, attempt: Attempt, user: int, skip: int, stop: asyncio.Event
@@ -76,6 +80,11 @@ class Follower:
             yield Said(f"this job cannot run: {self._life.refusals[attempt]}")
             yield Ended(_FAILED)
             return
+        again = self._life.bodies.code_again(attempt)
+        if again is not None:
+            yield Said("its program has run to its end already: Slurm was killed and has forgotten that")
+            yield Ended(again)
+            return
         found = self._mirror.of_attempt(attempt)
         if found is None:
             yield Said("this attempt has no pod: the job goes back into the queue")
@@ -86,12 +95,12 @@ class Follower:
             yield Said("this is another user's job")
             yield Ended(_FAILED)
             return
-        self.followed.add(attempt)
+        self._life.bodies.came(attempt)
         try:
             async for word in self._told(key, pod, skip, stop):
                 yield word
         finally:
-            self.followed.discard(attempt)
+            self._life.bodies.left(attempt)
 
     async def _told(self, key: Key, pod: JobPod, skip: int, stop: asyncio.Event) -> AsyncGenerator[Word]:
         words: asyncio.Queue[Word | None] = asyncio.Queue(_QUEUE)
@@ -110,6 +119,8 @@ class Follower:
         stopping = asyncio.create_task(self._stop_when_asked(pod.attempt, stop))
         try:
             last = await self._until_over(key, pod)
+            if last is not None and not stop.is_set():
+                self._life.bodies.ended(pod.attempt, pod.digest, _code(last))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_OUTPUT_SECONDS):
                     await asyncio.shield(output)
@@ -163,12 +174,18 @@ class Follower:
                 return
 
 
+def _code(pod: JobPod) -> int:
+    if pod.exit_code is not None:
+        return pod.exit_code
+    return 0 if pod.phase == "Succeeded" else _FAILED
+
+
 def _ending(pod: JobPod | None, *, stopped: bool) -> list[Word]:
     if pod is None:
         if stopped:
             return [Ended(STOPPED)]
         return [Said("its pod was taken away: the job goes back into the queue"), Ended(NO_POD)]
-    code = pod.exit_code if pod.exit_code is not None else 0 if pod.phase == "Succeeded" else _FAILED
+    code = _code(pod)
     if code == 0:
         return [Ended(0)]
     why = f" ({pod.reason})" if pod.reason not in ("", "Error") else ""

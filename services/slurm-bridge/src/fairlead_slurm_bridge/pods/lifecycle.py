@@ -33,6 +33,7 @@ from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.gate.ledger import NoRoom
+from fairlead_slurm_bridge.pods.bodies import Bodies
 from fairlead_slurm_bridge.pods.errors import PodRefusedError
 from fairlead_slurm_bridge.pods.manifest import (
     Manifest,
@@ -50,6 +51,11 @@ from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, Verdict, is_over
 _LOOK_SECONDS = 2.0
 """A pod is looked at again so often, also when nothing is heard of it."""
 _CLAIM_LOOK_SECONDS = 0.5
+_RETURNS_SECONDS = 3.0
+"""In which the process of a job asks again, after the bridge was away: it tries every two."""
+_SETTLES_SECONDS = 20.0
+"""In which slurmstepd tells slurmctld of a process that has ended; it tries every 15 (RETRY_DELAY, slurmstepd/mgr.c)."""
+_CONFIGURING = "CONFIGURING"
 _REMEMBERED = 10_000
 _NEVER_STARTS = frozenset(
     (
@@ -117,6 +123,7 @@ class PodLife:
         self._times = times
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[Verdict]] = set()
+        self.bodies = Bodies()
         self.making: set[Key] = set()
         """Pods that are being made."""
         self.refusals: dict[Attempt, str] = {}
@@ -126,6 +133,10 @@ class PodLife:
         self._beginning: dict[Attempt, bool] = {}
         """Attempts whose prolog is being answered; whether they were ended meanwhile."""
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    def stands_for(self, attempt: Attempt) -> bool:
+        """Whether a prolog of this attempt is being answered, or its process listens."""
+        return attempt in self._beginning or attempt in self.bodies.listening
 
     # --- begin
 
@@ -142,13 +153,45 @@ class PodLife:
             return Verdict(code=REQUEUE, why="there is still no room", kind="short")
         self._beginning[attempt] = False
         try:
+            forgotten = await self._forgotten(attempt)
+            if forgotten is not None:
+                return forgotten
             # What is being made is made to its end, also when the hook that asked for it is killed.
             made = await self._to_its_end(self._make(attempt, hook))
-            if made.code != START or made.kind == "refused":
+            if made.code != START or made.kind in ("refused", "ended"):
                 return made
             return await self._ready(attempt, made)
         finally:
             self._beginning.pop(attempt, None)
+
+    async def _forgotten(self, attempt: Attempt) -> Verdict | None:
+        """The answer where a process of the job stands on a node already: slurmctld was killed, and has forgotten that.
+
+        Where it may, that process runs on, and its end is the job's, whichever attempt slurmctld takes it for. A second one
+        would cost the node: slurmd drains it.
+        """
+        if not self._mirror.of_job(attempt.job) and not self.bodies.stand_for(attempt.job):
+            return None
+        began = time.monotonic()
+        until = began + self._times.ready
+        # Where this bridge has just begun, it asks again within seconds.
+        while not self.bodies.stand_for(attempt.job):
+            if (left := began + _RETURNS_SECONDS - time.monotonic()) <= 0:
+                return None
+            await self.bodies.change(left)
+        self._log.warning("job_began_again", job=attempt.job, restarts=attempt.restarts)
+        while self.bodies.stand_for(attempt.job) and time.monotonic() < until:
+            await self.bodies.change(until - time.monotonic())
+        settled = min(until, time.monotonic() + _SETTLES_SECONDS)
+        while time.monotonic() < settled:
+            try:
+                job = await self._jobs.job(attempt.job)
+            except SlurmError:
+                job = None
+            if job is not None and (job.state != _CONFIGURING or job.restarts != attempt.restarts):
+                return Verdict(code=START, why="its process has ended", kind="adopted")
+            await asyncio.sleep(_LOOK_SECONDS)
+        return None
 
     async def _to_its_end(self, making: Awaitable[Verdict]) -> Verdict:
         task = asyncio.ensure_future(making)
@@ -177,6 +220,9 @@ class PodLife:
         wanted = pod_words(job.comment)
         key = self._key(job.account, attempt)
         ask = self._ask(pod_manifest(job, wanted, Payload(script=""), self._rules), key.name)
+        if await self._others_are_there(attempt):
+            self.short[attempt.job] = ask  # it is woken when there is room
+            return Verdict(code=REQUEUE, why="the pod of another attempt has to go first", kind="short")
         room = self._mirror.ledger.reserve(key, ask)
         if isinstance(room, NoRoom):
             self.short[attempt.job] = ask
@@ -193,6 +239,8 @@ class PodLife:
                 raise PodRefusedError(
                     "it asks for GPUs in a way that says nothing of their number: ask with --gres=gpu:2"
                 )
+            if self.bodies.replay(attempt, digest_of(job, program)):
+                return Verdict(code=START, why="its program has run to its end already", kind="ended")
             verdict = await self._create(key, room.node, job, wanted, program)
             kept = verdict.code == START and verdict.kind != "refused"
             self.short.pop(attempt.job, None)
@@ -207,6 +255,14 @@ class PodLife:
     def _key(self, account: str, attempt: Attempt) -> Key:
         """Of its pod, and of the claim that is made for it."""
         return Key(self._rules.namespace_of(account), attempt.pod_name(self._rules.cluster))
+
+    async def _others_are_there(self, attempt: Attempt) -> bool:
+        """Whether another attempt of the job has a pod still, which is asked to end."""
+        pods = self._mirror.of_job(attempt.job).items()
+        others = [(key, pod) for key, pod in pods if pod.attempt != attempt]
+        for key, pod in others:
+            await self.remove(key, pod)
+        return bool(others)
 
     def _ask(self, manifest: Manifest, name: str) -> PodAsk:
         try:

@@ -1,4 +1,4 @@
-"""What killed hooks left behind is taken away, and jobs that wait for room are woken when there is some."""
+"""What killed hooks left behind is taken away, jobs that nobody stands for go back, and those that wait for room are woken."""
 
 import asyncio
 import time
@@ -14,6 +14,8 @@ from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
 
+_ASKS = ("CONFIGURING", "RUNNING")
+"""States in which a prolog, or the process of the job, asks the gate."""
 _LEAST_PAUSE = 0.5
 """Between two looks at the queue, however much happens."""
 
@@ -23,6 +25,9 @@ class Queue(Protocol):
 
     async def jobs(self) -> list[SlurmJob]:
         """The jobs of the partition."""
+
+    async def requeue(self, job: str) -> None:
+        """Puts one back into the queue."""
 
     async def wake(self, jobs: Iterable[str]) -> None:
         """Lets them be tried at once."""
@@ -35,9 +40,9 @@ class Sweeper:
         queue: of slurmctld.
         mirror: of Kubernetes.
         life: of pods.
-        followed: attempts whose body listens.
         leads: whether this bridge is the one that acts.
         seconds: between two looks where nothing happens.
+        lost_seconds: for which a job that holds nodes may have neither a prolog nor a process that asks here.
     """
 
     def __init__(
@@ -45,17 +50,18 @@ class Sweeper:
         queue: Queue,
         mirror: KubeMirror,
         life: PodLife,
-        followed: set[Attempt],
         *,
         leads: "Leads",
         seconds: float,
+        lost_seconds: float,
     ) -> None:
         self._queue = queue
         self._mirror = mirror
         self._life = life
-        self._followed = followed
         self._leads = leads
         self._seconds = seconds
+        self._lost_seconds = lost_seconds
+        self._silent_since: dict[Attempt, float] = {}
         self._freed = -1
         self._idle_promises: frozenset[Key] = frozenset()
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -89,13 +95,28 @@ class Sweeper:
         jobs = {job.number: job for job in await self._queue.jobs()}
         for key, pod in before.items():
             job = jobs.get(pod.attempt.job)
-            if pod.attempt in self._followed or not is_over(pod.attempt, job, completing=False):
+            if pod.attempt in self._life.bodies.listening or not is_over(pod.attempt, job, completing=False):
                 continue
             if not pod.leaving:
                 self._log.info("pod_swept", pod=key.name, state=job.state if job else None)
             await self._life.remove(key, pod)
         self._drop_promises(promised)
+        await self._send_back_lost(jobs.values())
         await self._wake(jobs)
+
+    async def _send_back_lost(self, jobs: Iterable[SlurmJob]) -> None:
+        """Jobs that hold nodes, and for which nobody has asked here for too long.
+
+        A slurmctld that was killed forgets that a job has ended, and finds out after BatchStartTimeout, ten minutes.
+        """
+        now = time.monotonic()
+        silent = {Attempt(job.number, job.restarts): job for job in jobs if job.state in _ASKS}
+        silent = {attempt: job for attempt, job in silent.items() if not self._life.stands_for(attempt)}
+        self._silent_since = {attempt: self._silent_since.get(attempt, now) for attempt in silent}
+        for attempt, job in silent.items():
+            if now - self._silent_since[attempt] > self._lost_seconds:
+                self._log.warning("job_sent_back", job=job.id, restarts=job.restarts, state=job.state)
+                await self._queue.requeue(job.id)
 
     def _drop_promises(self, promised: frozenset[Key]) -> None:
         """Room that nobody is making a pod for, and that no pod has taken since the last look."""

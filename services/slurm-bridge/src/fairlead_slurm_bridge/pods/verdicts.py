@@ -20,7 +20,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     code: int
     why: str
     kind: str
-    """One word of it, for metrics: `room`, `adopted`, `refused`, `short`, `away`, `not-ready`, `error`, `elsewhere`."""
+    """One word of it, for metrics: `room`, `adopted`, `ended`, `refused`, `short`, `away`, `not-ready`, `error`, `elsewhere`."""
 
 
 def is_over(attempt: Attempt, job: SlurmJob | None, *, completing: bool) -> bool:

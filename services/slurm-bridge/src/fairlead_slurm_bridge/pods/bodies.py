@@ -1,0 +1,71 @@
+"""The processes that stand on nodes for jobs: which of them listen now, and what those that ended were told.
+
+A slurmctld that is killed forgets its last seconds, and starts attempts anew whose process stands on a node already, or has
+ended there. slurmd takes no second one (it drains its node over it), and no program is to run twice: so it has to be known.
+"""
+
+import asyncio
+
+from fairlead_slurm_bridge.gate.attempts import Attempt
+
+_REMEMBERED = 10_000
+
+
+class Bodies:
+    """Those of one partition."""
+
+    def __init__(self) -> None:
+        self.listening: set[Attempt] = set()
+        """Attempts whose process listens now."""
+        self._codes: dict[tuple[Attempt, str], int] = {}
+        self._replays: dict[Attempt, int] = {}
+        self._news = asyncio.Event()
+
+    def came(self, attempt: Attempt) -> None:
+        """Its process listens."""
+        self.listening.add(attempt)
+        self._tell()
+
+    def left(self, attempt: Attempt) -> None:
+        """It does not any more."""
+        self.listening.discard(attempt)
+        self._tell()
+
+    def stand_for(self, job: int) -> bool:
+        """Whether a process of any attempt of the job listens."""
+        return any(attempt.job == job for attempt in self.listening)
+
+    async def change(self, seconds: float) -> None:
+        """Return when one came or left, or the time is over."""
+        news = self._news
+        try:
+            async with asyncio.timeout(max(seconds, 0)):
+                await news.wait()
+        except TimeoutError:
+            return
+
+    def ended(self, attempt: Attempt, digest: str, code: int) -> None:
+        """The pod of this attempt, made from what has this digest, ended by itself with that code."""
+        _keep(self._codes, (attempt, digest), code)
+
+    def replay(self, attempt: Attempt, digest: str) -> bool:
+        """Whether its program has run to its end already: then its next process is told the code of that at once."""
+        code = self._codes.get((attempt, digest))
+        if code is not None:
+            _keep(self._replays, attempt, code)
+        return code is not None
+
+    def code_again(self, attempt: Attempt) -> int | None:
+        """What a process is told that is started once more; None where there is nothing to replay."""
+        return self._replays.get(attempt)
+
+    def _tell(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+
+def _keep[K](where: dict[K, int], key: K, code: int) -> None:
+    """Remember, and forget the oldest."""
+    where[key] = code
+    while len(where) > _REMEMBERED:
+        where.pop(next(iter(where)))
