@@ -38,11 +38,6 @@ type Vector = list[Fraction]
 """By resource of the pool, the part that is held, times the resource's weight."""
 
 
-def bounded(part: Fraction) -> Fraction:
-    """The part as it counts further up."""
-    return part if part.denominator <= GRID else Fraction(round(part * GRID), GRID)
-
-
 def parts_of(total: Sequence[int], rules: PoolRules) -> Vector:
     """The parts of the pool that use comes to, by resource of the pool."""
     return [amount * unit for amount, unit in zip(total, rules.unit_shares, strict=True)]
@@ -53,6 +48,19 @@ type Pair = tuple[int, int]
 
 _ZERO: Pair = (0, 1)
 _LONG = 2**512
+
+
+def bounded(over: int, under: int) -> Pair:
+    """The part as it counts further up. Looked for in lowest terms only where it may have to be rounded."""
+    if under <= GRID:
+        return over, under
+    divisor = gcd(over, under)
+    over, under = over // divisor, under // divisor
+    if under <= GRID:
+        return over, under
+    whole, left = divmod(over * GRID, under)
+    up = 2 * left > under or (2 * left == under and whole & 1)  # half to even
+    return whole + up, GRID
 
 
 class Exact:
@@ -80,11 +88,13 @@ class Holding(NamedTuple):
     """The largest of them."""
 
     @classmethod
-    def of(cls, parts: Vector) -> "Holding":
+    def of(cls, parts: Sequence[Pair]) -> "Holding":
         """Of a node, as its children make it."""
-        pairs = [(part.numerator, part.denominator) for part in parts]
-        most = max(parts, default=NOTHING)
-        return cls(pairs, (most.numerator, most.denominator))
+        most = _ZERO
+        for over, under in parts:
+            if over * most[1] > most[0] * under:
+                most = over, under
+        return cls(parts, most)
 
 
 class Kin:
@@ -140,21 +150,21 @@ class Kin:
         if mix != before:
             self._along = _changed(self._along, before, mix)
 
-    def held(self) -> Vector:
+    def held(self) -> Holding:
         """What the node counts to hold."""
         first = self._shares.first()
         if first is None or not first[0][1].over:
-            return list(map(bounded, self._as_it_is))
+            return Holding.of([bounded(*full.as_integer_ratio()) for full in self._as_it_is])
         over, under = first[0][1].over, first[0][1].under
-        total: Vector = []
+        total: list[Pair] = []
         for full, (parts, whole) in zip(self._as_it_is, self._along, strict=True):
+            alone, below = full.as_integer_ratio()
             if parts:
                 scaled = whole * under
-                amount = full.numerator * scaled + parts * over * full.denominator
-                total.append(bounded(Fraction(amount, full.denominator * scaled)))
+                total.append(bounded(alone * scaled + parts * over * below, below * scaled))
             else:
-                total.append(bounded(full))
-        return total
+                total.append(bounded(alone, below))
+        return Holding.of(total)
 
     def _take(self, number: int) -> None:
         """Takes the child out as it stood, but for its mix."""
@@ -213,24 +223,20 @@ def _difference(one: Vector, other: Vector) -> Vector:
     return [a - b if b else a for a, b in zip(one, other, strict=True)]
 
 
-def scored(stretch: Stretch, field: Field, held: Sequence[Vector], node: Node) -> Stretch:
+def scored(stretch: Stretch, field: Field, held: Sequence[Holding], node: Node) -> Stretch:
     """The node's sequence by what it counts to hold before each of its jobs; an infinite share stays one."""
     measure, scores = node.scale.measure, stretch.scores
     rules = measure.rules
     entitlement = rules.entitlement_of(node.tenant)
-    largest = [max(parts, default=NOTHING) for parts in held]
+    largest = [Fraction(*one.most) for one in held]
     finite = (scores.rows.rank & 1 == 0).tolist()
     tags = [
         most / entitlement if is_finite and entitlement else NOTHING
         for most, is_finite in zip(largest, finite, strict=True)
     ]
-    dominant = np.array(
-        [parts.index(most) if parts else 0 for parts, most in zip(held, largest, strict=True)], np.int64
-    )
-    amounts = [
-        _amount(parts[at], rules, at) if parts else 0
-        for parts, at in zip(held, dominant.tolist(), strict=True)
-    ]
+    at = [one.parts.index(one.most) if one.most[0] else 0 for one in held]
+    dominant = np.array(at, np.int64)
+    amounts = [_amount(most, rules, one) if most else 0 for most, one in zip(largest, at, strict=True)]
     use = np.where(scores.lacking, scores.use, np.array(amounts, np.int64))
     rows = _rows(scores.rows, tags, field.columns.grade[stretch.at], measure)
     return replace(stretch, scores=Scores(rows, dominant, use, scores.lacking, tuple(tags)))

@@ -18,9 +18,9 @@ from typing import NamedTuple, Protocol
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.scoring import Measure, lacking_of
-from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, counted_amount
+from fairlead_policy.rules.pool_rules import LARGEST, counted_amount
 from fairlead_policy.tenants.least import Least
-from fairlead_policy.tenants.rescaling import Exact, Holding, Kin, Vector, parts_of
+from fairlead_policy.tenants.rescaling import Exact, Holding, Kin, parts_of
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 _BLOCK = 32
@@ -197,7 +197,7 @@ class Line:
         """The number of each job's tenant."""
         self.row: list[int] = []
         """Its position in that tenant's own order."""
-        self.held: list[Vector] = []
+        self.held: list[Holding] = []
         """What the node counted to hold before it."""
 
 
@@ -217,7 +217,7 @@ class Branch:
         own = [counted_amount(past.get(name, 0)) for name in rules.resources]
         entitlements = [rules.entitlement_of(child) for child in rules.children[tenant]]
         self._kin = Kin(entitlements, parts_of(own, rules), rules)
-        self._held: Vector | None = None
+        self._held: Holding | None = None
         self._owned: set[int] = set()
         self._started = [0] * len(rules.resources)
         self._lacks: bool | None = None
@@ -258,15 +258,11 @@ class Branch:
         """Whether a job that is not blocked is still to start below it."""
         return self._kin.live > 0
 
-    def held(self) -> Vector:
+    def holding(self) -> Holding:
         """What it counts to hold."""
         if self._held is None:
             self._held = self._kin.held()
         return self._held
-
-    def holding(self) -> Holding:
-        """The same, as its parent counts it."""
-        return Holding.of(self.held())
 
     def stands(self, number: int, keys: _Keys) -> None:
         """A child has changed."""
@@ -301,8 +297,8 @@ class Branch:
         first = self.heads.first()
         if first is None:
             return None
-        most, entitlement = max(self.held(), default=NOTHING), self.entitlement
-        over, under = most.numerator * entitlement.denominator, most.denominator * entitlement.numerator
+        most, entitlement = self.holding().most, self.entitlement
+        over, under = most[0] * entitlement.denominator, most[1] * entitlement.numerator
         return keys.head(first[0][-1], over, under, infinite=not entitlement or self._is_infinite())
 
     def serve(self, leaf: Leaf, job: _Job) -> None:
@@ -310,7 +306,7 @@ class Branch:
         line = self.line
         line.leaf.append(leaf.number)
         line.row.append(leaf.started - 1)
-        line.held.append(self.held())
+        line.held.append(self.holding())
         self._started = [all_ + asked for all_, asked in zip(self._started, job.demand, strict=True)]
         if job.lacking:
             self._lacks = True
