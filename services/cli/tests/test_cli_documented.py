@@ -12,6 +12,7 @@ from fairlead_cli.paper.lines import as_lines
 from fairlead_cli.paper.reading import parse
 from fairlead_cli.paper.running import order
 from fairlead_contracts.policyfile.read import read_document
+from fairlead_sim.config import read_config
 
 REPOSITORY = Path(__file__).parents[3]
 APP = application()
@@ -37,6 +38,9 @@ def test_the_guide_shows_policies_and_snapshots() -> None:
 @pytest.mark.parametrize("text", SHOWN, ids=lambda text: text.split("\n")[0].split("#")[0].strip())
 def test_a_shown_file_is_read(text: str) -> None:
     shown = yaml.safe_load(text)
+    if "accounts" in shown:
+        assert read_config(shown).pools() == ["gpu"]
+        return
     if not any(key in shown for key in OF_A_SNAPSHOT):
         # The configuration of an older controller says nothing of tenants.
         assert bool(read_document(shown).tenants) == (shown.get("kind") != "ConfigMap")

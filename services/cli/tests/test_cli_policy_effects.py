@@ -38,6 +38,45 @@ def test_what_has_an_effect_is_passed_over(found: dict[str, object]) -> None:
     assert list(without_effect(read_document(found))) == []
 
 
+WIDE = {"name": "a", "match": {"scopes": ["a", "b"]}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (WIDE, {"name": "b"}),
+        (WIDE, {"name": "c", "match": {"scopes": ["b"], "labels": {"kind": "ci"}}}),
+        (WIDE, {"name": "c", "match": {"local_queues": ["b/gpu"]}}),
+        (
+            {"name": "a", "match": {"queues": ["q"]}},
+            {"name": "c", "match": {"queues": ["q"], "clusters": ["x"]}},
+        ),
+        ({"name": "a", "match": {}}, {"name": "b"}),
+    ],
+)
+def test_a_tenant_behind_one_that_takes_all_its_jobs_is_told(
+    first: dict[str, object], second: dict[str, object]
+) -> None:
+    [said] = without_effect(read_document({"tenants": [first, second]}))
+    assert said.startswith(
+        f"tenants[1] {second['name']} never has a job: a, which stands before it, takes all"
+    )
+
+
+@pytest.mark.parametrize(
+    "tenants",
+    [
+        [{"name": "b"}, WIDE],
+        [WIDE, {"name": "c", "match": {"scopes": ["b", "c"]}}],
+        [{"name": "a", "match": {"scopes": ["b"], "clusters": ["x"]}}, {"name": "b"}],
+        [{"name": "a", "match": {"scopes": ["b"], "labels": {"kind": "ci"}}}, {"name": "b"}],
+        [{"name": "b", "parent": "top"}, {"name": "top"}],
+    ],
+)
+def test_a_tenant_that_can_have_a_job_is_not_called_shadowed(tenants: list[dict[str, object]]) -> None:
+    assert list(without_effect(read_document({"tenants": tenants}))) == []
+
+
 POLICY = "pools: [{name: gpu, members: [sim/gpu]}]\ntenants: [{name: team-a, weight: 3}, {name: team-b}]\n"
 
 

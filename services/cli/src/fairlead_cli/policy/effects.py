@@ -1,11 +1,84 @@
 """What a policy says without effect: no mistake, and yet not what whoever wrote it may think."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from fairlead_contracts.policyfile.document import PolicyDocument
+import msgspec
+
+from fairlead_contracts.policyfile.document import Match, PolicyDocument, Tenant
+
+type _Key = tuple[str, ...]
+"""What a job must have to be a tenant's: a kind and a value; empty for every job."""
 
 
 def without_effect(document: PolicyDocument) -> Iterator[str]:
     """A sentence each."""
     if document.class_mode == "strict" and document.class_weights:
         yield "class_weights have no effect with class_mode strict: every job of a class goes before the next class's"
+    yield from _shadowed(document)
+
+
+def _shadowed(document: PolicyDocument) -> Iterator[str]:
+    """Tenants whose every job is one of a tenant that stands before them."""
+    parents = {tenant.parent for tenant in document.tenants}
+    before: dict[_Key, list[tuple[str, Match]]] = {}
+    for place, tenant in enumerate(document.tenants):
+        if tenant.name in parents:
+            continue
+        own = _match(tenant)
+        candidates = (one for key in _looked_under(own) for one in before.get(key, ()))
+        taker = next((name for name, match in candidates if _takes_all(match, own)), None)
+        if taker is not None:
+            yield (
+                f"tenants[{place}] {tenant.name} never has a job: {taker}, which stands before it, takes all that it "
+                f"matches. Put {tenant.name} first, or narrow the match of {taker}"
+            )
+        for key in _kept_under(own):
+            before.setdefault(key, []).append((tenant.name, own))
+
+
+def _kept_under(match: Match) -> list[_Key]:
+    """Whatever it takes all of has one of these; so of thousands of tenants only a few are compared."""
+    for of, items in (("label", match.labels), ("annotation", match.annotations)):
+        if items:
+            return [(of, *next(iter(items.items())))]
+    for of, names in _lists(match):
+        if names is not None:
+            return [(of, name) for name in names]
+    return [()]
+
+
+def _looked_under(match: Match) -> Iterator[_Key]:
+    yield from (("label", *item) for item in match.labels.items())
+    yield from (("annotation", *item) for item in match.annotations.items())
+    yield from ((of, names[0]) for of, names in _lists(match) if names)
+    yield ()
+
+
+def _lists(match: Match) -> tuple[tuple[str, list[str] | None], ...]:
+    return (
+        ("local queue", match.local_queues),
+        ("scope", match.scopes),
+        ("queue", match.queues),
+        ("cluster", match.clusters),
+    )
+
+
+def _match(tenant: Tenant) -> Match:
+    """The tenant's, with the scopes that it implies written out."""
+    match = tenant.match or Match(scopes=[tenant.name])
+    if match.scopes is None and match.local_queues is not None:
+        return msgspec.structs.replace(match, scopes=[one.partition("/")[0] for one in match.local_queues])
+    return match
+
+
+def _takes_all(match: Match, other: Match) -> bool:
+    """Whether each job that the other takes is one that this takes, too."""
+    return (
+        all(_covers(mine, its) for (_, mine), (_, its) in zip(_lists(match), _lists(other), strict=True))
+        and match.labels.items() <= other.labels.items()
+        and match.annotations.items() <= other.annotations.items()
+    )
+
+
+def _covers(wide: Iterable[str] | None, narrow: Iterable[str] | None) -> bool:
+    return wide is None or (narrow is not None and set(narrow) <= set(wide))
