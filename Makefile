@@ -29,6 +29,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 setup: $(STAMP) ## install everything into .venv, where `fairlead` then is
+	@echo 'ready: . .venv/bin/activate; fairlead demo'
 
 $(STAMP): requirements.lock $(PROJECTS)
 	@$(PYTHON) -c 'import sys; sys.exit("Fairlead needs Python 3.13: make setup PYTHON=/path/to/python3.13" if sys.version_info < (3, 13) else 0)'
