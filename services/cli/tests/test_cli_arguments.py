@@ -65,6 +65,7 @@ def test_results_can_be_json(line: str) -> None:
         "up --port 4222 --store d",
         "up --kubeconfig k --context a --context b --dry-run --lever boost --gang-fit",
         "doctor --kubeconfig k --context a --cluster c --accept x --accept y --lever priority --revoke -o json",
+        "doctor --kubeconfig k --give-leave",
         "watchdog gpu other --after 5 --back-after 2 --every 1 --kubeconfig k --cluster c --nats n",
         "approve train --class urgent --tenant a --why w --by me --withdraw",
     ],

@@ -376,6 +376,17 @@ async def test_leave_is_given_when_it_passes_and_kept_until_it_is_taken_back(
         assert taken is not None
         assert (taken.lever, taken.by) == ("boost", "tester")
 
+        await asyncio.to_thread(lab.restart_kueue)
+        accepting = ["other-writer"]
+        mere = await look(flags(lab, accept=accepting), bus)
+        assert mere.passed
+        assert mere.cleared is None, "a look alone does not go over who took it back"
+        assert any("leave was taken back by tester" in line for line in mere.said)
+        assert mere.said[-1] == "  fairlead doctor --cluster lab --give-leave"
+        assert await leave.standing(bus, "lab") is None
+        await look(flags(lab, accept=accepting, give_leave=True), bus)
+        await _stands(bus, accepted=["other-writer"])
+
 
 async def _stands(bus: Bus, *, accepted: list[str]) -> None:
     found = await leave.standing(bus, "lab")

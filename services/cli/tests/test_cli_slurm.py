@@ -12,14 +12,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fairlead_bus import ConnectionSettings, connect, provision
+from fairlead_cli.client import leave
 from fairlead_cli.errors import ClusterError, InputError
 from fairlead_cli.findings import Severity
+from fairlead_cli.local.examining import examined_slurm
 from fairlead_cli.slurm.checking import examine
-from fairlead_cli.slurm.clusters import target
+from fairlead_cli.slurm.clusters import SlurmTarget, target
 from fairlead_cli.slurm.examining import look, weigh
+from fairlead_cli.slurm.leaving import Wish, check_and_clear
 from fairlead_cli.slurm.survey import SlurmSurvey
+from fairlead_contracts import topology
 from fairlead_slurm import SlurmSettings
-from fairlead_testkit import image_registry
+from fairlead_testkit import NatsServer, image_registry
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.slurm_builders import some_settings
 from fairlead_testkit.slurm_fleet import slurm_order
@@ -254,6 +259,25 @@ def started(command: list[str], environ: dict[str, str], log: Path) -> subproces
     """A process whose words go to a file."""
     with log.open("wb") as output:
         return subprocess.Popen(command, env=environ, stdout=output, stderr=output)
+
+
+@pytest.mark.slurm
+async def test_a_start_does_not_give_leave_that_somebody_took_back(
+    slurm_lab: SlurmLab, nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [SlurmTarget(cluster="hpc", conf=slurm_lab.conf)]
+    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
+        await provision(bus, topology.topology(["hpc"]))
+        await examined_slurm(found, bus, dry_run=False, end=asyncio.Event())
+        assert await leave.standing(bus, "hpc") is not None
+        assert await leave.take_back(bus, "hpc", by="ann")
+        await examined_slurm(found, bus, dry_run=False, end=asyncio.Event())
+        assert await leave.standing(bus, "hpc") is None
+        assert "hpc: leave was taken back by ann" in capsys.readouterr().err
+        assert await check_and_clear(
+            Wish(cluster="hpc", by="bob", nats=nats_server.url), slurm_lab.conf, OPERATOR, "name"
+        ) in (0, 1)
+        assert await leave.standing(bus, "hpc") is not None
 
 
 @pytest.mark.slurm

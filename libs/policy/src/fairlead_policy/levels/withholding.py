@@ -119,11 +119,17 @@ def _why_none_is_left(
         who = f" by {revocation.by}" if revocation.by else ""
         return (
             f"leave to write to {revocation.cluster} was taken back{who} at {revocation.at:%Y-%m-%d %H:%M} UTC: "
-            "no level of ours is left"
+            f"no level of ours is left. {_given_again_by(revocation)} gives it again"
         )
     if control.mode is Mode.RELEASED:
         return f"{control.in_words()}: no level of ours is left"
     return why_ineffective(clearance, found)
+
+
+def _given_again_by(revocation: Revocation) -> str:
+    if revocation.lever == "site-factor":
+        return f"`fairlead slurm check --cluster {revocation.cluster}`"
+    return f"`fairlead doctor --cluster {revocation.cluster} --give-leave`"
 
 
 def why_ineffective(clearance: Clearance | None, found: LeverFound | None) -> str:

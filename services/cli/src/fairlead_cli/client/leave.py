@@ -7,7 +7,7 @@ from fairlead_cli.console import warn
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError
-from fairlead_contracts.messages.clearance import CLEARANCE, Clearance, Lever, Revocation
+from fairlead_contracts.messages.clearance import CLEARANCE, REVOCATION, Clearance, Lever, Revocation
 
 
 async def standing(bus: Bus, cluster: str) -> Clearance | None:
@@ -20,6 +20,23 @@ async def standing(bus: Bus, cluster: str) -> Clearance | None:
     except ContractError as error:
         warn(f"the leave to write to {cluster} cannot be read, so nothing is written to it: {error}")
         return None
+
+
+async def revoked(bus: Bus, cluster: str) -> str:
+    """That somebody took leave back and nobody gave it since, who and when, in words; empty where that is not so.
+
+    A word that cannot be read is one, too: it says no less that somebody took leave back.
+    """
+    bucket = Bucket(bus, topology.POLICY)
+    entry = await bucket.get(subjects.revocation_key(cluster))
+    if entry is None or await bucket.get(subjects.clearance_key(cluster)) is not None:
+        return ""
+    try:
+        word = REVOCATION.decode(entry.value)
+    except ContractError:
+        return "leave was taken back"
+    who = f" by {word.by}" if word.by else ""
+    return f"leave was taken back{who} at {word.at:%Y-%m-%d %H:%M} UTC"
 
 
 async def give(bus: Bus, clearance: Clearance) -> None:

@@ -17,6 +17,7 @@ def doctor(
     policy: Path | None = None,
     by: str | None = None,
     revoke: Annotated[bool, Parameter(negative="")] = False,
+    give_leave: Annotated[bool, Parameter(negative="")] = False,
     output: Output = "table",
     where: Cluster = CURRENT,
     reach: Reach = HERE,
@@ -24,7 +25,7 @@ def doctor(
     """Look a Kubernetes cluster over before Fairlead writes to it: what is wrong, why it matters, what mends it.
 
     Reads, and one dry run; writes nothing to the cluster. Where Fairlead's NATS is reached, a cluster that passes gets
-    leave: levels may be written to it from then on. It passes when no error is open.
+    leave: levels may be written to it from then on. It passes when no error is open. After --revoke it takes --give-leave.
 
     Ends with 0 where nothing is open but what is good to know, 1 with warnings, 2 with errors, 3 where it could not look.
 
@@ -44,14 +45,19 @@ def doctor(
         Who says so; the user of this machine unless given.
     revoke:
         Take the leave back: nothing is written to the cluster any more.
+    give_leave:
+        Give leave again after --revoke, if the cluster passes. The first time it takes no flag.
     output:
         Words (wide: the same); json, yaml; name: the names of open findings, as --accept takes them.
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.client.steering import this_user
+    from fairlead_cli.errors import InputError
     from fairlead_cli.kueue.clusters import target
     from fairlead_cli.kueue.doctor.running import DoctorFlags, run_doctor
 
+    if revoke and give_leave:
+        raise InputError("--revoke takes leave back, and --give-leave gives it: state one of them")
     flags = DoctorFlags(
         target=target(kubeconfig=where.kubeconfig, context=where.context, cluster=where.cluster),
         accept=accept,
@@ -61,6 +67,7 @@ def doctor(
         nats=reach.nats,
         by=by or this_user(),
         revoke=revoke,
+        give_leave=give_leave,
         form=output,
     )
     return run(run_doctor(flags))

@@ -57,6 +57,11 @@ async def examined_slurm(
         remarks().print(view(found, quiet=True))
         if not found.passed:
             warn(f"{target.cluster}: read-only, nothing is written to it (`fairlead slurm check` says why)")
+        elif taken := await leave.revoked(bus, target.cluster):
+            warn(
+                f"{target.cluster}: {taken}, and a start does not give it again. To give it: "
+                f"`fairlead slurm check --cluster {target.cluster}`"
+            )
         elif not dry_run:
             now = datetime.now(UTC)
             await leave.give(

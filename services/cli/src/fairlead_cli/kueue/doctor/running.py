@@ -1,6 +1,7 @@
 """`fairlead doctor`: look at a cluster, say what is found, and give or take back the leave to steer it."""
 
 import contextlib
+import shlex
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,6 +44,8 @@ class DoctorFlags(msgspec.Struct, frozen=True, kw_only=True):
     nats: str | None = None
     by: str = ""
     revoke: bool = False
+    give_leave: bool = False
+    """Also where somebody took leave back: a look alone does not go over that person's word."""
     dry_run: bool = False
     """Look, and give no leave."""
     form: Format = "table"
@@ -116,6 +119,12 @@ async def _settle(
         return before, [*said, *_refusal(survey, verdict)]
     if before is not None and (before.lever, before.accepted) == (clearance.lever, clearance.accepted):
         return before, [*said, f"levels may be written already, by {before.lever}: {_given(before)}"]
+    if not flags.give_leave and (taken := await leave.revoked(bus, survey.cluster)):
+        return before, [
+            *said,
+            f"{taken}, and a look alone does not give it again. To give it:",
+            f"  fairlead doctor --cluster {shlex.quote(survey.cluster)} --give-leave",
+        ]
     await leave.give(bus, clearance)
     return clearance, [
         *said,
