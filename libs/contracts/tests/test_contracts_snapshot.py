@@ -228,7 +228,7 @@ def test_a_pool_whose_cards_are_known_takes_fractions_that_it_does_not_state() -
         ({"demand": {"cpu": -1}}, "demand.cpu", "negative"),
         ({"demand": {"cpu": None}}, "demand.cpu", "a quantity is a number"),
         ({"tenant": "nobody"}, "tenant", "is not a tenant"),
-        ({"class": "fast"}, "class", "is not a class"),
+        ({"class": "fast"}, "class", "must be one of"),
         ({"pool": "tpu"}, "pool", "is not a pool"),
         ({"frontend": "pbs"}, "frontend", "is not a frontend"),
         ({"submitted": None}, "submitted", "must be a time"),

@@ -113,7 +113,7 @@ def test_they_are_written_and_read_again() -> None:
         ),
         ({"class_values": [{"class": "urgent"}]}, "class_values[0].value", "is missing"),
         ({"class_values": [{"class": "urgent", "value": 2**31}]}, "class_values[0].value", "must lie between"),
-        ({"class_values": [{"class": "urgnet", "value": 1}]}, "class_values[0].class", "urgnet: is not a class"),
+        ({"class_values": [{"class": "urgnet", "value": 1}]}, "class_values[0].class", "urgnet: must be one of"),
         (
             {"class_values": [{"class": "urgent", "value": 1}, {"class": "urgent", "value": 2}]},
             "class_values[1].class",

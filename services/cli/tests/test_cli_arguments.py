@@ -43,6 +43,7 @@ def test_a_misspelt_flag_of_submit_is_told_with_what_was_meant(line: str) -> Non
     with pytest.raises(CycloptsError) as refused:
         parsed(line)
     assert "Did you mean --gpus?" in str(refused.value)
+    assert "?;" not in str(refused.value), "a question ends its sentence"
 
 
 def test_an_address_comes_from_the_flag_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

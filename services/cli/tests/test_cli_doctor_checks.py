@@ -57,7 +57,7 @@ def hook(group: str, resource: str) -> KubeObject:
 RESERVED = policy(mode="reserve", tenants=[{"name": "team-a"}])
 LET_GO = {
     **QUEUE,
-    "metadata": {"name": "gpus", "annotations": {"fairlead.dev/watchdog": "StrictFIFO until now"}},
+    "metadata": {"name": "gpus", "annotations": {"fairlead.dev/watchdog": "was StrictFIFO"}},
 }
 WEBHOOKS = [{"webhooks": [hook("kueue.x-k8s.io", "workloads"), hook("batch", "jobs")]}]
 SOUND = Survey(

@@ -26,10 +26,11 @@ SNAPSHOT: dict[str, object] = {
 
 
 def explain(
-    job: str, *words: str, snapshot: dict[str, object] = SNAPSHOT
+    job: str, *words: str, snapshot: dict[str, object] = SNAPSHOT, whole: bool = True
 ) -> subprocess.CompletedProcess[str]:
+    asked = ["order", "-", "--explain", job, *(["-v"] if whole else []), *words]
     return subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", "order", "-", "--explain", job, "-v", *words],
+        [sys.executable, "-m", "fairlead_cli", *asked],
         input=json.dumps(snapshot), capture_output=True, text=True, check=False, timeout=30,
     )  # fmt: skip
 
@@ -47,8 +48,8 @@ def test_words_say_what_the_share_is_made_of_who_is_before_it_and_what_would_mov
         "Before it stands first of team-c: its tenant comes to 78.1 % of its part, this one's to 171.9 %.",
         # 22 - 11 = 11 of 64 is 85.9 %, above 83.3 %: 12 have to end; team-c's 10 of 64 ask for 12 and the tie by uid.
         "It goes before second of team-a once its own tenant gives back 12 of its 20 gpu.",
-        "As approved it would be number 2: an operator can grant that with `fairlead approve JOB --class approved`.",
-        "As urgent it would be number 1: an operator can grant that with `fairlead approve JOB --class urgent`.",
+        "As approved it would be number 2: an operator can grant that with `fairlead approve train --class approved`.",
+        "As urgent it would be number 1: an operator can grant that with `fairlead approve train --class urgent`.",
         (
             "It cannot start yet: it needs 2 gpu more than are free "
             "(team-a holds 32 gpu, team-b holds 20 gpu, team-c holds 10 gpu)."
@@ -103,6 +104,23 @@ RESERVE: dict[str, object] = SNAPSHOT | {
 }
 
 
+def test_the_two_nearest_changes_that_would_move_it_are_told_unasked() -> None:
+    brief = explain("train", whole=False).stdout
+    assert "It goes before second of team-a once its own tenant gives back 12 of its 20 gpu." in brief
+    assert (
+        "As approved it would be number 2: an operator can grant that with `fairlead approve train --class"
+        in brief
+    )
+    assert " more with -v" in brief
+
+
+def test_a_policy_is_told_from_a_snapshot() -> None:
+    ended = explain("train", snapshot={"tenants": [{"name": "a", "weight": 1}], "classes": ["normal"]})
+    assert ended.returncode != 0
+    assert "looks like a policy, not a snapshot" in ended.stderr
+    assert "fairlead policy check" in ended.stderr
+
+
 def test_reserve_mode_has_its_say_in_the_number_and_in_the_reasons() -> None:
     ended = explain("small", snapshot=RESERVE)
     assert ended.returncode == 0, ended.stderr
@@ -114,7 +132,7 @@ def test_reserve_mode_has_its_say_in_the_number_and_in_the_reasons() -> None:
     ) in ended.stdout
     [head] = json.loads(explain("big", "-o", "json", snapshot=RESERVE).stdout)["found"]
     assert (head["rank"], head["ahead"]) == (1, [{"tenant": "team-b", "jobs": 1}])
-    assert any("starts by 2025-10-09T10:53:50Z at the latest" in reason for reason in head["reasons"])
+    assert any("starts by 2025-10-09 10:53:50 UTC at the latest" in reason for reason in head["reasons"])
 
 
 def test_who_stands_before_a_job_in_the_order_that_is_printed_is_said_where_its_number_is_the_same() -> None:

@@ -38,6 +38,21 @@ def test_what_is_no_policy_is_said(text: str) -> None:
         parse_policy(text, name="x")
 
 
+def test_a_snapshot_is_told_by_name_and_so_is_a_key_that_was_nearly_right() -> None:
+    with pytest.raises(InputError, match=r"^x looks like a snapshot") as refused:
+        parse_policy('{"policy": {}, "jobs": []}', name="x")
+    assert "fairlead order" in refused.value.hint
+    with pytest.raises(InputError) as refused:
+        parse_policy("tenant: []", name="x")
+    assert "tenant: is not a key here: did you mean tenants? Keys are " in refused.value.problems[0]
+
+
+def test_a_text_that_is_no_yaml_is_told_with_the_line_and_no_name_but_the_files() -> None:
+    with pytest.raises(InputError, match=r"^x is not valid YAML: .* in line 2, column 1") as refused:
+        parse_policy("a: [", name="x")
+    assert "string>" not in str(refused.value)
+
+
 def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_policy(tmp_path / "missing.yaml")

@@ -77,13 +77,19 @@ def test_standard_input_gives_json_lines(monkeypatch: pytest.MonkeyPatch) -> Non
             "pods: 1\npods: 2\n",
             "keys.yaml: pods: line 2, column 1: key 'pods' is given in line 1",
         ),
-        ("nobody.json", '{"tenant": 3}', "whose job"),
+        ("nobody.json", '{"tenant": 3}', "must be a name"),
         ("cluster.json", '{"cluster": ""}', "cluster"),
     ],
 )
 def test_what_cannot_be_published_is_said(tmp_path: Path, name: str, text: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         gather(written(tmp_path, name, text), FLAGS)
+
+
+def test_that_nobody_said_whose_job_it_is_is_said_with_the_flag() -> None:
+    with pytest.raises(InputError, match=r"^no tenant is given$") as refused:
+        gather(None, JobFlags(cluster="sim", gpus="1"))
+    assert "--tenant NAME" in refused.value.hint
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:

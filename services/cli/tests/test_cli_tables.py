@@ -92,7 +92,7 @@ def test_the_queue_shows_places_reasons_and_what_is_missing() -> None:
         "and 6 more",
     ):
         assert part in text
-    assert "1 shards of gpu did not answer" in text
+    assert "1 shard of gpu did not answer" in text
 
 
 def test_what_an_answer_leaves_out_is_said_with_how_to_see_it() -> None:
@@ -121,7 +121,7 @@ def test_a_place_says_why_the_one_above_goes_first() -> None:
     far = msgspec.structs.replace(first, rank=700)
     two = msgspec.structs.replace(pool, places=[first, second, far])
     lines = queue_view(msgspec.structs.replace(QUEUE, pools=[two]), columns=160).splitlines()
-    assert lines[1].rstrip().endswith("why the one above goes first")
+    assert lines[1].rstrip().endswith("the one above goes first because")
     assert lines[3].rstrip().endswith("first")
     assert lines[4].rstrip().endswith("it has waited longer, worth 3.0 %")
     assert lines[5].rstrip().endswith("(its tenant is at 25.00% of its part of gpu)"), "not told so far down"
@@ -198,7 +198,10 @@ def test_shares_say_of_what_they_are_and_large_ones_are_counted_not_written_in_p
 
 
 def test_an_empty_queue_says_so() -> None:
-    assert "Nobody waits" in queue_view(QueueReply(at=NOW, pools=[]))
+    assert "Nobody waits: no pool is known yet" in queue_view(QueueReply(at=NOW, pools=[]))
+    [pool] = QUEUE.pools
+    idle = msgspec.structs.replace(pool, waiting=0, places=[], silent_shards=[])
+    assert queue_view(msgspec.structs.replace(QUEUE, pools=[idle])) == "Nobody waits."
 
 
 def test_tenants_show_share_beside_entitlement() -> None:
@@ -282,14 +285,24 @@ def test_an_explanation_leads_with_one_sentence(found: Explanation, said: str) -
 
 
 def test_an_explanation_shows_what_counts_most_unless_all_is_asked_for() -> None:
-    found = an_explanation(reasons=[f"reason {number}" for number in range(8)], no_quota=["no quota"])
+    found = an_explanation(reasons=[f"reason {number}" for number in range(10)], no_quota=["no quota"])
     brief = explain_text(ExplainReply(at=NOW, found=[found]))
-    assert ("no quota" in brief, "reason 3" in brief, "reason 4" in brief) == (True, True, False)
+    assert ("no quota" in brief, "reason 5" in brief, "reason 6" in brief) == (True, True, False)
     assert "4 more with -v" in brief
     assert not {"start tag", "level", "key"} & {line.split("  ")[0] for line in brief.splitlines()}
     whole = explain_text(ExplainReply(at=NOW, found=[found]), verbose=True)
-    assert all(part in whole for part in ("reason 7", "start tag", "level"))
+    assert all(part in whole for part in ("reason 9", "start tag", "level"))
     assert "more with -v" not in whole
+
+
+def test_an_explanation_says_who_spoke_and_names_nothing_that_there_is_not() -> None:
+    past = msgspec.structs.replace(STANDING, past={GPU: 12500})
+    kueue = Steering(cluster="gpus", frontend="kueue", enforcement="exact")
+    found = an_explanation(queue="", said="no quota", steering=kueue, standing=past)
+    text = " ".join(explain_text(ExplainReply(at=NOW, found=[found]), columns=200).split())
+    assert "Kueue said no quota" in text
+    assert "past use of 12.5 gpu" in text
+    assert ("pool gpu" in text, "queue" in text) == (True, False)
 
 
 def test_that_quota_is_short_is_told_once() -> None:

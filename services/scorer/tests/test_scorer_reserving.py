@@ -40,7 +40,7 @@ PROMISED = Reserved(pool="gpu", head="head", shadow=NOON, passing=["small"])
 @pytest.mark.parametrize(
     ("uid", "reserved", "words"),
     [
-        ("head", PROMISED, "starts by 2025-10-09T08:53:20Z at the latest"),
+        ("head", PROMISED, "starts by 2025-10-09 08:53:20 UTC at the latest"),
         ("small", PROMISED, "passes gang, the first that does not fit,"),
         (
             "head",

@@ -1,6 +1,7 @@
 """Reading our own documents key by key: what can be read is kept, everything else is a problem with its place."""
 
 from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 from typing import get_args, get_origin
 
 import msgspec
@@ -9,12 +10,21 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.exponents import exponent_hint
 from fairlead_contracts.base.kinds import choices_of, in_words
 
+_NEAR_ENOUGH = 0.8
+"""How alike a misspelt key is to the one that was meant, of 1."""
 EMPTY = "is empty: nothing is written in it"
 """What is wrong with a document without a word."""
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Parts of our own configuration: a misspelled key is an error, not a silent default."""
+
+
+def _keys(found: object, fields: Collection[str]) -> str:
+    """Which keys there are; the one that was meant first, where one is near enough."""
+    near = get_close_matches(str(found), fields, 1, _NEAR_ENOUGH)
+    meant = f": did you mean {near[0]}? Keys are" if near else "; keys are"
+    return f"{meant} {', '.join(sorted(fields))}"
 
 
 class StructReader:
@@ -33,9 +43,7 @@ class StructReader:
         """The struct, with its default where a field cannot be read; None where that field has no default."""
         fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
         self.problems += [
-            FieldError(
-                f"{where}{_named(key)}", value, f"is not a key here; keys are {', '.join(sorted(fields))}"
-            )
+            FieldError(f"{where}{_named(key)}", value, f"is not a key here{_keys(key, fields)}")
             for key, value in found.items()
             if key not in fields
         ]

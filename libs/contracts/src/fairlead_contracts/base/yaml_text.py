@@ -30,6 +30,8 @@ _ODD_NUMBER = re.compile(
     re.VERBOSE,
 )
 """Those of YAML 1.1's numbers that are not decimal (yaml.org/type/int.html, yaml.org/type/float.html)."""
+_NO_FILE = re.compile(r'in "<(?:unicode|byte) string>", ')
+"""What the parser calls a text that it did not open itself. Whoever did knows the file's name."""
 _TAGS = frozenset((None, "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"))
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _KINDS = yaml.SafeLoader.yaml_implicit_resolvers
@@ -76,7 +78,7 @@ def parse_yaml(text: str | bytes) -> Yaml:
         finally:
             parser.dispose()
     except yaml.YAMLError as error:
-        raise YamlError(" ".join(str(error).split())) from error
+        raise YamlError(_NO_FILE.sub("in ", " ".join(str(error).split()))) from error
     return Yaml(builder.documents, builder.problems)
 
 

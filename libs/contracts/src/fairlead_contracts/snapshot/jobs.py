@@ -208,9 +208,7 @@ class JobChecks:
         if urgency is None:
             return classes[-1]
         if urgency not in classes:
-            self._values.fail(
-                (key, at, "class"), urgency, f"is not a class; classes are {', '.join(classes)}"
-            )
+            self._values.fail((key, at, "class"), urgency, f"must be one of {', '.join(classes)}")
         return urgency
 
     def _demand(self, key: str, at: int, found: Mapping[str, object], pool: str) -> dict[str, int]:

@@ -45,7 +45,7 @@ def check_class_value(found: WrittenClassValue, classes: Collection[str], fail: 
         fail: tells a problem.
     """
     if classes and found.urgency not in classes:
-        fail("class", found.urgency, f"is not a class; classes are {', '.join(classes)}")
+        fail("class", found.urgency, f"must be one of {', '.join(classes)}")
     check_level("value", found.value, fail)
     return SnapshotClassValue(urgency=found.urgency, value=found.value, cluster=found.cluster or "")
 

@@ -6,6 +6,7 @@ in, so that a sentence stays true.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
+from itertools import chain
 from math import ceil
 
 from fairlead_contracts.base.instants import MINUTE, SECOND, Micros, from_datetime, to_datetime
@@ -19,6 +20,7 @@ from fairlead_policy.explain.least_end import unit_of
 from fairlead_policy.explain.neighbour_text import before_in_words
 from fairlead_policy.rules.pool_rules import PoolRules
 
+_CAUSES_FIRST = 2
 _MOST_RESOURCES = 3
 _FEW_DIGITS = 10
 _UPWARDS = Context(prec=4, rounding=ROUND_CEILING)
@@ -36,8 +38,32 @@ def neighbours_in_words(found: Prospects, place: Place, rules: PoolRules) -> lis
 
 def moves_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
     """What its tag is made of, and what would move it."""
-    lines = [] if found.makeup is None else list(_made_of(found.makeup, place))
-    lines += [_WORDS[move.cause](move, place, now) for move in found.moves]
+    return [
+        *makeup_in_words(found, place),
+        *chain.from_iterable(changes_in_words(found, place, now)),
+        *limits_in_words(found, place, rules, now),
+    ]
+
+
+def makeup_in_words(found: Prospects, place: Place) -> list[str]:
+    """What its tag is made of."""
+    return [] if found.makeup is None else list(_made_of(found.makeup, place))
+
+
+def changes_in_words(found: Prospects, place: Place, now: Micros) -> tuple[list[str], list[str]]:
+    """What would move it, a sentence a change: the nearest by two causes, then all others."""
+    by_cause: dict[str, Move] = {}
+    for move in found.moves:
+        by_cause.setdefault(move.cause, move)
+    nearest = list(by_cause.values())[:_CAUSES_FIRST]
+    others = [move for move in found.moves if not any(move is one for one in nearest)]
+    first, rest = ([_WORDS[move.cause](move, place, now) for move in moves] for moves in (nearest, others))
+    return first, rest
+
+
+def limits_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
+    """What waiting does not do for it, and how far the others' numbers hold."""
+    lines = []
     if found.still and found.nearest and rules.rate:
         lines.append(f"Waiting longer does not move it past its neighbours: {_because(place, rules, now)}.")
     bound = bound_in_words(place, rules)
@@ -114,10 +140,10 @@ def _by_time(move: Move, place: Place, now: Micros) -> str:
 
 
 def _by_class(move: Move, place: Place, now: Micros) -> str:
-    del place, now
+    del now
     return (
         f"As {move.urgency} it would be number {(move.rank or 0) + 1}: an operator can grant that with "
-        f"`fairlead approve JOB --class {move.urgency}`."
+        f"`fairlead approve {place.id or place.uid} --class {move.urgency}`."
     )
 
 

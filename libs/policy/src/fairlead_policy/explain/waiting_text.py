@@ -1,7 +1,7 @@
 """Why a job waits, as a person reads it: what decides most comes first.
 
 Whoever shows a few of these sentences shows the first: what keeps it from starting, what puts another before it, what
-its tenant has, what its waiting is worth, its class. What would move it follows.
+would move it. What its tenant has, what its waiting is worth, its class and all else follow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.questions import AheadOf, Explanation
 from fairlead_policy.explain.forecast_text import (
-    moves_in_words,
+    changes_in_words,
+    limits_in_words,
+    makeup_in_words,
     neighbours_in_words,
     room_in_words,
 )
@@ -35,13 +37,17 @@ def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[
     decides = [*_refused(found), *terms, class_in_words(place, rules), _rank(found)]
     if prospects is None:
         return decides
+    first, others = changes_in_words(prospects, place, now)
     nearest = neighbours_in_words(prospects, place, rules)
     return [
         *room_in_words(prospects, place, rules),
         *nearest[:1],
+        *first,
         *decides,
         *nearest[1:],
-        *moves_in_words(prospects, place, rules, now),
+        *makeup_in_words(prospects, place),
+        *others,
+        *limits_in_words(prospects, place, rules, now),
     ]
 
 

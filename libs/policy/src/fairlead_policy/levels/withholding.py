@@ -192,7 +192,7 @@ def why_preempting(document: PolicyDocument, queues: Collection[MayPreempt]) -> 
             told = ", ".join(f"{name} {value}" for name, value in sorted(settings.items()))
             return (
                 f"queue {queue.name} has {told}: a level could stop a running job, and the policy says "
-                "`preemption: never`, so no level is left in the pool; set it to Never in the queue, or "
+                "`preemption: never`, so no waiting job of the pool has a level; set it to Never in the queue, or "
                 "`preemption: protect` or `accept` in the policy"
             )
     return ""

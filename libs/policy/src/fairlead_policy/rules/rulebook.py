@@ -342,9 +342,7 @@ class Rulebook:
         if asked is None:
             return
         if asked not in self.document.classes:
-            raise FieldError(
-                "class", asked, f"is not a class; classes are {', '.join(self.document.classes)}"
-            )
+            raise FieldError("class", asked, f"must be one of {', '.join(self.document.classes)}")
         if self.class_of(_SubmissionAsks(submission.id, submission.id, asked), tenant).refused:
             raise FieldError(
                 "class",

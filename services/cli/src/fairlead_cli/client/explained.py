@@ -5,6 +5,7 @@ from datetime import datetime
 
 from fairlead_cli.client.words import (
     ahead_in_words,
+    amounts,
     approval_in_words,
     demand,
     duration_as_told,
@@ -20,8 +21,9 @@ from fairlead_contracts.messages.decisions import Place, Standing
 from fairlead_contracts.messages.explanations import Room
 from fairlead_contracts.messages.questions import ExplainReply, Explanation, Steering
 
-MOST_REASONS = 5
-"""That are shown unless all are asked for."""
+MOST_REASONS = 7
+"""That are shown unless all are asked for: five, and two changes that would move the job."""
+_FRONTENDS = {"kueue": "Kueue", "slurm": "Slurm"}
 _NEAR = 0.02
 """So close to its part a tenant is said to have it."""
 
@@ -121,7 +123,7 @@ def _no_quota(found: Explanation) -> list[str]:
 
 def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tuple[str, str]]:
     yield "tenant", found.tenant or "(none)"
-    yield "queue", found.queue if found.pool is None else f"{found.queue}, pool {found.pool}"
+    yield from _where_it_waits(found)
     if found.rank is not None:
         yield "place", f"{found.rank + 1} of {found.waiting}"
     if found.place is not None:
@@ -143,7 +145,18 @@ def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tupl
         )
     if found.steering is not None:
         yield from _steering_facts(found.steering)
-    yield from ((name, told) for name, told in (("last said", found.said), ("trace", found.trace)) if told)
+    frontend = "" if found.steering is None else found.steering.frontend
+    said = f"{_FRONTENDS.get(frontend, 'its frontend')} said"
+    yield from ((name, told) for name, told in ((said, found.said), ("trace", found.trace)) if told)
+
+
+def _where_it_waits(found: Explanation) -> Iterator[tuple[str, str]]:
+    if not found.queue:
+        yield "pool", found.pool or "(none)"
+    elif found.pool is None:
+        yield "queue", found.queue
+    else:
+        yield "queue", f"{found.queue}, pool {found.pool}"
 
 
 def _facts_of_place(
@@ -159,7 +172,7 @@ def _facts_of_place(
 
 
 def _standing_in_words(standing: Standing) -> str:
-    late = f", past use of {demand(standing.past)} among it" if standing.past else ""
+    late = f", past use of {amounts(standing.past)} among it" if standing.past else ""
     # Resources may weigh more or less than 1: it need not be a part of the pool.
     return f"weight {standing.weight:g}, entitled to {standing.entitled:.1%}, dominant share {standing.share:.1%}{late}"
 

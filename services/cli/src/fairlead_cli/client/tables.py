@@ -6,6 +6,7 @@ from datetime import datetime
 from fairlead_cli.client.marks import BAR_WIDTH, share_bar, steering_lines
 from fairlead_cli.client.plain_table import Cell, Column, Piece, table_lines
 from fairlead_cli.client.words import (
+    amounts,
     demand,
     job_name,
     multiple,
@@ -40,6 +41,8 @@ def queue_view(
     style: Style = unstyled,
 ) -> str:
     """Who waits, in order, a table a pool; of one tenant alone where one was asked for. Columns: of the terminal."""
+    if not reply.pools:
+        return "Nobody waits: no pool is known yet. After `fairlead up`, wait until it says `running:`."
     if not any(pool.waiting for pool in reply.pools):
         return "\n".join(
             ["Nobody waits.", *(line for pool in reply.pools for line in _idle_lines(pool, columns, style))]
@@ -107,7 +110,7 @@ def places_lines(
             else []
         ),
         Column("waited", right=True),
-        Column("why the one above goes first" if told else "why here: its tenant", wraps=True),
+        Column("the one above goes first because" if told else "why here: its tenant", wraps=True),
     ]
     rows: list[list[Cell]] = [
         [
@@ -202,16 +205,20 @@ def _tenant_row(line: TenantLine, scale: float, *, slim: bool, wide: bool) -> li
 
 def _use(standing: Standing) -> str:
     use = demand({name: amount for name, amount in standing.use.items() if amount})
-    return f"{use}; of late {demand(standing.past)}" if standing.past else use
+    return f"{use}; of late {amounts(standing.past)}" if standing.past else use
 
 
 def _silences(pool: PoolQueue | PoolTenants, columns: int, style: Style) -> Iterator[str]:
     if pool.silent_shards:
         told = (
-            f"incomplete: {len(pool.silent_shards)} shards of {pool.pool} did not answer; "
-            "their tenants are missing (a scorer may be starting or gone)"
+            f"incomplete: {_shards(len(pool.silent_shards))} of {pool.pool} did not answer: tenants are missing "
+            "(a scorer may be starting or gone)"
         )
         yield style(wrapped(told, columns), "yellow")
+
+
+def _shards(count: int) -> str:
+    return "1 shard" if count == 1 else f"{count} shards"
 
 
 def _class(ranked: RankedPlace) -> Piece:

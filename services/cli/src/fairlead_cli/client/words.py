@@ -45,6 +45,19 @@ def demand(amounts: dict[str, int]) -> str:
     return " ".join(f"{short_resource(name)}={format_quantity(name, amounts[name])}" for name in names)
 
 
+def amounts(found: dict[str, int]) -> str:
+    """Amounts that are no whole numbers of anything, as people write them: `12.5 gpu and 3 cpu`."""
+    names = sorted(found, key=lambda name: (name in ("cpu", "memory"), name))
+    return " and ".join(
+        f"{_decimal(format_quantity(name, found[name]))} {short_resource(name)}" for name in names
+    )
+
+
+def _decimal(quantity: str) -> str:
+    """Without thousandths: `12500m` is 12.5."""
+    return f"{int(quantity[:-1]) / 1000:g}" if quantity.endswith("m") else quantity
+
+
 def ahead_in_words(ahead: Sequence[tuple[str, int]]) -> str:
     """How many jobs of whom stand before one, those with most of them first; all but the first are counted together.
 

@@ -3,11 +3,14 @@
 import sys
 from pathlib import Path
 
+import msgspec
+
 from fairlead_cli.errors import InputError, unreadable
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.yaml_text import YamlError, parse_yaml
-from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
-from fairlead_contracts.snapshot.types import Snapshot
+from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.snapshot.read import WRITTEN_BY_HAND, decode_snapshot, read_snapshot
+from fairlead_contracts.snapshot.types import Snapshot, WrittenSnapshot
 
 STANDARD_INPUT = "-"
 MOST_PROBLEMS = 200
@@ -28,7 +31,29 @@ def read_file(path: Path) -> Snapshot:
     try:
         return parse(payload, name=_name_of(path), is_yaml=path.suffix in _YAML)
     except DocumentError as error:
+        if _is_policy(payload):
+            raise InputError(
+                f"{_name_of(path)} looks like a policy, not a snapshot",
+                hint="`fairlead policy check` reads it.",
+            ) from error
         raise refused(path, error) from error
+
+
+def _is_policy(payload: bytes) -> bool:
+    """Whether a text that is no snapshot has the keys of a policy, and none that only a snapshot has."""
+    if len(payload) > WRITTEN_BY_HAND:
+        return False
+    try:
+        found = parse_yaml(payload).only
+    except YamlError:
+        return False
+    if not isinstance(found, dict) or found.keys() & (_keys_of(WrittenSnapshot) - _keys_of(PolicyDocument)):
+        return False
+    return bool(found.keys() & (_keys_of(PolicyDocument) - _keys_of(WrittenSnapshot)))
+
+
+def _keys_of(kind: type[msgspec.Struct]) -> set[str]:
+    return {field.encode_name for field in msgspec.structs.fields(kind)}
 
 
 def refused(path: Path, error: DocumentError) -> InputError:

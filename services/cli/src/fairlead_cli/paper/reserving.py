@@ -69,7 +69,8 @@ def reserve_reasons(found: PaperReservation, ids: Mapping[str, str]) -> dict[str
 
 def _of_head(found: PaperReservation, ids: Mapping[str, str]) -> str:
     if found.shadow is not None:
-        return f"It is the first that does not fit, and starts by {_instant(found.shadow)} at the latest."
+        by = f"{to_datetime(found.shadow):%Y-%m-%d %H:%M:%S} UTC"
+        return f"It is the first that does not fit, and starts by {by} at the latest."
     if found.behind:
         before = ", ".join(ids[uid] for uid in found.behind[:_SHOWN])
         return (

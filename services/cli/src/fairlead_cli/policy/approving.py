@@ -139,7 +139,7 @@ def _class(document: PolicyDocument, job: Explanation, stated: str | None) -> st
         )
     if urgency not in higher:
         raise InputError(
-            f"--class {urgency}: is not a class", hint=f"Classes to grant are {', '.join(higher)}."
+            f"--class: {urgency!r} is not a class", hint=f"Classes to grant are {', '.join(higher)}."
         )
     return urgency
 

@@ -71,6 +71,8 @@ def parse_file(text: str, *, name: str) -> PolicyFile:
             found, unread = parsed.only, parsed.problems
         except YamlError as error:
             raise InputError(f"{name} is not valid YAML: {error}") from error
+    if isinstance(found, Mapping) and found.keys() >= {"policy", "jobs"}:
+        raise InputError(f"{name} looks like a snapshot, not a policy", hint="`fairlead order` reads it.")
     try:
         policy = read_document(found, unread=unread)
     except DocumentError as error:

@@ -68,7 +68,7 @@ class Explainer:
 
     def _with_reservation(self, fact: Explanation, *, open_names: bool) -> Explanation:
         told = self._reserved.reasons(fact, open_names=open_names)
-        return msgspec.structs.replace(fact, reasons=[*fact.reasons, *told]) if told else fact
+        return msgspec.structs.replace(fact, reasons=[*told, *fact.reasons]) if told else fact
 
     def _facts(self, job: JobState, at: Micros) -> Explanation:
         until = job.started or job.ended or at

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
+from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.messages.members import LeaderLease, Reserved
 from fairlead_contracts.messages.questions import Explanation
 from fairlead_contracts.messages.state import JobState, Phase
@@ -71,4 +71,4 @@ class ReserveView:
 
 
 def _clock(at: Micros) -> str:
-    return to_datetime(at // SECOND * SECOND).isoformat().replace("+00:00", "Z")
+    return f"{to_datetime(at):%Y-%m-%d %H:%M:%S} UTC"

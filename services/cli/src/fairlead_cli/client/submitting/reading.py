@@ -133,8 +133,10 @@ def draft(found: object, defaults: Defaults) -> Draft:
     body: dict[str, object] = {**defaults.fields, **found}
     cluster = body.pop("cluster", defaults.cluster)
     tenant = body.pop("tenant", defaults.tenant)
+    if tenant is None:
+        raise InputError("no tenant is given", hint="Say whose job it is with --tenant NAME.")
     if not isinstance(tenant, str) or not tenant:
-        raise InputError(f"tenant: whose job is it? (found {tenant!r})", hint="Say it with --tenant NAME.")
+        raise InputError(f"tenant: must be a name (found {tenant!r})")
     if not isinstance(cluster, str) or not cluster:
         raise InputError(f"cluster: must be a name (found {cluster!r})")
     if odd := next(_no_numbers(body, ""), None):

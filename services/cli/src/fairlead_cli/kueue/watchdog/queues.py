@@ -30,7 +30,7 @@ async def carry_out(client: KubeClient, queue: str, verdict: Verdict) -> str:
     noted = found.metadata.annotation(WATCHDOG)
     strategy = found.spec.queueing_strategy
     if verdict is Verdict.LOOSEN and strategy == STRICT:
-        note: str | None = f"{STRICT} until {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}: nobody led"
+        note: str | None = f"was {STRICT}; let go at {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: nobody led"
         wanted, done = (
             FILLING,
             f"{queue} is {FILLING} from now on: no admitter leads, and small jobs need not wait",
