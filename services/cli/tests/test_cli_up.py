@@ -339,6 +339,7 @@ def test_killed_with_sigkill_it_leaves_no_child_and_goes_on_where_it_was(tmp_pat
             "--no-follow",
         )
         assert sent.returncode == 0, sent.stderr
+        assert instance.ask("pause", "--why", "disks").returncode == 0
         instance.process.kill()
         instance.process.wait()
         instance.wait_no_children()
@@ -347,6 +348,10 @@ def test_killed_with_sigkill_it_leaves_no_child_and_goes_on_where_it_was(tmp_pat
         assert "has ended" in stale.stderr
         instance.process = instance._start()
         instance.wait_said("Ctrl-C ends it", count=2)
+        noted = next(
+            line for line in instance.log.read_text().splitlines() if "note: all pools are paused" in line
+        )
+        assert noted.endswith("(disks); `fairlead resume` ends that")
         # Killed before it was handed on, a submission is handed on now.
         instance.eventually(lambda ended: "team-a/kept" in ended.stdout, "explain", "kept")
     finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from fairlead_cli.client.connection import connection_settings
+from fairlead_cli.client.controls import control_words
 from fairlead_cli.client.instance import RunningInstance, forget, remember, state_directory, without_password
 from fairlead_cli.client.readiness import wait_answering
 from fairlead_cli.console import say, warn
@@ -20,6 +21,7 @@ from fairlead_cli.local.stack import Stack, StackPlan, child_environment, runnin
 from fairlead_cli.policy.files import PolicyFile, read_file, shipped_policy
 from fairlead_cli.signals import ending_on_signals
 from fairlead_cli.slurm.clusters import SlurmTarget
+from fairlead_contracts.messages.control import Mode
 from fairlead_sim import SimError, load_cluster
 
 LAPTOP, KUBERNETES, SLURM = "laptop", "kubernetes", "slurm"
@@ -50,7 +52,7 @@ async def stay_up(flags: UpFlags) -> int:
     """Run until a signal asks for the end; returns the exit code."""
     state = state_directory(os.environ)
     plan = _plan(flags, state)
-    say("starting …")
+    say("starting … (wait for `running:`, half a minute at most on most machines)")
     with ending_on_signals() as end:
         rehearsal = rehearsed(plan) if plan.dry_run else contextlib.nullcontext()
         async with rehearsal, running(plan, say=say) as stack:
@@ -113,12 +115,21 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
         say(_who_may_connect(plan))
     if os.environ.get(ADDRESS, stack.url) not in {stack.url, without_password(stack.url)}:
         warn(f"{ADDRESS} is set to another address, and other commands go there: unset it to reach this one")
+    await _tell_words(stack)
     say("")
     say("In another terminal:")
     if plan.cluster:
         say("  fairlead submit --tenant team-a --gpus 8 --cpu 32 --memory 128Gi --run-seconds 60")
     say("  fairlead queue | tenants | top | explain JOB")
     say("Ctrl-C ends it.")
+
+
+async def _tell_words(stack: Stack) -> None:
+    """Say what operators said of writing levels before this start: their words outlast it."""
+    for pool, word in (await control_words(stack.bus)).items():
+        if word.mode is not Mode.ACTIVE:
+            pools, resume = ("all pools are", "") if pool is None else (f"pool {pool} is", f" {pool}")
+            say(f"note: {pools} {word.told()}; `fairlead resume{resume}` ends that")
 
 
 def _who_may_connect(plan: StackPlan) -> str:
