@@ -21,7 +21,7 @@ WARM_SECONDS = SECONDS / 2
 """More jobs than a mirror remembers deletes."""
 SAMPLE_SECONDS = 5.0
 KEPT_SECONDS = 15.0
-"""An ended job is stated for an hour, and its name is kept for a week, by default: a bound that takes too long to reach."""
+"""An ended job is stated for an hour by default: a bound that takes too long to reach."""
 AIM_MIB_AN_HOUR = 2.0
 TENANTS = [f"team-{number}" for number in range(20)]
 POLICY = PolicyDocument(
@@ -38,8 +38,8 @@ class ForgetfulFleet(Fleet):
     """Its cluster forgets what has ended soon."""
 
     def own_settings(self, service: str) -> Mapping[str, object]:
-        """As the base says, and how long the cluster remembers."""
-        kept = {"ended_keep_seconds": KEPT_SECONDS, "names_keep_seconds": KEPT_SECONDS}
+        """As the base says, and how long the cluster states what has ended; names it keeps for a week, as always."""
+        kept = {"ended_keep_seconds": KEPT_SECONDS}
         return dict(super().own_settings(service)) | (kept if service == "sim" else {})
 
 

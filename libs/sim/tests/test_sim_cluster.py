@@ -20,20 +20,32 @@ from fairlead_sim import (
     SimCluster,
     Strategy,
 )
+from fairlead_sim.changes import Known, UsedNames
 from fairlead_sim.lines import Lane
 
 GPU = "nvidia.com/gpu"
 
 
+class Names(dict[JobName, Known]):
+    """Names as a store would keep them."""
+
+    def find(self, name: JobName) -> Known | None:
+        return self.get(name)
+
+
 def a_cluster(
-    *, cards: int = 4, strategy: Strategy = "best-effort", retention: Retention | None = None
+    *,
+    cards: int = 4,
+    strategy: Strategy = "best-effort",
+    retention: Retention | None = None,
+    names: UsedNames | None = None,
 ) -> SimCluster:
     config = ClusterConfig(
         nodes=[NodeGroup(name="node", count=cards, allocatable={GPU: 1, "cpu": 8})],
         queues=[QueueConfig(name="main", strategy=strategy)],
         accounts={"a": "main", "b": "main"},
     )
-    return SimCluster("sim", config, uid_prefix="test", retention=retention)
+    return SimCluster("sim", config, uid_prefix="test", retention=retention, names=names)
 
 
 def a_request(
@@ -200,18 +212,20 @@ def test_a_node_that_goes_takes_its_capacity_and_evicts_nobody() -> None:
 
 
 def test_an_ended_job_is_forgotten_but_its_name_is_not() -> None:
-    cluster = a_cluster(retention=Retention(ended=HOUR, names=HOUR))
+    names = Names()
+    cluster = a_cluster(retention=Retention(ended=HOUR, names=HOUR), names=names)
     cluster.create(a_request(run=SECOND), 0)
     cluster.advance(0)
     cluster.advance(SECOND)
     cluster.advance(SECOND + HOUR)
+    assert cluster.create(a_request(), HOUR + SECOND).outcome is CreateOutcome.EXISTS, "before anybody looked"
     changes = cluster.take_changes()
     assert list(changes.gone) == [JobName("a", "one")]
     assert not changes.jobs
+    names.update(changes.gone)
     assert cluster.create(a_request(), HOUR + SECOND).outcome is CreateOutcome.EXISTS
     cluster.advance(SECOND + 2 * HOUR)
-    assert cluster.take_changes().forgotten == [JobName("a", "one")]
-    assert cluster.create(a_request(), 2 * HOUR).outcome is CreateOutcome.CREATED
+    assert cluster.create(a_request(), SECOND + 2 * HOUR).outcome is CreateOutcome.CREATED
 
 
 def test_a_resource_that_the_pool_lacks_never_fits() -> None:
@@ -249,7 +263,6 @@ def test_a_restored_cluster_goes_on_as_if_it_had_never_stopped() -> None:
             msgspec.msgpack.decode(body, type=type(job))
             for body, job in zip(packed, kept.jobs.values(), strict=True)
         ],
-        kept.known,
         kept.ledger,
         10,
     )
@@ -270,7 +283,7 @@ def test_a_job_whose_queue_is_gone_is_cancelled_at_the_restart() -> None:
         nodes=before.config.nodes, queues=[QueueConfig(name="other")], accounts={"a": "other"}
     )
     after = SimCluster("sim", config, uid_prefix="test")
-    after.restore(before.jobs.values(), {}, before.ledger, 5)
+    after.restore(before.jobs.values(), before.ledger, 5)
     assert after.jobs[JobName("a", "one")].outcome is Outcome.CANCELLED
     assert after.count(Phase.WAITING) == 0
 

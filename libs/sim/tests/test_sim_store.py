@@ -1,7 +1,10 @@
 """The cluster's file: what was committed is there again, and nobody else writes to it."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairlead_bus import Outgoing
@@ -46,13 +49,15 @@ def test_what_was_committed_comes_back(tmp_path: Path) -> None:
     again = Store(path, "sim")
     kept = again.load()
     assert {job.name: job for job in kept.jobs} == cluster.jobs
-    assert kept.known == cluster.known
-    assert set(kept.known) == {JobName("team-a", "three")}
+    found = again.find(JobName("team-a", "three"))
+    assert found is not None
+    assert (found.digest, found.until) == ("d", 11 + 50 + 50)
+    assert again.find(JobName("team-a", "one")) is None
     assert kept.ledger == cluster.ledger
     assert kept.outbox == [event]
-    again.commit(batch_of(Changes(forgotten=[JobName("team-a", "three")]), Ledger(rev=99), [], [1]))
+    again.commit(batch_of(Changes(at=found.until), Ledger(rev=99), [], [1]))
     assert again.load().outbox == []
-    assert again.load().known == {}
+    assert again.find(JobName("team-a", "three")) is None
     assert again.load().ledger.rev == 99
     again.close()
 
@@ -69,8 +74,34 @@ def test_what_was_forgotten_with_its_name_at_once_is_gone_for_good(tmp_path: Pat
     assert changed(cluster, changes) == {subjects.state("sim", "job", "one", scope="team-a"): None}
     store.commit(batch_of(changes, cluster.ledger, []))
     assert store.load().jobs == []
-    assert store.load().known == {}
+    assert store.find(JobName("team-a", "one")) is None
     store.close()
+
+
+def test_a_file_of_the_version_before_keeps_its_names(tmp_path: Path) -> None:
+    path = tmp_path / "sim.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as old:
+        old.executescript(
+            """
+            CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+            CREATE TABLE names (scope TEXT, id TEXT, body BLOB NOT NULL, PRIMARY KEY (scope, id)) WITHOUT ROWID;
+            PRAGMA user_version = 1;
+            """
+        )
+        old.executemany(
+            "INSERT INTO facts (name, value) VALUES (?, ?)",
+            [("cluster", b"sim"), ("identity", b"0123456789")],
+        )
+        body = msgspec.msgpack.encode({"digest": "d", "queue": "main", "until": 70})
+        old.execute("INSERT INTO names (scope, id, body) VALUES ('team-a', 'one', ?)", (body,))
+    store = Store(path, "sim")
+    assert store.identity == "0123456789"
+    store.commit(batch_of(Changes(at=69), Ledger(), []))
+    assert store.find(JobName("team-a", "one")) is not None
+    store.commit(batch_of(Changes(at=70), Ledger(), []))
+    assert store.find(JobName("team-a", "one")) is None
+    store.close()
+    Store(path, "sim").close()
 
 
 def test_a_name_that_is_used_again_at_once_is_the_new_job(tmp_path: Path) -> None:

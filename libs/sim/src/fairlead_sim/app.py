@@ -41,6 +41,7 @@ async def main(settings: SimSettings, lifecycle: Lifecycle) -> None:
                 ended=from_seconds(settings.ended_keep_seconds),
                 names=from_seconds(settings.names_keep_seconds),
             ),
+            names=store,
         )
         traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
         service = SimService(

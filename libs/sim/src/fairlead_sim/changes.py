@@ -1,5 +1,7 @@
 """What a simulated cluster keeps and what became different: the values that travel to its store and to NATS."""
 
+from typing import Protocol
+
 import msgspec
 
 from fairlead_contracts.base.instants import HOUR, Micros
@@ -22,6 +24,22 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     queue: str
     until: Micros
+    """From then on the name is free."""
+
+
+class UsedNames(Protocol):
+    """Where the names are of jobs that were forgotten before the last look."""
+
+    def find(self, name: JobName) -> Known | None:
+        """What is remembered of a name; it may be free again."""
+
+
+class NoNames:
+    """Nothing was forgotten before."""
+
+    def find(self, name: JobName) -> Known | None:  # noqa: ARG002 # as the port has it
+        """None."""
+        return None
 
 
 class Changes(msgspec.Struct, kw_only=True):
@@ -30,14 +48,14 @@ class Changes(msgspec.Struct, kw_only=True):
     jobs: dict[JobName, SimJob] = {}
     gone: dict[JobName, Known] = {}
     """Jobs that are no longer stated, with what is remembered of their names."""
-    forgotten: list[JobName] = []
-    """Names that may be used again."""
     nodes: set[str] = set()
     pools: set[str] = set()
     events: list[AnyEvent] = []
+    at: Micros = 0
+    """The instant of them: names that were remembered until then are free."""
 
     def __bool__(self) -> bool:
-        return bool(self.jobs or self.gone or self.forgotten or self.nodes or self.pools or self.events)
+        return bool(self.jobs or self.gone or self.nodes or self.pools or self.events)
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,13 +7,13 @@ argument. Verbs only change what they name; `advance` lets jobs end and start.
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, CreateReply, DeleteJob, SetLevel
 from fairlead_contracts.messages.state import Outcome, Phase
 from fairlead_sim import lifecycle
-from fairlead_sim.changes import Changes, Known, Ledger, Retention
+from fairlead_sim.changes import Changes, Known, Ledger, NoNames, Retention, UsedNames
 from fairlead_sim.config import ClusterConfig, QueueConfig
 from fairlead_sim.jobs import JobName, SimJob
 from fairlead_sim.lines import Line, line_of
@@ -29,7 +29,13 @@ class SimCluster:
     """Nodes, pools, queues, accounts and jobs of one simulated cluster."""
 
     def __init__(
-        self, name: str, config: ClusterConfig, *, uid_prefix: str, retention: Retention | None = None
+        self,
+        name: str,
+        config: ClusterConfig,
+        *,
+        uid_prefix: str,
+        retention: Retention | None = None,
+        names: UsedNames | None = None,
     ) -> None:
         """An empty cluster.
 
@@ -38,6 +44,7 @@ class SimCluster:
             config: its nodes, queues and accounts.
             uid_prefix: makes uids unique over all clusters and all time.
             retention: how long what has ended is remembered.
+            names: those of forgotten jobs, once their changes were taken; without it they are free then.
         """
         self.name = name
         self.config = config
@@ -47,8 +54,8 @@ class SimCluster:
         self.pools = {pool: SimPool(pool) for pool in config.pools()}
         self.queues = {queue.name: queue for queue in config.queues}
         self.jobs: dict[JobName, SimJob] = {}
-        self.known: dict[JobName, Known] = {}
         self._uid_prefix = uid_prefix
+        self._names = NoNames() if names is None else names
         self._lines: dict[str, Line] = {}
         self._due: list[tuple[Micros, str, SimJob]] = []
         self._expiring: list[tuple[Micros, JobName]] = []
@@ -61,7 +68,7 @@ class SimCluster:
     def create(self, wanted: CreateJob, now: Micros) -> CreateReply:
         """Make a job. The same name with the same digest was done before; with another one it is a conflict."""
         name = JobName(wanted.scope, wanted.id)
-        found = self.jobs.get(name) or self.known.get(name)
+        found = self.jobs.get(name) or self._used(name, now)
         if found is not None:
             same = found.digest == wanted.digest
             return CreateReply(
@@ -118,6 +125,7 @@ class SimCluster:
             if job.phase is Phase.RUNNING:
                 self._end(job, due, Outcome.FAILED if job.exceeds_limit else Outcome.SUCCEEDED)
         self._forget(now)
+        self._changes.at = now
         for pool in self.pools.values():
             for job in pool.startable():
                 self._start(job, pool, now)
@@ -149,9 +157,7 @@ class SimCluster:
         self.ledger.rev += 1
         return self.ledger.rev
 
-    def restore(
-        self, jobs: Iterable[SimJob], known: Mapping[JobName, Known], ledger: Ledger, now: Micros
-    ) -> None:
+    def restore(self, jobs: Iterable[SimJob], ledger: Ledger, now: Micros) -> None:
         """Take over what a store kept: the cluster goes on as if it had never stopped.
 
         A job that waits or runs in a queue which the configuration no longer has is cancelled.
@@ -161,9 +167,6 @@ class SimCluster:
             self.jobs[job.name] = job
             self._counts[job.phase] += 1
             self._resume(job, now)
-        for name, memory in known.items():
-            self.known[name] = memory
-            heapq.heappush(self._expiring, (memory.until, name))
         # Nodes and pools come from the configuration, which may be another one now: stated anew, above what was.
         for node in self.nodes.values():
             node.rev = self.next_rev()
@@ -258,16 +261,17 @@ class SimCluster:
     def _forget(self, now: Micros) -> None:
         while self._expiring and self._expiring[0][0] <= now:
             at, name = heapq.heappop(self._expiring)
-            job = self.jobs.pop(name, None)
-            if job is None:
-                self.known.pop(name, None)
-                self._changes.forgotten.append(name)
-                continue
+            job = self.jobs.pop(name)
             self._counts[job.phase] -= 1
-            memory = Known(digest=job.digest, queue=job.queue, until=at + self.retention.names)
-            self.known[name] = self._changes.gone[name] = memory
             self._changes.jobs.pop(name, None)
-            heapq.heappush(self._expiring, (memory.until, name))
+            self._changes.gone[name] = Known(
+                digest=job.digest, queue=job.queue, until=at + self.retention.names
+            )
+
+    def _used(self, name: JobName, now: Micros) -> Known | None:
+        """What is remembered of a name that is not free yet."""
+        found = self._changes.gone.get(name) or self._names.find(name)
+        return found if found is not None and found.until > now else None
 
     def _resume(self, job: SimJob, now: Micros) -> None:
         match job.phase:

@@ -95,7 +95,7 @@ class SimService:
         self._published: list[int] = []
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         kept = store.load()
-        cluster.restore(kept.jobs, kept.known, kept.ledger, self._tick())
+        cluster.restore(kept.jobs, kept.ledger, self._tick())
         self._untold = kept.outbox
         """Events of an earlier life that are not known to be on the stream; nothing else of what was kept is needed again."""
         self._last_event = max((event.seq for event in kept.outbox), default=0)

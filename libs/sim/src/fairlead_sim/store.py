@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from fairlead_bus import Outgoing
+from fairlead_contracts.base.instants import Micros
 from fairlead_sim.changes import Changes, Known, Ledger
 from fairlead_sim.errors import StoreError
 from fairlead_sim.jobs import JobName, SimJob
@@ -23,10 +24,15 @@ type Durability = Literal["normal", "full"]
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS jobs (scope TEXT, id TEXT, body BLOB NOT NULL, PRIMARY KEY (scope, id)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS names (scope TEXT, id TEXT, body BLOB NOT NULL, PRIMARY KEY (scope, id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS names (
+    scope TEXT, id TEXT, body BLOB NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS names_by_end ON names (until);
 CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY, subject TEXT, msg_id TEXT, payload BLOB NOT NULL);
 """
-_VERSION = 1
+_VERSION = 2
+_BEFORE = 1
+"""In which names said until when they are kept in their body alone."""
 
 _packer = msgspec.msgpack.Encoder()
 _job = msgspec.msgpack.Decoder(SimJob)
@@ -39,8 +45,9 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
     ledger: bytes
     jobs: list[tuple[str, str, bytes]]
-    names: list[tuple[str, str, bytes]]
-    forgotten: list[JobName]
+    names: list[tuple[str, str, bytes, Micros]]
+    at: Micros
+    """Names that were kept until then go."""
     outgoing: list[Outgoing]
     published: list[int]
     """Sequences of the outbox that NATS has acked."""
@@ -53,19 +60,20 @@ def batch_of(
     return Batch(
         ledger=_packer.encode(ledger),
         jobs=[(name.scope, name.id, _packer.encode(job)) for name, job in changes.jobs.items()],
-        names=[(name.scope, name.id, _packer.encode(known)) for name, known in changes.gone.items()],
-        forgotten=changes.forgotten,
+        names=[
+            (name.scope, name.id, _packer.encode(known), known.until) for name, known in changes.gone.items()
+        ],
+        at=changes.at,
         outgoing=outgoing,
         published=list(published),
     )
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a file holds."""
+    """What a file holds, but for the names of forgotten jobs: of those there may be millions."""
 
     ledger: Ledger
     jobs: list[SimJob]
-    known: dict[JobName, Known]
     outbox: list[Outgoing]
 
 
@@ -89,6 +97,7 @@ class Store:
         try:
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute(f"PRAGMA synchronous = {durability}")
+            self._bring_up_to_date()
             self._database.executescript(_SCHEMA)
             self._claim(cluster)
         except sqlite3.Error as error:
@@ -114,10 +123,6 @@ class Store:
         return Kept(
             ledger=_ledger.decode(ledger) if ledger else Ledger(),
             jobs=[_job.decode(body) for (body,) in self._database.execute("SELECT body FROM jobs")],
-            known={
-                JobName(scope, id_): _known.decode(body)
-                for scope, id_, body in self._database.execute("SELECT scope, id, body FROM names")
-            },
             outbox=[
                 Outgoing(seq=seq, subject=subject, msg_id=msg_id, payload=payload)
                 for seq, subject, msg_id, payload in self._database.execute(
@@ -125,6 +130,20 @@ class Store:
                 )
             ],
         )
+
+    def find(self, name: JobName) -> Known | None:
+        """What is remembered of a name whose job was forgotten.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        try:
+            row = self._database.execute(
+                "SELECT body FROM names WHERE scope = ? AND id = ?", (name.scope, name.id)
+            ).fetchone()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: {error}") from error
+        return None if row is None else _known.decode(row[0])
 
     def commit(self, batch: Batch) -> None:
         """Write a batch, all of it or nothing.
@@ -144,9 +163,9 @@ class Store:
     def _write(self, batch: Batch) -> None:
         write = self._database.executemany
         write("REPLACE INTO jobs (scope, id, body) VALUES (?, ?, ?)", batch.jobs)
-        write("REPLACE INTO names (scope, id, body) VALUES (?, ?, ?)", batch.names)
+        write("REPLACE INTO names (scope, id, body, until) VALUES (?, ?, ?, ?)", batch.names)
         write("DELETE FROM jobs WHERE scope = ? AND id = ?", [row[:2] for row in batch.names])
-        write("DELETE FROM names WHERE scope = ? AND id = ?", batch.forgotten)
+        self._database.execute("DELETE FROM names WHERE until <= ?", (batch.at,))
         write(
             "REPLACE INTO outbox (seq, subject, msg_id, payload) VALUES (?, ?, ?, ?)",
             [(event.seq, event.subject, event.msg_id, event.payload) for event in batch.outgoing],
@@ -157,6 +176,21 @@ class Store:
     def _fact(self, name: str) -> bytes:
         row = self._database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return bytes(row[0]) if row else b""
+
+    def _bring_up_to_date(self) -> None:
+        """Files of the version before have no column for how long a name is kept."""
+        [version] = self._database.execute("PRAGMA user_version").fetchone()
+        if version != _BEFORE:
+            return
+        self._database.create_function("kept_until", 1, lambda body: _known.decode(body).until)
+        for statement in (
+            "BEGIN IMMEDIATE",
+            "ALTER TABLE names ADD COLUMN until INTEGER NOT NULL DEFAULT 0",
+            "UPDATE names SET until = kept_until(body)",
+            f"PRAGMA user_version = {_VERSION}",
+            "COMMIT",
+        ):
+            self._database.execute(statement)
 
     def _claim(self, cluster: str) -> None:
         """Mark a new file as this cluster's; refuse one that is not."""
