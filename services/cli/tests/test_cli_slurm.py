@@ -210,7 +210,7 @@ def test_a_real_registry_is_asked_for_the_image_of_a_pod(slurm_lab: SlurmLab, tm
         words = ("--pods-partition=gpu", f"--registry-auth={known}", "--images=strict")
         assert validated(slurm_lab.conf, script, *words).returncode == 0
         assert "image" not in validated(slurm_lab.conf, script).stdout  # nothing says that its jobs are pods
-        script.write_text(script.read_text().replace(":3", ":4"))
+        script.write_text(script.read_text().replace("train:3", "train:4"))
         missing = validated(slurm_lab.conf, script, *words)
         assert missing.returncode == 1, missing.stdout
         assert f"job.sh:2: refused: image {registry.host}/team/train:4 is not there" in missing.stdout

@@ -75,5 +75,5 @@ async def test_all_tenants_are_told_on_their_own_subject_alone(bus: Bus) -> None
     ):
         with pytest.raises(RemoteError, match=field):
             await ask(bus, question)
-    with pytest.raises(RemoteError, match="of one tenant"):
+    with pytest.raises(RemoteError, match="must name one tenant"):
         await ask(bus, AnswerQuestion(submissions=["s1"]), tenant=None)

@@ -244,7 +244,7 @@ def test_a_gang_that_fits_only_across_zones() -> None:
     assert unfit(answer).obstacles == (NoZoneHoldsAll(zone_key="zone", zones=2, across=("a", "b")),)
     assert said(answer) == ["No zone holds the whole gang: it fits only across a and b."]
     assert said(place(gang(workers(9, gpu=4), zone_key="zone"), zoned())) == [
-        "None of 2 values of zone holds the whole gang, nor do all together.",
+        "No value of zone (2 in all) holds the whole gang, nor do all together.",
         "workers: 8 of 9 pods fit.",
         "workers ask for 36 nvidia.com/gpu together; 32 free in all.",
     ]
