@@ -330,6 +330,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
         Severity.WARNING,
         changed(policy=policy(tenants=[{"name": "team-a"}, {"name": "team-q"}])),
     ),
+    ("member-without-pool", Severity.WARNING, shared_with_slurm(0, members=["hpc/pods", "lab/gpu"])),
     (
         "local-queue-dangling",
         Severity.WARNING,
@@ -421,6 +422,7 @@ FINE: list[tuple[str, Survey]] = [
         "tenant-without-queue",
         changed(policy=policy(tenants=[{"name": "q", "match": {"clusters": ["other"]}}])),
     ),
+    ("member-without-pool", shared_with_slurm(0)),
     ("other-writer", changed(written=[written("fairlead-admitter")])),
     ("flavor-taint", changed(nodes=nodes(TAINTED), flavors=[TOLERANT])),
     ("hardware-given-twice", shared_with_slurm(0)),

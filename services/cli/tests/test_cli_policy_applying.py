@@ -1,6 +1,7 @@
 """Nobody's change of the policy is lost to another's, and no approval to either: on a real nats-server."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,9 +14,12 @@ from fairlead_cli.errors import InputError, OvertakenError, UnreadPolicyError
 from fairlead_cli.policy.applying import Terms, apply_file, put_in_force
 from fairlead_cli.policy.files import PolicyFile, differences, parse_file
 from fairlead_cli.policy.history import print_history, put_back
-from fairlead_cli.policy.looking import print_differences, print_policy
+from fairlead_cli.policy.looking import check_file, print_differences, print_policy
+from fairlead_cli.policy.members import known_pools
 from fairlead_cli.policy.store import stored_policy
 from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 from fairlead_contracts.policyfile.read import decode_document, encode_document, read_document
 from fairlead_testkit import NatsServer
@@ -38,6 +42,27 @@ async def bus(nats_server: NatsServer) -> AsyncIterator[Bus]:
 def url(nats_server: NatsServer, bus: Bus) -> str:
     del bus
     return nats_server.url
+
+
+async def test_a_member_that_no_cluster_states_is_told_by_check_and_apply(
+    url: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("pools: [{name: gpu, members: [simm/gpu, sim/gpu]}]\ntenants: [{name: a}]\n")
+    said = "pools[0].members: no cluster states simm/gpu, so it adds nothing to pool gpu. Known are sim/gpu"
+    check_file(file, await known_pools(url))
+    assert "no cluster states" not in capsys.readouterr().err, "before any cluster is there, nothing is known"
+
+    for name, epoch in (("gpu", 1), ("gpu", 2), ("old", 1)):
+        state = PoolState(cluster="sim", epoch=epoch, rev=1, name=name, capacity={})
+        await bus.publish(subjects.state("sim", "pool", name), to_json(state))
+    await bus.delete(subjects.state("sim", "pool", "old"))
+    check_file(file, await known_pools(url), form="json")
+    told = capsys.readouterr()
+    assert f"{said}. Did you mean sim/gpu?" in told.err
+    assert said in json.loads(told.out)["warnings"][0]
+    await put_in_force(url, file)
+    assert said in capsys.readouterr().err
 
 
 async def now(bus: Bus) -> tuple[PolicyDocument, int]:

@@ -10,6 +10,7 @@ import pytest
 
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.looking import check_file, print_file
+from fairlead_cli.policy.members import KnownPools
 from fairlead_contracts.policyfile.read import read_document
 
 WEIGHTS = {"urgent": 1000, "approved": 100, "normal": 1}
@@ -23,7 +24,7 @@ def test_weights_of_strict_classes_are_told_by_check_show_and_order(
     policy.write_text(json.dumps({"class_weights": WEIGHTS}))
     pools = [{"name": "p", "capacity": {"cpu": 1}}]
     snapshot.write_text(json.dumps({"now": 0, "policy": {"class_weights": WEIGHTS}, "pools": pools}))
-    check_file(policy, {})
+    check_file(policy, KnownPools())
     assert SAID in capsys.readouterr().err
     print_file(policy, {}, form="json")
     assert SAID in capsys.readouterr().err
@@ -85,7 +86,7 @@ def test_check_and_show_say_what_a_day_of_waiting_is_worth(
 ) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
-    check_file(policy, {"gpu": {"nvidia.com/gpu": 32_000}})
+    check_file(policy, KnownPools({"gpu": {"nvidia.com/gpu": 32_000}}))
     said = capsys.readouterr().err
     assert "aging: a day of waiting is worth 0.1 of what a tenant is entitled to" in said
     assert "pool gpu of 32 gpu: a day is worth 2.4 gpu for team-a, 0.8 gpu for team-b" in said

@@ -13,6 +13,7 @@ from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.policy.applying import Terms, put_in_force
 from fairlead_cli.policy.history import Revision, print_history, put_back
 from fairlead_cli.policy.looking import check_file, print_differences, print_file, print_policy
+from fairlead_cli.policy.members import KnownPools
 from fairlead_cli.policy.store import Standing, stored_policy, swap
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.control import Mode
@@ -206,13 +207,13 @@ async def test_what_is_looked_at_and_put_in_force_is_told_to_programs(
     assert capsys.readouterr().out == "revision 2\n"
     await put_back(nats, None, form="json")
     assert told()["revision"] == 3
-    check_file(first, {}, form="json")
+    check_file(first, KnownPools(), form="json")
     checked = told()
     assert (checked["valid"], checked["tenants"], checked["problems"]) == (True, 2, [])
     broken = tmp_path / "broken.yaml"
     broken.write_text("windo: 3\n")
     with pytest.raises(InputError):
-        check_file(broken, {}, form="json")
+        check_file(broken, KnownPools(), form="json")
     checked = told()
     assert not checked["valid"]
     assert "windo" in str(checked["problems"])

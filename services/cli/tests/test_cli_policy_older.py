@@ -10,6 +10,7 @@ from fairlead_cli.errors import InputError
 from fairlead_cli.policy.applying import Terms, apply_file, put_in_force
 from fairlead_cli.policy.files import PolicyFile, parse_file, shipped_policy
 from fairlead_cli.policy.looking import check_file, print_differences, print_file
+from fairlead_cli.policy.members import KnownPools
 from fairlead_cli.policy.store import stored_policy
 from fairlead_contracts import topology
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -105,7 +106,7 @@ def test_check_and_show_say_what_becomes_of_the_rest(
 ) -> None:
     path = tmp_path / "drf.yaml"
     path.write_text(DRF)
-    check_file(path, {})
+    check_file(path, KnownPools())
     assert "Put in force, it keeps those of the policy before it" in capsys.readouterr().err
     print_file(path, {}, form="table")
     shown = capsys.readouterr()
@@ -113,7 +114,7 @@ def test_check_and_show_say_what_becomes_of_the_rest(
     assert "class_mode: additive" in shown.out
     ours = tmp_path / "ours.yaml"
     ours.write_text("window: 7\n")
-    check_file(ours, {})
+    check_file(ours, KnownPools())
     valid, worth = capsys.readouterr().err.splitlines()
     assert valid == f"{ours} is valid; tenants: 0, pools: 0"
     assert worth.startswith("aging: ")

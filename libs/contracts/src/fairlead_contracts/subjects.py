@@ -27,6 +27,11 @@ def mark(cluster: str) -> str:
     return state(cluster, "mark", "sync")
 
 
+def pools_filter() -> str:
+    """Of the pools that all clusters state."""
+    return f"{ROOT}.state.*.pool.*.*"
+
+
 def state_filter(cluster: str | None = None) -> str:
     """Of all state of a cluster, or of all clusters."""
     return f"{ROOT}.state.>" if cluster is None else f"{ROOT}.state.{encode_token(cluster)}.>"

@@ -55,7 +55,8 @@ def apply(
 def check(file: Path, /, *, output: Output = "table", reach: Reach = HERE) -> None:
     """Check a policy file without putting it in force; tells every problem at once, and what its aging comes to.
 
-    Without a running Fairlead to ask for the pools' capacity, that is told in parts of a pool.
+    Without a running Fairlead to ask for the pools' capacity, that is told in parts of a pool, and nobody says whether
+    the pools' members are there.
 
     Parameters
     ----------
@@ -66,9 +67,9 @@ def check(file: Path, /, *, output: Output = "table", reach: Reach = HERE) -> No
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.policy.looking import check_file
-    from fairlead_cli.policy.worth import known_capacities
+    from fairlead_cli.policy.members import known_pools
 
-    check_file(file, run(known_capacities(reach.nats)), form=output)
+    check_file(file, run(known_pools(reach.nats)), form=output)
 
 
 @policy.command

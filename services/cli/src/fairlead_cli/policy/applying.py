@@ -20,6 +20,7 @@ from fairlead_cli.outcomes import PolicyPut, print_outcome
 from fairlead_cli.policy.approvals import apart_from_approvals, changes_of_approvals, with_approvals
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.files import PolicyFile, differences, read_file
+from fairlead_cli.policy.members import stated_members, unknown_members
 from fairlead_cli.policy.older import over, told_of
 from fairlead_cli.policy.store import Standing, in_force, kept, swap, unread, writers_since
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -67,6 +68,8 @@ async def put_in_force(nats: str | None, path: Path, terms: Terms = PLAIN, *, fo
     file = read_file(path)
     _remark(file.policy)
     async with connected(nats) as bus:
+        for sentence in unknown_members(file.policy, await stated_members(bus)):
+            warn(sentence)
         applied = await apply_file(bus, file, terms)
     for note in applied.notes:
         say(note)

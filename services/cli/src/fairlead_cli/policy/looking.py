@@ -12,14 +12,15 @@ from fairlead_cli.policy.applying import PLAIN, Terms, overtaken, resulting
 from fairlead_cli.policy.approvals import changes_of_approvals
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.files import MADE_FROM, PolicyFile, as_yaml, differences, read_file
+from fairlead_cli.policy.members import KnownPools, unknown_members
 from fairlead_cli.policy.older import told_of
 from fairlead_cli.policy.store import Standing, in_force, kept, stored_policy
 from fairlead_cli.policy.worth import Capacities, capacities, worth_of_waiting
 from fairlead_contracts.policyfile.read import encode_document
 
 
-def check_file(path: Path, known: Capacities, *, form: Format = "table") -> None:
-    """Check a file and say what it is, and what its aging comes to in pools of these capacities.
+def check_file(path: Path, known: KnownPools, *, form: Format = "table") -> None:
+    """Check a file and say what it is, what its aging comes to in these pools, and which members they lack.
 
     Raises:
         InputError: it is no policy; programs are told its problems, too.
@@ -32,14 +33,17 @@ def check_file(path: Path, known: Capacities, *, form: Format = "table") -> None
         raise
     tenants, pools = len(file.policy.tenants), len(file.policy.pools)
     say(f"{path} is valid; tenants: {tenants}, pools: {pools}")
-    _tell(file, known)
+    _tell(file, known.capacities)
+    absent = list(unknown_members(file.policy, known.stated))
+    for sentence in absent:
+        warn(sentence)
     found = PolicyChecked(
         file=str(path),
         valid=True,
         tenants=tenants,
         pools=pools,
-        warnings=list(without_effect(file.policy)),
-        notes=list(_notes(file, known)),
+        warnings=[*without_effect(file.policy), *absent],
+        notes=list(_notes(file, known.capacities)),
     )
     print_outcome(found, [str(path)], form)
 

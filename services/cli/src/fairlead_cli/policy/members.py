@@ -1,0 +1,74 @@
+"""The members of a policy's pools against what clusters state: a name that no cluster has joins nothing."""
+
+import contextlib
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from fairlead_bus import Bus, DeniedError, NotFoundError, RetryableBusError
+from fairlead_cli.client.connection import connected
+from fairlead_cli.errors import NotRunningError
+from fairlead_cli.policy.worth import Capacities, capacities
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.errors import MalformedError
+from fairlead_contracts.policyfile.document import PolicyDocument
+
+_MOST_NAMED = 5
+
+
+class KnownPools(NamedTuple):
+    """What a running Fairlead knows of pools; nothing where none runs."""
+
+    capacities: Capacities = {}
+    stated: Collection[str] = ()
+    """`<cluster>/<pool>` of each pool that a cluster states."""
+
+
+async def known_pools(nats: str | None) -> KnownPools:
+    """What is known of pools; nothing where no Fairlead runs, which is no failure.
+
+    Raises:
+        NotRunningError: an address is stated, and nobody is there.
+    """
+    try:
+        async with connected(nats) as bus:
+            return KnownPools(await capacities(bus), await stated_members(bus))
+    except NotRunningError:
+        if nats is not None:
+            raise
+        return KnownPools()
+
+
+async def stated_members(bus: Bus) -> list[str]:
+    """`<cluster>/<pool>` of each pool that a cluster states, in order; none where the state may not be read."""
+    found: set[str] = set()
+    seq = 1
+    try:
+        while (
+            stored := await bus.jetstream.next_of(topology.STATE, subjects.pools_filter(), seq)
+        ) is not None:
+            seq = stored.seq + 1
+            # A tombstone is empty; and a name that cannot be read is one that no policy can mean.
+            with contextlib.suppress(MalformedError):
+                named = subjects.parse_state(stored.subject)
+                found.update([f"{named.cluster}/{named.name}"] if stored.payload else ())
+    except (DeniedError, NotFoundError, RetryableBusError):
+        return []
+    return sorted(found)
+
+
+def unknown_members(document: PolicyDocument, stated: Collection[str]) -> Iterator[str]:
+    """A sentence for each member that no cluster states; none where nobody states anything."""
+    if not stated:
+        return
+    known = ", ".join(sorted(stated)[:_MOST_NAMED])
+    more = len(stated) - _MOST_NAMED
+    for place, pool in enumerate(document.pools):
+        for member in pool.members:
+            if member not in stated:
+                near = get_close_matches(member, stated, 1)
+                yield (
+                    f"pools[{place}].members: no cluster states {member}, so it adds nothing to pool {pool.name}. "
+                    f"Known are {known}{f' and {more} more' if more > 0 else ''}"
+                    + (f". Did you mean {near[0]}?" if near else "")
+                )
