@@ -1,8 +1,18 @@
 """When strict queues are let go of, and when they are taken back."""
 
+import asyncio
+import os
+from pathlib import Path
+
 import pytest
 
+from fairlead_bus import ConnectionSettings, connect, provision
+from fairlead_cli.client.instance import RunningInstance, forget, remember, state_directory
+from fairlead_cli.kueue.watchdog import running
 from fairlead_cli.kueue.watchdog.leader_watch import Verdict, Vigil
+from fairlead_cli.kueue.watchdog.running import LeaderWatch
+from fairlead_contracts import topology
+from fairlead_testkit import NatsServer, eventually
 
 WAIT, LOOSEN, TIGHTEN = Verdict.WAIT, Verdict.LOOSEN, Verdict.TIGHTEN
 
@@ -26,3 +36,36 @@ WAIT, LOOSEN, TIGHTEN = Verdict.WAIT, Verdict.LOOSEN, Verdict.TIGHTEN
 def test_what_lasts_counts(seen: list[tuple[str | None, float]], verdicts: list[Verdict]) -> None:
     vigil = Vigil(after=10, back_after=5)
     assert [vigil.see(leader, now) for leader, now in seen] == verdicts
+
+
+@pytest.mark.integration
+async def test_an_instance_that_started_anew_at_another_address_is_found(
+    nats_server: NatsServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(running, "_RETRY_SECONDS", 0.05)
+    state, asked = state_directory(os.environ), list[str]()
+
+    def noting(settings: ConnectionSettings, *, name: str) -> object:
+        asked.append(settings.url)
+        return connect(settings, name=name)
+
+    monkeypatch.setattr(running, "connect", noting)
+    first, second = nats_server.url, nats_server.url.replace("127.0.0.1", "localhost")
+    assert first != second
+    async with connect(ConnectionSettings(url=first), name="test") as bus:
+        await provision(bus, topology.topology(["lab"]))
+    remember(state, RunningInstance(url=first, pid=os.getpid(), store="x"))
+    watching = asyncio.create_task(LeaderWatch("lab", None).run())
+    try:
+        await eventually(lambda: asked == [first], what="it connects")
+        remember(state, RunningInstance(url=second, pid=os.getpid(), store="x"))
+        await eventually(lambda: asked == [first, second], what="it connects to the other")
+        assert "NATS is out of reach: no longer at" in capsys.readouterr().err
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        forget(state, os.getpid())

@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead_bus import BusError, Roster, connect
 from fairlead_cli.client.connection import connection_settings
-from fairlead_cli.client.instance import find_url
+from fairlead_cli.client.instance import find_url, without_password
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError
 from fairlead_cli.kueue.clusters import KubeTarget, opened
@@ -56,15 +56,33 @@ class LeaderWatch:
         """Connects, listens, and connects again, until cancelled."""
         while True:
             try:
-                settings = connection_settings(find_url(self._nats, os.environ), os.environ)
+                url = find_url(self._nats, os.environ)
+                settings = connection_settings(url, os.environ)
                 async with connect(settings, name="watchdog") as bus, asyncio.TaskGroup() as group:
                     self._roster = Roster(bus, wake=asyncio.Event())
                     group.create_task(self._roster.run(), name="roster")
+                    group.create_task(self._until_moved(url), name="address")
                     await bus.wait_closed()
             except* (BusError, CommandError) as lost:
-                say(f"NATS is out of reach: {lost.exceptions[0]}")
+                say(f"NATS is out of reach: {_first(lost)}")
             self._roster = None
             await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _until_moved(self, url: str) -> None:
+        """Look whether NATS is still meant to be there: one that `fairlead up` starts anew has another port.
+
+        Raises:
+            CommandError: it is not.
+        """
+        while find_url(self._nats, os.environ) == url:  # noqa: ASYNC110 - files of other processes ring no bell
+            await asyncio.sleep(_RETRY_SECONDS)
+        raise CommandError(f"no longer at {without_password(url)}")
+
+
+def _first(lost: BaseExceptionGroup[Exception]) -> Exception:
+    """The error itself: those of tasks come in a group of their own."""
+    one = lost.exceptions[0]
+    return _first(one) if isinstance(one, BaseExceptionGroup) else one
 
 
 async def run_watchdog(flags: WatchdogFlags) -> None:
