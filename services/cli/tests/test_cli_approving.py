@@ -82,6 +82,14 @@ def test_a_second_grant_takes_the_place_of_the_first_and_leaves_others() -> None
     ]
 
 
+def test_a_grant_given_again_keeps_its_reason_and_one_of_another_class_has_its_own() -> None:
+    first = granted(policy(), a_job(), Approval(job="train", urgency="urgent", by="ann", why="demo"))
+    again = granted(first, a_job(), Approval(job="train", urgency="urgent", by="bob"))
+    assert (again.grants[-1].by, again.grants[-1].why) == ("bob", "demo")
+    other = granted(again, a_job(), Approval(job="train", urgency="approved", by="bob"))
+    assert other.grants[-1].why == ""
+
+
 def test_a_tenant_that_counts_without_a_name_gets_one_with_its_weight() -> None:
     changed = granted(policy(unlisted_weight=0.5), a_job(scope="team-z"), Approval(job="train"))
     assert [(tenant.name, tenant.weight) for tenant in changed.tenants] == [("team-a", 3), ("team-z", 0.5)]
@@ -138,6 +146,17 @@ async def test_approve_writes_the_policy_and_withdraw_takes_it_back(
         assert [one.job for one in await stored(bus)] == ["to-come"]
         with pytest.raises(CommandError, match="nothing was granted"):
             await withdraw(nats_server.url, Approval(job="train"))
+
+
+@pytest.mark.integration
+async def test_that_the_policy_lists_one_tenant_more_is_said(
+    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with fairlead(nats_server, policy(unlisted_weight=2), [a_job(scope="team-z")]):
+        for listed in (True, False):
+            await approve(nats_server.url, Approval(job=UID, urgency="urgent", by="ann"))
+            told = "the policy lists tenant team-z from now on, with the weight 2 that it had"
+            assert (told in capsys.readouterr().err) is listed
 
 
 @pytest.mark.integration

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.errors import InputError
-from fairlead_cli.policy.files import as_yaml, parse_policy, read_policy, shipped_policy
+from fairlead_cli.policy.files import as_yaml, differences, parse_policy, read_policy, shipped_policy
 from fairlead_sim import demo_workload
 
 
@@ -51,6 +51,15 @@ def test_a_text_that_is_no_yaml_is_told_with_the_line_and_no_name_but_the_files(
     with pytest.raises(InputError, match=r"^x is not valid YAML: .* in line 2, column 1") as refused:
         parse_policy("a: [", name="x")
     assert "string>" not in str(refused.value)
+
+
+def test_a_difference_has_what_an_entry_says_and_not_what_it_leaves_out() -> None:
+    before = parse_policy("tenants: [{name: a}]", name="x")
+    after = parse_policy("tenants: [{name: a}, {name: robots}]\nresource_weights: {cpu: 0}", name="x")
+    changes = list(differences(before, after))
+    assert "+ tenants[robots].weight: 1.0" in changes
+    assert not [line for line in changes if line.endswith(("null", '""', "[]", "{}"))]
+    assert any(line.startswith("+ resource_weights.cpu: 0") for line in changes), "0 is said"
 
 
 def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:

@@ -48,16 +48,24 @@ async def approve(nats: str | None, approval: Approval, *, form: Format = "table
         job = await _find(bus, approval.job, approval.tenant)
         gone: set[str] = set()
         asked: set[str] = set()
+        listed: list[Tenant] = []
 
         async def change(document: PolicyDocument) -> PolicyDocument:
             fresh = _prunable(document) - asked - {job.uid}
             asked.update(fresh)
             gone.update([uid for uid in fresh if await _is_gone(bus, uid)])
-            return granted(without(document, gone), job, approval)
+            changed = granted(without(document, gone), job, approval)
+            listed[:] = changed.tenants[len(document.tenants) :]
+            return changed
 
         document, revision = await _rewrite(bus, change, approval.by)
     urgency = next(grant.classes[0] for grant in document.grants if grant.job == job.uid)
     say(f"{named(job)} is {urgency} from now on (policy revision {revision})")
+    for tenant in listed:
+        say(
+            f"the policy lists tenant {tenant.name} from now on, with the weight {tenant.weight:g} that it had: "
+            "what each tenant is entitled to may change; `fairlead tenants` shows it"
+        )
     if gone:
         say(f"{len(gone)} grants of jobs that are gone were dropped")
     said = ClassGranted(job=f"{job.scope}/{job.id}", uid=job.uid, urgency=urgency, revision=revision)
@@ -108,11 +116,18 @@ def granted(document: PolicyDocument, job: Explanation, approval: Approval) -> P
     urgency = _class(document, job, approval.urgency)
     tenant = job.tenant or job.scope
     rest = without(document, {job.uid})
-    grant = Grant(tenant=tenant, classes=[urgency], job=job.uid, by=approval.by, why=approval.why)
+    why = approval.why or _reason_given(document, job.uid, urgency)
+    grant = Grant(tenant=tenant, classes=[urgency], job=job.uid, by=approval.by, why=why)
     changed = msgspec.structs.replace(rest, tenants=_naming(rest, tenant), grants=[*rest.grants, grant])
     if problems := check_document(changed):
         raise InputError("this cannot be granted:", problems=[str(problem) for problem in problems])
     return changed
+
+
+def _reason_given(document: PolicyDocument, uid: str, urgency: str) -> str:
+    """Why the job has that class already; empty where it has not, or nobody said."""
+    known = (one.why for one in document.grants if one.job == uid and one.classes == [urgency])
+    return next(known, "")
 
 
 def without(document: PolicyDocument, jobs: Collection[str]) -> PolicyDocument:

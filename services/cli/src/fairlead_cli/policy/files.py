@@ -18,6 +18,7 @@ from fairlead_contracts.policyfile.read import read_document
 
 MADE_FROM = "# policy revision "
 """Above a policy that was printed, before its revision: a file that has it is put over that one alone."""
+_NOTHING: tuple[object, ...] = (None, "", [], {})
 _REVISION = re.compile(re.escape(MADE_FROM) + r"(\d{1,18})\s*")
 
 
@@ -123,6 +124,8 @@ def differences(before: PolicyDocument | None, after: PolicyDocument) -> Iterato
     old = {} if before is None else _flat(msgspec.to_builtins(before), "")
     new = _flat(msgspec.to_builtins(after), "")
     for key in sorted(old.keys() | new.keys()):
+        if (key not in old or key not in new) and (old | new)[key] in _NOTHING:
+            continue  # what a new entry leaves out, and what one that is gone had left out
         for sign, known in (("-", old), ("+", new)):
             if key in known and (key not in old or key not in new or old[key] != new[key]):
                 yield f"{sign} {key}: {msgspec.json.encode(known[key]).decode()}"
