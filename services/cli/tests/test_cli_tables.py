@@ -211,6 +211,26 @@ def test_tenants_show_share_beside_entitlement() -> None:
     assert "No pool is known" in tenants_view(TenantsReply(at=NOW, pools=[]))
 
 
+def test_children_stand_indented_below_their_parent_and_siblings_keep_their_order() -> None:
+    parents = {"team-2": "org-a", "org-b": None, "org-a": None, "team-1": "org-a", "squad": "team-1"}
+    standings = [
+        msgspec.structs.replace(STANDING, tenant=name, parent=parent) for name, parent in parents.items()
+    ]
+    lines = [TenantLine(standing=one, tag=0.5, part_now=0.5) for one in standings]
+    pool = PoolTenants(pool="gpu", capacity={GPU: 32000}, tenants=lines)
+    for columns in (60, 160):
+        shown = tenants_view(TenantsReply(at=NOW, pools=[pool]), columns=columns).splitlines()[3:]
+        names = [line[: len(line) - len(line.lstrip())] + line.split()[0] for line in shown]
+        assert names == ["org-b", "org-a", "  team-2", "  team-1", "    squad"]
+
+
+def test_whose_standing_is_told_is_named_where_it_is_that_of_a_tenant_above() -> None:
+    above = msgspec.structs.replace(STANDING, tenant="org-a", weight=2.0)
+    text = explain_text(ExplainReply(at=NOW, found=[an_explanation(standing=above)]))
+    assert "above it, org-a  weight 2" in text
+    assert "its tenant  " not in text
+
+
 def test_an_explanation_shows_all_terms() -> None:
     found = Explanation(
         cluster="sim",

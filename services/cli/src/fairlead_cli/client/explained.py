@@ -135,7 +135,11 @@ def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tupl
     if found.refused_class:
         yield "class refused", found.refused_class
     if found.standing is not None:
-        yield "its tenant", _standing_in_words(found.standing)
+        own = found.standing.tenant == found.tenant
+        yield (
+            "its tenant" if own else f"above it, {found.standing.tenant}",
+            _standing_in_words(found.standing),
+        )
     if found.ahead:
         yield "before it", ahead_in_words([(part.tenant, part.jobs) for part in found.ahead])
     if verbose:

@@ -1,6 +1,6 @@
 """Answers as tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from fairlead_cli.client.marks import BAR_WIDTH, share_bar, steering_lines
@@ -183,15 +183,31 @@ def tenants_lines(
         Column("waiting", right=True),
         *([Column("uses", wraps=True)] if wide else []),
     ]
-    rows = [_tenant_row(line, scale, slim=slim, wide=wide) for line in pool.tenants]
+    rows = [
+        _tenant_row(line, scale, depth=depth, slim=slim, wide=wide) for depth, line in _as_tree(pool.tenants)
+    ]
     yield from table_lines(heads, rows, width=columns, style=style)
 
 
-def _tenant_row(line: TenantLine, scale: float, *, slim: bool, wide: bool) -> list[Cell]:
+def _as_tree(lines: Sequence[TenantLine]) -> Iterator[tuple[int, TenantLine]]:
+    """Each with how many stand above it, children right below their parent. Siblings stay in their order."""
+    shown = {line.standing.tenant for line in lines}
+    children: dict[str | None, list[TenantLine]] = {}
+    for line in lines:
+        parent = line.standing.parent
+        children.setdefault(parent if parent in shown else None, []).append(line)
+    left = [(0, line) for line in reversed(children.get(None, []))]
+    while left:
+        depth, line = left.pop()
+        yield depth, line
+        left += [(depth + 1, below) for below in reversed(children.get(line.standing.tenant, []))]
+
+
+def _tenant_row(line: TenantLine, scale: float, *, depth: int, slim: bool, wide: bool) -> list[Cell]:
     standing = line.standing
     bar = share_bar(standing.share, standing.entitled, scale=scale, width=BAR_WIDTH if wide else NARROW_BAR)
     return [
-        standing.tenant,
+        f"{'  ' * depth}{standing.tenant}",
         *([] if slim else [f"{standing.weight:g}"]),
         multiple(standing.share),
         f"{standing.entitled:.1%}" if standing.entitled else "-",
