@@ -6,9 +6,13 @@ import pytest
 from fairlead_contracts.messages.members import LeaderLease, Reserved
 from fairlead_contracts.messages.questions import Explanation
 from fairlead_contracts.messages.state import subject_of
+from fairlead_policy.levels.operators import OperatorWords
+from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.reservations import ReserveView
+from fairlead_scorer.query.shard_asking import ShardAsker
+from fairlead_scorer.query.steering import SteeringView
 from fairlead_scorer.state.cluster_cache import ClusterCache
-from fairlead_testkit.builders import NOW, a_job
+from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 
 HEAD = a_job(uid="head", id="gang")
 NOON = 1_760_000_000_000_000
@@ -67,3 +71,23 @@ def test_others_jobs_are_not_named_to_a_tenant() -> None:
 def test_what_does_not_concern_it_is_not_told(reserved: Reserved | None) -> None:
     assert told("another", reserved) == ""
     assert told("head", reserved, phase="running") == ""
+
+
+class Nobody:
+    """A bus that a scorer of all shards has no use for."""
+
+    async def request(self, subject: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109 # the bus's own
+        raise AssertionError(subject, payload, timeout)
+
+
+async def test_a_promised_start_is_the_first_thing_that_explain_says() -> None:
+    cache = ClusterCache()
+    cache.adopt(a_document(), 1)
+    cache.learn({subject_of(state): state for state in (a_pool(), a_queue(), HEAD)})
+    leader = Leader(msgspec.structs.replace(PROMISED, pool="c1/gpu"))
+    steering, reserved = SteeringView(cache, OperatorWords(), leader), ReserveView(cache, leader)
+    asker = ShardAsker(Nobody(), lambda _: True, patience=1)
+    explainer = Explainer(cache, asker, lambda _: [], steering, reserved, traced=0)
+    [found] = await explainer.explain("head", None, NOW)
+    assert "starts by 2025-10-09 08:53:20 UTC at the latest" in found.reasons[0]
+    assert len(found.reasons) > 2, "its place is told, too"
