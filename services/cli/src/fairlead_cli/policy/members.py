@@ -1,4 +1,4 @@
-"""The members of a policy's pools against what clusters state: a name that no cluster has joins nothing."""
+"""The members of a policy's pools against what clusters state: a name that no cluster has joins nothing, or stops the pool."""
 
 import contextlib
 from collections.abc import Collection, Iterator
@@ -66,9 +66,16 @@ def unknown_members(document: PolicyDocument, stated: Collection[str]) -> Iterat
     for place, pool in enumerate(document.pools):
         for member in pool.members:
             if member not in stated:
+                cluster, _, name = member.partition("/")
+                # Scorers wait for every cluster of a pool; of a cluster that is there they know all pools.
+                absent = (
+                    f"cluster {cluster} has no pool {name}, so {member} adds nothing to pool {pool.name}"
+                    if any(one.partition("/")[0] == cluster for one in stated)
+                    else f"no cluster {cluster} is known, and pool {pool.name} has no order until it is there"
+                )
                 near = get_close_matches(member, stated, 1)
                 yield (
-                    f"pools[{place}].members: no cluster states {member}, so it adds nothing to pool {pool.name}. "
+                    f"pools[{place}].members: {absent}. "
                     f"Known are {known}{f' and {more} more' if more > 0 else ''}"
                     + (f". Did you mean {near[0]}?" if near else "")
                 )
