@@ -18,7 +18,12 @@ from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit import eventually
 from fairlead_testkit.dashboards import all_scraped
+from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
+from fairlead_testkit.kubelab import WORKLOADS_ALONE
+from fairlead_testkit.kubelab.parts import APISERVER
+from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.prometheus import Prometheus, ensure_prometheus
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "monitoring"
@@ -53,7 +58,8 @@ def impatient_alerts(folder: Path) -> Path:
     path = folder / "alerts.yaml"
     text = re.sub(r"for: \w+", "for: 1s", ALERTS.read_text())
     assert text.count("> 3600") == 1, "the alert whose bound is an hour"
-    path.write_text(text.replace("> 3600", "> 5"))
+    assert text.count("fairlead_watcher_age_seconds) > 60") == 1, "the alert whose bound is a minute"
+    path.write_text(text.replace("> 3600", "> 5").replace("age_seconds) > 60", "age_seconds) > 5"))
     return path
 
 
@@ -96,6 +102,29 @@ async def test_a_job_past_its_bound_an_order_that_moves_another_writer_and_a_ful
             await check_over_budget(bus, fleet, prometheus)
             await check_fight(bus, fleet, prometheus)
             await check_unowned(bus, fleet, prometheus)
+
+
+@pytest.mark.kube
+@pytest.mark.deep
+async def test_a_watcher_whose_api_server_is_gone_fires_its_alert(
+    kube_labs: LabFactory, tmp_path: Path
+) -> None:
+    ensure_prometheus()
+    name = "FairleadWatchBroken"
+    lab = kube_labs(WORKLOADS_ALONE)
+    with Estate(lab, ["team-a"]) as estate:
+        pool = estate.queue("shared", GPUS)
+        fleet = KubeFleet(tmp_path, lab, policy=fair_policy(estate, {"team-a": 1.0}, pool))
+        async with fleet.running():
+            ports = {"fairlead-watcher": [await process.health_port() for process in fleet.named("watcher")]}
+            with Prometheus(tmp_path, ports, [RULES, impatient_alerts(tmp_path)]) as prometheus:
+                await all_scraped(prometheus, len(ports["fairlead-watcher"]))
+                await eventually(partial(is_silent, prometheus, name), 30, what="the watches stand")
+                server = lab.process(APISERVER)
+                server.kill()
+                await eventually(partial(is_firing, prometheus, name), 60)
+                server.start()
+                await eventually(partial(is_silent, prometheus, name), 90, what="it hears again")
 
 
 async def has_started(prometheus: Prometheus) -> bool:
