@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from fairlead_slurm.images.credentials import (
 from fairlead_slurm.images.reference import ImageNameError, image_reference
 from fairlead_slurm.images.registry import ImageAnswer, Presence, Registries
 from fairlead_slurm.images.remarks import ImageRule, image_remarks
-from fairlead_testkit.image_registry import USER, WORD, ImageRegistry, image_registry, installed
+from fairlead_testkit.image_registry import USER, WORD, ImageRegistry, ensure_image_registry, image_registry
 
 THERE, MISSING, UNASKED = Presence.THERE, Presence.MISSING, Presence.UNASKED
 DIGEST = f"sha256:{'0' * 64}"
@@ -80,10 +79,7 @@ def test_credentials_are_read_as_docker_keeps_them(tmp_path: Path) -> None:
 @pytest.fixture
 def program() -> None:
     """docker-registry is installed."""
-    if not installed():
-        if os.environ.get("CI") == "true":
-            pytest.fail("docker-registry is not installed", pytrace=False)
-        pytest.skip("apt-get install --no-install-recommends docker-registry")
+    ensure_image_registry()
 
 
 @pytest.fixture(params=["", "words", "tokens"])

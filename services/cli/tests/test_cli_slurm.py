@@ -197,10 +197,8 @@ def test_a_real_sbatch_says_the_same(slurm_lab: SlurmLab, tmp_path: Path, old: s
 
 
 @pytest.mark.slurm
-@pytest.mark.skipif(
-    not image_registry.installed(), reason="apt-get install --no-install-recommends docker-registry"
-)
 def test_a_real_registry_is_asked_for_the_image_of_a_pod(slurm_lab: SlurmLab, tmp_path: Path) -> None:
+    image_registry.ensure_image_registry()
     script, known = tmp_path / "job.sh", tmp_path / "config.json"
     with image_registry.image_registry(tmp_path, behind="words") as registry:
         registry.push("team/train", "3")

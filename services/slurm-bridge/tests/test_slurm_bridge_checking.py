@@ -26,7 +26,7 @@ from fairlead_slurm.images.registry import ImageAnswer, Presence, Registries
 from fairlead_slurm.images.remarks import ImageRule
 from fairlead_slurm_bridge.checking import TARGET_SECONDS, BatchChecks, CachedRegistry
 from fairlead_slurm_bridge.hooks.server import HookServer
-from fairlead_testkit.image_registry import image_registry, installed
+from fairlead_testkit.image_registry import ensure_image_registry, image_registry
 from fairlead_testkit.slurm_builders import a_node, a_partition, some_settings
 from fairlead_testkit.slurmlab import PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
 
@@ -155,8 +155,9 @@ def with_job_submit(folder: Path) -> SlurmLab:
 
 @pytest.mark.slurm
 @pytest.mark.skipif(not SlurmOptions().accounting, reason="accounting needs root")
-@pytest.mark.skipif(not installed(), reason="apt-get install --no-install-recommends docker-registry")
-async def test_a_real_job_submit_refuses_what_validate_would(tmp_path: Path) -> None:
+async def test_a_real_job_submit_refuses_what_validate_would(slurm_programs: None, tmp_path: Path) -> None:
+    del slurm_programs
+    ensure_image_registry()
     with (
         tempfile.TemporaryDirectory() as made,
         with_job_submit(folder := Path(made)) as lab,

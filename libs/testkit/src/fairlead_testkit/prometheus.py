@@ -1,10 +1,6 @@
 """A Prometheus of a test's own: Debian's, scraping services of the test, with our rules, on a port of its own."""
 
-import fcntl
-import os
-import shutil
 import subprocess
-import tempfile
 import time
 import urllib.error
 import urllib.parse
@@ -14,15 +10,13 @@ from pathlib import Path
 from typing import Self
 
 import msgspec
-import pytest
 
+from fairlead_testkit.apt import ensure_program
 from fairlead_testkit.free_ports import await_listening, free_ports
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
 _ANSWER_SECONDS = 20.0
-_INSTALL_SECONDS = 600.0
-_REMEDY = "Prometheus is not installed: apt-get install --no-install-recommends prometheus"
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -180,25 +174,4 @@ class Prometheus:
 
 def ensure_prometheus() -> None:
     """Return where Prometheus is there. In CI, as root, apt installs it; elsewhere the test is skipped, with the remedy."""
-    in_ci = os.environ.get("CI") == "true"
-    if shutil.which("prometheus") is None and in_ci and os.geteuid() == 0 and shutil.which("apt-get"):
-        _install()
-    if shutil.which("prometheus") is None:
-        (pytest.fail if in_ci else pytest.skip)(_REMEDY)
-
-
-def _install() -> None:
-    """By one of the workers alone; the package must start nothing."""
-    with (Path(tempfile.gettempdir()) / "fairlead-prometheus.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if shutil.which("prometheus") is not None:
-            return
-        environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-        for words in (["update"], ["install", "--yes", "--no-install-recommends", "prometheus"]):
-            subprocess.run(  # noqa: S603 # a fixed list of words
-                ["apt-get", "-q", *words],  # noqa: S607 # found on the PATH by whoever asked
-                env=environ,
-                check=True,
-                capture_output=True,
-                timeout=_INSTALL_SECONDS,
-            )
+    ensure_program("prometheus", "prometheus")
