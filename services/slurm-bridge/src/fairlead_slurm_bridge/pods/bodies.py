@@ -4,9 +4,8 @@ A slurmctld that is killed forgets its last seconds, and starts attempts anew wh
 ended there. slurmd takes no second one (it drains its node over it), and no program is to run twice: so it has to be known.
 """
 
-import asyncio
-
 from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.pods.news import News
 
 _REMEMBERED = 10_000
 
@@ -19,17 +18,17 @@ class Bodies:
         """Attempts whose process listens now."""
         self._codes: dict[tuple[Attempt, str], int] = {}
         self._replays: dict[Attempt, int] = {}
-        self._news = asyncio.Event()
+        self._news = News()
 
     def came(self, attempt: Attempt) -> None:
         """Its process listens."""
         self.listening.add(attempt)
-        self._tell()
+        self._news.tell()
 
     def left(self, attempt: Attempt) -> None:
         """It does not any more."""
         self.listening.discard(attempt)
-        self._tell()
+        self._news.tell()
 
     def stand_for(self, job: int) -> bool:
         """Whether a process of any attempt of the job listens."""
@@ -37,12 +36,7 @@ class Bodies:
 
     async def change(self, seconds: float) -> None:
         """Return when one came or left, or the time is over."""
-        news = self._news
-        try:
-            async with asyncio.timeout(max(seconds, 0)):
-                await news.wait()
-        except TimeoutError:
-            return
+        await self._news.wait(seconds)
 
     def ended(self, attempt: Attempt, digest: str, code: int) -> None:
         """The pod of this attempt, made from what has this digest, ended by itself with that code."""
@@ -58,10 +52,6 @@ class Bodies:
     def code_again(self, attempt: Attempt) -> int | None:
         """What a process is told that is started once more; None where there is nothing to replay."""
         return self._replays.get(attempt)
-
-    def _tell(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
 
 
 def _keep[K](where: dict[K, int], key: K, code: int) -> None:

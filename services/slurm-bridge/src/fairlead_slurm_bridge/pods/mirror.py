@@ -9,6 +9,7 @@ from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod, PodFacts, bare_node, pod_facts
 from fairlead_slurm_bridge.gate.ledger import Ledger
+from fairlead_slurm_bridge.pods.news import News
 
 
 class KubeMirror:
@@ -28,7 +29,7 @@ class KubeMirror:
         self.pods: dict[Key, JobPod] = {}
         """Of jobs of this cluster."""
         self._wake = asyncio.Event()
-        self._news = asyncio.Event()
+        self._news = News()
         self._nodes = Reflector[Node, fit.Node](
             client,
             NODES,
@@ -71,12 +72,7 @@ class KubeMirror:
 
     async def change(self, seconds: float) -> None:
         """Return when anything has changed, or the time is over."""
-        news = self._news
-        try:
-            async with asyncio.timeout(max(seconds, 0)):
-                await news.wait()
-        except TimeoutError:
-            return
+        await self._news.wait(seconds)
 
     def look(self) -> None:
         """Take in what was heard."""
@@ -84,8 +80,7 @@ class KubeMirror:
             self.ledger.node(key.name, node)
         for key, facts in self._all_pods.take().changed.items():
             self._take(key, facts)
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        self._news.tell()
 
     def _take(self, key: Key, facts: PodFacts | None) -> None:
         job = None if facts is None else facts.job
