@@ -23,7 +23,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX     := $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types deep deep-policy deep-others faults coverage audit chaos abuse bytes images-check bench pictures dashboards settings schemas words format lock clean lab-kube lab-slurm lab-down lab-build
+.PHONY: help setup demo test tests check lint types deep deep-policy deep-others faults coverage audit chaos rollback abuse bytes images-check bench pictures dashboards settings schemas words format lock clean lab-kube lab-slurm lab-down lab-build
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -58,7 +58,11 @@ lab-down: $(STAMP) ## end what lab-kube and lab-slurm started
 lab-build: $(STAMP) ## only build what lab-kube and the tests of Kueue need
 	@$(BIN)/python -m fairlead_testkit.kubelab build
 
-test: check ## what CI runs
+# Types are checked beside the tests: mypy takes one core, and the lab waits more than it computes.
+test: lint ## what CI runs: check, and the tests
+	@$(MAKE) --no-print-directory -j2 types tests
+
+tests: $(STAMP)
 	$(TEST)
 
 check: lint types ## linters, import walls and type checkers
@@ -94,6 +98,9 @@ chaos: $(STAMP) ## five minutes of kills and pauses on a real nats-server under 
 
 bytes: $(STAMP) ## whether orders, levels, decisions and explanations of all recorded pools are as they were
 	$(BIN)/python tests/bytes/test_bytes.py check
+
+rollback: $(STAMP) ## an older release (OLDER=commit), this one, the older again: on one NATS, beside a simulated cluster and Kueue
+	FAIRLEAD_OLDER=$${OLDER:-$$(git rev-parse HEAD~60)} $(BIN)/python -m pytest -s -m deep tests/integration/test_rollback.py
 
 abuse: $(STAMP) ## a million mutated messages of a hostile tenant beside a neighbour, under the shipped accounts
 	FAIRLEAD_ABUSE_MESSAGES=$${FAIRLEAD_ABUSE_MESSAGES:-1000000} $(BIN)/python -m pytest --timeout 7200 -s tests/abuse

@@ -10,7 +10,6 @@ SAME_PORT = "each member's own view of one thing, with one shape: no member may 
 OTHER_SYSTEM = "the word of Kubernetes, Kueue, Slurm or NATS for its thing, and ours for what is made of it"
 PRIVATE = "private to its module"
 WIRE = "a message, and what it is made from or read into"
-OLD = "two meanings from before this was checked: to be told apart"
 
 SHARED = {
     SAME_PORT: [
@@ -51,35 +50,6 @@ SHARED = {
             "Run",
         ],
         *["Standing", "Stated", "Steering", "Tally"],
-    ],
-    OLD: [
-        *[
-            "Asking",
-            "Batch",
-            "Cause",
-            "Changes",
-            "Exact",
-            "Figures",
-            "Ground",
-            "Holdings",
-            "Jobs",
-            "Known",
-            "Ledger",
-        ],
-        *[
-            "Line",
-            "Look",
-            "Numbered",
-            "Placed",
-            "Release",
-            "Report",
-            "Sent",
-            "Source",
-            "Terms",
-            "Verdict",
-            "View",
-        ],
-        *["Waiting", "Word"],
     ],
     PRIVATE: ["_File", "_Found", "_Group", "_Kept", "_Reader", "_Silent", "_Stated", "_Unread"],
 }

@@ -125,11 +125,16 @@ def _said(snapshot: bytes, command: Callable[[Path], None]) -> bytes:
 # In a scorer ----------------------------------------------------------------------------------------------------------
 
 
-class NoLeaders:
-    """Nobody leads."""
+class Leaders:
+    """Somebody leads each role, and has nothing to say."""
 
-    def leader(self, role: str, cluster: str) -> LeaderLease | None:
+    def leader(self, role: str, cluster: str) -> LeaderLease:
         """The leader of a role for a cluster."""
+        return LeaderLease(role=role, cluster=cluster, replica="a", epoch=1, renewed=0)
+
+    def leaders(self, role: str) -> list[LeaderLease]:
+        """Those of a role for all clusters."""
+        return [self.leader(role, CLUSTER)]
 
 
 class NobodyElse:
@@ -212,10 +217,10 @@ def _decisions(cache: ClusterCache, now: Micros) -> bytes:
 
 
 async def _answers(cache: ClusterCache, snapshot: Snapshot, now: Micros) -> bytes:
-    leaders = NoLeaders()
+    leaders = Leaders()
     asker = ShardAsker(NobodyElse(), lambda _: True, patience=1.0)
-    steering = SteeringView(cache, OperatorWords(), leaders)
     reserved = ReserveView(cache, leaders)
+    steering = SteeringView(cache, OperatorWords(), leaders, reserved)
     explainer = Explainer(cache, asker, lambda _: [], steering, reserved, traced=0.0)
     questions = Questions(cache, asker, explainer, steering, lambda: now)
     subject = subjects.ask("explain", None)

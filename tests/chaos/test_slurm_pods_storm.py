@@ -1,7 +1,8 @@
 """Slurm jobs that run as pods, while all that stands between the two is killed at random, and jobs are cancelled and requeued.
 
-All jobs end, nothing of theirs is left, none ran twice at a time, none is held and no node drained; but for one reason, which is
-Slurm's own: a slurmctld that was killed sends a node a job that runs there already, and drains it. FAIRLEAD_CHAOS_SECONDS sets how long it blows (`make chaos`: 300), FAIRLEAD_CHAOS_SEED what is broken when; where CI=true is set, it is the same plan in
+All jobs end, no pod, claim or token of theirs is left, none ran twice at a time, none is held and no node drained; but for one
+reason, which is Slurm's own, where the hook is killed that would have kept it from that: a slurmctld that was killed sends a
+node a job that it has, and drains it. FAIRLEAD_CHAOS_SECONDS sets how long it blows (`make chaos`: 300), FAIRLEAD_CHAOS_SEED what is broken when; where CI=true is set, it is the same plan in
 every run.
 """
 
@@ -32,12 +33,13 @@ pytestmark = [
 ]
 
 GPUS = 8
+TOKENS = "fairlead_gpu@fairlead"
 
 
 @pytest.fixture
 def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodSite]:
     del slurm_programs
-    with PodSite(kube_lab, gpus=GPUS).running() as found:
+    with PodSite(kube_lab, gpus=GPUS, tokens=TOKENS).running() as found:
         yield found
 
 
@@ -54,7 +56,12 @@ async def test_a_storm_over_jobs_that_run_as_pods(site: PodSite, tmp_path: Path)
         await eventually(
             lambda: not site.pods() and not site.claims(), 60, what="no pod and no claim is left"
         )
+        await eventually(lambda: site.licence() == (GPUS, 0), 90, what="no job holds a token any more")
         ends_are_the_pods_own(site, breaker)
+        again = {job: len(pods) for job, pods in watch.began.items() if len(pods) > 1}
+        unasked = sorted(set(again) - breaker.taken_back - breaker.requeued)
+        begun = f"{len(watch.began)} programs began, {len(again)} more than once; nobody sent back {unasked}"
+        print(begun)  # noqa: T201 # as above
         print(f"{watch.resumed} times a node was resumed that Slurm had drained over a job that it forgot")  # noqa: T201 # as above
     assert watch.harm == []
     assert 0 < watch.most_gpus <= GPUS

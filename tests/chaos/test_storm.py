@@ -15,7 +15,7 @@ import pytest
 from fairlead_bus import Bus, bucket_stream
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_packed
-from fairlead_contracts.frontend.verbs import DELETE_REPLIES, DeleteJob, DeleteJobs, Verdict
+from fairlead_contracts.frontend.verbs import DELETE_REPLIES, DeleteJob, DeleteJobs, VerbOutcome
 from fairlead_contracts.messages.events import AnyEvent, LevelWritten
 from fairlead_contracts.messages.members import LEADER_LEASE
 from fairlead_contracts.messages.state import Phase
@@ -151,7 +151,10 @@ async def deleted_jobs_stay_away(bus: Bus, fleet: Fleet) -> None:
     epoch = LEADER_LEASE.decode(lease.payload).epoch or lease.seq
     verb = subjects.frontend(CLUSTER, "delete")
     asked = await bus.request(verb, to_packed(DeleteJobs(epoch=epoch, jobs=unwanted)), timeout=30)
-    assert {reply.verdict for reply in DELETE_REPLIES.decode(asked).replies} <= {Verdict.DONE, Verdict.GONE}
+    assert {reply.verdict for reply in DELETE_REPLIES.decode(asked).replies} <= {
+        VerbOutcome.DONE,
+        VerbOutcome.GONE,
+    }
     await asyncio.to_thread(fleet.server.restart)
     for service in fleet.services.values():
         await service.ready(60)

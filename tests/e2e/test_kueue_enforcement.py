@@ -9,11 +9,11 @@ from fairlead_bus import Bus
 from fairlead_contracts.messages.questions import Steering
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate
+from fairlead_testkit.estate import QUEUE, Estate
 from fairlead_testkit.fairness import FairReplay
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy, front_stands
-from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, LabOptions
+from fairlead_testkit.kubelab import GPU, WORKLOADS_ALONE, KubeLab, LabOptions, things
 from fairlead_testkit.kubelab_fixtures import LabFactory
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
@@ -55,6 +55,14 @@ async def test_quota_on_the_cohort_alone_is_followed_exactly_over_two_queues(
             replay.queued(estate.tenant_of(item), name)
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, root))
         async with fleet.running() as bus:
+            await steering(bus, lambda said: said.enforcement == "exact")
+            # Of the same size, and yet tried by itself.
+            other = things.workload("other", estate.namespaces["keeper"], QUEUE, {GPU: 1})
+            other["spec"]["podSets"][0]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
+            kube_lab.api.create(other)
+            said = await steering(bus, lambda said: said.enforcement == "close")
+            assert "not all alike" in said.enforcement_why
+            kube_lab.api.delete(f"{kube_lab.api.collection(other)}/other")
             await steering(bus, lambda said: said.enforcement == "exact")
             # One unit at a time: a burst is shared out by one head of each queue a cycle, whatever the levels are.
             for more in range(2 * EACH):

@@ -102,6 +102,8 @@ async def test_a_kill_of_each_service_and_a_restart_of_the_job_leave_one_story(
                 jobs += await submit_all(bus, second, bodies(f"during-{name}", 1), cluster=KUBE_CLUSTER)
                 if service.service == "watcher":
                     await put_back(kube_lab, estate, again)
+                if service.service == "scorer":  # its first pass shall place somebody
+                    await eventually(estate.waiting, 60, what="a job waits for the scorer")
                 await service.start().ready()
             traces = await traces_of(bus, KUBE_CLUSTER, [*jobs, again], within=240)
             for job in jobs:

@@ -82,6 +82,22 @@ def the_bridge_is_killed(site: Site) -> None:
     bridge.start()
 
 
+def slurmdbd_is_away(site: Site) -> None:
+    site.lab.part("slurmdbd").stop(grace=20)
+    site.lab.run("scancel", site.lab.submit("vision", "--hold"))  # slurmctld goes on by what it knows
+    site.lab.part("slurmdbd").start()
+
+
+def the_token_is_refused(site: Site) -> None:
+    words, _, signature = site.fleet.token.read_text().strip().rpartition(".")
+    site.fleet.token.write_text(f"{words}.{signature[::-1]}")
+
+
+def slurmrestd_is_killed(site: Site) -> None:
+    site.lab.part("slurmrestd").kill()
+    site.lab.part("slurmrestd").start()
+
+
 def nats_is_away(site: Site) -> None:
     site.fleet.server.kill()
     site.fleet.server.start()
@@ -90,10 +106,12 @@ def nats_is_away(site: Site) -> None:
 FAULTS: tuple[Callable[[Site], None], ...] = (
     slurmctld_restarts,
     munge_stops_for_a_while,
+    slurmdbd_is_away,
     a_slurmd_is_killed,
     the_bridge_is_killed,
     nats_is_away,
 )
+OF_SLURMRESTD = (the_token_is_refused, slurmrestd_is_killed)
 
 
 def _restart(lab: SlurmLab, name: str) -> None:
@@ -104,21 +122,22 @@ def _restart(lab: SlurmLab, name: str) -> None:
 
 
 @pytest.mark.deep
+@pytest.mark.parametrize("by_rest", [False, True])
 async def test_faults_submit_nothing_twice_and_take_no_level_away(
-    slurm_labs: SlurmLabFactory, tmp_path: Path
+    slurm_labs: SlurmLabFactory, tmp_path: Path, *, by_rest: bool
 ) -> None:
-    lab = slurm_labs(SlurmOptions(nodes=NODES))
+    lab = slurm_labs(SlurmOptions(nodes=NODES, rest=by_rest))
     for _ in range(NODES):
         lab.submit("robots", "--gres=gpu:8", "--nodes=1")
     await eventually(lambda: len(lab.jobs("%i", "--states=RUNNING")) == NODES, 30, what="the nodes are full")
     policy = account_policy(WEIGHTS | {"robots": 1})
     with submitting_helper(tmp_path, lab) as socket:
-        fleet = SlurmFleet(tmp_path, lab, policy=policy, submit_socket=socket)
+        fleet = SlurmFleet(tmp_path, lab, policy=policy, submit_socket=socket, by_rest=by_rest)
         async with fleet.running() as bus:
             site = Site(lab, fleet, bus)
             await site.submit()
             await site.settled()
-            for fault in FAULTS:
+            for fault in (*OF_SLURMRESTD, *FAULTS) if by_rest else FAULTS:
                 before = site.levels()
                 await site.submit()  # on its way while it happens
                 await asyncio.to_thread(fault, site)

@@ -96,7 +96,7 @@ async def test_a_flood_starts_as_weighted_drf_has_it(
             assert set(running(lab)) == set(wanted[:SLOTS])
             await _each_end_gives_its_slot_to_the_next(bus, lab)
             of_it = [one for one in asked_by_panels() if "fairlead_slurm_bridge_" in one[1]]
-            assert len(of_it) == 9
+            assert len(of_it) == 10
             await all_speak(prometheus, of_it)
 
 

@@ -177,6 +177,27 @@ async def test_a_job_that_slurmctld_takes_for_running_goes_back(site: PodSite, t
         await eventually(lambda: site.state_of(job) == "RUNNING", 60, what="slurmctld takes it for running")
         assert await ended(site, job) == "COMPLETED"
     assert watch.harm == []
+    assert pods_made_for(site, job) == 1, "its program has run, and is not run again"
+
+
+async def test_jobs_that_slurmctld_forgets_to_have_started_run_once(site: PodSite, tmp_path: Path) -> None:
+    """A slurmctld that is killed starts them again; Slurm alone would run both twice, and drain the node over the first."""
+    async with PodFleet(tmp_path, site).running(), watched(site) as watch:
+        long, short = (
+            site.submit("--begin=now+10", seconds=seconds, code=code) for seconds, code in ((25, 0), (0.5, 3))
+        )
+        saved = await asyncio.to_thread(_saved_while, site, short, "PENDING")
+        await runs(site, long)
+        await eventually(lambda: site.state_of(short) == "FAILED", 60, what="the short one has ended")
+        _forget(site, saved)
+        assert (await ended(site, long), site.state(short)) == ("COMPLETED", ("FAILED", "3:0"))
+        assert site.state(long) == ("COMPLETED", "0:0")
+    assert [pods_made_for(site, job) for job in (long, short)] == [1, 1]
+    assert watch.harm == []
+
+
+def pods_made_for(site: PodSite, job: str) -> int:
+    return sum(f"-{job}-r" in name for name in site.pods_made())
 
 
 def _forget(site: PodSite, saved: bytes) -> None:

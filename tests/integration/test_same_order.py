@@ -95,7 +95,7 @@ async def test_the_order_is_the_same_to_the_byte_with_one_two_and_four_scorers(t
         alone = msgspec.json.encode(await settled(bus, fleet))
         for count in (2, 4):
             while len(fleet.named("scorer")) < count:
-                await fleet.another_scorer()
+                await fleet.another("scorer")
 
             async def all_own(count: int = count) -> bool:
                 return len(await owners(bus)) == count

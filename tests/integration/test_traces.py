@@ -3,7 +3,9 @@
 import asyncio
 from pathlib import Path
 
+import aiohttp
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
@@ -59,11 +61,46 @@ async def test_a_job_leaves_one_connected_trace_with_every_stage(tmp_path: Path,
                 assert found.service(span) == SENT_BY[span.operation_name]
         assert waited >= 2, "those that waited were placed, and got a level"
         await check_pass(jaeger, traces)
+        await check_exemplars(jaeger, await fleet.named("admitter")[0].health_port(), set(traces.values()))
         await check_refusal(jaeger)
         found_by_name = jaeger.traces("fairlead-sim", tags={"fairlead.job": jobs[0]})
         assert {found.trace_id for found in found_by_name} == {traces[jobs[0]]}, (
             "as the dashboard Job looks for it"
         )
+
+
+async def check_exemplars(jaeger: Jaeger, port: int, jobs: set[str]) -> None:
+    """Points on the graphs of latencies lead to traces: that of a wait to a job's, that of a reaction to the pass it follows."""
+    found = await exemplars(port)
+    waited, reacted = (
+        found[f"fairlead_admitter_{name}_seconds_bucket"] for name in ("wait", "event_to_level")
+    )
+    assert waited <= jobs
+    for trace_id in waited:
+        check_connected(await whole_trace(jaeger, trace_id, STAGES - {"level", "scored"}))
+    for trace_id in reacted:
+        [passed] = (await whole_trace(jaeger, trace_id, frozenset({"pass"}))).spans
+        # It need not have moved a job: an end alone brings the next ones to their levels.
+        assert passed.said["fairlead.pool"] == "gpu"
+        assert set(passed.links) <= jobs
+    assert waited
+    assert reacted
+
+
+async def exemplars(port: int) -> dict[str, set[str]]:
+    """The trace ids that a page of metrics names, by series: what Prometheus takes from it."""
+    accept = {"Accept": "application/openmetrics-text; version=1.0.0"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}/metrics", headers=accept) as page,
+    ):
+        families = list(text_string_to_metric_families(await page.text()))  # type: ignore[no-untyped-call] # its own gap
+    found: dict[str, set[str]] = {}
+    for family in families:
+        for sample in family.samples:
+            if sample.exemplar is not None:
+                found.setdefault(sample.name, set()).add(sample.exemplar.labels["trace_id"])
+    return found
 
 
 async def check_refusal(jaeger: Jaeger) -> None:

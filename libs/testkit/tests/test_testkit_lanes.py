@@ -80,4 +80,5 @@ def test_a_worker_that_dies_fails_its_test_and_the_others_still_run(pytester: py
 def test_the_lane_of_a_file_is_that_of_its_most_demanding_test() -> None:
     assert lanes.lane_of(INTEGRATION + "\n" + KUBE) == lanes.KUBE
     assert lanes.lane_of("@pytest.mark.chaos\n") == lanes.PROCESSES
+    assert lanes.lane_of("@pytest.mark.slurm\n") == lanes.PROCESSES
     assert lanes.lane_of("assert 1") == lanes.HERMETIC

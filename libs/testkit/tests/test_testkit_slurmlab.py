@@ -1,6 +1,7 @@
 """The Slurm lab: what it has, who may use it, and that nothing of it is left behind."""
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -103,6 +104,54 @@ def test_the_detached_lab_stays_until_it_is_told_to_end(
         assert command_line("down") == (0, "The Slurm lab has ended; nothing of it runs.\n")
         shutil.rmtree(open_folder)
     assert command_line("status")[0] == 1
+
+
+@pytest.mark.skipif(not ROOT, reason="any run of a plain user shows it")
+@pytest.mark.timeout(300)
+def test_a_plain_user_gets_the_smaller_lab(slurm_programs: None, tmp_path: Path) -> None:
+    """As a plain user in a namespace where root's files are that user's own; CI has no other who may read them."""
+    del slurm_programs
+    user = pwd.getpwnam(PEOPLE["vision"])
+    plain = ["unshare", "--user", f"--map-user={user.pw_uid}", f"--map-group={user.pw_gid}"]
+    if subprocess.run([*plain, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine lets nobody make user namespaces")
+    open_folder = Path(tempfile.mkdtemp(prefix="slurmlab-"))
+    open_folder.chmod(0o711)
+    environ = os.environ | {
+        "USER": user.pw_name,
+        "LOGNAME": user.pw_name,
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "TMPDIR": str(open_folder),
+    }
+
+    def ran(*command: str, **more: str) -> str:
+        words = [*plain, *command]
+        return subprocess.run(words, env=environ | more, capture_output=True, text=True, check=True).stdout
+
+    lab = (sys.executable, "-m", "fairlead_testkit.slurmlab")
+    try:
+        said = ran(*lab, "up")
+        assert "none: that needs root" in said
+        [line] = [line for line in said.splitlines() if "export SLURM_CONF=" in line]
+        conf = line.partition("=")[2]
+        ran(
+            "sbatch",
+            "--account=anything",
+            "--gres=gpu:8",
+            "--output=/dev/null",
+            "--wrap=sleep 60",
+            SLURM_CONF=conf,
+        )
+        until(
+            lambda: (
+                ran("squeue", "-h", "-o", "%a %u %T", SLURM_CONF=conf) == f"anything {user.pw_name} RUNNING\n"
+            ),
+            30,
+            "the job runs",
+        )
+    finally:
+        assert ran(*lab, "down") == "The Slurm lab has ended; nothing of it runs.\n"
+        shutil.rmtree(open_folder)
 
 
 def _sleepers(seconds: str) -> list[int]:

@@ -23,6 +23,7 @@ class Fleet(ProcessFleet):
         directory: of logs, stores and configuration.
         policy: stored before the services start.
         cluster_config: of the simulated cluster, as it stands in its YAML file.
+        sims: one; none where a test starts it itself.
         scorers: how many.
         admitters: how many; one leads.
         settings: of all services, by field name.
@@ -35,12 +36,13 @@ class Fleet(ProcessFleet):
         *,
         policy: PolicyDocument,
         cluster_config: Mapping[str, object],
+        sims: int = 1,
         scorers: int = 2,
         admitters: int = 1,
         settings: Mapping[str, object] | None = None,
         servers: int = 1,
     ) -> None:
-        counts = {"sim": 1, "scorer": scorers, "admitter": admitters}
+        counts = {"sim": sims, "scorer": scorers, "admitter": admitters}
         super().__init__(
             directory, cluster=CLUSTER, policy=policy, counts=counts, settings=settings, servers=servers
         )

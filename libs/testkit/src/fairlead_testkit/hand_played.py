@@ -25,7 +25,7 @@ from fairlead_contracts.frontend.verbs import (
     LevelReplies,
     LevelReply,
     SetLevel,
-    Verdict,
+    VerbOutcome,
 )
 from fairlead_contracts.messages.decisions import Basis, Decision, Front
 from fairlead_contracts.messages.members import Holding, MemberLease
@@ -182,7 +182,7 @@ class HandPlayedCluster:
     async def _set_level(self, order: SetLevel) -> LevelReply:
         job = self.jobs.get(order.uid)
         if job is None or job.phase is not Phase.WAITING:
-            return LevelReply(verdict=Verdict.GONE)
+            return LevelReply(verdict=VerbOutcome.GONE)
         level = order.level or 0
         self.writes.append((order.uid, level))
         if self.shows_levels:
@@ -191,7 +191,7 @@ class HandPlayedCluster:
             self._rev += 1
             job = self.jobs[job.uid] = msgspec.structs.replace(job, rev=self._rev, level=level)
         self.changed.set()
-        return LevelReply(verdict=Verdict.DONE, rev=job.rev)
+        return LevelReply(verdict=VerbOutcome.DONE, rev=job.rev)
 
 
 class HandPlayedScorer:

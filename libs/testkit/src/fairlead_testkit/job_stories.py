@@ -22,7 +22,7 @@ async def traces_of(bus: Bus, cluster: str, jobs: Iterable[str], *, within: floa
             event = EVENT.decode(delivery.payload)
             name = event.submission or event.job
             if isinstance(event, JobEnded) and name in left:
-                found[name] = trace_of_job(event.uid, event.traceparent, 1.0).trace_id
+                found[name] = trace_of_job(event, 1.0).trace_id
                 left.discard(name)
             if not left:
                 break

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_testkit import kubelab_fixtures, lanes, second_try, slurmlab_fixtures
+from fairlead_testkit import fork_server, kubelab_fixtures, lanes, second_try, slurmlab_fixtures
 from fairlead_testkit.kubelab_fixtures import (
     deploy_kit,
     jaeger,
@@ -47,7 +47,7 @@ __all__ = [
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep bytecode, share the work among workers, register and choose the hypothesis profile.
+    """Keep bytecode, share the work among workers, start services as forks, choose the hypothesis profile.
 
     Deadlines are off: the machine may be busy with other tests.
     """
@@ -59,7 +59,9 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True, print_blob=True)
     settings.register_profile("deep", max_examples=3000, deadline=None)
     default = "ci" if os.environ.get("CI") == "true" else "fast"
-    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", default))
+    settings.load_profile(profile := os.environ.get("HYPOTHESIS_PROFILE", default))
+    if profile != "deep":
+        fork_server.use()
 
 
 def _keep_bytecode() -> None:

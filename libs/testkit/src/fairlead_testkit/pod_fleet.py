@@ -9,10 +9,16 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import trustme
+
 from fairlead_slurm.hooks.installing import JOB_SUBMIT, PROGRAM, HookSettings, conf_lines, hook_files
+from fairlead_slurm.licences import licences
+from fairlead_testkit.free_ports import free_ports
 from fairlead_testkit.kubelab import GPU, SLURM_BRIDGE, ApiError, KubeLab, KubeObject, NodeShape
+from fairlead_testkit.kubelab.certificates import LOOPBACK
 from fairlead_testkit.kubelab.furnishing import NODES
 from fairlead_testkit.kubelab.things import namespace
+from fairlead_testkit.process import ServiceProcess
 from fairlead_testkit.process_fleet import ProcessFleet
 from fairlead_testkit.slurm_fleet import account_policy
 from fairlead_testkit.slurmlab import ACCOUNTS, CLUSTER, SlurmLab, SlurmOptions
@@ -36,6 +42,8 @@ class PodSite:
         slurm_gpus: of each of them; by default so many that Slurm alone would start more than there is room for.
         lines: more of slurm.conf.
         away: see `HookSettings`.
+        tokens: see `HookSettings`; accounting gets the licence.
+        doors: so many bridges listen over TLS, and hooks ask there alone.
     """
 
     def __init__(
@@ -48,6 +56,8 @@ class PodSite:
         slurm_gpus: int = 32,
         lines: Sequence[str] = (),
         away: str = "requeue",
+        tokens: str = "",
+        doors: int = 0,
     ) -> None:
         self.kube = kube
         self.mark = uuid.uuid4().hex[:8]
@@ -55,6 +65,7 @@ class PodSite:
         self._folder = Path(tempfile.mkdtemp(prefix="slurmpods-"))
         self._folder.chmod(0o755)  # plain users run the hooks' program as the body of their jobs
         self.socket = self._folder / "gate.sock"
+        self.endpoints = [f"{LOOPBACK}:{port}" for port in free_ports(doors)]
         self.settings = HookSettings(
             folder=str(self._folder / "hooks"),
             partition=PARTITION,
@@ -62,6 +73,10 @@ class PodSite:
             python=_python(),
             away=away,
             timeout=60,
+            tokens=tokens,
+            endpoints=self.endpoints,
+            authority=str(self._folder / "ca.pem") if doors else "",
+            munge_socket=str(self._folder / "lab" / "munge" / "socket") if doors else "",
         )
         self._volumes: list[str] = []
         self._kube_nodes = kube_nodes
@@ -70,18 +85,8 @@ class PodSite:
         self._shape = NodeShape(
             self.namespace, kube_nodes, cpu="256", gpus=gpus, labels={_MARK: self.mark}, taints=(taint,)
         )
-        words = conf_lines(self.settings)
-        scheduler = words.pop("SchedulerParameters")
         self.lab = SlurmLab(
-            SlurmOptions(
-                nodes=nodes,
-                cpus=64,
-                gpus=slurm_gpus,
-                partitions=(f"PartitionName={PARTITION} Nodes={{nodes}} Default=YES State=UP",),
-                scheduler=(scheduler,),
-                lines=(*(f"{key}={value}" for key, value in words.items()), *lines),
-            ),
-            self._folder / "lab",
+            _slurm_options(self.settings, nodes=nodes, gpus=slurm_gpus, lines=lines), self._folder / "lab"
         )
 
     @contextlib.contextmanager
@@ -93,6 +98,7 @@ class PodSite:
         self.kube.add_nodes(self._shape)
         try:
             with self.lab:
+                self._add_licence()
                 yield self
         finally:
             for pod in self.pods():
@@ -122,7 +128,26 @@ class PodSite:
             "pods_gone_seconds": 30,
             "pods_sweep_seconds": 2,
             "pods_lost_seconds": 8,
+            **({"pods_tokens": self.settings.tokens} if self.settings.tokens else {}),
         }
+
+    def door_settings(self, number: int) -> Mapping[str, object]:
+        """What one of several bridges is told of where it listens for hooks on other hosts."""
+        if not self.endpoints:
+            return {}
+        return {
+            "hooks_socket": self._folder / f"gate-{number}.sock",
+            "hooks_listen": self.endpoints[number],
+            "hooks_tls_cert": self._folder / "gate.crt",
+            "hooks_tls_key": self._folder / "gate.key",
+            "hooks_munge_socket": self.settings.munge_socket,
+        }
+
+    def licence(self) -> tuple[int, int]:
+        """How many tokens there are, and how many of them jobs hold."""
+        shown = self.lab.run("scontrol", "--oneliner", "show", "licenses")
+        [found] = [one for one in licences(shown) if one.name == self.settings.tokens]
+        return found.total, found.used
 
     def submit(
         self,
@@ -182,6 +207,22 @@ class PodSite:
             for line in lines
             if line.namespace == self.namespace and line.code == _CREATED and line.body is not None
         ]
+
+    def add_stranger(self, *, gpus: int) -> None:
+        """A pod on the site's first node that is of no job of Slurm's, in another namespace."""
+        amounts = {GPU: str(gpus)}
+        container = {
+            "name": "main",
+            "image": "busybox",
+            "resources": {"requests": amounts, "limits": amounts},
+        }
+        spec = {"nodeName": f"{self.namespace}-0", "containers": [container]}
+        metadata = {"name": f"stranger-{self.mark}", "namespace": "default"}
+        self.kube.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+    def remove_stranger(self) -> None:
+        """It goes at once."""
+        self.kube.api.delete(f"/api/v1/namespaces/default/pods/stranger-{self.mark}")
 
     def add_volume(self) -> str:
         """A volume that the next claim of the namespace is bound to; gives its name. It goes with the site."""
@@ -249,7 +290,23 @@ class PodSite:
     def _path(self) -> str:
         return f"/api/v1/namespaces/{self.namespace}/pods"
 
+    def _add_licence(self) -> None:
+        if self.settings.tokens:
+            name, _, server = self.settings.tokens.partition("@")
+            which = (f"name={name}", f"server={server}", "servertype=fairlead", "type=license")
+            self.lab.run("sacctmgr", "-i", "add", "resource", *which, "count=0", f"cluster={CLUSTER}", "percentallowed=100")  # fmt: skip
+
+    def _certify(self) -> None:
+        authority = trustme.CA()
+        pair = authority.issue_cert(LOOPBACK)
+        authority.cert_pem.write_to_path(self._folder / "ca.pem")
+        pair.cert_chain_pems[0].write_to_path(self._folder / "gate.crt")
+        pair.private_key_pem.write_to_path(self._folder / "gate.key")
+        (self._folder / "ca.pem").chmod(0o644)
+
     def _install(self) -> None:
+        if self.endpoints:
+            self._certify()
         folder = Path(self.settings.folder)
         folder.mkdir()
         for name, file in hook_files(self.settings).items():
@@ -259,6 +316,19 @@ class PodSite:
         etc = self.lab.layout.conf.parent
         etc.mkdir(parents=True)
         (etc / JOB_SUBMIT).write_text((folder / JOB_SUBMIT).read_text())
+
+
+def _slurm_options(settings: HookSettings, *, nodes: int, gpus: int, lines: Sequence[str]) -> SlurmOptions:
+    words = conf_lines(settings)
+    scheduler = words.pop("SchedulerParameters")
+    return SlurmOptions(
+        nodes=nodes,
+        cpus=64,
+        gpus=gpus,
+        partitions=(f"PartitionName={PARTITION} Nodes={{nodes}} Default=YES State=UP",),
+        scheduler=(scheduler,),
+        lines=(*(f"{key}={value}" for key, value in words.items()), *lines),
+    )
 
 
 def _python() -> str:
@@ -295,8 +365,14 @@ class PodFleet(ProcessFleet):
         return {
             **super().own_settings(service),
             "slurm_conf": self.site.lab.conf,
-            "store": self.directory / "slurm-bridge.db",
             "poll_seconds": 1,
             **self.site.bridge_settings(),
             **self._more,
         }
+
+    def _process(
+        self, service: str, name: str, own: Mapping[str, object], sources: Sequence[Path] = ()
+    ) -> ServiceProcess:
+        number = len(self.services)
+        each = {"store": self.directory / f"{name}.db", **self.site.door_settings(number)}
+        return super()._process(service, name, {**own, **each}, sources)

@@ -81,6 +81,8 @@ class PodBreaker:
         self.done: Counter[str] = Counter()
         self.taken_back: set[str] = set()
         """Jobs that were cancelled, or whose processes were killed: their exit codes are their own affair."""
+        self.requeued: set[str] = set()
+        """Jobs that were put back into the queue, or whose hooks were killed: their programs may begin again."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Break until stopped; everything runs again when this returns."""
@@ -141,6 +143,7 @@ class PodBreaker:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
             self.done[f"kill -9 {kind}"] += 1
+        self.requeued.add(job)
         if kind == "body":
             self.taken_back.add(job)
 
@@ -148,8 +151,7 @@ class PodBreaker:
         if not self._load.jobs:
             return
         job = self._rng.choice(sorted(self._load.jobs)[-20:])
-        if command == ("scancel",):
-            self.taken_back.add(job)
+        (self.taken_back if command == ("scancel",) else self.requeued).add(job)
         with contextlib.suppress(SlurmCommandError):  # it has ended, or slurmctld is away
             await asyncio.to_thread(self._site.lab.run, *command, job)
             self.done[" ".join(command)] += 1

@@ -13,6 +13,7 @@ from fairlead_testkit.slurmlab import SlurmCommandError
 _HELD = ("JobHeld", "launch_failed", "requeued_in_held")
 _JOB = "slurm.fairlead.dev/job"
 _OVER = ("Succeeded", "Failed")
+_BEGAN = ("Running", *_OVER)
 _FORGOTTEN = "Duplicate jobid"
 """Slurm's own reason, at a node that was sent a job that runs there (slurmctld/agent.c)."""
 _PAUSE_SECONDS = 0.1
@@ -35,6 +36,8 @@ class PodWatch:
         """Nodes, each time."""
         self.most_gpus = 0
         """In use at a time, of pods that were not over."""
+        self.began: dict[str, set[str]] = {}
+        """By job, the pods whose program was seen to run or to have run."""
         self.harm: list[str] = []
         """Jobs that were held, nodes that were drained, jobs with two pods at a time."""
 
@@ -50,6 +53,10 @@ class PodWatch:
                 pods = await asyncio.to_thread(self._site.pods)
                 self.most_gpus = max(self.most_gpus, self._site.gpus_of(pods))
                 self.harm += _twice(pods)
+                for pod in pods:
+                    if pod["status"].get("phase") in _BEGAN:
+                        job = pod["metadata"]["labels"][_JOB]
+                        self.began.setdefault(job, set()).add(pod["metadata"]["uid"])
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _watch_slurm(self) -> None:

@@ -1,5 +1,7 @@
 """A service of Fairlead as the process that it is in production: `python -m fairlead_<service>`.
 
+Within a test run it is a fork of a process that has imported the service already (`fork_server`), to spare its start.
+
 Its standard error goes to a file in the test's directory, as one JSON object a line. When a test fails inside the
 `with` block, the end of that file is printed, and pytest shows it with the failure.
 """
@@ -12,12 +14,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 import msgspec
 
-from fairlead_testkit import pausing
+from fairlead_testkit import fork_server, pausing
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.fork_server import ForkedProcess
 
 if TYPE_CHECKING:
     from fairlead_runtime import HealthReport
@@ -44,6 +47,7 @@ class ServiceProcess:
         arguments: flags.
         name: of the log file; by default the service's.
         module: what is run; by default `fairlead_<service>`.
+        sources: where its code is looked for first: of another release.
     """
 
     def __init__(
@@ -55,17 +59,21 @@ class ServiceProcess:
         *,
         name: str | None = None,
         module: str | None = None,
+        sources: Sequence[Path] = (),
     ) -> None:
         self.service = service
         self.name = name or service
         self.log_path = directory / f"{self.name}.log"
-        self._command = [sys.executable, "-m", module or f"fairlead_{service}", *arguments]
+        self._module = module or f"fairlead_{service}"
+        self._arguments = list(arguments)
         given = {"health_port": 0} | dict(settings or {})
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("FAIRLEAD_")}
         self._environ = inherited | {
             f"FAIRLEAD_{key.upper()}": _text(value) for key, value in given.items() if value is not None
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        if sources:
+            self._environ["PYTHONPATH"] = os.pathsep.join(map(str, sources))
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self._start_offset = 0
         self._paused = False
 
@@ -75,9 +83,7 @@ class ServiceProcess:
             raise ServiceDiedError(f"{self.name} runs already")
         self._start_offset = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 # our own module under our own interpreter
-                self._command, env=self._environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+            self._process = self._fork(log) or self._popen(log)
         return self
 
     @property
@@ -205,7 +211,21 @@ class ServiceProcess:
         if kind is not None:
             sys.stderr.write(f"--- log of {self.name}\n{self.log[-_SHOWN_CHARACTERS:]}\n")
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _fork(self, log: BinaryIO) -> ForkedProcess | None:
+        """None where it has to start from nothing: also where its modules cannot be imported, which its log then says."""
+        if not fork_server.serves(self._module, self._environ):
+            return None
+        with contextlib.suppress(fork_server.ForkServerError):
+            return fork_server.fork(self._module, self._arguments, self._environ, log)
+        return None
+
+    def _popen(self, log: BinaryIO) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", self._module, *self._arguments]
+        return subprocess.Popen(  # noqa: S603 # our own module under our own interpreter
+            command, env=self._environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+
+    def _started(self) -> subprocess.Popen[bytes] | ForkedProcess:
         if self._process is None:
             raise ServiceDiedError(f"{self.name} is not running")
         return self._process

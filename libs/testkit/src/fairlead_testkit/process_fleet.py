@@ -112,10 +112,11 @@ class ProcessFleet:
         """The processes of one service."""
         return [process for process in self.services.values() if process.service == service]
 
-    async def another_scorer(self) -> ServiceProcess:
-        """One more scorer, ready."""
-        scorer = self._process("scorer", f"scorer-{len(self.named('scorer')) + 1}", {})
-        return await self._ending.enter_context(scorer).ready()
+    async def another(self, service: str, *, sources: Sequence[Path] = ()) -> ServiceProcess:
+        """One more of a service, ready; of another release, where its sources are given."""
+        name = f"{service}-{len(self.named(service)) + 1}"
+        process = self._process(service, name, self.own_settings(service), sources)
+        return await self._ending.enter_context(process).ready(_START_SECONDS)
 
     def own_settings(self, service: str) -> Mapping[str, object]:
         """What a service is told beside the settings of all: its cluster, unless it serves every one."""
@@ -128,10 +129,12 @@ class ProcessFleet:
             for number in range(1, count + 1)
         ]
 
-    def _process(self, service: str, name: str, own: Mapping[str, object]) -> ServiceProcess:
+    def _process(
+        self, service: str, name: str, own: Mapping[str, object], sources: Sequence[Path] = ()
+    ) -> ServiceProcess:
         user = _USERS.get(service, service)
         cluster = own.get("cluster", self.cluster)
         seed = self._keys.seeds[user if service == "scorer" else f"{user}.{cluster}"]
         settings = {"nats_url": self._url, "nats_nkey_seed": seed, "replica": name, **self._settings, **own}
-        self.services[name] = ServiceProcess(service, self.directory, settings, name=name)
+        self.services[name] = ServiceProcess(service, self.directory, settings, name=name, sources=sources)
         return self.services[name]

@@ -25,6 +25,7 @@ class SlurmFleet(ProcessFleet):
         policy: stored before the services start.
         bridges: how many; one leads.
         submit_socket: of the helper that submits; without it no submission becomes a job.
+        by_rest: whether the bridge asks the lab's slurmrestd, with a token that the helper makes.
     """
 
     def __init__(
@@ -35,11 +36,14 @@ class SlurmFleet(ProcessFleet):
         policy: PolicyDocument,
         bridges: int = 1,
         submit_socket: Path | None = None,
+        by_rest: bool = False,
     ) -> None:
         counts = {"slurm_bridge": bridges, "scorer": 1, "admitter": 1}
         super().__init__(directory, cluster=CLUSTER, policy=policy, counts=counts)
         self.lab = lab
+        self.token = directory / "slurm-token"
         self._submit_socket = submit_socket
+        self._by_rest = by_rest
 
     async def prepare(self, bus: Bus) -> None:
         """As the base, with the leave to steer."""
@@ -55,6 +59,11 @@ class SlurmFleet(ProcessFleet):
                 "store": self.directory / "slurm-bridge.db",
                 "poll_seconds": POLL_SECONDS,
                 "submit_socket": self._submit_socket,
+            }
+        if service == "slurm_bridge" and self._by_rest:
+            own |= {
+                "slurmrestd": f"http://127.0.0.1:{self.lab.ports.slurmrestd}",
+                "slurm_token": self.token,
             }
         return own
 

@@ -56,6 +56,11 @@ class Layout:
         return self.folder / "munge" / "socket"
 
     @property
+    def rest_socket(self) -> Path:
+        """Where the slurmrestd listens that takes no tokens."""
+        return self.folder / "rest" / "socket"
+
+    @property
     def database(self) -> Path:
         """MariaDB's files."""
         return self.folder / "database"
@@ -69,7 +74,7 @@ class Layout:
         """Make the folders. Others may pass through them: munged and the commands of plain users insist on it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
-        for name in ("etc", "log", "munge", "run", "state", "spool", "database", "devices"):
+        for name in ("etc", "log", "munge", "run", "state", "spool", "database", "devices", "rest"):
             (self.folder / name).mkdir(exist_ok=True)
         (self.folder / "munge").chmod(0o711)
         (self.folder / "out").mkdir(exist_ok=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -16,15 +17,17 @@ from fairlead_testkit.kubelab.processes import Guardian, LabProcess, until
 from fairlead_testkit.slurmlab import configuration
 from fairlead_testkit.slurmlab.configuration import Layout, SlurmPorts
 from fairlead_testkit.slurmlab.errors import SlurmCommandError
-from fairlead_testkit.slurmlab.options import CLUSTER, URGENT, SlurmOptions
+from fairlead_testkit.slurmlab.options import CLUSTER, OPERATOR, URGENT, SlurmOptions
 from fairlead_testkit.slurmlab.packages import ensure, program
 
 READY_SECONDS = 90.0
 """Each part is ready within seconds; a busy machine takes longer. Only spent on failure."""
 COMMAND_SECONDS = 60.0
-MUNGED, MARIADB, SLURMDBD, SLURMCTLD, SLURMRESTD = "munged", "mariadbd", "slurmdbd", "slurmctld", "slurmrestd"
-_LEAST_USER = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
-"""slurmrestd refuses to run as root or as SlurmUser."""
+MUNGED, MARIADB, SLURMDBD, SLURMCTLD = "munged", "mariadbd", "slurmdbd", "slurmctld"
+SLURMRESTD, SLURMRESTD_SOCKET = "slurmrestd", "slurmrestd-socket"
+_REST_VERSIONS = "openapi/v0.0.38,openapi/dbv0.0.38"
+_OPERATING = ["setpriv", f"--reuid={OPERATOR}", f"--regid={OPERATOR}", "--clear-groups"]
+"""slurmrestd refuses to run as root or as SlurmUser. At its socket it acts for its own user, and for nobody else."""
 
 
 class SlurmLab:
@@ -157,7 +160,8 @@ class SlurmLab:
 
     def clear(self) -> None:
         """Cancel every job and return when all nodes are idle: tests of one run share a lab."""
-        numbers = {line.partition("_")[0] for line in self.jobs()}
+        # Without the task of an array, and the part of a heterogeneous job.
+        numbers = {re.split(r"[_+]", line)[0] for line in self.jobs()}
         if numbers:
             self.run("scancel", *numbers)
         self.until(lambda: not self.jobs(), "every job has ended")
@@ -242,20 +246,17 @@ class SlurmLab:
         self._until_idle()
 
     def _start_rest(self) -> None:
-        rest = self._begin(
-            SLURMRESTD,
-            [
-                *_LEAST_USER,
-                program("slurmrestd"),
-                "-a",
-                "rest_auth/jwt",
-                "-s",
-                "openapi/v0.0.38,openapi/dbv0.0.38",
-                f"127.0.0.1:{self.ports.slurmrestd}",
-            ],
-            "SLURM_JWT=daemon",
+        shutil.chown(self.layout.rest_socket.parent, OPERATOR)
+        ways = {
+            SLURMRESTD: ("rest_auth/jwt", f"127.0.0.1:{self.ports.slurmrestd}", "SLURM_JWT=daemon"),
+            SLURMRESTD_SOCKET: ("rest_auth/local", f"unix:{self.layout.rest_socket}"),
+        }
+        for name, (auth, where, *environ) in ways.items():
+            words = [*_OPERATING, program("slurmrestd"), "-a", auth, "-s", _REST_VERSIONS, where]
+            self._begin(name, words, *environ).check_alive()
+        until(
+            self.layout.rest_socket.exists, READY_SECONDS, "slurmrestd listens", self.part(SLURMRESTD_SOCKET)
         )
-        rest.check_alive()
 
     def _begin(self, name: str, command: Sequence[str], *environ: str) -> LabProcess:
         assert self._guardian is not None  # noqa: S101 # made by start

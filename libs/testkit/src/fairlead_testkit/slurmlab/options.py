@@ -24,7 +24,7 @@ class SlurmOptions:
 
     Attributes:
         accounting: whether MariaDB and slurmdbd run; they need root.
-        rest: whether slurmrestd runs; needs root too.
+        rest: whether slurmrestd runs, over TCP with tokens and at a socket as OPERATOR; needs root too.
         nodes: how many slurmd.
         cpus: of each node.
         gpus: of each node.

@@ -1,0 +1,246 @@
+"""Services as forks of a process that has imported them already: a start costs a tenth of the CPU that it costs from nothing.
+
+A service imports eight hundred modules at its start, 0.6 to 1.1 s of CPU; tests start services by the hundred. Here a
+server imports what a service is made of once, and forks for each start; the fork runs the service's own `__main__`, with
+the arguments, the environment and the log that it is given.
+
+What a fork shares with the others is what was imported, and the seed by which strings are hashed. That no order hangs on
+that seed is for tests to find; so there are two servers with seeds of their own, in turn, and two replicas differ as in
+production. `make deep` starts each service from nothing.
+"""
+
+import contextlib
+import importlib
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import BinaryIO
+
+import msgspec
+
+FORKED = frozenset(
+    {
+        "fairlead_scorer",
+        "fairlead_admitter",
+        "fairlead_watcher",
+        "fairlead_checker",
+        "fairlead_slurm_bridge",
+        "fairlead_sim",
+    }
+)
+"""What runs as a fork; everything else is started from nothing."""
+_SERVERS = 2
+_LONGEST = 256 * 1024
+"""Of an order, in bytes."""
+
+
+class ForkServerError(Exception):
+    """The server ended, or could not fork."""
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What to run, and as what."""
+
+    module: str
+    arguments: list[str]
+    environ: dict[str, str]
+    folder: str
+
+
+class ForkedProcess:
+    """One fork, as `subprocess.Popen` shows a child.
+
+    Args:
+        pidfd: names it for good, also when its number belongs to another process.
+        ending: gives its exit code once it has ended.
+    """
+
+    def __init__(self, pid: int, pidfd: int, ending: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._pidfd = pidfd
+        self._ending = ending
+
+    def poll(self) -> int | None:
+        """Its exit code once it has ended; negative where a signal ended it."""
+        return self._look(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it has ended.
+
+        Raises:
+            subprocess.TimeoutExpired: it has not ended in time.
+        """
+        code = self._look(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired([str(self.pid)], timeout or 0.0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal. Does nothing where it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            if self.poll() is None:
+                signal.pidfd_send_signal(self._pidfd, number)
+
+    def kill(self) -> None:
+        """SIGKILL. Does nothing where it has ended."""
+        self.send_signal(signal.SIGKILL)
+
+    def _look(self, seconds: float | None) -> int | None:
+        if self.returncode is None and self._has_ended(seconds):
+            said = os.read(self._ending, 16)
+            self.returncode = int(said) if said else -signal.SIGKILL  # nothing: its server ended before it
+            os.close(self._ending)
+            os.close(self._pidfd)
+        return self.returncode
+
+    def _has_ended(self, seconds: float | None) -> bool:
+        looking = select.poll()
+        looking.register(self._ending, select.POLLIN)
+        return bool(looking.poll(None if seconds is None else 1000 * seconds))
+
+
+class ForkServer:
+    """One server and the way to it."""
+
+    def __init__(self) -> None:
+        self._channel, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _LONGEST)
+        command = [sys.executable, "-c", f"import {__name__} as it; it.main()", str(far.fileno())]
+        with far:
+            self._process = subprocess.Popen(  # noqa: S603 # ourselves
+                command, pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
+
+    def fork(self, order: Order, log: BinaryIO) -> ForkedProcess:
+        """Run a module in a fork; what it prints goes to the log.
+
+        Raises:
+            ForkServerError: the server ended.
+        """
+        ending, end = os.pipe()
+        try:
+            socket.send_fds(self._channel, [msgspec.json.encode(order)], [log.fileno(), end])
+            said, fds, _, _ = socket.recv_fds(self._channel, 16, 1)
+        except OSError as error:
+            os.close(ending)
+            raise ForkServerError(f"the fork server is gone: {error}") from error
+        finally:
+            os.close(end)
+        if not said:
+            os.close(ending)
+            raise ForkServerError("the fork server ended")
+        return ForkedProcess(int(said), fds[0], ending)
+
+    def end(self) -> None:
+        """End it; what it forked lives on, and nobody hears of its end."""
+        self._channel.close()
+        self._process.wait()
+
+
+class _Servers:
+    """Those of this process; none until one is wanted."""
+
+    def __init__(self) -> None:
+        self.used = False
+        self._started: deque[ForkServer] = deque()
+
+    def next(self) -> ForkServer:
+        """The one whose turn it is: the last of the row, which becomes its first."""
+        if len(self._started) < _SERVERS:
+            self._started.appendleft(ForkServer())
+        else:
+            self._started.rotate()
+        return self._started[0]
+
+    def end(self) -> None:
+        """End them; what they forked lives on."""
+        for server in self._started:
+            server.end()
+        self._started.clear()
+
+
+_servers = _Servers()
+
+
+def use() -> None:
+    """From now on this process starts services as forks."""
+    _servers.used = True
+
+
+def serves(module: str, environ: Mapping[str, str]) -> bool:
+    """Whether a module may run as a fork: this process uses forks, and its interpreter would be set up as ours is."""
+    return _servers.used and module in FORKED and _of_python(environ) == _of_python(os.environ)
+
+
+def fork(module: str, arguments: Sequence[str], environ: Mapping[str, str], log: BinaryIO) -> ForkedProcess:
+    """Run a module as `python -m` does.
+
+    Raises:
+        ForkServerError: the server ended.
+    """
+    order = Order(module, list(arguments), dict(environ), os.getcwd())  # noqa: PTH109 # as the order has it, a str
+    return _servers.next().fork(order, log)
+
+
+def _of_python(environ: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in environ.items() if key.startswith("PYTHON")}
+
+
+# The server ---------------------------------------------------------------------------------------------------------
+
+
+def _serve(channel: socket.socket) -> Order | None:
+    """Fork for each order, and tell of each end. Gives the order in a fork; None when nobody is left to give one."""
+    endings: dict[int, tuple[int, int]] = {}  # by pidfd: process id, and where to say its exit code
+    while True:
+        for ready in select.select([channel.fileno(), *endings], [], [])[0]:
+            if ready in endings:
+                _tell(*endings.pop(ready))
+                os.close(ready)
+                continue
+            said, fds, _, _ = socket.recv_fds(channel, _LONGEST, 2)
+            if not said:
+                return None
+            order, [log, end] = msgspec.json.decode(said, type=Order), fds
+            importlib.import_module(f"{order.module}.app")
+            pid = os.fork()
+            if pid == 0:
+                for other in (channel.detach(), end, *endings, *(one for _, one in endings.values())):
+                    os.close(other)
+                _become(order, log)
+                return order
+            pidfd = os.pidfd_open(pid)
+            endings[pidfd] = (pid, end)
+            os.close(log)
+            socket.send_fds(channel, [str(pid).encode()], [pidfd])
+
+
+def _tell(pid: int, end: int) -> None:
+    _, status = os.waitpid(pid, 0)
+    with contextlib.suppress(BrokenPipeError):  # who asked for it is gone
+        os.write(end, str(os.waitstatus_to_exitcode(status)).encode())
+    os.close(end)
+
+
+def _become(order: Order, log: int) -> None:
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    os.chdir(order.folder)
+    os.environ.clear()
+    os.environ.update(order.environ)
+    sys.argv = [order.module, *order.arguments]
+
+
+def main() -> None:
+    """Be a server, and in a fork what was ordered."""
+    order = _serve(socket.socket(fileno=int(sys.argv[1])))
+    if order is not None:
+        runpy.run_module(order.module, run_name="__main__", alter_sys=True)

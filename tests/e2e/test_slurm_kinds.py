@@ -1,0 +1,126 @@
+"""Jobs of every kind on a real slurmctld: who has a place, in which domain, as what."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_bus import Bus
+from fairlead_contracts.policyfile.document import Pool
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy, wanted_order
+from fairlead_testkit.slurmlab import CLUSTER, SlurmLab, SlurmOptions
+from fairlead_testkit.slurmlab_fixtures import SlurmLabFactory
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
+
+WHOLE = ("--nodes=1", "--ntasks=1", "--gres=gpu:8")
+NODES = 2
+STEP = 10_000
+RUSH = "rush"
+"""A partition of a higher PriorityTier, and the pool of that name."""
+PARTITIONS = (
+    "PartitionName=gpu Nodes={nodes} Default=YES MaxTime=INFINITE State=UP",
+    "PartitionName=batch Nodes={nodes} MaxTime=INFINITE State=UP",
+    "PartitionName=rush Nodes={nodes} MaxTime=INFINITE State=UP PriorityTier=5",
+)
+
+
+def priorities(lab: SlurmLab) -> dict[str, int]:
+    """Slurm's own, by record."""
+    lines = (line.split() for line in lab.jobs("%A %Q", "--states=PENDING"))
+    return {job: int(priority) for job, priority in lines}
+
+
+async def test_every_kind_of_job_has_the_place_that_it_should(
+    slurm_labs: SlurmLabFactory, tmp_path: Path
+) -> None:
+    lab = await asyncio.to_thread(slurm_labs, SlurmOptions(nodes=NODES, partitions=PARTITIONS))
+    if SlurmOptions().accounting:
+        words = (
+            "reservationname=tomorrow",
+            "starttime=now+1day",
+            "duration=60",
+            "nodecnt=1",
+            "accounts=vision",
+        )
+        lab.run("scontrol", "create", "reservation", *words)
+    blockers = [lab.submit("spare", *WHOLE, "--time=60") for _ in range(NODES)]
+    await eventually(lambda: len(lab.jobs("%i", "--states=RUNNING")) == NODES, 30, what="the nodes are full")
+    first = lab.submit("vision", *WHOLE)
+    out = {
+        "held": lab.submit("vision", *WHOLE, "--hold"),
+        "dependent": lab.submit("speech", *WHOLE, f"--dependency=afterany:{blockers[0]}"),
+        "later": lab.submit("speech", *WHOLE, "--begin=now+1hour"),
+    }
+    if SlurmOptions().accounting:
+        out["reserved"] = lab.submit("vision", *WHOLE, "--reservation=tomorrow")
+    both = lab.submit("robots", *WHOLE, "--partition=batch,gpu")
+    rush = lab.submit("robots", *WHOLE, "--partition=rush,gpu")
+    script = "#!/bin/sh\nexec sleep 3600\n"
+    parts = lab.run(
+        "sbatch", "--parsable", "--output=/dev/null", "--account=speech", *WHOLE, ":", *WHOLE, given=script
+    )
+    het = parts.strip()
+    policy = account_policy({"vision": 1, "speech": 1, "robots": 1, "spare": 1})
+    policy = msgspec.structs.replace(
+        policy, pools=[*policy.pools, Pool(name=RUSH, members=[f"{CLUSTER}/{RUSH}"])]
+    )
+    async with SlurmFleet(tmp_path, lab, policy=policy).running() as bus:
+        await _only_who_may_start_has_a_place(bus, lab, {first, both, het}, out)
+        await _a_tier_is_a_domain_of_its_own(bus, lab, rush, both)
+        await _parts_that_start_together_have_one_level(lab, het)
+        await _who_may_start_again_has_a_place(bus, lab, out)
+
+
+async def _only_who_may_start_has_a_place(
+    bus: Bus, lab: SlurmLab, placed: set[str], out: dict[str, str]
+) -> None:
+    """Who listed two partitions has one."""
+
+    async def stand() -> bool:
+        wanted, found = await wanted_order(bus), priorities(lab)
+        levels = [found[job] // STEP for job in wanted]
+        return (
+            sorted(wanted) == sorted(placed)
+            and levels == sorted(set(levels), reverse=True)
+            and min(levels) > 0
+        )
+
+    await eventually(stand, 90, what="who may start stands in Slurm in the order")
+    assert {kind: priorities(lab)[job] // STEP for kind, job in out.items()} == dict.fromkeys(out, 0)
+
+
+async def _a_tier_is_a_domain_of_its_own(bus: Bus, lab: SlurmLab, rush: str, both: str) -> None:
+    """Who listed partitions of two domains is ranked in the first one, by one SiteFactor."""
+
+    async def ranked() -> bool:
+        return [place.place.id for place in (await whole_queue(bus, RUSH)).places] == [rush]
+
+    await eventually(ranked, 60, what="the higher tier has an order of its own")
+    await eventually(lambda: priorities(lab)[rush] >= STEP, 60, what="it stands in Slurm, too")
+    assert both not in [place.place.id for place in (await whole_queue(bus, RUSH)).places]
+
+
+async def _parts_that_start_together_have_one_level(lab: SlurmLab, het: str) -> None:
+    def levels() -> list[int]:
+        lines = (line.split() for line in lab.jobs("%i %Q", "--states=PENDING"))
+        return [int(priority) // STEP for job, priority in lines if job.startswith(f"{het}+")]
+
+    first, second = levels()
+    assert first == second > 0
+
+
+async def _who_may_start_again_has_a_place(bus: Bus, lab: SlurmLab, out: dict[str, str]) -> None:
+    lab.run("scontrol", "release", out["held"])
+    lab.run("scontrol", "update", f"jobid={out['later']}", "starttime=now")
+    lab.run("scontrol", "update", f"jobid={out['dependent']}", "dependency=")
+    back = {out[kind] for kind in ("held", "later", "dependent")}
+
+    async def are_back() -> bool:
+        return back <= set(await wanted_order(bus)) and all(priorities(lab)[job] >= STEP for job in back)
+
+    await eventually(are_back, 60, what="who may start again has a place, and a level")
+    assert out.get("reserved") not in await wanted_order(bus)

@@ -1,0 +1,89 @@
+"""A site whose hooks ask two bridges over TLS, and whose jobs take a token for each GPU, on a real slurmctld and Kubernetes."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.kubelab import KubeLab
+from fairlead_testkit.pod_fleet import PodFleet, PodSite
+from fairlead_testkit.pod_watch import watched
+from fairlead_testkit.process import ServiceProcess
+
+pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.deep, pytest.mark.timeout(600)]
+
+GPUS = 8
+TOKENS = "fairlead_gpu@fairlead"
+
+
+@pytest.fixture(scope="module")
+def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodSite]:
+    """Slurm has eight times the GPUs of Kubernetes."""
+    del slurm_programs
+    with PodSite(kube_lab, gpus=GPUS, doors=2, tokens=TOKENS).running() as found:
+        yield found
+
+
+async def all_ended(site: PodSite) -> None:
+    async def ended() -> bool:
+        return not await asyncio.to_thread(site.waiting) and not await asyncio.to_thread(site.pods)
+
+    await eventually(ended, 120, what="all jobs have ended, and no pod is left")
+
+
+def restarts(site: PodSite, jobs: list[str]) -> int:
+    """How often jobs were started in vain."""
+    shown = [site.lab.run("scontrol", "--oneliner", "show", "job", job) for job in jobs]
+    return sum(int(text.partition(" Restarts=")[2].split()[0]) for text in shown)
+
+
+async def test_few_jobs_are_started_in_vain_and_either_bridge_may_be_killed(
+    site: PodSite, tmp_path: Path
+) -> None:
+    fleet = PodFleet(tmp_path, site, bridges=2)
+    async with fleet.running(), watched(site) as watch:
+        await _tokens_follow_what_is_free(site)
+        jobs = [site.submit(gpus=2, seconds=1.5, code=code) for code in (0, 3) * 8]
+        await all_ended(site)
+        ends = {site.state(job) for job in jobs}
+        assert ends == {("COMPLETED", "0:0"), ("FAILED", "3:0")}
+        assert restarts(site, jobs) <= len(jobs) // 4, "without tokens there are more of them than jobs"
+        assert site.licence() == (GPUS, 0), "no job holds one any more"
+        for bridge in fleet.named("slurm_bridge"):  # one of them leads
+            await _one_may_be_killed(site, bridge)
+    assert watch.harm == []
+
+
+async def _one_may_be_killed(site: PodSite, bridge: ServiceProcess) -> None:
+    running = site.submit(seconds=6)
+    await eventually(lambda: site.state_of(running) == "RUNNING", 60, what="it runs")
+    bridge.kill()
+    waiting = site.submit(seconds=0.5)
+    await all_ended(site)
+    assert {site.state(job) for job in (running, waiting)} == {("COMPLETED", "0:0")}
+    await bridge.start().ready()
+
+
+async def _tokens_follow_what_is_free(site: PodSite) -> None:
+    await eventually(lambda: site.licence() == (GPUS, 0), 60, what="there are as many tokens as GPUs")
+    site.add_stranger(gpus=5)
+    await eventually(lambda: site.licence() == (GPUS - 5, 0), 60, what="somebody else's pod takes five")
+    job = site.submit(gpus=4, seconds=0.5)
+    await eventually(
+        lambda: f"{job} PENDING Licenses" in site.waiting(), 60, what="it waits, and is not refused"
+    )
+    site.remove_stranger()
+    await all_ended(site)
+    assert (site.state(job), restarts(site, [job])) == (("COMPLETED", "0:0"), 0)
+
+
+async def test_a_users_own_number_of_tokens_does_not_count(site: PodSite, tmp_path: Path) -> None:
+    async with PodFleet(tmp_path, site, bridges=2).running():
+        job = site.submit(f"--licenses={TOKENS}:1", gpus=2, seconds=0.5)
+        assert f"Licenses={TOKENS}:2 " in site.lab.run("scontrol", "--oneliner", "show", "job", job)
+        parts = site.submit("--comment=gpu-cores=30 env=FAIRLEAD_TEST_SECONDS", "--hold", seconds=0.5)
+        assert "Licenses=(null) " in site.lab.run("scontrol", "--oneliner", "show", "job", parts)
+        site.lab.run("scancel", parts)
+        await all_ended(site)

@@ -1,0 +1,238 @@
+"""An older release, this one over it, and the older one again, on one NATS: beside a simulated cluster, and beside a real Kueue.
+
+Run by `make rollback OLDER=<commit>`: the older one's code comes from git, and what it imports from this one's environment.
+"""
+
+import asyncio
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fairlead_bus import Bus, RetryableBusError
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.questions import QUEUE_REPLY, QueueQuestion
+from fairlead_contracts.messages.state import STATE, JobState
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.estate import Estate
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy, front_stands, levels
+from fairlead_testkit.kubelab import ADMITTER, KubeLab
+from fairlead_testkit.process import ServiceProcess
+from fairlead_testkit.process_fleet import ProcessFleet
+
+ROOT = Path(__file__).parents[2]
+OLDER = os.environ.get("FAIRLEAD_OLDER", "")
+WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
+POOL = "gpu"
+MOST_SECONDS_AWAY = 10.0
+"""On a busy machine. Nobody dies, so that no lease has to expire: it is the figure printed that tells."""
+LOOK_SECONDS = 0.1
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.deep,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not OLDER, reason="no older release is named: make rollback OLDER=<commit>"),
+]
+
+
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Where the older release's code is."""
+    folder = tmp_path_factory.mktemp("older")
+    words = ["git", "-C", str(ROOT), "archive", OLDER, "libs", "services"]
+    archive = subprocess.run(words, capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as told:
+        told.extractall(folder, filter="data")
+    return sorted(folder.glob("*/*/src"))
+
+
+@dataclass
+class Site:
+    """A cluster whose Fairlead is upgraded, and goes back."""
+
+    fleet: ProcessFleet
+    bus: Bus
+    older: Sequence[Path]
+    levels: Callable[[], Awaitable[dict[str, int]]]
+    """Of each job that waits, as they stand in the frontend."""
+
+    async def started(self, services: Sequence[str], sources: Sequence[Path]) -> list[ServiceProcess]:
+        """All of these services, ready."""
+        return [await self.fleet.another(service, sources=sources) for service in services]
+
+    async def replaced(
+        self, running: Sequence[ServiceProcess], sources: Sequence[Path]
+    ) -> list[ServiceProcess]:
+        """One by one: a new one is ready, and the old one ends. The order is there all the time, and no level moves."""
+        stood = await self.levels()
+        new = []
+        async with self._watched() as away:
+            for process in running:
+                new.append(await self.fleet.another(process.service, sources=sources))
+                assert await process.stop() == 0, process.log[-3000:]
+            await eventually(partial(is_whole, self.bus), 30, what="the order is there")
+        print(f"the order was away for {max(away):.2f} s at most, asked each {LOOK_SECONDS} s")  # noqa: T201 # the figure
+        assert max(away) < MOST_SECONDS_AWAY
+        assert await self.levels() == stood
+        return new
+
+    @asynccontextmanager
+    async def _watched(self) -> AsyncIterator[list[float]]:
+        """Gives how many seconds lay between any two looks that had the whole order."""
+        away: list[float] = []
+
+        async def watch() -> None:
+            heard = time.monotonic()
+            while True:
+                if await is_whole(self.bus):
+                    away.append(time.monotonic() - heard)
+                    heard = time.monotonic()
+                await asyncio.sleep(LOOK_SECONDS)
+
+        watching = asyncio.create_task(watch())
+        yield away
+        watching.cancel()
+
+    async def check_order(self, jobs: int) -> None:
+        """So many wait, and the commands of both releases show the same order."""
+        await eventually(partial(self._as_many, jobs), 60, what=f"{jobs} jobs wait")
+        of_older, of_this = [
+            (await asyncio.to_thread(self._said, sources, "queue", "--limit=0", "--output=name")).splitlines()
+            for sources in (self.older, ())
+        ]
+        assert of_older == of_this
+        assert len(of_this) == jobs
+
+    async def _as_many(self, jobs: int) -> bool:
+        return len(await self.levels()) == jobs
+
+    def _said(self, sources: Sequence[Path], *words: str) -> str:
+        code = {"PYTHONPATH": os.pathsep.join(map(str, sources))} if sources else {}
+        inherited = {"PATH": os.environ["PATH"], "HOME": str(self.fleet.directory)}
+        done = subprocess.run(
+            [sys.executable, "-m", "fairlead_cli", *words],
+            env={**inherited, **self.fleet.person(), **code},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def check_logs(self) -> None:
+        """Nobody met anything that could not be read."""
+        for process in self.fleet.services.values():
+            lines = [json.loads(line) for line in process.log.splitlines() if line.startswith("{")]
+            wrong = [line for line in lines if line["level"] in {"warning", "error"}]
+            assert not wrong, (process.name, wrong[:5])
+
+
+async def stated(bus: Bus, tenant: str, job: str) -> JobState | None:
+    """What a simulated cluster says of a job."""
+    found = await bus.last(topology.STATE, subjects.state(CLUSTER, "job", job, scope=tenant))
+    state = None if found is None else STATE.decode(found.payload)
+    return state if isinstance(state, JobState) else None
+
+
+async def is_whole(bus: Bus) -> bool:
+    """Whether every shard answers."""
+    question = to_json(QueueQuestion(pool=POOL, limit=0))
+    try:
+        reply = QUEUE_REPLY.decode(await bus.request(subjects.ask("queue"), question, timeout=1.0))
+    except RetryableBusError:
+        return False
+    return any(found.pool == POOL and not found.silent_shards for found in reply.pools)
+
+
+async def test_beside_a_simulated_cluster_a_release_follows_the_one_before_and_the_other_way_round(
+    tmp_path: Path, older: list[Path]
+) -> None:
+    config = {
+        "nodes": [{"name": "node", "count": 1, "allocatable": {"nvidia.com/gpu": 2}}],
+        "queues": [{"name": "main"}],
+        "accounts": dict.fromkeys(WEIGHTS, "main"),
+    }
+    policy = PolicyDocument(
+        aging=Aging(entitlement_per_day=0.0),
+        pools=[Pool(name=POOL, members=[f"{CLUSTER}/gpu"])],
+        tenants=[Tenant(name=name, weight=weight) for name, weight in WEIGHTS.items()],
+    )
+    fleet = Fleet(tmp_path, policy=policy, cluster_config=config, sims=0, scorers=0, admitters=0)
+
+    submitted: list[tuple[str, str]] = []
+
+    async def stand() -> dict[str, int]:
+        found = [await stated(bus, *job) for job in submitted]
+        return {job.id: job.level or 0 for job in found if job is not None and job.started is None}
+
+    async with fleet.running() as bus:
+        site = Site(fleet, bus, older, stand)
+        await fleet.another(
+            "sim"
+        )  # the cluster, which no release of ours brings, and whose file an older one need not read
+        running = await site.started(("scorer", "scorer", "admitter", "admitter"), older)
+        await submit_all(bus, "team-a", equal_jobs("long", 2, run_seconds=3600))
+        for number, sources in enumerate((older, (), older)):
+            if number:
+                running = await site.replaced(running, sources)
+                await site.check_order(9 * number)
+            for tenant in WEIGHTS:
+                jobs = equal_jobs(f"{tenant}-{number}", 3, run_seconds=3600)
+                submitted += [(tenant, job) for job in await submit_all(bus, tenant, jobs)]
+            await site.check_order(9 * (number + 1))
+        site.check_logs()
+
+
+@pytest.mark.kube
+async def test_beside_kueue_a_release_follows_the_one_before_and_the_other_way_round(
+    kube_lab: KubeLab, tmp_path: Path, older: list[Path]
+) -> None:
+    with Estate(kube_lab, list(WEIGHTS)) as estate:
+        pool = estate.queue("shared", 2)
+        for namespace in estate.namespaces.values():
+            kube_lab.open_to_submissions(namespace)
+        policy = fair_policy(estate, WEIGHTS, pool)
+        fleet = KubeFleet(tmp_path, kube_lab, policy=policy, watchers=0, scorers=0, admitters=0)
+
+        async def stand() -> dict[str, int]:
+            return await asyncio.to_thread(levels, estate)
+
+        async with fleet.running() as bus:
+            site = Site(fleet, bus, older, stand)
+            services = ("watcher", "watcher", "scorer", "scorer", "admitter", "admitter")
+            running = await site.started(services, older)
+            for number in range(2):
+                estate.workload("team-a", f"long-{number}")
+            await eventually(lambda: len(estate.admitted()) == 2, 60, what="the pool is full")
+            for number, sources in enumerate((older, (), older)):
+                if number:
+                    mark = kube_lab.audit_mark()
+                    running = await site.replaced(running, sources)
+                    written = kube_lab.audit_lines(
+                        user=ADMITTER, verb="patch", resource="workloads", after=mark
+                    )
+                    assert not [line for line in written if line.code == 200], "nothing is written anew"
+                    await site.check_order(9 * number)
+                for tenant, namespace in estate.namespaces.items():
+                    for one in range(2):
+                        estate.workload(tenant, f"{tenant}-of-kubectl-{number}-{one}")
+                    body = {"id": f"{tenant}-{number}", "demand": {"nvidia.com/gpu": 1}, "template": {"image": "busybox"}}  # fmt: skip
+                    await submit_all(bus, namespace, [body], cluster=KUBE_CLUSTER)
+                await site.check_order(9 * (number + 1))
+                await front_stands(bus, estate, first=3)
+            site.check_logs()
