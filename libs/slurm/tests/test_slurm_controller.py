@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_slurm import CommandController, NotAnIdError, ProgramMissingError, SlurmUnreachableError
+from fairlead_slurm import (
+    CommandController,
+    NotAnIdError,
+    ProgramMissingError,
+    SlurmToken,
+    SlurmUnreachableError,
+)
 from fairlead_slurm.commands import Commands
 from fairlead_testkit.slurmlab import OPERATOR, PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
 
@@ -126,7 +132,7 @@ async def test_where_no_munge_runs_a_token_says_who_asks(slurm_lab: SlurmLab, tm
     assert "/nonexistent" in text
     conf.write_text(text)
     job, token = slurm_lab.submit("vision", "--hold"), tmp_path / "token"
-    controller = CommandController(conf, token=token)
+    controller = CommandController(conf, token=SlurmToken(token))
     with pytest.raises(SlurmUnreachableError, match="no token"):
         await controller.jobs()
     given = slurm_lab.run("scontrol", "token", f"username={OPERATOR}", "lifespan=600")

@@ -5,6 +5,7 @@ import os
 import pwd
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 
 from fairlead_slurm.hooks.installing import PROGRAM, HookSettings, conf_lines, hook_files, missing_lines
 
@@ -213,7 +215,7 @@ def test_slurms_keys_are_checked_one_by_one(folder: Path) -> None:
 
 @pytest.mark.parametrize("changes", [
     {"partition": 'a"b'}, {"folder": "relative"}, {"folder": "/a b"}, {"python": "/usr/bin/python3\nid"},
-    {"away": "maybe"}, {"variables": ["A-B"]},
+    {"away": "maybe"}, {"variables": ["A-B"]}, {"endpoints": ["host"]}, {"endpoints": ["a b:1"]}, {"tokens": "gpu"}, {"authority": "ca"},
 ])  # fmt: skip
 def test_what_cannot_be_written_down_safely_is_refused(folder: Path, changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"\S"):
@@ -264,3 +266,114 @@ def test_hooks_import_little(folder: Path) -> None:
     imported = {line.rpartition("|")[2].strip() for line in ran.stderr.decode().splitlines()}
     assert "_socket" in imported
     assert not {"socket", "json", "typing", "enum", "re", "signal"} & imported
+
+
+class Authority:
+    """Of the certificates of gates that listen for other hosts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._authority = trustme.CA()
+        self.file = folder / "ca.pem"
+        self._authority.cert_pem.write_to_path(self.file)
+
+    def context(self, *names: str) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._authority.issue_cert(*names).configure_cert(context)
+        return context
+
+
+class RemoteGate(Gate):
+    """The same over TLS; each answer comes behind a welcome."""
+
+    def __init__(self, context: ssl.SSLContext, *answers: Answer, away: str = "") -> None:
+        self.asked = []
+        self.credentials: list[str] = []
+        self._context = context
+        self._away = away
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        self._answers = answers
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        for answer in self._answers:
+            bare, _ = self._socket.accept()
+            try:
+                with self._context.wrap_socket(bare, server_side=True) as line:
+                    self._one(line, answer)
+            except OSError:
+                continue  # whoever asked does not trust the certificate
+        self._socket.close()
+
+    def _one(self, line: socket.socket, answer: Answer) -> None:
+        line.sendall(b'{"challenge": "drawn"}\n')
+        self.credentials.append(json.loads(line_of(line))["munge"])
+        line.sendall(json.dumps({"away": self._away} if self._away else {}).encode() + b"\n")
+        if not self._away:
+            self.asked.append(json.loads(line_of(line)))
+            answer(self.asked[-1], line)
+
+
+@pytest.fixture
+def munge(folder: Path) -> Path:
+    """A program of its name that makes a credential of anything."""
+    program = folder / "munge"
+    program.write_text('#!/bin/sh\nprintf "MUNGE:%s:\\n" "$2"\n')
+    program.chmod(0o755)
+    return folder
+
+
+def remote(folder: Path, authority: Authority, *endpoints: str, **more: object) -> Path:
+    found = installed(folder, endpoints=endpoints, authority=str(authority.file), **more)
+    program = found / PROGRAM
+    program.write_text(program.read_text().replace("MUNGE = ('munge',)", f"MUNGE = ('{folder}/munge',)"))
+    return found
+
+
+def nobody_there() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+def test_of_several_gates_each_is_asked_until_one_leads(folder: Path, munge: Path) -> None:
+    authority = Authority(folder)
+    standby = RemoteGate(authority.context("127.0.0.1"), says(), away="it does not lead")
+    leader = RemoteGate(authority.context("127.0.0.1"), says({"say": "no room"}, {"exit": 1}))
+    where = remote(munge, authority, nobody_there(), standby.endpoint, leader.endpoint)
+    prolog = start(where, "prolog", SLURM_JOB_NAME="it's $(id)\n")
+    _, errors = prolog.communicate(timeout=30)
+    assert (prolog.returncode, errors) == (1, b"fairlead: no room\n")
+    assert standby.credentials == leader.credentials == ["MUNGE:drawn:"], "over the word that it drew"
+    assert leader.asked[0]["env"] == {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "it's $(id)\n"}
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_gate_is_known_by_its_certificate(folder: Path, munge: Path, trusted: bool) -> None:
+    authority = Authority(folder)
+    stranger = trustme.CA()
+    context = authority.context("another.example")
+    if not trusted:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        stranger.issue_cert("127.0.0.1").configure_cert(context)
+    gate = RemoteGate(context, *[says({"exit": 0})] * 50)
+    where = remote(munge, authority, gate.endpoint)
+    asked = subprocess.run(
+        [sys.executable, "-I", "-S", where / PROGRAM, "submit", f"job-name={b'x'.hex()}"],
+        capture_output=True,
+        check=True,
+        timeout=30,
+    )
+    assert b"not looked over" in asked.stderr
+    assert b"certificate" in asked.stderr.lower()
+    assert gate.credentials == [], "nobody is told who asks"
+
+
+def test_a_body_asks_the_next_gate_where_one_is_killed(folder: Path, munge: Path) -> None:
+    authority = Authority(folder)
+    first = RemoteGate(authority.context("127.0.0.1"), says({"log": 4}, b"one\n"))  # and hangs up
+    second = RemoteGate(authority.context("127.0.0.1"), says({"log": 4}, b"two\n", {"exit": 3}))
+    body = start(remote(munge, authority, first.endpoint, second.endpoint), "body")
+    out, _ = body.communicate(timeout=60)
+    assert (body.returncode, out) == (3, b"one\ntwo\n")
+    assert second.asked[0]["offset"] == 4

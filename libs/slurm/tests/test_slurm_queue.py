@@ -69,6 +69,22 @@ def test_a_line_becomes_a_job() -> None:
     assert (job.started, job.dependency, job.comment) == (None, "", "")
 
 
+def test_parts_that_start_together_are_one_job() -> None:
+    parts = [
+        PLAIN | {"jobarrayid": f"11+{place}", "jobid": str(11 + place), "prioritylong": str(90 - place)}
+        for place in range(3)
+    ]
+    found = read(
+        QueueFormat(), PLAIN, parts[2], parts[0], parts[1] | {"dependency": "afterok:7(unfulfilled)"}
+    )
+    assert found.unreadable == 0
+    [plain, whole] = found.jobs
+    assert (whole.id, whole.number, whole.parts, whole.nodes) == ("11", 11, ("12", "13"), 6)
+    assert (whole.priority, whole.dependency) == (88, "afterok:7(unfulfilled)")
+    assert whole.resources == {name: 3 * amount for name, amount in plain.resources.items()}
+    assert read(QueueFormat(), parts[1]).jobs == []  # the first one is forgotten already
+
+
 @given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 def test_no_name_or_comment_can_add_or_hide_a_job(names: list[str]) -> None:
     form = QueueFormat()

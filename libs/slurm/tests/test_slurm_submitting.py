@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fairlead_slurm import SlurmUnreachableError, SubmitRefusedError
 from fairlead_slurm.submitting import BatchJob, SubmissionMark, SubmittingClient, submission_mark
 from fairlead_slurm.submitting.batch_job import MOST_BYTES, sbatch_words, script_of
-from fairlead_slurm.submitting.submit_server import NoUserError, SubmitServer, Terms, user_of
+from fairlead_slurm.submitting.submit_server import NoUserError, SubmitServer, SubmitTerms, user_of
 from fairlead_testkit.slurmlab import PEOPLE, SlurmLab
 
 ROOT = os.geteuid() == 0
@@ -41,8 +41,8 @@ def a_batch_job(**changes: object) -> BatchJob:
     return msgspec.structs.replace(job, **changes)
 
 
-def terms(**changes: object) -> Terms:
-    found = Terms(
+def terms(**changes: object) -> SubmitTerms:
+    found = SubmitTerms(
         askers=frozenset({os.geteuid()}), users=None, least_uid=1, output="/dev/null", conf=None, seconds=20.0
     )
     return msgspec.structs.replace(found, **changes)
@@ -123,11 +123,11 @@ def test_no_job_runs_as_root_or_the_systems_users(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[[Terms], SubmittingClient]]:
+def serve(tmp_path: Path) -> Iterator[Callable[[SubmitTerms], SubmittingClient]]:
     """Starts a helper in this process."""
     running: list[tuple[SubmitServer, threading.Thread]] = []
 
-    def start(found: Terms) -> SubmittingClient:
+    def start(found: SubmitTerms) -> SubmittingClient:
         path = tmp_path / f"helper-{len(running)}.sock"
         helper = SubmitServer(path, found)
         thread = threading.Thread(target=helper.serve_forever, kwargs={"poll_interval": 0.02})
@@ -143,7 +143,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[Terms], SubmittingClient]]:
 
 
 async def test_who_is_not_allowed_is_refused_and_hears_why(
-    serve: Callable[[Terms], SubmittingClient],
+    serve: Callable[[SubmitTerms], SubmittingClient],
 ) -> None:
     client = serve(terms(askers=frozenset({4711})))
     for script in ("", "x" * 500_000) * 8:
@@ -152,7 +152,7 @@ async def test_who_is_not_allowed_is_refused_and_hears_why(
 
 
 async def test_a_job_that_is_too_large_is_refused_and_not_asked_again(
-    serve: Callable[[Terms], SubmittingClient],
+    serve: Callable[[SubmitTerms], SubmittingClient],
 ) -> None:
     with pytest.raises(SubmitRefusedError, match="larger than"):
         await serve(terms()).submit(a_batch_job(script="x" * MOST_BYTES))
@@ -166,7 +166,7 @@ async def test_a_helper_that_is_not_there_leaves_it_open(tmp_path: Path) -> None
 @pytest.mark.slurm
 @pytest.mark.skipif(not ROOT, reason="submitting as others needs root")
 async def test_a_job_runs_as_its_accounts_user(
-    slurm_lab: SlurmLab, tmp_path: Path, serve: Callable[[Terms], SubmittingClient]
+    slurm_lab: SlurmLab, tmp_path: Path, serve: Callable[[SubmitTerms], SubmittingClient]
 ) -> None:
     users = tmp_path / "users"
     users.write_text("".join(f"{account} {user}\n" for account, user in PEOPLE.items()))

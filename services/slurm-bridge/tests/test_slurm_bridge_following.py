@@ -12,11 +12,13 @@ from aiohttp import web
 from fairlead_kube import SILENT, Key, KubeClient, KubeSettings, connect
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
-from fairlead_slurm_bridge.pods.following import NO_POD, Ended, Follower, Output, Said, Word
+from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, Ended, Follower, Output, Said, Word
 from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.pods.verdicts import START
+from fairlead_slurm_bridge.store import Store
 
 ATTEMPT = Attempt(7, 0)
 KEY = Key("slurm", "slurm-hpc-7-r0")
@@ -42,11 +44,12 @@ class Jobs:
 class Scene:
     """A follower and what it looks at."""
 
-    def __init__(self, client: KubeClient) -> None:
+    def __init__(self, client: KubeClient, store: Store) -> None:
         self.mirror = KubeMirror(client, "hpc", {}, observer=SILENT)
         rules = PodRules(cluster="hpc", namespace="slurm", image="busybox")
         times = Times(ready=5, gone=5, silence=30)
-        self.life = PodLife(Jobs(), client, self.mirror, rules, partition="pods", times=times)
+        runs = Runs(store, lambda: 0.0)
+        self.life = PodLife(Jobs(), client, self.mirror, rules, runs, partition="pods", times=times)
         self.follower = Follower(client, self.mirror, self.life)
 
     def pod(self, pod: JobPod | None) -> None:
@@ -103,7 +106,8 @@ async def scene(
     )
     try:
         async with connect(KubeSettings(kubeconfig=str(config)), user_agent="test") as client:
-            yield Scene(client)
+            with contextlib.closing(Store(tmp_path / "bridge.db")) as store:
+                yield Scene(client, store)
     finally:
         await runner.cleanup()
 
@@ -175,10 +179,25 @@ async def test_a_program_that_has_ended_is_not_run_again(tmp_path: Path) -> None
         assert (await found.heard())[-1] == Ended(NO_POD), (
             "unless its prolog came again, it is another question"
         )
-        assert not found.life.bodies.replay(ATTEMPT, "of another job that got its number")
-        assert found.life.bodies.replay(ATTEMPT, POD.digest)
+        assert not found.life.runs.replay(ATTEMPT, 0, "of another job that got its number")
+        assert found.life.runs.replay(ATTEMPT, 0, POD.digest)
         words = await found.heard()
         assert (printed(words), words[-1]) == (b"", Ended(3))
+
+
+async def test_a_pod_that_is_handed_on_outlives_the_process_of_its_first_attempt(tmp_path: Path) -> None:
+    deleted = asyncio.Event()
+    async with scene(tmp_path, [b"x"], deleted=deleted) as found:
+        found.pod(POD)
+        stop = asyncio.Event()
+        hearing = asyncio.create_task(found.heard(stop=stop))
+        async with asyncio.timeout(20):
+            while not found.life.stands_for(ATTEMPT):
+                await found.life.bodies.change(1)
+            found.pod(msgspec.structs.replace(POD, attempt=Attempt(7, 1), handed_on=True))
+            stop.set()  # by Slurm, which ends the attempt that was refused
+            assert (await hearing)[-1] == Ended(STOPPED)
+        assert not deleted.is_set()
 
 
 async def test_who_listens_is_known_while_it_does(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from fairlead_kube.pods import Container, ResourceRequirements
 from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
-from fairlead_slurm_bridge.gate.ledger import Ledger, NoRoom, PodUse, Room
+from fairlead_slurm_bridge.gate.ledger import CapacityLedger, NoRoom, PodUse, Room
 from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
 from fairlead_testkit.slurm_builders import a_slurm_job
 
@@ -34,7 +34,7 @@ def key(number: int) -> Key:
 
 
 def test_fifty_in_the_same_second_get_no_room_twice() -> None:
-    ledger = Ledger()
+    ledger = CapacityLedger()
     ledger.node("a", node("a", 8))
     answers = [ledger.reserve(key(number), ask(2)) for number in range(50)]
     assert [isinstance(answer, Room) for answer in answers] == [True] * 4 + [False] * 46
@@ -43,13 +43,13 @@ def test_fifty_in_the_same_second_get_no_room_twice() -> None:
 
 
 def test_whoever_asks_again_has_its_room_already() -> None:
-    ledger = Ledger()
+    ledger = CapacityLedger()
     ledger.node("a", node("a", 2))
     assert ledger.reserve(key(1), ask(2)) == ledger.reserve(key(1), ask(2)) == Room(node="a")
 
 
 def test_a_promise_becomes_its_pod_and_goes_with_it() -> None:
-    ledger = Ledger()
+    ledger = CapacityLedger()
     ledger.node("a", node("a", 2))
     ledger.reserve(key(1), ask(2))
     ledger.pod(key(1), use("a", 2))
@@ -62,7 +62,7 @@ def test_a_promise_becomes_its_pod_and_goes_with_it() -> None:
 
 
 def test_a_pod_that_the_scheduler_put_elsewhere_frees_what_was_kept() -> None:
-    ledger = Ledger()
+    ledger = CapacityLedger()
     for name in ("a", "b"):
         ledger.node(name, node(name, 2))
     ledger.reserve(key(1), ask(2))
@@ -71,7 +71,7 @@ def test_a_pod_that_the_scheduler_put_elsewhere_frees_what_was_kept() -> None:
 
 
 def test_room_that_no_node_has_is_said_never_to_come() -> None:
-    ledger = Ledger()
+    ledger = CapacityLedger()
     ledger.node("a", node("a", 8))
     never, not_now = ledger.reserve(key(1), ask(9)), None
     ledger.reserve(key(2), ask(8))
@@ -88,7 +88,7 @@ def test_room_that_no_node_has_is_said_never_to_come() -> None:
 def test_never_more_is_given_than_there_is(sizes: list[int], steps: list[tuple[str, int, int]]) -> None:
     """By hand: of each node what is bound to it or promised on it; no room is refused that one node has."""
     names = [f"n{place}" for place in range(len(sizes))]
-    ledger = Ledger()
+    ledger = CapacityLedger()
     for name, size in zip(names, sizes, strict=True):
         ledger.node(name, node(name, size))
     given_: dict[Key, tuple[str, int]] = {}
@@ -115,7 +115,7 @@ def test_never_more_is_given_than_there_is(sizes: list[int], steps: list[tuple[s
 
 
 def test_of_several_only_those_would_fit_that_do_beside_those_before() -> None:
-    ledger = Ledger()
+    ledger = CapacityLedger()
     ledger.node("a", node("a", 4))
     assert ledger.would_fit([ask(3), ask(2), ask(1), ask(1)]) == [True, False, True, False]
     assert ledger.would_fit([ask(4)]) == [True]
@@ -144,7 +144,15 @@ def test_when_nothing_of_slurms_stands_behind_an_attempt() -> None:
     completing = a_slurm_job("7", state="COMPLETING", restarts=1)
     assert is_over(Attempt(7, 1), completing, completing=True)
     assert not is_over(Attempt(7, 1), completing, completing=False)
-    for state in ("PENDING", "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"):
+    assert not is_over(Attempt(7, 1), completing, completing=True, handed_on=True), (
+        "the epilog of the one before"
+    )
+    waiting = a_slurm_job("7", restarts=1)
+    assert not is_over(Attempt(7, 0), waiting, completing=True, handed_on=True)
+    assert is_over(Attempt(7, 0), a_slurm_job("7", state="CANCELLED"), completing=False, handed_on=True)
+    assert is_over(Attempt(7, 0), waiting, completing=True)
+    assert not is_over(Attempt(7, 1), waiting, completing=True), "slurmctld has forgotten that it started it"
+    for state in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"):
         assert is_over(Attempt(7, 1), a_slurm_job("7", state=state, restarts=1), completing=False)
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from fairlead_slurm_bridge.domains import Naming, domains
 from fairlead_slurm_bridge.first_seen import FirstSeen
-from fairlead_slurm_bridge.waiting_places import Waiting, traded
+from fairlead_slurm_bridge.waiting_places import WaitingTurn, traded
 from fairlead_slurm_bridge.windows import placed
 from fairlead_testkit.slurm_builders import GPU, NOON, SECOND, a_node, a_partition, a_slurm_job
 
@@ -46,7 +46,7 @@ JOBS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(-2, 2)), max_size=1
 @given(JOBS)
 def test_nice_sorts_within_an_account_and_moves_nobody_elses_instants(jobs: list[tuple[str, int]]) -> None:
     waiting = [
-        Waiting(uid=str(number), group=(account, "gpu", None), nice=nice, since=number)
+        WaitingTurn(uid=str(number), group=(account, "gpu", None), nice=nice, since=number)
         for number, (account, nice) in enumerate(jobs)
     ]
     moved = traded(waiting)
@@ -59,7 +59,7 @@ def test_nice_sorts_within_an_account_and_moves_nobody_elses_instants(jobs: list
 
 
 def test_without_nice_nothing_is_traded() -> None:
-    assert not traded([Waiting(uid=str(n), group=("a", "q", None), nice=3, since=n) for n in range(5)])
+    assert not traded([WaitingTurn(uid=str(n), group=("a", "q", None), nice=3, since=n) for n in range(5)])
 
 
 def test_the_first_waiting_tasks_of_an_array_have_a_place() -> None:
@@ -74,8 +74,8 @@ def test_the_first_waiting_tasks_of_an_array_have_a_place() -> None:
 
 
 def test_tasks_of_one_array_have_one_instant_and_trade_as_many() -> None:
-    tasks = [Waiting(uid=f"a_{n}", group=("a", "q", None), nice=5, since=7) for n in range(3)]
-    kind = Waiting(uid="b", group=("a", "q", None), nice=0, since=9)
+    tasks = [WaitingTurn(uid=f"a_{n}", group=("a", "q", None), nice=5, since=7) for n in range(3)]
+    kind = WaitingTurn(uid="b", group=("a", "q", None), nice=0, since=9)
     moved = traded([*tasks, kind])
     assert moved == {"b": 7, "a_0": 8, "a_1": 9, "a_2": 10}
 

@@ -21,7 +21,7 @@ from fairlead_contracts.messages.state import (
 from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.first_seen import FirstSeen
-from fairlead_slurm_bridge.view import Surroundings, View
+from fairlead_slurm_bridge.view import StatedView, Surroundings
 from fairlead_testkit.slurm_builders import (
     GPU,
     NOON,
@@ -44,9 +44,9 @@ def surroundings(**weights: int) -> Surroundings:
     )
 
 
-def a_view() -> View:
+def a_view() -> StatedView:
     """Of the cluster `lab`, nothing read yet."""
-    return View(
+    return StatedView(
         "lab",
         naming=Naming.of(GPU),
         qos_classes={"urgent": "urgent"},
@@ -60,13 +60,13 @@ def jobs_of(stated: dict[str, State | None]) -> dict[str, JobState]:
     return {state.id: state for state in stated.values() if isinstance(state, JobState)}
 
 
-def read(view: View, jobs: Sequence[SlurmJob]) -> dict[str, JobState]:
+def read(view: StatedView, jobs: Sequence[SlurmJob]) -> dict[str, JobState]:
     """What is stated differently of jobs after a reading."""
     return jobs_of(view.read(jobs)[0])
 
 
 @pytest.fixture
-def view() -> View:
+def view() -> StatedView:
     found = a_view()
     found.surround(surroundings())
     return found
@@ -114,7 +114,7 @@ def test_where_site_factor_counts_nothing_there_are_no_levels() -> None:
         ({"state": "TIMEOUT", "started": NOON, "ends": NOON + 1}, Phase.ENDED),
     ],
 )
-def test_each_job_has_its_phase(view: View, changes: dict[str, object], phase: Phase) -> None:
+def test_each_job_has_its_phase(view: StatedView, changes: dict[str, object], phase: Phase) -> None:
     stated = read(view, [a_slurm_job("1", **changes)])["1"]
     assert stated.phase is phase
     assert bool(stated.held_by) is (phase is Phase.HELD)
@@ -124,11 +124,11 @@ def test_each_job_has_its_phase(view: View, changes: dict[str, object], phase: P
     ("state", "outcome"),
     [("COMPLETED", Outcome.SUCCEEDED), ("CANCELLED", Outcome.CANCELLED), ("NODE_FAIL", Outcome.FAILED)],
 )
-def test_an_end_has_its_outcome(view: View, state: str, outcome: Outcome) -> None:
+def test_an_end_has_its_outcome(view: StatedView, state: str, outcome: Outcome) -> None:
     assert read(view, [a_slurm_job("1", state=state, started=NOON, ends=NOON)])["1"].outcome is outcome
 
 
-def test_a_waiting_job_is_stated_with_what_it_asks_for(view: View) -> None:
+def test_a_waiting_job_is_stated_with_what_it_asks_for(view: StatedView) -> None:
     job = read(
         view, [a_slurm_job("12_3", number=300, qos="urgent", partitions=("gpu", "batch"), priority=71_234)]
     )
@@ -148,7 +148,7 @@ def an_array(tasks: Sequence[int], **changes: object) -> list[SlurmJob]:
     return [a_slurm_job(f"7_{task}", number=7, **changes) for task in tasks]
 
 
-def test_an_array_is_stated_once_with_the_tasks_that_have_a_place(view: View) -> None:
+def test_an_array_is_stated_once_with_the_tasks_that_have_a_place(view: StatedView) -> None:
     stated = read(view, an_array(range(1, 201)))
     assert stated.keys() == {"7"}
     array = stated["7"]
@@ -158,7 +158,7 @@ def test_an_array_is_stated_once_with_the_tasks_that_have_a_place(view: View) ->
     assert again["7"].array == JobArray(tasks=199, window=list(range(2, 10)))
 
 
-def test_a_task_that_gets_a_level_leaves_its_array(view: View) -> None:
+def test_a_task_that_gets_a_level_leaves_its_array(view: StatedView) -> None:
     tasks = an_array(range(1, 101))
     array = read(view, tasks)["7"]
     uid = task_uid(array.uid, 3)
@@ -179,12 +179,12 @@ def test_a_task_that_gets_a_level_leaves_its_array(view: View) -> None:
     assert found["7"].array == JobArray(tasks=98, window=[2, 4, 5, 6, 7, 8, 9])
 
 
-def test_an_array_whose_window_is_split_off_still_says_how_many_wait(view: View) -> None:
+def test_an_array_whose_window_is_split_off_still_says_how_many_wait(view: StatedView) -> None:
     split = [a_slurm_job(f"7_{task}", number=100 + task, priority=10_000) for task in range(1, 9)]
     assert read(view, [*split, *an_array(range(9, 201))])["7"].array == JobArray(tasks=192, window=[])
 
 
-def test_whoever_holds_a_job_is_stated_and_where_it_may_start(view: View) -> None:
+def test_whoever_holds_a_job_is_stated_and_where_it_may_start(view: StatedView) -> None:
     jobs = [
         a_slurm_job("1", priority=0, reason="JobHeldUser"),
         a_slurm_job("2", priority=0, reason="JobHeldAdmin"),
@@ -202,14 +202,14 @@ def test_whoever_holds_a_job_is_stated_and_where_it_may_start(view: View) -> Non
     assert (read(view, [*jobs[:5], started])["6"].queue) == "batch"
 
 
-def test_a_nicer_array_lets_the_others_of_its_account_past(view: View) -> None:
+def test_a_nicer_array_lets_the_others_of_its_account_past(view: StatedView) -> None:
     array, other = an_array([1, 2, 3], nice=50), a_slurm_job("8")
     found = read(view, [*array, other])
     assert found["8"].submitted == NOON
     assert found["7"].submitted == NOON + 1
 
 
-def test_a_pass_without_a_change_says_nothing(view: View) -> None:
+def test_a_pass_without_a_change_says_nothing(view: StatedView) -> None:
     jobs = [a_slurm_job(str(number), priority=10_000 * number) for number in range(1, 50)]
     assert len(read(view, jobs)) == 49
     older = [msgspec.structs.replace(job, priority=job.priority + 3) for job in jobs]
@@ -219,14 +219,14 @@ def test_a_pass_without_a_change_says_nothing(view: View) -> None:
     assert not view.surround(surroundings())
 
 
-def test_what_is_gone_is_taken_back(view: View) -> None:
+def test_what_is_gone_is_taken_back(view: StatedView) -> None:
     read(view, [a_slurm_job("1"), a_slurm_job("2")])
     stated, remembered = view.read([a_slurm_job("2")])
     assert list(stated.values()) == [None]
     assert remembered.forgotten == {"1"}
 
 
-def test_a_written_level_is_stated_at_once_and_the_next_reading_agrees(view: View) -> None:
+def test_a_written_level_is_stated_at_once_and_the_next_reading_agrees(view: StatedView) -> None:
     read(view, [a_slurm_job("1", priority=250)])
     [state] = jobs_of(view.levelled("1", 9)).values()
     assert state.level == 9
@@ -234,7 +234,7 @@ def test_a_written_level_is_stated_at_once_and_the_next_reading_agrees(view: Vie
     assert read(view, [a_slurm_job("1", priority=250)])["1"].level == 0  # somebody took it away
 
 
-def test_nice_trades_waiting_times_within_the_account_alone(view: View) -> None:
+def test_nice_trades_waiting_times_within_the_account_alone(view: StatedView) -> None:
     jobs = [a_slurm_job(str(number), account="speech" if number == 2 else "vision") for number in (1, 2, 3)]
     before = read(view, jobs)
     jobs[0] = msgspec.structs.replace(jobs[0], nice=100)
@@ -245,14 +245,14 @@ def test_nice_trades_waiting_times_within_the_account_alone(view: View) -> None:
     assert after["1"].queue_time == NOON
 
 
-def test_a_requeued_job_keeps_its_age(view: View) -> None:
+def test_a_requeued_job_keeps_its_age(view: StatedView) -> None:
     first = read(view, [a_slurm_job("1")])["1"]
     again = read(view, [a_slurm_job("1", submitted=NOON + 900 * SECOND, restarts=1)])["1"]
     assert (again.submitted, again.uid) == (first.submitted, first.uid)
     assert again.queue_time == NOON + 900 * SECOND
 
 
-def test_only_its_own_waiting_job_is_written_to(view: View) -> None:
+def test_only_its_own_waiting_job_is_written_to(view: StatedView) -> None:
     states = read(view, [a_slurm_job("1"), a_slurm_job("2", state="RUNNING", started=NOON)])
     assert view.waiting("1", states["1"].uid) is not None
     assert view.waiting("1", "another") is None

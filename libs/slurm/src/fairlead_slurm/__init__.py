@@ -1,7 +1,7 @@
-"""Slurm for Fairlead: reads and steers one slurmctld. Alone runs Slurm's commands.
+"""Slurm for Fairlead: reads and steers one slurmctld. Alone runs Slurm's commands, and asks slurmrestd.
 
-`Controller` is the port, `CommandController` the implementation by squeue, scontrol and scancel. No text of a user's ever
-reaches a shell, or can be taken for another job's line.
+`Controller` is the port, `CommandController` the implementation by squeue, scontrol and scancel, `RestController` that by
+slurmrestd. No text of a user's ever reaches a shell, or can be taken for another job's line.
 """
 
 from fairlead_slurm.batch_fit import BatchTarget, fit
@@ -24,6 +24,7 @@ from fairlead_slurm.errors import (
     UnreadableError,
 )
 from fairlead_slurm.hooks.installing import (
+    ALLOW_NONE,
     CONF,
     EPILOG,
     EPILOG_SLURMCTLD,
@@ -34,14 +35,20 @@ from fairlead_slurm.hooks.installing import (
     hook_files,
     missing_lines,
     pods_partition,
+    pods_tokens,
 )
 from fairlead_slurm.ladder import UNLABELLED, Ladder
+from fairlead_slurm.licences import AccountedLicence, Licence, LicenceName
 from fairlead_slurm.limits import AccountLimits
 from fairlead_slurm.partition_jobs import PartitionJobs
 from fairlead_slurm.queue import Reading, SlurmJob
+from fairlead_slurm.rest.client import RestClient
+from fairlead_slurm.rest.controller import RestController
+from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm.updates import HIGHEST_SITE_FACTOR, NotAnIdError, is_gone
 
 __all__ = [
+    "ALLOW_NONE",
     "CONF",
     "EPILOG",
     "EPILOG_SLURMCTLD",
@@ -52,6 +59,7 @@ __all__ = [
     "REQUEUE_EXIT",
     "UNLABELLED",
     "AccountLimits",
+    "AccountedLicence",
     "BatchOption",
     "BatchScript",
     "BatchTarget",
@@ -62,6 +70,8 @@ __all__ = [
     "FatalSlurmError",
     "HookSettings",
     "Ladder",
+    "Licence",
+    "LicenceName",
     "NotAnIdError",
     "PartitionJobs",
     "PodCommentError",
@@ -69,6 +79,8 @@ __all__ = [
     "ProgramMissingError",
     "Reading",
     "Remark",
+    "RestClient",
+    "RestController",
     "RetryableSlurmError",
     "SlurmAccount",
     "SlurmError",
@@ -76,6 +88,7 @@ __all__ = [
     "SlurmNode",
     "SlurmPartition",
     "SlurmSettings",
+    "SlurmToken",
     "SlurmUnreachableError",
     "SubmitRefusedError",
     "UnreadableError",
@@ -85,5 +98,6 @@ __all__ = [
     "is_gone",
     "missing_lines",
     "pods_partition",
+    "pods_tokens",
     "read",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fairlead_slurm.batch_fit import BatchTarget, fit
-from fairlead_slurm.batch_options import BatchOption, Remark, Word, options
+from fairlead_slurm.batch_options import BatchOption, OptionWord, Remark, options
 from fairlead_slurm.batch_pods import image_of
 from fairlead_slurm.batch_script import BatchScript
 from fairlead_slurm.images.remarks import ImageRule, Registry, image_remarks
@@ -11,7 +11,7 @@ from fairlead_slurm.images.remarks import ImageRule, Registry, image_remarks
 
 def script_of_words(words: Sequence[str]) -> BatchScript:
     """A script's wishes, where they come as words of sbatch's rather than as lines."""
-    found, remarks = options([Word(0, word) for word in words])
+    found, remarks = options([OptionWord(0, word) for word in words])
     return BatchScript(parts=(tuple(found),), remarks=tuple(remarks))
 
 

@@ -11,7 +11,7 @@ _SHOWN = 4
 """Of options that a word may stand for."""
 
 
-class Word(msgspec.Struct, frozen=True):
+class OptionWord(msgspec.Struct, frozen=True):
     """One word of a `#SBATCH` line."""
 
     line: int
@@ -39,7 +39,7 @@ class Remark(msgspec.Struct, frozen=True, kw_only=True):
     mend: str = ""
 
 
-def options(words: Sequence[Word]) -> tuple[list[BatchOption], list[Remark]]:
+def options(words: Sequence[OptionWord]) -> tuple[list[BatchOption], list[Remark]]:
     """The options in the words of all lines, and what sbatch would not take. A value may be the next line's first word."""
     reader = _Reader(words)
     reader.read()
@@ -49,7 +49,7 @@ def options(words: Sequence[Word]) -> tuple[list[BatchOption], list[Remark]]:
 class _Reader:
     """One pass over the words."""
 
-    def __init__(self, words: Sequence[Word]) -> None:
+    def __init__(self, words: Sequence[OptionWord]) -> None:
         self._words = list(words)
         self.found: list[BatchOption] = []
         self.remarks: list[Remark] = []
@@ -69,7 +69,7 @@ class _Reader:
                     "Options begin with a dash; quote values with blanks.",
                 )
 
-    def _long(self, word: Word) -> None:
+    def _long(self, word: OptionWord) -> None:
         given, equals, value = word.text[2:].partition("=")
         fitting = [given] if given in KNOWN else sorted(name for name in KNOWN if name.startswith(given))
         if given in LATER:
@@ -97,7 +97,7 @@ class _Reader:
         else:
             self._add(word, fitting[0], value)
 
-    def _short(self, word: Word) -> None:
+    def _short(self, word: OptionWord) -> None:
         letters = word.text[1:]
         while letters:
             letter, letters = letters[0], letters[1:]
@@ -113,14 +113,14 @@ class _Reader:
             else:
                 self._with_next(word, name, f"-{letter}")
 
-    def _with_next(self, word: Word, name: str, shown: str) -> None:
+    def _with_next(self, word: OptionWord, name: str, shown: str) -> None:
         if self._words:
             self._add(word, name, self._words.pop(0).text)
         else:
             self._refuse(word, f"{shown} needs a value", "")
 
-    def _add(self, word: Word, name: str, value: str) -> None:
+    def _add(self, word: OptionWord, name: str, value: str) -> None:
         self.found.append(BatchOption(line=word.line, name=SAME.get(name, name), value=value))
 
-    def _refuse(self, word: Word, says: str, mend: str) -> None:
+    def _refuse(self, word: OptionWord, says: str, mend: str) -> None:
         self.remarks.append(Remark(line=word.line, says=says, mend=mend))

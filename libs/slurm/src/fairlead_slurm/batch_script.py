@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairlead_slurm.batch_options import BatchOption, Remark, Word, options
+from fairlead_slurm.batch_options import BatchOption, OptionWord, Remark, options
 from fairlead_slurm.batch_values import is_taken_all_the_same, problem
 
 _MARK = "#SBATCH"
@@ -56,9 +56,9 @@ def _form(content: bytes) -> Remark | None:
     return None
 
 
-def _words(lines: list[str]) -> tuple[list[list[Word]], list[Remark]]:
+def _words(lines: list[str]) -> tuple[list[list[OptionWord]], list[Remark]]:
     """The words of the lines that sbatch reads, by part, and what it passes over."""
-    parts: list[list[Word]] = [[]]
+    parts: list[list[OptionWord]] = [[]]
     remarks: list[Remark] = []
     command = 0
     for number, line in enumerate(lines, start=1):
@@ -79,11 +79,11 @@ def _words(lines: list[str]) -> tuple[list[list[Word]], list[Remark]]:
     return parts, remarks
 
 
-def _add(parts: list[list[Word]], number: int, words: list[str]) -> None:
+def _add(parts: list[list[OptionWord]], number: int, words: list[str]) -> None:
     if any(word in _NEXT_PART for word in words):
         parts.append([])
         return
-    parts[-1] += [Word(number, word) for word in words]
+    parts[-1] += [OptionWord(number, word) for word in words]
 
 
 def _values(found: list[BatchOption]) -> Iterator[Remark]:

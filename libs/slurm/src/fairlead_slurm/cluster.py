@@ -114,8 +114,8 @@ def nodes(text: str) -> list[SlurmNode]:
         SlurmNode(
             name=words["NodeName"],
             partitions=_list(words.get("Partitions", "")),
-            resources=_untracked(gres(words.get("Gres", ""))) | tres(words.get("CfgTRES", "")),
-            usable=not any(state in words.get("State", "UNKNOWN") for state in _UNUSABLE),
+            resources=untracked(gres(words.get("Gres", ""))) | tres(words.get("CfgTRES", "")),
+            usable=is_usable(words.get("State", "UNKNOWN")),
             features=_list(words.get("ActiveFeatures", "")),
             gres=gres(words.get("Gres", "")),
         )
@@ -175,12 +175,17 @@ def settings(text: str) -> SlurmSettings:
     )
 
 
+def is_usable(state: str) -> bool:
+    """Whether jobs may start on a node of this state, as `MIXED+DRAIN`."""
+    return not any(word in state for word in _UNUSABLE)
+
+
 def _parameters(text: str) -> dict[str, str]:
     parts = (part.partition("=") for part in _named(text))
     return {name.strip().lower(): value.strip() for name, _, value in parts}
 
 
-def _untracked(counts: Mapping[str, int]) -> dict[str, int]:
+def untracked(counts: Mapping[str, int]) -> dict[str, int]:
     """CfgTRES has a GRES only where AccountingStorageTRES names it; the node has it all the same."""
     return {f"gres/{name}": _THOUSANDTHS * count for name, count in counts.items()}
 

@@ -17,6 +17,7 @@ from fairlead_slurm.errors import (
     ProgramMissingError,
     SlurmUnreachableError,
 )
+from fairlead_slurm.slurm_token import SlurmToken
 
 _LEFT_OUT = ("SLURM_", "SQUEUE_", "SINFO_", "SBATCH_", "SCONTROL_", "SPRIO_", "SACCT_")
 """Variables that Slurm's programs read as options: the person who starts us may have set some for their own use."""
@@ -50,11 +51,10 @@ class Commands:
     Args:
         conf: its slurm.conf; by default what the programs themselves take.
         seconds: a program that takes longer is ended.
-        token: a file with a JSON Web Token, read each time as it does not last: where there is no munge. By default
-            munge says who asks.
+        token: where there is no munge. By default munge says who asks.
     """
 
-    def __init__(self, conf: Path | None, *, seconds: float = 20.0, token: Path | None = None) -> None:
+    def __init__(self, conf: Path | None, *, seconds: float = 20.0, token: SlurmToken | None = None) -> None:
         self._seconds = seconds
         self._token = token
         self._environ = _environment(os.environ, conf)
@@ -87,7 +87,19 @@ class Commands:
             ConfigurationMissingError: there is no such slurm.conf.
         """
         self._look_first()
-        environ = self._environ | _identity(self._token)
+        if self._token is None:
+            return await self._run({}, program, arguments, given)
+        token = await self._token.text()
+        try:
+            return await self._run(_identity(token), program, arguments, given)
+        except SlurmUnreachableError:
+            if not await self._token.renewed(token):
+                raise
+        return await self._run(_identity(await self._token.text()), program, arguments, given)
+
+    async def _run(
+        self, identity: dict[str, str], program: str, arguments: Sequence[str], given: str
+    ) -> Output:
         try:
             process = await asyncio.create_subprocess_exec(
                 program,
@@ -95,7 +107,7 @@ class Commands:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                env=environ,
+                env=self._environ | identity,
             )
         except FileNotFoundError as error:
             raise ProgramMissingError(f"{program} is not installed, or not on the PATH") from error
@@ -105,7 +117,7 @@ class Commands:
         except TimeoutError as error:
             raise SlurmUnreachableError(f"{program} did not end within {self._seconds:g} s") from error
         finally:
-            await _end(process)
+            await end(process)
         ended = Output(
             code=process.returncode or 0,
             out=out,
@@ -125,7 +137,7 @@ def is_away(errors: str) -> bool:
     return any(words in errors.lower() for words in _AWAY)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def end(process: asyncio.subprocess.Process) -> None:
     """A program that is not awaited any more must not stay behind."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
@@ -136,18 +148,15 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 def _environment(given: Mapping[str, str], conf: Path | None) -> dict[str, str]:
     kept = {name: value for name, value in given.items() if not name.startswith(_LEFT_OUT)}
     where = str(conf) if conf is not None else given.get("SLURM_CONF")
-    # Instants as seconds since the epoch, and messages in the language that `_AWAY` knows.
-    return kept | {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8"} | ({"SLURM_CONF": where} if where else {})
+    # Instants as seconds since the epoch, and messages in the language that `_AWAY` knows. Without TZ the C library looks at
+    # /etc/localtime for each instant, which was a fourth of squeue's time; and in the hour that a clock repeats, %s is an hour off.
+    fixed = {"SLURM_TIME_FORMAT": "%s", "TZ": "UTC0", "LC_ALL": "C.UTF-8"}
+    return kept | fixed | ({"SLURM_CONF": where} if where else {})
 
 
-def _identity(token: Path | None) -> dict[str, str]:
+def _identity(token: str) -> dict[str, str]:
     """Whom Slurm takes us for (https://slurm.schedmd.com/jwt.html); never an argument, which anybody could read."""
-    if token is None:
-        return {}
-    try:
-        return {"SLURM_JWT": token.read_text().strip()}
-    except OSError as error:
-        raise SlurmUnreachableError(f"no token to ask slurmctld with: {error}") from error
+    return {"SLURM_JWT": token}
 
 
 def _shown(arguments: Sequence[str]) -> str:

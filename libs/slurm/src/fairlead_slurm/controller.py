@@ -11,6 +11,7 @@ from fairlead_slurm.commands import Commands
 from fairlead_slurm.errors import CommandFailedError
 from fairlead_slurm.limits import AccountLimits, account_limits
 from fairlead_slurm.queue import QueueFormat, QueueReader, Reading
+from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm.updates import checked, jobs_of, refusals, site_factor_lines
 
 _FEEDS = 4
@@ -50,10 +51,12 @@ class CommandController:
     Args:
         conf: slurm.conf; by default where Slurm's commands look.
         seconds: how long one command may take.
-        token: a file with the JSON Web Token to ask with; by default munge says who asks.
+        token: to ask with; by default munge says who asks.
     """
 
-    def __init__(self, conf: Path | None = None, *, seconds: float = 20.0, token: Path | None = None) -> None:
+    def __init__(
+        self, conf: Path | None = None, *, seconds: float = 20.0, token: SlurmToken | None = None
+    ) -> None:
         self._commands = Commands(conf, seconds=seconds, token=token)
         self._queue = QueueReader()
 

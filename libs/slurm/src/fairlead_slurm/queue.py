@@ -7,6 +7,7 @@ known again: most of 10,000 did.
 """
 
 import secrets
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
@@ -51,7 +52,7 @@ _ANY = b"\x1d"
 """Stands for what is drawn anew, where lines of two readings are compared."""
 _NONE = ("(null)", "N/A", "")
 _THOUSANDTHS = 1000
-_LONGEST = 256
+LONGEST_TEXT = 256
 """Characters kept of what users wrote."""
 
 
@@ -92,6 +93,10 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     reason: str
     comment: str
     name: str
+    leader: int = 0
+    """Of a part of a heterogeneous job the number of its first part; 0 where it is none."""
+    parts: tuple[str, ...] = ()
+    """Of a heterogeneous job's first part the numbers of the others: they start together, and have one level."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,7 +157,7 @@ class QueueReader:
                     unreadable += 1
                     continue
             self._known[key] = job
-        return Reading(jobs=list(self._known.values()), unreadable=unreadable)
+        return Reading(jobs=joined(self._known.values()), unreadable=unreadable)
 
 
 def _job(fields: list[str]) -> SlurmJob:
@@ -163,16 +168,19 @@ def _job(fields: list[str]) -> SlurmJob:
     since = instant(submitted)
     if since is None:
         raise UnreadableError(f"submit time {submitted!r}")
-    array, underscore, task = name_in_array.partition("_")
+    leader, plus, _ = name_in_array.partition("+")
+    # A part of a heterogeneous job, `11+1`, goes by the number of its record.
+    own = number if plus else name_in_array
+    array, underscore, task = own.partition("_")
     return SlurmJob(
-        id=name_in_array,
+        id=own,
         array=int(array),
         task=int(task) if underscore else None,
         number=int(number),
         state=state,
         priority=int(priority),
         nice=int(nice),
-        account=_given(account)[:_LONGEST],
+        account=_given(account)[:LONGEST_TEXT],
         user=user,
         partitions=_partitions(partition),
         qos=_given(qos),
@@ -183,16 +191,53 @@ def _job(fields: list[str]) -> SlurmJob:
         time_limit=duration(limit),
         restarts=int(restarts),
         nodes=int(nodes),
-        resources=_resources(tracked, (per_node, int(nodes)), (per_job, 1), (per_task, int(tasks))),
+        resources=resources_of(tracked, (per_node, int(nodes)), (per_job, 1), (per_task, int(tasks))),
         dependency=_given(dependency),
         reason=_given(reason),
-        comment=_given(comment)[:_LONGEST],
-        name=name[:_LONGEST],
+        comment=_given(comment)[:LONGEST_TEXT],
+        name=name[:LONGEST_TEXT],
+        leader=int(leader) if plus else 0,
     )
 
 
+def joined(jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
+    """The jobs, where a heterogeneous one is one: as its first part, with what all of them have."""
+    found: list[SlurmJob] = []
+    by_leader: dict[int, list[SlurmJob]] = {}
+    for job in jobs:
+        if job.leader:
+            by_leader.setdefault(job.leader, []).append(job)
+        else:
+            found.append(job)
+    for leader, parts in by_leader.items():
+        parts.sort(key=_number)
+        if parts[0].number == leader:  # else it ended, and slurmctld forgets part after part
+            found.append(_whole(parts))
+    return found
+
+
+def _whole(parts: list[SlurmJob]) -> SlurmJob:
+    """One job of its parts; they begin and end as one, so what is not an amount is the first one's."""
+    resources: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part.resources.items():
+            resources[name] = resources.get(name, 0) + amount
+    return msgspec.structs.replace(
+        parts[0],
+        resources=resources,
+        nodes=sum(part.nodes for part in parts),
+        priority=min(part.priority for part in parts),
+        dependency=next((part.dependency for part in parts if part.dependency), ""),
+        parts=tuple(part.id for part in parts[1:]),
+    )
+
+
+def _number(job: SlurmJob) -> int:
+    return job.number
+
+
 @lru_cache(maxsize=4096)
-def _resources(tracked: str, *asked: tuple[str, int]) -> dict[str, int]:
+def resources_of(tracked: str, *asked: tuple[str, int]) -> dict[str, int]:
     """What accounting tracks; a GRES that it does not track counts as it was asked for, so many times."""
     found: dict[str, int] = {}
     for text, times in asked:

@@ -35,6 +35,17 @@ def checked(job: str) -> str:
     return job
 
 
+def checked_factor(factor: int) -> int:
+    """The SiteFactor itself.
+
+    Raises:
+        ValueError: Slurm's has not so many bits.
+    """
+    if abs(factor) > HIGHEST_SITE_FACTOR:
+        raise ValueError(f"site factor {factor} is out of range")
+    return factor
+
+
 def site_factor_lines(factors: Sequence[tuple[str, int]]) -> list[str]:
     """The commands for scontrol, in the order given: neighbours of one value share a command.
 
@@ -44,10 +55,8 @@ def site_factor_lines(factors: Sequence[tuple[str, int]]) -> list[str]:
     """
     lines = []
     for factor, jobs in groupby(factors, key=lambda pair: pair[1]):
-        if abs(factor) > HIGHEST_SITE_FACTOR:
-            raise ValueError(f"site factor {factor} is out of range")
         lines += [
-            f"update jobid={','.join(part)} sitefactor={factor}"
+            f"update jobid={','.join(part)} sitefactor={checked_factor(factor)}"
             for part in batched((checked(job) for job, _ in jobs), _IN_A_LIST, strict=False)
         ]
     return lines

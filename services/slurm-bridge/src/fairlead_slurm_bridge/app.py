@@ -19,10 +19,19 @@ from fairlead_bus import (
 )
 from fairlead_contracts.messages.events import Event
 from fairlead_runtime import FrontendSpans, Lifecycle, wall_clock
-from fairlead_slurm import CommandController, PodSite, SlurmJob
+from fairlead_slurm import (
+    CommandController,
+    Controller,
+    PodSite,
+    RestClient,
+    RestController,
+    SlurmJob,
+    SlurmToken,
+)
 from fairlead_slurm.images.credentials import CredentialsUnreadableError, credentials
 from fairlead_slurm.images.registry import Registries
 from fairlead_slurm.images.remarks import ImageRule
+from fairlead_slurm.rest.client import UNIX
 from fairlead_slurm.submitting import SubmittingClient
 from fairlead_slurm_bridge.bridge import Bridge
 from fairlead_slurm_bridge.checking import BatchChecks, CachedRegistry
@@ -35,7 +44,7 @@ from fairlead_slurm_bridge.instruments import Instruments
 from fairlead_slurm_bridge.observing import Observer
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 from fairlead_slurm_bridge.store import Store
-from fairlead_slurm_bridge.view import View
+from fairlead_slurm_bridge.view import StatedView
 
 ROLE = "watcher"
 """It stands in the watcher's place: the state of its cluster is its own to publish."""
@@ -45,7 +54,7 @@ async def main(settings: SlurmBridgeSettings, lifecycle: Lifecycle) -> None:
     """Speak for one slurmctld until the process is asked to stop."""
     with contextlib.closing(Store(Path(settings.store))) as store:
         async with (
-            gate(settings, lifecycle) as gated,
+            gate(settings, lifecycle, store) as gated,
             connect(ConnectionSettings.of(settings), name="slurm-bridge", observer=lifecycle.observer) as bus,
         ):
             await _serve(settings, lifecycle, bus, store, gated)
@@ -54,18 +63,8 @@ async def main(settings: SlurmBridgeSettings, lifecycle: Lifecycle) -> None:
 async def _serve(
     settings: SlurmBridgeSettings, lifecycle: Lifecycle, bus: Bus, store: Store, gated: Gate | None
 ) -> None:
-    controller = CommandController(
-        None if settings.slurm_conf is None else Path(settings.slurm_conf),
-        seconds=settings.command_seconds,
-        token=None if settings.slurm_token is None else Path(settings.slurm_token),
-    )
-    observer = Observer(controller)
-    view = _view(settings, store)
     instruments = Instruments(lifecycle.metrics)
-    checks = _checks(settings, controller)
-    creator = _creator(settings, controller, view, store, checks)
-    polls = settings.poll_seconds
-    bridge = Bridge(controller, observer, view, store, instruments, poll_seconds=polls, creator=creator)
+    bridge, observer, checks = _bridge(settings, store, instruments)
     traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
 
     def told(event: Event) -> None:
@@ -73,7 +72,14 @@ async def _serve(
         traces.happened([event])
 
     led = asyncio.Event()
-    leadership = Leadership(bus, role=ROLE, cluster=settings.cluster, replica=lifecycle.replica, wake=led)
+    leadership = Leadership(
+        bus,
+        role=ROLE,
+        cluster=settings.cluster,
+        replica=lifecycle.replica,
+        wake=led,
+        silent=lambda: observer.why_silent(settings.stale_after_seconds),
+    )
     announcer = Announcer(
         bus,
         leadership,
@@ -87,6 +93,7 @@ async def _serve(
         story=EventDiff(NoMemory(), wall_clock, told).story,
         taken_over=traces.taken_over,
     )
+    instruments.heard(observer.age)
     instruments.role(lambda: leadership.epoch is not None)
     readiness = lifecycle.readiness
     readiness.add("connection", lambda: None if bus.connected else "not connected to NATS")
@@ -102,8 +109,53 @@ async def _serve(
             gated.start(tasks, instruments, lambda: leadership.epoch is not None, checks)
 
 
-def _view(settings: SlurmBridgeSettings, store: Store) -> View:
-    return View(
+def _bridge(
+    settings: SlurmBridgeSettings, store: Store, instruments: Instruments
+) -> tuple[Bridge, Observer, BatchChecks]:
+    token = _token(settings, instruments)
+    commands = _commands(settings, token)
+    controller = _controller(settings, commands, token)
+    observer = Observer(controller)
+    view = _view(settings, store)
+    checks = _checks(settings, commands)
+    creator = _creator(settings, controller, view, store, checks)
+    polls = settings.poll_seconds
+    bridge = Bridge(controller, observer, view, store, instruments, poll_seconds=polls, creator=creator)
+    return bridge, observer, checks
+
+
+def _token(settings: SlurmBridgeSettings, instruments: Instruments) -> SlurmToken | None:
+    if settings.slurm_token is None:
+        return None
+    return SlurmToken(
+        Path(settings.slurm_token),
+        maker=None if settings.submit_socket is None else _submitting(settings, settings.submit_socket),
+        made=lambda outcome: instruments.token_renewals.labels(outcome).inc(),
+    )
+
+
+def _submitting(settings: SlurmBridgeSettings, socket: str) -> SubmittingClient:
+    return SubmittingClient(Path(socket), seconds=settings.command_seconds)
+
+
+def _commands(settings: SlurmBridgeSettings, token: SlurmToken | None) -> CommandController:
+    conf = None if settings.slurm_conf is None else Path(settings.slurm_conf)
+    return CommandController(conf, seconds=settings.command_seconds, token=token)
+
+
+def _controller(
+    settings: SlurmBridgeSettings, commands: CommandController, token: SlurmToken | None
+) -> Controller:
+    if settings.slurmrestd is None:
+        return commands
+    if token is None and not settings.slurmrestd.startswith(UNIX):
+        raise BridgeError("slurmrestd: over TCP it takes a token, so slurm_token has to say where that is")
+    client = RestClient(settings.slurmrestd, token=token, seconds=settings.command_seconds)
+    return RestController(client, commands)
+
+
+def _view(settings: SlurmBridgeSettings, store: Store) -> StatedView:
+    return StatedView(
         settings.cluster,
         naming=Naming.of(settings.gres_gpu),
         qos_classes=settings.qos_classes,
@@ -114,8 +166,8 @@ def _view(settings: SlurmBridgeSettings, store: Store) -> View:
 
 def _creator(
     settings: SlurmBridgeSettings,
-    controller: CommandController,
-    view: View,
+    controller: Controller,
+    view: StatedView,
     store: Store,
     checks: BatchChecks,
 ) -> Creator | None:
@@ -126,7 +178,7 @@ def _creator(
         return (await controller.jobs()).jobs
 
     return Creator(
-        SubmittingClient(Path(settings.submit_socket), seconds=settings.command_seconds),
+        _submitting(settings, settings.submit_socket),
         store,
         view,
         look,

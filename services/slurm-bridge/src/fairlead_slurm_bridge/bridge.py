@@ -19,7 +19,7 @@ from fairlead_contracts.frontend.verbs import (
     DeleteReply,
     LevelReply,
     SetLevel,
-    Verdict,
+    VerbOutcome,
 )
 from fairlead_runtime import wake_or_timeout
 from fairlead_slurm import UNLABELLED, Controller, RetryableSlurmError, SlurmError, is_gone
@@ -27,10 +27,10 @@ from fairlead_slurm_bridge.creating import Creator
 from fairlead_slurm_bridge.instruments import Instruments
 from fairlead_slurm_bridge.observing import Observer
 from fairlead_slurm_bridge.store import Store
-from fairlead_slurm_bridge.view import Statements, View
+from fairlead_slurm_bridge.view import StatedView, Statements
 
 BY_SBATCH = "jobs enter this Slurm cluster by sbatch: its bridge has no submitting helper (--submit-socket)"
-_GONE = LevelReply(verdict=Verdict.GONE)
+_GONE = LevelReply(verdict=VerbOutcome.GONE)
 
 
 class Audience(Protocol):
@@ -58,7 +58,7 @@ class Bridge:
         self,
         controller: Controller,
         observer: Observer,
-        view: View,
+        view: StatedView,
         store: Store,
         instruments: Instruments,
         *,
@@ -147,7 +147,7 @@ class Bridge:
                 raise Rejected(UNAVAILABLE, str(error)) from error
         self._wake.set()
         return [
-            _deletion(refused.get(job.id)) if job.id in there else DeleteReply(verdict=Verdict.GONE)
+            _deletion(refused.get(job.id)) if job.id in there else DeleteReply(verdict=VerbOutcome.GONE)
             for job in jobs
         ]
 
@@ -160,23 +160,27 @@ class Bridge:
             return _GONE
         if not UNLABELLED <= _level(wanted) <= known.highest_level:
             why = f"level {wanted.level} is out of range: Slurm's own factors leave room up to {known.highest_level}"
-            return LevelReply(verdict=Verdict.REFUSED, reason=why)
+            return LevelReply(verdict=VerbOutcome.REFUSED, reason=why)
         return None
 
     async def _write(self, levels: Sequence[SetLevel]) -> dict[str, str]:
         known = self._view.surroundings
         if known is None or not levels:
             return {}
-        factors = []
+        factors: list[tuple[str, int]] = []
+        whole: dict[str, str] = {}
         for wanted in levels:
             job = self._view.waiting(wanted.id, wanted.uid)
             if job is not None:
-                factors.append((wanted.id, known.ladder.site_factor(_level(wanted), job.nice)))
+                factor = known.ladder.site_factor(_level(wanted), job.nice)
+                factors += [(one, factor) for one in (wanted.id, *job.parts)]
+                whole |= dict.fromkeys(job.parts, wanted.id)
         try:
             with self._instruments.write_seconds.time():
-                return await self._controller.set_site_factors(factors)
+                refused = await self._controller.set_site_factors(factors)
         except RetryableSlurmError as error:
             raise Rejected(UNAVAILABLE, str(error)) from error
+        return {whole.get(job, job): why for job, why in refused.items()}
 
     def _is_there(self, job: DeleteJob) -> bool:
         uid = self._view.uid_of(job.id)
@@ -197,15 +201,15 @@ def _level(wanted: SetLevel) -> int:
 
 def _answer(refused: str | None) -> LevelReply:
     if refused is None:
-        return LevelReply(verdict=Verdict.DONE)
+        return LevelReply(verdict=VerbOutcome.DONE)
     if is_gone(refused):
         return _GONE
-    return LevelReply(verdict=Verdict.REFUSED, reason=refused)
+    return LevelReply(verdict=VerbOutcome.REFUSED, reason=refused)
 
 
 def _deletion(refused: str | None) -> DeleteReply:
     if refused is None:
-        return DeleteReply(verdict=Verdict.DONE)
+        return DeleteReply(verdict=VerbOutcome.DONE)
     if is_gone(refused):
-        return DeleteReply(verdict=Verdict.GONE)
-    return DeleteReply(verdict=Verdict.REFUSED, reason=refused)
+        return DeleteReply(verdict=VerbOutcome.GONE)
+    return DeleteReply(verdict=VerbOutcome.REFUSED, reason=refused)

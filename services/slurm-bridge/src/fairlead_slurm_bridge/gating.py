@@ -1,17 +1,21 @@
 """Wiring of the gate, for a bridge that is told of a partition whose jobs run as pods."""
 
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from fairlead_kube import KubeClient, KubeSettings, Toleration
 from fairlead_kube import connect as connect_kube
+from fairlead_policy import fit
 from fairlead_runtime import Lifecycle, MetricsObserver, Tasks
-from fairlead_slurm import PartitionJobs, PodCommentError
+from fairlead_slurm import AccountedLicence, LicenceName, PartitionJobs, PodCommentError, SlurmToken
+from fairlead_slurm.munge import Munge
 from fairlead_slurm.pod_comment import claim
 from fairlead_slurm_bridge.checking import BatchChecks
 from fairlead_slurm_bridge.errors import BridgeError
 from fairlead_slurm_bridge.hooks.server import HookServer, trusted_users
+from fairlead_slurm_bridge.hooks.tls import TlsDoor, endpoint, server_context
 from fairlead_slurm_bridge.instruments import Instruments
 from fairlead_slurm_bridge.pods.following import Follower
 from fairlead_slurm_bridge.pods.keeping import ResultKeeper
@@ -19,8 +23,13 @@ from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.results import ResultRules
+from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.pods.sweeping import Sweeper
+from fairlead_slurm_bridge.pods.tokens import TokenKeeper
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
+from fairlead_slurm_bridge.store import Store
+
+_LEADS_NOT = "this bridge does not lead"
 
 
 class Gate:
@@ -31,6 +40,7 @@ class Gate:
         lifecycle: of the process.
         client: of Kubernetes.
         observer: hears of Kubernetes' troubles.
+        store: keeps what slurmctld may forget.
         partition: whose jobs run as pods.
     """
 
@@ -40,6 +50,8 @@ class Gate:
         lifecycle: Lifecycle,
         client: KubeClient,
         observer: MetricsObserver,
+        *,
+        store: Store,
         partition: str,
     ) -> None:
         self._settings = settings
@@ -52,10 +64,17 @@ class Gate:
             silence=settings.pods_silence_seconds,
         )
         self._life = PodLife(
-            self._jobs, client, self._mirror, pod_rules(settings), partition=partition, times=times
+            self._jobs,
+            client,
+            self._mirror,
+            pod_rules(settings),
+            Runs(store, time.time),
+            partition=partition,
+            times=times,
         )
         self._follower = Follower(client, self._mirror, self._life)
         self._keeper = ResultKeeper(client, self._mirror)
+        self._licence = _licence(settings, conf)
         lifecycle.readiness.add("kubernetes", lambda: self._mirror.why_not(settings.pods_silence_seconds))
 
     def start(
@@ -79,22 +98,44 @@ class Gate:
             trusted=trusted_users(self._settings.hooks_users),
             why_not=lambda: self._why_not(leads),
             instruments=instruments,
+            door=self._door(leads),
         )
         tasks.start("mirror of Kubernetes", self._mirror.run())
         tasks.start("checks", checks.keep_current())
         tasks.start("hooks", server.run())
         tasks.start("sweeper", sweeper.run())
+        tokens = self._tokens(leads)
+        if tokens is not None:
+            tasks.start("tokens", tokens.run())
+
+    def _door(self, leads: Callable[[], bool]) -> TlsDoor | None:
+        settings = self._settings
+        if settings.hooks_listen is None:
+            return None
+        host, port = endpoint(settings.hooks_listen)
+        return TlsDoor(
+            host=host,
+            port=port,
+            context=server_context(settings),
+            identities=Munge(settings.hooks_munge_socket),
+            why_away=lambda: None if leads() else _LEADS_NOT,
+        )
+
+    def _tokens(self, leads: Callable[[], bool]) -> TokenKeeper | None:
+        if self._licence is None:
+            return None
+        settings = self._settings
+        shape = pod_places(pod_rules(settings))
+        return TokenKeeper(self._licence, self._mirror, shape, acts=lambda: self._why_not(leads) is None)
 
     def _why_not(self, leads: Callable[[], bool]) -> str | None:
-        return (
-            self._mirror.why_not(self._settings.pods_silence_seconds)
-            if leads()
-            else "this bridge does not lead"
-        )
+        return self._mirror.why_not(self._settings.pods_silence_seconds) if leads() else _LEADS_NOT
 
 
 @contextlib.asynccontextmanager
-async def gate(settings: SlurmBridgeSettings, lifecycle: Lifecycle) -> AsyncIterator[Gate | None]:
+async def gate(
+    settings: SlurmBridgeSettings, lifecycle: Lifecycle, store: Store
+) -> AsyncIterator[Gate | None]:
     """The gate, until the block ends; None where no partition's jobs run as pods.
 
     Raises:
@@ -112,7 +153,7 @@ async def gate(settings: SlurmBridgeSettings, lifecycle: Lifecycle) -> AsyncIter
         write_burst=int(2 * settings.pods_write_qps) + 1,
     )
     async with connect_kube(kube, user_agent="fairlead-slurm-bridge", observer=observer) as client:
-        yield Gate(settings, lifecycle, client, observer, settings.pods_partition)
+        yield Gate(settings, lifecycle, client, observer, store=store, partition=settings.pods_partition)
 
 
 def pod_rules(settings: SlurmBridgeSettings) -> PodRules:
@@ -139,6 +180,27 @@ def pod_rules(settings: SlurmBridgeSettings) -> PodRules:
         stop_seconds=settings.pods_stop_seconds,
         results=ResultRules(hosts=settings.pods_storage, folder=settings.pods_results),
     )
+
+
+def _licence(settings: SlurmBridgeSettings, conf: Path | None) -> AccountedLicence | None:
+    if settings.pods_tokens is None:
+        return None
+    try:
+        name = LicenceName.read(settings.pods_tokens)
+    except ValueError as error:
+        raise BridgeError(f"pods_tokens: {error}") from error
+    # The same file as the observer's, who has it made anew.
+    token = None if settings.slurm_token is None else SlurmToken(Path(settings.slurm_token))
+    return AccountedLicence(conf, name, seconds=settings.command_seconds, token=token)
+
+
+def pod_places(rules: PodRules) -> fit.PodShape:
+    """Which nodes all pods may run on."""
+    tolerations = tuple(
+        fit.Toleration(key=one.key, operator=one.operator, value=one.value, effect=one.effect)
+        for one in rules.tolerations
+    )
+    return fit.PodShape(count=1, selector=rules.node_selector, tolerations=tolerations)
 
 
 def _toleration(text: str) -> Toleration:

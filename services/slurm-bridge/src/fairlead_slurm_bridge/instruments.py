@@ -30,8 +30,22 @@ class Instruments:
         self.creations = metrics.counter(
             "creations", "Jobs that were asked for, by outcome.", labels=["outcome"]
         )
+        self.token_renewals = metrics.counter(
+            "token_renewals",
+            "JSON Web Tokens for slurmctld that were to be made, by outcome.",
+            labels=["outcome"],
+        )
         self.read_seconds = metrics.histogram("read", "How long a reading of slurmctld took.")
         self.write_seconds = metrics.histogram("write", "How long a batch of levels took to write.")
+
+    def heard(self, age: Callable[[], float]) -> None:
+        """Show how old the last reading is, in seconds."""
+        gauge = self._metrics.gauge(
+            "age",
+            "Since slurmctld was last read; where it never was, since this replica asks.",
+            unit="seconds",
+        )
+        gauge.set_function(age)
 
     def role(self, leads: Callable[[], bool]) -> None:
         """Show whether this replica leads."""

@@ -22,6 +22,7 @@ class Observer:
     def __init__(self, controller: Controller, clock: Callable[[], float] = time.monotonic) -> None:
         self._controller = controller
         self._clock = clock
+        self._began = clock()
         self._heard: float | None = None
         self._surveyed: float | None = None
         self.trouble: str | None = None
@@ -63,8 +64,12 @@ class Observer:
         self.trouble = None
         return found
 
+    def age(self) -> float:
+        """Seconds since slurmctld was last read; where it never was, since this process asks."""
+        return self._clock() - (self._began if self._heard is None else self._heard)
+
     def why_silent(self, longest: float) -> str | None:
         """Why slurmctld counts as silent, once it has said nothing for longer than that (seconds)."""
-        if self._heard is not None and self._clock() - self._heard <= longest:
+        if self._heard is not None and self.age() <= longest:
             return None
         return f"slurmctld: {self.trouble or 'not read yet'}"

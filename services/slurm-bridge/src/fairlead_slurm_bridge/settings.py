@@ -15,8 +15,12 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
     slurm_conf: str | None = None
     """Path of slurm.conf; by default $SLURM_CONF, else where Slurm's commands look."""
     slurm_token: str | None = None
-    """Path of a file with a JSON Web Token for slurmctld (`scontrol token`), where no munge runs beside the bridge. Read
-    for each command, so that a new one may be put in its place."""
+    """Path of a file with a JSON Web Token for slurmctld (`scontrol token`), where no munge runs beside the bridge, or
+    slurmrestd is asked over TCP. Read each time, so that a new one may be put in its place; with `submit_socket` the bridge has it
+    made by the submitting helper, and made anew before it ends."""
+    slurmrestd: Annotated[str, msgspec.Meta(pattern=r"^(https?://[^/]+/?|unix:/.+)$")] | None = None
+    """Where slurmrestd is, as `http://HOST:PORT`, which takes `slurm_token`, or as `unix:/PATH` of a socket whose slurmrestd runs as
+    the bridge's own user. By default Slurm is asked by its commands, which is many times quicker where thousands wait."""
     store: str = "slurm-bridge.sqlite"
     """Path of the SQLite file that remembers when jobs were first seen, which Slurm forgets at a requeue."""
     poll_seconds: Annotated[float, msgspec.Meta(ge=0.1, le=300)] = 2.0
@@ -52,6 +56,14 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
     """Partition whose jobs run as pods, behind the gate; by default none does."""
     hooks_socket: str = "/run/fairlead/slurm-gate.sock"
     """Path of the Unix socket on which Slurm's hooks and the bodies of jobs ask."""
+    hooks_listen: str | None = None
+    """`HOST:PORT` where hooks on other hosts ask over TLS, beside the socket; by default none can."""
+    hooks_tls_cert: str | None = None
+    """Path of the certificate chain for that, in PEM."""
+    hooks_tls_key: str | None = None
+    """Path of its private key."""
+    hooks_munge_socket: str | None = None
+    """Path of munged's socket, which says who asks from another host; by default where munge's commands look."""
     hooks_users: list[str] = msgspec.field(default_factory=lambda: ["slurm"])
     """Unix users as whom slurmctld and slurmd run, beside root: nobody else may ask on behalf of a prolog or epilog."""
     kubeconfig: str | None = None
@@ -94,5 +106,8 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
     pods_lost_seconds: Annotated[float, msgspec.Meta(ge=5, le=3600)] = 60.0
     """How long a job may hold its node while neither its prolog nor its process asks the gate, before it goes back into the
     queue: so a job is found that a killed slurmctld takes for running."""
+    pods_tokens: str | None = None
+    """Licence of accounting's, as `NAME@SERVER`, that is kept at as many as there are GPUs for the pods: `fairlead slurm install
+    --tokens` has jobs ask for one for each GPU, so that few are started in vain. By default there is none."""
     pods_write_qps: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 50.0
     """Writes a second to the API server, in the long run."""

@@ -1,17 +1,19 @@
 """What Slurm forgets and the bridge remembers: one SQLite file.
 
-A requeue gives a job a new submit time, so its age would be lost. Kept is, of each job, when it was first submitted; and
-of admitters the highest epoch that was obeyed.
+A requeue gives a job a new submit time, so its age would be lost. Kept is, of each job, when it was first submitted; of jobs
+that run as pods how they ended and where they stand; and of admitters the highest epoch that was obeyed.
 """
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_slurm_bridge.errors import StoreError
+from fairlead_slurm_bridge.pods.runs import Run, Stand
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -20,11 +22,25 @@ CREATE TABLE IF NOT EXISTS asked (
     PRIMARY KEY (scope, id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS asked_at ON asked (at);
+CREATE TABLE IF NOT EXISTS runs (
+    job INTEGER PRIMARY KEY, restarts INTEGER NOT NULL, submitted INTEGER NOT NULL, identity TEXT NOT NULL,
+    code INTEGER NOT NULL, replayed INTEGER NOT NULL, at REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS runs_at ON runs (at);
+CREATE TABLE IF NOT EXISTS stands (
+    job INTEGER, node TEXT, restarts INTEGER NOT NULL, came INTEGER NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (job, node)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS stands_at ON stands (at);
 CREATE TABLE IF NOT EXISTS first_seen (job TEXT PRIMARY KEY, since INTEGER NOT NULL) WITHOUT ROWID;
 """
 _FENCE = "fence"
 _KEPT_SECONDS = 30 * 86_400.0
 """A copy of a submission that comes later than that makes another job."""
+_KEPT_RUN_SECONDS = 86_400.0
+"""A slurmctld that is killed forgets seconds; one that is restored from yesterday's state is another's affair."""
+_KEPT_STAND_SECONDS = 60 * 86_400.0
+"""A process may stand on its node for as long as its job may run."""
 _DIGEST_SHOWN = 16
 """Characters of a digest that are compared: a job's comment has no more."""
 
@@ -110,6 +126,36 @@ class Store:
         """It was refused: it may be asked for again."""
         self._write("DELETE FROM asked WHERE scope = ? AND id = ?", (scope, submission))
 
+    def runs(self) -> list[Run]:
+        """Programs of jobs that have ended, the oldest first."""
+        rows = self._rows("SELECT job, restarts, submitted, identity, code, replayed FROM runs ORDER BY at")
+        return [msgspec.convert(dict(zip(Run.__struct_fields__, row, strict=True)), Run) for row in rows]
+
+    def keep_run(self, run: Run, at: float) -> None:
+        """One more, at that wall second; those of the day before go."""
+        values = (*msgspec.structs.astuple(run), at)
+        self._write("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        self._write("DELETE FROM runs WHERE at < ?", (at - _KEPT_RUN_SECONDS,))
+
+    def forget_run(self, job: int) -> None:
+        """It runs anew."""
+        self._write("DELETE FROM runs WHERE job = ?", (job,))
+
+    def stands(self) -> list[Stand]:
+        """Nodes that may hold a job, the oldest first."""
+        rows = self._rows("SELECT job, node, restarts, came FROM stands ORDER BY at")
+        return [Stand(job=job, node=node, restarts=count, came=bool(came)) for job, node, count, came in rows]
+
+    def keep_stand(self, stand: Stand, at: float) -> None:
+        """One more, at that wall second; those that are older than a job may run go."""
+        values = (*msgspec.structs.astuple(stand), at)
+        self._write("INSERT OR REPLACE INTO stands VALUES (?, ?, ?, ?, ?)", values)
+        self._write("DELETE FROM stands WHERE at < ?", (at - _KEPT_STAND_SECONDS,))
+
+    def forget_stand(self, job: int, node: str) -> None:
+        """It holds it no more."""
+        self._write("DELETE FROM stands WHERE job = ? AND node = ?", (job, node))
+
     def _write(self, statement: str, values: Sequence[object]) -> None:
         try:
             self._database.execute(statement, values)
@@ -121,6 +167,10 @@ class Store:
         self._database.close()
 
     def _read(self, query: str) -> list[tuple[str, int]]:
+        return [(name, value) for name, value in self._rows(query)]
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Of whatever kinds the schema says."""
         try:
             return self._database.execute(query).fetchall()
         except sqlite3.Error as error:

@@ -29,8 +29,8 @@ from fairlead_slurm import (
 from fairlead_slurm_bridge.domains import Naming, domains
 from fairlead_slurm_bridge.first_seen import FirstSeen, Remembered
 from fairlead_slurm_bridge.jobs import NO_EPOCH, UNSTAMPED, Frame, rest_of, state_of
-from fairlead_slurm_bridge.waiting_places import Waiting, traded
-from fairlead_slurm_bridge.windows import Placed, Rest, placed
+from fairlead_slurm_bridge.waiting_places import WaitingTurn, traded
+from fairlead_slurm_bridge.windows import Rest, WindowedJobs, placed
 
 type Statements = dict[str, State | None]
 """By subject; None where the object is gone."""
@@ -63,7 +63,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.ladder.highest, _MOST_LEVELS)
 
 
-class View:
+class StatedView:
     """What is stated of one cluster.
 
     Args:
@@ -196,7 +196,7 @@ class View:
             raise LookupError("nothing was read of the cluster yet")
         return self._surroundings
 
-    def _translate(self, found: Placed, surroundings: Surroundings) -> None:
+    def _translate(self, found: WindowedJobs, surroundings: Surroundings) -> None:
         frame = Frame(
             cluster=self._cluster,
             ladder=surroundings.ladder,
@@ -224,13 +224,13 @@ class View:
         rest = self._rests.get(job.array)
         return rest is not None and job.number == rest[0].first.number
 
-    def _waiting(self) -> Iterator[Waiting]:
+    def _waiting(self) -> Iterator[WaitingTurn]:
         """Who may trade places: single jobs, and arrays as one."""
         alone = (one for one in self._jobs.values() if not self._is_of_rest(one[0]))
         for job, state in (*alone, *((rest.first, state) for rest, state in self._rests.values())):
             if state.phase is Phase.WAITING:
                 group = (state.scope, state.queue, state.requested_class)
-                yield Waiting(uid=state.uid, group=group, nice=job.nice, since=state.submitted)
+                yield WaitingTurn(uid=state.uid, group=group, nice=job.nice, since=state.submitted)
 
     def _around(self, known: Surroundings) -> list[State]:
         found = domains(known.partitions, known.nodes, self._naming)

@@ -13,7 +13,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 
 
-class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class WaitingTurn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A waiting job as its own tenant's order sees it."""
 
     uid: str
@@ -24,9 +24,9 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When it was first submitted."""
 
 
-def traded(jobs: Iterable[Waiting]) -> dict[str, Micros]:
+def traded(jobs: Iterable[WaitingTurn]) -> dict[str, Micros]:
     """The instant by uid for each whose instant is another's."""
-    groups: dict[tuple[str, str, str | None], list[Waiting]] = {}
+    groups: dict[tuple[str, str, str | None], list[WaitingTurn]] = {}
     for job in jobs:
         groups.setdefault(job.group, []).append(job)
     found: dict[str, Micros] = {}

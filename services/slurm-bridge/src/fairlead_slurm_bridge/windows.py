@@ -24,14 +24,14 @@ class Rest(msgspec.Struct, frozen=True, kw_only=True):
     """Those that have a place, in their order; none where as many were split off already."""
 
 
-class Placed(msgspec.Struct, frozen=True, kw_only=True):
+class WindowedJobs(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs that are told one by one, and what is left of arrays."""
 
     alone: list[SlurmJob]
     rests: list[Rest]
 
 
-def placed(jobs: Sequence[SlurmJob], window: int) -> Placed:
+def placed(jobs: Sequence[SlurmJob], window: int) -> WindowedJobs:
     """Who has a place, and who stands behind the window of an array.
 
     Args:
@@ -49,7 +49,9 @@ def placed(jobs: Sequence[SlurmJob], window: int) -> Placed:
                 continue
             split[job.array] += 1
         alone.append(job)
-    return Placed(alone=alone, rests=[_rest(tasks, window - split[array]) for array, tasks in rests.items()])
+    return WindowedJobs(
+        alone=alone, rests=[_rest(tasks, window - split[array]) for array, tasks in rests.items()]
+    )
 
 
 def _rest(tasks: list[SlurmJob], window: int) -> Rest:

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 SOCKET = "/run/fairlead/slurm-gate.sock"
 """Where the gate listens. `install` writes these lines anew."""
+ENDPOINTS: tuple[str, ...] = ()
+"""`HOST:PORT` of gates that are asked over TLS instead, each in turn until one leads."""
+CA = ""
+"""File of the authority that their certificates are of; the host's own authorities where it is empty."""
+MUNGE = ("munge",)
+"""Makes the credential that tells them who asks."""
 AWAY = "requeue"
 """What a prolog does while nobody listens there: `requeue`, or `start` the job, whose body then waits for the gate."""
 SECONDS = 280.0
@@ -38,6 +44,10 @@ REQUEUE = 1
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 RESTARTING = 2.0
 """Seconds for which a hook tries on to reach a gate that may be restarting."""
+CHANGING = 10.0
+"""Seconds for which it does where there are several: another one leads within some."""
+ENDPOINT_SECONDS = 5.0
+"""Seconds that one of several may take to say whether it leads."""
 TOLD_AFTER = 1.0
 RESULTS = "fairlead-results.py"
 """The program beside this one that moves results."""
@@ -49,6 +59,10 @@ _STDOUT = 1
 
 class AwayError(Exception):
     """The gate does not listen, or went away before it had answered."""
+
+
+class NotReachedError(AwayError):
+    """Nobody who leads listens."""
 
 
 def main(arguments: list[str]) -> int:
@@ -76,9 +90,8 @@ def look_over(pairs: list[str]) -> int:
             for name, _, value in (one.partition("=") for one in pairs)
         }
         user = int(given.pop("user", "-1"))
-        with Conversation(
-            {"hook": "submit", "job": given, "user": user}, time.monotonic() + SUBMIT_SECONDS
-        ) as gate:
+        request: dict[str, object] = {"hook": "submit", "job": given, "user": user}
+        with Conversation(request, time.monotonic() + SUBMIT_SECONDS) as gate:
             said: list[str] = []
             while True:
                 word = gate.word()
@@ -110,13 +123,15 @@ def variables() -> dict[str, str]:
 
 def ask_once(hook: str) -> int:
     """The answer to a prolog, or what is set for when nobody gives one. An epilog never fails: that would drain its node."""
-    began = time.monotonic()
-    until = began + SECONDS
+    lost = time.monotonic()
+    until = lost + SECONDS
     while True:
         try:
             code = answer({"hook": hook, "env": variables(), "results": hook == "epilog"}, until)
         except (AwayError, OSError, ValueError) as error:
-            if time.monotonic() > min(began + RESTARTING, until):
+            if not isinstance(error, NotReachedError):
+                lost = time.monotonic()  # it was there until now: another one may lead in a moment
+            if time.monotonic() > min(lost + (CHANGING if ENDPOINTS else RESTARTING), until):
                 say(f"the gate does not answer: {error}")
                 return REQUEUE if hook == "prolog" and AWAY != "start" else 0
             time.sleep(FIRST_PAUSE)
@@ -199,10 +214,9 @@ class Conversation:
     def __init__(self, request: dict[str, object], until: float | None = None) -> None:
         self._until = until
         self._rest = b""
-        self._socket = _socket.socket(_socket.AF_UNIX)
+        self._socket = connected(until)
         try:
             self._limit()
-            self._socket.connect(SOCKET)
             self.tell(request)
         except BaseException:
             self._socket.close()
@@ -244,6 +258,89 @@ class Conversation:
     def _limit(self) -> None:
         if self._until is not None:
             self._socket.settimeout(max(self._until - time.monotonic(), 0.01))
+
+
+def connected(until: float | None) -> _socket.socket:
+    """A connection to the gate, or over TLS to the first that leads.
+
+    Raises:
+        NotReachedError: there is none.
+    """
+    problems = []
+    for place in range(len(ENDPOINTS) or 1):
+        seconds = ENDPOINT_SECONDS
+        if until is not None:  # the others shall have their turn
+            left = (until - time.monotonic()) / (max(len(ENDPOINTS), 1) - place)
+            seconds = max(min(seconds, left), 0.01)
+        try:
+            return over_tls(ENDPOINTS[place], seconds) if ENDPOINTS else on_this_host(until)
+        except (AwayError, OSError, ValueError) as error:
+            problems.append(f"{ENDPOINTS[place]}: {error}" if ENDPOINTS else str(error))
+    raise NotReachedError("; ".join(problems))
+
+
+def on_this_host(until: float | None) -> _socket.socket:
+    """By its socket: the kernel says who asks."""
+    line = _socket.socket(_socket.AF_UNIX)
+    try:
+        if until is not None:
+            line.settimeout(max(until - time.monotonic(), 0.01))
+        line.connect(SOCKET)
+    except BaseException:
+        line.close()
+        raise
+    return line
+
+
+def over_tls(endpoint: str, seconds: float) -> _socket.socket:
+    """Over TLS: the certificate says that it is the gate, and munge says who asks."""
+    import json
+    import socket
+    import ssl
+    import subprocess  # a hook on slurmctld's host has no time for these
+
+    until = time.monotonic() + seconds
+    host, _, port = endpoint.rpartition(":")
+    host = host.strip("[]")
+    context = ssl.create_default_context(cafile=CA or None)
+    bare = socket.create_connection((host, int(port)), timeout=seconds)
+    try:
+        line = context.wrap_socket(bare, server_hostname=host)
+        drawn = str(_line(line, until)["challenge"])
+        made = subprocess.run(  # noqa: S603 # our own words
+            [*MUNGE, "--string", drawn],
+            stdout=subprocess.PIPE,
+            check=True,
+            timeout=max(until - time.monotonic(), 0.01),
+        )
+        line.sendall(json.dumps({"munge": made.stdout.decode().strip()}).encode() + b"\n")
+        welcomed(_line(line, until))
+        line.settimeout(None)
+    except subprocess.SubprocessError as error:
+        bare.close()
+        raise AwayError(f"no credential: {error}") from error
+    except BaseException:
+        bare.close()
+        raise
+    return line
+
+
+def welcomed(word: dict[str, object]) -> None:
+    """Whoever leads says nothing of another."""
+    if "away" in word:
+        raise AwayError(str(word["away"]))
+
+
+def _line(line: _socket.socket, until: float) -> dict[str, object]:
+    """One word of the welcome, no byte further."""
+    found = b""
+    while not found.endswith(b"\n"):
+        line.settimeout(max(until - time.monotonic(), 0.01))
+        piece = line.recv(1)
+        if not piece or len(found) > _PIECE:
+            raise AwayError("it hung up")
+        found += piece
+    return decoded(found)
 
 
 def encoded(value: object) -> str:

@@ -13,6 +13,7 @@ local PARTITION = "pods" -- fairlead: setting
 local BODY = "exec /bin/false" -- fairlead: setting
 local VARIABLES = {"TRACEPARENT"} -- fairlead: setting
 local CHECK = "" -- fairlead: setting
+local TOKENS = "" -- fairlead: setting
 local MARK = "#fairlead: what follows runs in the pod"
 local LONGEST = 200000
 local NO_VALUE = 4294967294
@@ -77,6 +78,19 @@ local function head(job)
    return table.concat(lines, "\n") .. "\n"
 end
 
+-- The licences that a job asks for, with a token for each GPU: as many are there as Kubernetes has room for. Parts of GPUs take
+-- none, and nobody chooses a number of tokens.
+local function with_tokens(job)
+   local words = {}
+   for word in string.gmatch(job.licenses or "", "[^,;]+") do
+      if string.match(word, "^%s*([^:=%s]+)") ~= TOKENS then words[#words + 1] = word end
+   end
+   local count = gpus(job)
+   local parts = string.find(" " .. (job.comment or ""), "%sgpu%-[mc]")
+   if count > 0 and not parts then words[#words + 1] = string.format("%s:%d", TOKENS, count) end
+   return table.concat(words, ",")
+end
+
 -- What the gate says of the job: nil where it may stand. Whoever cannot be asked refuses nothing.
 local function looked_over(job, user)
    if CHECK == "" or io == nil then return nil end
@@ -125,6 +139,7 @@ function fairlead_job_submit(job, partitions, user)
    end
    local why = looked_over(job, user)
    if why ~= nil then return refuse(why) end
+   if TOKENS ~= "" then job.licenses = with_tokens(job) end
    job.requeue = 1
    job.script = head(job) .. job.script
    return slurm.SUCCESS

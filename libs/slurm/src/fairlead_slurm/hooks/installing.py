@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from fairlead_slurm.licences import LicenceName
+
 PROGRAM = "fairlead-gate.py"
 RESULTS = "fairlead-results.py"
 LUA = "fairlead.lua"
@@ -20,9 +22,12 @@ REQUEUE_EXIT = 75
 NO_HOLD = "nohold_on_prolog_fail"
 """Of SchedulerParameters. slurmd refuses a job that it takes for running already, as after a slurmctld that was killed and
 has forgotten its last seconds; without this word Slurm then holds the job until an administrator releases it (slurmd/req.c)."""
+ALLOW_NONE = "allow_zero_lic"
+"""Of SchedulerParameters. Without it Slurm refuses a job at its submission that asks for more tokens than there are just then."""
 _LISTS = ("SchedulerParameters",)
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_ENDPOINT = re.compile(r"([\w.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):\d{1,5}", re.ASCII)
 _KILL_WAIT = 60
 """Seconds from SIGTERM to SIGKILL: more than a pod's time to end (`pods_stop_seconds`), so that its last output arrives."""
 _BEFORE_TIMEOUT = 20
@@ -43,6 +48,14 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether job_submit has the gate look jobs over before they stand."""
     timeout: int = 300
     """PrologEpilogTimeout, in seconds."""
+    endpoints: Sequence[str] = ()
+    """`HOST:PORT` of gates that the hooks ask over TLS, each in turn, instead of the socket."""
+    authority: str = ""
+    """File of the authority that those gates' certificates are of; the host's own where it is empty."""
+    munge_socket: str = ""
+    """Of munged, where it is not where munge's commands look."""
+    tokens: str = ""
+    """Licence of accounting's, `NAME@SERVER`, of which each job takes one for each of its GPUs; empty for none."""
     variables: Sequence[str] = ("TRACEPARENT",)
     """Of the submitting environment, what every pod gets."""
 
@@ -52,18 +65,27 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             ValueError: says which word, and why.
         """
-        for name, text in (("folder", self.folder), ("socket", self.socket), ("python", self.python)):
+        paths = {"folder": self.folder, "socket": self.socket, "python": self.python}
+        given = {"ca": self.authority, "munge-socket": self.munge_socket}
+        for name, text in (*paths.items(), *((name, text) for name, text in given.items() if text)):
             if not text.startswith("/") or any(ord(letter) < ord(" ") for letter in text):
                 raise ValueError(f"{name} has to be an absolute path in one line: {text!r}")
         if re.search(r"[\s#\"'\\,]", self.folder):
             raise ValueError(f"slurm.conf takes no path with blanks, quotes or commas: {self.folder!r}")
         if _NAME.fullmatch(self.partition) is None:
             raise ValueError(f"{self.partition!r} is no name of a partition")
-        for variable in self.variables:
-            if _VARIABLE.fullmatch(variable) is None:
-                raise ValueError(f"{variable!r} is no name of a variable")
+        _all_match(_VARIABLE, self.variables, "a name of a variable")
+        _all_match(_ENDPOINT, self.endpoints, "HOST:PORT")
+        if self.tokens:
+            LicenceName.read(self.tokens)
         if self.away not in ("requeue", "start"):
             raise ValueError(f"away is requeue or start, not {self.away!r}")
+
+
+def _all_match(form: re.Pattern[str], words: Sequence[str], what: str) -> None:
+    for word in words:
+        if form.fullmatch(word) is None:
+            raise ValueError(f"{word!r} is not {what}")
 
 
 class HookFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,13 +116,26 @@ def pods_partition(prolog: str) -> str | None:
     Args:
         prolog: as slurm.conf has it.
     """
+    return _installed(prolog, "PARTITION")
+
+
+def pods_tokens(prolog: str) -> str | None:
+    """The licence of which those jobs take one for each GPU, by the same hooks; None where there is none.
+
+    Args:
+        prolog: as slurm.conf has it.
+    """
+    return _installed(prolog, "TOKENS")
+
+
+def _installed(prolog: str, name: str) -> str | None:
     if not prolog.endswith(f"/{PROLOG_SLURMCTLD}"):
         return None
     try:
         text = (Path(prolog).parent / LUA).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-    found = re.search(r'^local PARTITION = "([\w.-]+)"', text, re.MULTILINE)
+    found = re.search(rf'^local {name} = "([\w.@-]+)"', text, re.MULTILINE)
     return None if found is None else found[1]
 
 
@@ -116,7 +151,7 @@ def conf_lines(settings: HookSettings) -> dict[str, str]:
         "KillWait": str(_KILL_WAIT),
         "RequeueExit": str(REQUEUE_EXIT),
         "JobRequeue": "1",
-        "SchedulerParameters": NO_HOLD,
+        "SchedulerParameters": ",".join((NO_HOLD, ALLOW_NONE) if settings.tokens else (NO_HOLD,)),
     }
 
 
@@ -142,14 +177,18 @@ def _conf(settings: HookSettings) -> str:
 
 
 def _program(settings: HookSettings) -> str:
+    munge = ("munge", f"--socket={settings.munge_socket}") if settings.munge_socket else ("munge",)
     values = {
         "SOCKET": settings.socket,
+        "CA": settings.authority,
+        "MUNGE": munge,
         "AWAY": settings.away,
         "SECONDS": float(settings.timeout - _BEFORE_TIMEOUT),
     }
     text = _shipped("client.py")
     for name, value in values.items():
         text = _replaced(text, rf"^{name} = .*$", f"{name} = {value!r}")
+    text = _replaced(text, r"^ENDPOINTS: .*$", f"ENDPOINTS = {tuple(settings.endpoints)!r}")
     return f"#!{settings.python}\n{text}"
 
 
@@ -159,6 +198,7 @@ def _lua(settings: HookSettings, body: str, check: str) -> str:
         "PARTITION": _quoted(settings.partition),
         "BODY": _quoted(body),
         "CHECK": _quoted(check),
+        "TOKENS": _quoted(settings.tokens),
         "VARIABLES": f"{{{names}}}",
     }
     text = _shipped(LUA).replace("FOLDER", settings.folder)
@@ -205,7 +245,7 @@ def missing_lines(settings: HookSettings, conf: Mapping[str, str]) -> dict[str, 
 def _says(found: str, key: str, wanted: str) -> bool:
     """Some keys hold lists, to which a site adds its own; times may be longer."""
     if key in ("JobSubmitPlugins", "RequeueExit", *_LISTS):
-        return wanted in found.split(",")
+        return set(wanted.split(",")) <= set(found.split(","))
     if key in ("BatchStartTimeout", "KillWait"):
         return found.isdecimal() and int(found) >= int(wanted)
     return found == wanted

@@ -8,7 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
-from fairlead_slurm.submitting.submit_server import SubmitServer, Terms
+from fairlead_slurm.submitting.submit_server import SubmitServer, SubmitTerms
 
 
 def main() -> int:
@@ -19,7 +19,7 @@ def main() -> int:
     except KeyError as error:
         sys.stderr.write(f"--allow: {error}\n")
         return 2
-    terms = Terms(
+    terms = SubmitTerms(
         askers=frozenset(askers),
         users=given.users,
         least_uid=given.least_uid,

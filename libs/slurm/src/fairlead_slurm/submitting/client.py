@@ -1,7 +1,8 @@
-"""Asking the helper, over its Unix socket: one job, one line there and one back."""
+"""Asking the helper, over its Unix socket: for one job, or a token of one's own; one line there and one back."""
 
 import asyncio
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -11,11 +12,19 @@ from fairlead_slurm.submitting.batch_job import MOST_BYTES, BatchJob
 _LONGEST_REPLY = 64 * 1024
 
 
+class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A JSON Web Token is wanted, for whoever asks and nobody else."""
+
+    token_seconds: Annotated[int, msgspec.Meta(ge=60, le=86_400)]
+
+
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of it: one of the three."""
+    """What became of it: one of these."""
 
     job: str = ""
     """Its number."""
+    token: str = ""
+    """The token that was asked for."""
     refused: str = ""
     """Why it will not be made."""
     away: str = ""
@@ -44,6 +53,24 @@ class SubmittingClient:
         asked = msgspec.json.encode(job) + b"\n"
         if len(asked) > MOST_BYTES:
             raise SubmitRefusedError(f"the job is larger than {MOST_BYTES} bytes")
+        reply = await self._reply(asked)
+        if not reply.job:
+            raise SlurmUnreachableError(reply.away or "the submitting helper says nothing")
+        return reply.job
+
+    async def token(self, seconds: int) -> str:
+        """A token of this process's user that lasts so long.
+
+        Raises:
+            SubmitRefusedError: there will be none; says why.
+            SlurmUnreachableError: there is none now.
+        """
+        reply = await self._reply(msgspec.json.encode(TokenRequest(seconds)) + b"\n")
+        if not reply.token:
+            raise SlurmUnreachableError(reply.away or "the submitting helper says nothing")
+        return reply.token
+
+    async def _reply(self, asked: bytes) -> Reply:
         try:
             async with asyncio.timeout(self._seconds):
                 line = await self._answer_to(asked)
@@ -54,9 +81,7 @@ class SubmittingClient:
             ) from error
         if reply.refused:
             raise SubmitRefusedError(reply.refused)
-        if not reply.job:
-            raise SlurmUnreachableError(reply.away or "the submitting helper says nothing")
-        return reply.job
+        return reply
 
     async def _answer_to(self, asked: bytes) -> bytes:
         reader, writer = await asyncio.open_unix_connection(self._socket, limit=_LONGEST_REPLY)

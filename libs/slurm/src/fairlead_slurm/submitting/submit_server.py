@@ -1,11 +1,12 @@
 """The helper that runs as root: takes one request, looks up whose it is, and runs sbatch as that user.
 
 Who may ask, and which user an account's jobs run as, is root's to say; what is asked for is checked field by field. It never
-runs sbatch as root.
+runs sbatch as root. Who may ask also gets tokens for slurmctld, of their own name alone.
 """
 
 import os
 import pwd
+import re
 import shutil
 import socket
 import socketserver
@@ -18,14 +19,15 @@ import msgspec
 
 from fairlead_slurm.commands import is_away
 from fairlead_slurm.submitting.batch_job import MOST_BYTES, BatchJob, sbatch_words
-from fairlead_slurm.submitting.client import Reply
+from fairlead_slurm.submitting.client import Reply, TokenRequest
 
 _PEER = struct.Struct("3i")
 _PATIENCE = 10.0
+_TOKEN = re.compile(r"SLURM_JWT=([A-Za-z0-9_.-]+)")
 _OTHERS_WRITE = 0o022
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class SubmitTerms(msgspec.Struct, frozen=True, kw_only=True):
     """What root says."""
 
     askers: frozenset[int]
@@ -46,7 +48,7 @@ class NoUserError(Exception):
     """The account's jobs cannot be submitted; says why."""
 
 
-def user_of(account: str, terms: Terms) -> pwd.struct_passwd:
+def user_of(account: str, terms: SubmitTerms) -> pwd.struct_passwd:
     """The Unix user as whom an account's jobs are submitted.
 
     Raises:
@@ -70,7 +72,7 @@ def user_of(account: str, terms: Terms) -> pwd.struct_passwd:
     return user
 
 
-def submit(job: BatchJob, terms: Terms) -> Reply:
+def submit(job: BatchJob, terms: SubmitTerms) -> Reply:
     """Run sbatch, as the account's user."""
     try:
         user = user_of(job.account, terms)
@@ -98,6 +100,37 @@ def submit(job: BatchJob, terms: Terms) -> Reply:
     if ended.returncode == 0 and number.isdecimal():
         return Reply(job=number)
     return Reply(away=said[:500]) if is_away(said) else Reply(refused=_plain(said))
+
+
+def token(uid: int, wanted: TokenRequest, terms: SubmitTerms) -> Reply:
+    """Have a token made of whoever asks: by slurmctld, which knows this process's user by munge."""
+    scontrol = shutil.which("scontrol")
+    if scontrol is None:
+        return Reply(away="scontrol is not installed, or not on the PATH")
+    try:
+        asker = pwd.getpwuid(uid)
+        ended = subprocess.run(  # noqa: S603 # no shell; a name of the system's own, and a number
+            [scontrol, "token", f"username={asker.pw_name}", f"lifespan={wanted.token_seconds}"],
+            capture_output=True,
+            cwd="/",
+            env=_environment(asker, terms.conf),
+            timeout=terms.seconds,
+            check=False,
+        )
+    except (KeyError, OSError, subprocess.TimeoutExpired) as error:
+        return Reply(away=f"scontrol: {error}")
+    made = _TOKEN.fullmatch(ended.stdout.decode(errors="replace").strip())
+    if ended.returncode == 0 and made is not None:
+        return Reply(token=made[1])
+    said = ended.stderr.decode(errors="replace").strip()[:500] or f"scontrol ended with {ended.returncode}"
+    return Reply(away=said) if is_away(said) else Reply(refused=f"no token: {said}")
+
+
+def _token_request(line: bytes) -> TokenRequest | None:
+    try:
+        return msgspec.json.decode(line, type=TokenRequest)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 def _as(user: pwd.struct_passwd) -> dict[str, object]:
@@ -140,6 +173,9 @@ class _Handler(socketserver.StreamRequestHandler):
             return Reply(refused=f"uid {uid} may not ask for jobs of others")
         if len(line) > MOST_BYTES:
             return Reply(refused=f"the job is larger than {MOST_BYTES} bytes")
+        wanted = _token_request(line)
+        if wanted is not None:
+            return token(uid, wanted, self.server.terms)
         try:
             job = msgspec.json.decode(line, type=BatchJob)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -158,7 +194,7 @@ class SubmitServer(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, path: Path, terms: Terms) -> None:
+    def __init__(self, path: Path, terms: SubmitTerms) -> None:
         self.terms = terms
         path.unlink(missing_ok=True)
         super().__init__(str(path), _Handler)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from fairlead_cli.findings import Finding, Severity, counted, error, info, warning
 from fairlead_cli.slurm.pod_hooks import has_hooks, pod_hooks
+from fairlead_cli.slurm.slurmrestd import how_asked, slurmrestd
 from fairlead_cli.slurm.survey import SlurmSurvey
 from fairlead_slurm import Ladder
 
@@ -212,6 +213,7 @@ _CHECKS: tuple[tuple[str, Check, Callable[[SlurmSurvey], str]], ...] = (
     ("interval", _interval, lambda _: "Slurm looks at the queue at least as often as by default"),
     ("associations", _associations, lambda survey: ",".join(survey.settings.enforced)),
     ("held", _held, lambda _: "no job is held by an administrator"),
+    ("slurmrestd", slurmrestd, how_asked),
     ("hooks", pod_hooks, lambda survey: "set" if has_hooks(survey.settings) else "no job runs as a pod"),
 )
 """Topic, check, and what is said where it finds nothing."""

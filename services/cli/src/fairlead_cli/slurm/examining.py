@@ -12,7 +12,7 @@ from fairlead_cli.options import Format
 from fairlead_cli.printing import Result, print_result
 from fairlead_cli.published import published
 from fairlead_cli.slurm.checking import examine
-from fairlead_cli.slurm.survey import SlurmSurvey, take
+from fairlead_cli.slurm.survey import RestTarget, SlurmSurvey, take
 
 EXIT_WARNINGS, EXIT_ERRORS = 1, 2
 """As the doctor's."""
@@ -32,13 +32,13 @@ class SlurmReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
 
 
-async def look(conf: Path | None, user: str) -> SlurmReport:
-    """Look at a slurmctld and weigh what is found.
+async def look(conf: Path | None, user: str, rest: RestTarget | None = None) -> SlurmReport:
+    """Look at a slurmctld, and at its slurmrestd where one is named, and weigh what is found.
 
     Raises:
         ClusterError: it cannot be asked.
     """
-    return weigh(await take(conf, user))
+    return weigh(await take(conf, user, rest))
 
 
 def weigh(survey: SlurmSurvey) -> SlurmReport:
@@ -57,13 +57,13 @@ def weigh(survey: SlurmSurvey) -> SlurmReport:
     )
 
 
-async def check(conf: Path | None, user: str, form: Format) -> int:
+async def check(conf: Path | None, user: str, form: Format, rest: RestTarget | None = None) -> int:
     """Look, print what is found, and return the exit code.
 
     Raises:
         ClusterError: slurmctld cannot be asked.
     """
-    found = await look(conf, user)
+    found = await look(conf, user, rest)
     print_report(found, form)
     return found.exit_code
 

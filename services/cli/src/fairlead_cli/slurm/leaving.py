@@ -10,6 +10,7 @@ from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn
 from fairlead_cli.options import Format
 from fairlead_cli.slurm.examining import look, print_report
+from fairlead_cli.slurm.survey import RestTarget
 from fairlead_contracts.messages.clearance import Clearance
 
 
@@ -20,6 +21,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """As Fairlead calls it."""
     by: str
     nats: str | None
+    rest: RestTarget | None = None
+    """The slurmrestd that its bridge asks."""
 
 
 async def check_and_clear(wish: Wish, conf: Path | None, user: str, form: Format) -> int:
@@ -29,7 +32,7 @@ async def check_and_clear(wish: Wish, conf: Path | None, user: str, form: Format
         ClusterError: slurmctld cannot be asked.
         NotRunningError: nobody is there on NATS.
     """
-    found = await look(conf, user)
+    found = await look(conf, user, wish.rest)
     print_report(found, form)
     if not found.passed:
         warn(f"{wish.cluster}: no leave was given. Mend what is said above")

@@ -5,7 +5,15 @@ from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, error, warning
 from fairlead_cli.slurm.survey import SlurmSurvey
-from fairlead_slurm import EPILOG, EPILOG_SLURMCTLD, NO_HOLD, PROLOG_SLURMCTLD, REQUEUE_EXIT, SlurmSettings
+from fairlead_slurm import (
+    ALLOW_NONE,
+    EPILOG,
+    EPILOG_SLURMCTLD,
+    NO_HOLD,
+    PROLOG_SLURMCTLD,
+    REQUEUE_EXIT,
+    SlurmSettings,
+)
 
 _LONGEST_UNLIMITED = 65_534
 """How slurmctld prints that a time is not set."""
@@ -31,6 +39,30 @@ def pod_hooks(survey: SlurmSurvey) -> Iterator[Finding]:
                 why="After a kill of slurmctld Slurm may hold a job that it starts anew, until an administrator releases it.",
                 mend=f"SchedulerParameters=...,{NO_HOLD}",
             )
+        yield from _tokens(survey)
+
+
+def _tokens(survey: SlurmSurvey) -> Iterator[Finding]:
+    if survey.tokens is None:
+        return
+    name, _, server = survey.tokens.partition("@")
+    if not survey.tokens_known:
+        yield error(
+            "tokens",
+            f"licence/{survey.tokens}",
+            f"slurmctld has no licence {survey.tokens}.",
+            why="The hooks have each job with GPUs ask for it, and Slurm refuses such a job at its submission.",
+            mend=f"sacctmgr add resource name={name} server={server} servertype=fairlead type=license"
+            f" count=0 cluster={survey.settings.cluster} percentallowed=100",
+        )
+    if ALLOW_NONE not in survey.settings.scheduler:
+        yield error(
+            "tokens",
+            "slurm.conf/SchedulerParameters",
+            f"SchedulerParameters does not say {ALLOW_NONE}.",
+            why="Slurm refuses a job at its submission that asks for more tokens than there are just then.",
+            mend=f"SchedulerParameters=...,{ALLOW_NONE}",
+        )
 
 
 def _missing(found: dict[str, str]) -> Iterator[Finding]:

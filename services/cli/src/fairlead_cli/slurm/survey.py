@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,10 +10,45 @@ import msgspec
 
 from fairlead_cli.errors import ClusterError
 from fairlead_cli.slurm.clusters import controller
-from fairlead_slurm import CommandController, SlurmError, SlurmJob, SlurmSettings
+from fairlead_slurm import (
+    AccountedLicence,
+    CommandController,
+    LicenceName,
+    RestClient,
+    RestController,
+    SlurmError,
+    SlurmJob,
+    SlurmSettings,
+    SlurmToken,
+    pods_tokens,
+)
 
 _SECONDS = 15.0
 _HELD_BY_ADMIN = "JobHeldAdmin"
+
+
+class RestTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """A slurmrestd that the bridge is to ask."""
+
+    address: str
+    token: Path | None
+    """A file with a token; None where its socket knows who asks."""
+
+
+class RestLook(msgspec.Struct, frozen=True, kw_only=True):
+    """What a slurmrestd said."""
+
+    address: str
+    trouble: str = ""
+    """Why it cannot be asked; empty where it can."""
+    reads: str = ""
+    """The version to read by."""
+    levels: str | None = None
+    """The version to set SiteFactor by."""
+    seconds: float = 0.0
+    """What one reading of the queue took."""
+    tasks_cut: bool = False
+    """Whether it does not name all tasks of an array."""
 
 
 class SlurmSurvey(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,14 +63,21 @@ class SlurmSurvey(msgspec.Struct, frozen=True, kw_only=True):
     """Who shall write levels."""
     administration: str | None
     """That user's AdminLevel in accounting, empty for one it does not know; None where it could not be asked."""
+    tokens: str | None = None
+    """The licence that the installed hooks have jobs ask for."""
+    tokens_known: bool = True
+    """Whether slurmctld has that licence."""
+    rest: RestLook | None = None
+    """None where the bridge asks by Slurm's commands alone."""
 
 
-async def take(conf: Path | None, user: str) -> SlurmSurvey:
+async def take(conf: Path | None, user: str, rest: RestTarget | None = None) -> SlurmSurvey:
     """Look, by Slurm's own commands.
 
     Args:
         conf: slurm.conf; where Slurm's commands look, if None.
         user: who shall write levels.
+        rest: a slurmrestd that is looked at, too.
 
     Raises:
         ClusterError: slurmctld cannot be asked.
@@ -43,6 +86,8 @@ async def take(conf: Path | None, user: str) -> SlurmSurvey:
     try:
         settings = await asked.settings()
         jobs = (await asked.jobs()).jobs
+        tokens = pods_tokens(settings.hooks.get("PrologSlurmctld", ""))
+        known = tokens is None or await _knows(conf, tokens)
     except SlurmError as error:
         raise ClusterError(str(error), hint="Does `scontrol ping` work with this SLURM_CONF?") from error
     pending = [job for job in jobs if job.state == "PENDING"]
@@ -52,6 +97,9 @@ async def take(conf: Path | None, user: str) -> SlurmSurvey:
         held_by_admin=_records(job for job in pending if job.reason == _HELD_BY_ADMIN),
         user=user,
         administration=await _administration(asked, settings, user),
+        tokens=tokens,
+        tokens_known=known,
+        rest=None if rest is None else await _rest(rest, asked),
     )
 
 
@@ -63,6 +111,11 @@ def effective_user() -> str:
         return str(os.geteuid())
 
 
+async def _knows(conf: Path | None, tokens: str) -> bool:
+    name = LicenceName.read(tokens)  # as it was installed
+    return await AccountedLicence(conf, name, seconds=_SECONDS).now() is not None
+
+
 async def _administration(asked: CommandController, settings: SlurmSettings, user: str) -> str | None:
     if not settings.has_accounting:
         return ""
@@ -70,6 +123,25 @@ async def _administration(asked: CommandController, settings: SlurmSettings, use
         return await asked.administration_level(user)
     except SlurmError:
         return None
+
+
+async def _rest(target: RestTarget, commands: CommandController) -> RestLook:
+    token = None if target.token is None else SlurmToken(target.token)
+    client = RestClient(target.address, token=token, seconds=_SECONDS)
+    controller = RestController(client, commands)
+    try:
+        api = await client.api()
+        began = time.monotonic()
+        await controller.jobs()
+    except SlurmError as error:
+        return RestLook(address=target.address, trouble=str(error))
+    return RestLook(
+        address=target.address,
+        reads=api.reads,
+        levels=api.levels,
+        seconds=time.monotonic() - began,
+        tasks_cut=controller.tasks_cut,
+    )
 
 
 def _records(jobs: Iterable[SlurmJob]) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.card_annotations import held_cards
 from fairlead_kube import Node, Pod, holds, pod_demand, readable_amounts
 from fairlead_policy import fit
@@ -36,6 +37,10 @@ class JobPod(msgspec.Struct, frozen=True, kw_only=True):
     """Whose job it is: the Unix user."""
     digest: str
     """Of what it was made from."""
+    submitted: Micros = 0
+    """When its attempt was submitted to slurmctld."""
+    handed_on: bool = False
+    """Whether it was made for an earlier attempt, and this one has not begun yet."""
     results: str = ""
     """What is to become of its results, as it was written down when it was made."""
 
@@ -58,6 +63,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 ANNOTATION_USER = "slurm.fairlead.dev/uid"
 ANNOTATION_DIGEST = "slurm.fairlead.dev/digest"
+ANNOTATION_SUBMITTED = "slurm.fairlead.dev/submitted"
+ANNOTATION_HANDED_ON = "slurm.fairlead.dev/handed-on"
 ANNOTATION_RESULTS = "slurm.fairlead.dev/results"
 CONTAINER = "job"
 """The name of the container that a job runs in."""
@@ -103,6 +110,7 @@ def _job(pod: Pod, cluster: str) -> JobPod | None:
     scheduled = next((one for one in status.conditions or () if one.type == "PodScheduled"), None)
     told = ended or waits or (scheduled if scheduled and scheduled.status == "False" else status)
     user = pod.metadata.annotation(ANNOTATION_USER) or ""
+    submitted = pod.metadata.annotation(ANNOTATION_SUBMITTED) or ""
     return JobPod(
         attempt=attempt,
         uid=pod.metadata.uid,
@@ -115,6 +123,8 @@ def _job(pod: Pod, cluster: str) -> JobPod | None:
         message=told.message or status.message,
         user=int(user) if user.isdecimal() else None,
         digest=pod.metadata.annotation(ANNOTATION_DIGEST) or "",
+        submitted=int(submitted) if submitted.isdecimal() else 0,
+        handed_on=bool(pod.metadata.annotation(ANNOTATION_HANDED_ON)),
         results=pod.metadata.annotation(ANNOTATION_RESULTS) or "",
     )
 

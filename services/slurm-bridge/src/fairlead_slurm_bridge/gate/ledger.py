@@ -16,6 +16,7 @@ from fairlead_kube import Key
 from fairlead_policy import fit
 from fairlead_policy.hami.allocations import with_use
 from fairlead_slurm_bridge.gate.asks import PodAsk
+from fairlead_slurm_bridge.gate.tokens import whole_gpus
 
 _TOLD = 3
 """Obstacles that a refusal names; the first are the plainest."""
@@ -49,9 +50,11 @@ class NoRoom(msgspec.Struct, frozen=True, kw_only=True):
 class _Promise(msgspec.Struct, frozen=True, kw_only=True):
     gang: fit.Gang
     pod: fit.PlacedPod
+    gpus: int
+    """Whole ones."""
 
 
-class Ledger:
+class CapacityLedger:
     """The capacity of one cluster for pods of Slurm's jobs."""
 
     def __init__(self) -> None:
@@ -119,6 +122,17 @@ class Ledger:
         """Pods that room is kept for."""
         return frozenset(self._promised)
 
+    def gpus_of(self, keys: Iterable[Key]) -> int:
+        """Whole GPUs that these pods have, or were promised. Parts do not count."""
+        return sum(self._gpus_of(key) for key in keys)
+
+    def _gpus_of(self, key: Key) -> int:
+        promise = self._promised.get(key)
+        if promise is not None:
+            return promise.gpus
+        use = self._uses.get(key)
+        return 0 if use is None else whole_gpus(use.demand)
+
     def would_fit(self, asks: Sequence[PodAsk]) -> list[bool]:
         """Of pods in this order, which have room now, each beside those before it that do; nothing is kept."""
         nodes = dict(self.nodes())
@@ -167,7 +181,8 @@ def _placed(ask: PodAsk, nodes: Iterable[fit.Node], *, empty: bool = False) -> _
     for gang, some in kinds:
         found = fit.place(gang, some, empty=empty) if some or unfit is None else unfit
         if isinstance(found, fit.Placement):
-            return _Promise(gang=gang, pod=found.pods[0])
+            gpus = 0 if ask.whole is None else whole_gpus(ask.whole.shapes[0].demand)
+            return _Promise(gang=gang, pod=found.pods[0], gpus=gpus)
         unfit = unfit if unfit is not None and not some else found
     assert unfit is not None  # noqa: S101 # there is at least one kind
     return unfit

@@ -16,11 +16,13 @@ import structlog
 from fairlead_slurm import Remark, SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.hooks import words
+from fairlead_slurm_bridge.hooks.tls import HANDSHAKE_SECONDS, TlsDoor
 from fairlead_slurm_bridge.hooks.words import LATER, REQUEST, Request
 from fairlead_slurm_bridge.pods.following import Ended, Follower, Output, Said, Word
 from fairlead_slurm_bridge.pods.keeping import ResultKeeper
 from fairlead_slurm_bridge.pods.results import summary
-from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, Verdict
+from fairlead_slurm_bridge.pods.runs import Runs
+from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 
 _LONGEST_LINE = 2**20
 _FIRST_LINE_SECONDS = 10.0
@@ -35,7 +37,11 @@ _SUBMIT_SECONDS = 2.5
 class Life(Protocol):
     """What hooks ask for."""
 
-    async def begin(self, hook: Mapping[str, str]) -> Verdict:
+    @property
+    def runs(self) -> Runs:
+        """Of jobs' programs."""
+
+    async def begin(self, hook: Mapping[str, str]) -> PrologVerdict:
         """The answer to a prolog."""
 
     async def end(self, number: int, restarts: int | None) -> str | None:
@@ -72,6 +78,7 @@ class HookServer:
         trusted: Unix users who may be Slurm's daemons.
         why_not: why nothing is decided here now, if so.
         instruments: count.
+        door: for hooks on other hosts; None for none.
     """
 
     def __init__(
@@ -85,6 +92,7 @@ class HookServer:
         trusted: Collection[int],
         why_not: "WhyNot",
         instruments: HookInstruments,
+        door: TlsDoor | None = None,
     ) -> None:
         self._path = path
         self._life = life
@@ -94,6 +102,7 @@ class HookServer:
         self._trusted = frozenset(trusted)
         self._why_not = why_not
         self._instruments = instruments
+        self._door = door
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def run(self) -> None:
@@ -102,17 +111,35 @@ class HookServer:
         self._path.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._serve, self._path, limit=_LONGEST_LINE)
         self._path.chmod(0o666)
-        async with server:
+        async with server, contextlib.AsyncExitStack() as others:
+            if self._door is not None:
+                await others.enter_async_context(await self._tls_server(self._door))
             await server.serve_forever()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _tls_server(self, door: TlsDoor) -> asyncio.Server:
+        return await asyncio.start_server(
+            lambda reader, writer: self._serve(reader, writer, door),
+            door.host,
+            door.port,
+            limit=_LONGEST_LINE,
+            ssl=door.context,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS,
+        )
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: TlsDoor | None = None
+    ) -> None:
         began = asyncio.get_running_loop().time()
         hook, answer = "unknown", "broken"
         try:
             async with asyncio.timeout(_FIRST_LINE_SECONDS):
-                request = REQUEST.decode(await reader.readline())
-            hook = request.hook if request.hook in _HOOKS else hook
-            answer = await self._answer(request, _user(writer), reader, writer)
+                user = _user(writer) if door is None else await door.welcome(reader, writer)
+                request = None if user is None else REQUEST.decode(await reader.readline())
+            if user is None or request is None:
+                answer = "away"
+            else:
+                hook = request.hook if request.hook in _HOOKS else hook
+                answer = await self._answer(request, user, reader, writer)
             await writer.drain()
         except (TimeoutError, msgspec.DecodeError, ValueError, KeyError) as error:
             self._log.warning("hook_not_understood", error=str(error))
@@ -189,6 +216,8 @@ class HookServer:
             left = await _while_connected(reader, self._life.end(number, restarts))
         except SlurmError as error:
             left = str(error)
+        if request.hook == EPILOG:
+            self._life.runs.told(number, request.env.get("SLURMD_NODENAME", ""))
         if left:
             writer.write(words.said(left))
         writer.write(words.ended(START))
@@ -216,14 +245,11 @@ class HookServer:
     async def _body(
         self, request: Request, user: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        number, count = request.env["SLURM_JOB_ID"], request.env.get("SLURM_RESTART_COUNT", "0")
         stop = asyncio.Event()
         if request.stop:
             stop.set()
         listening = asyncio.create_task(_until_told(reader, stop))
-        telling = asyncio.create_task(
-            self._tell(Attempt(int(number), int(count)), user, request.offset, stop, writer)
-        )
+        telling = asyncio.create_task(self._tell(request, user, stop, writer))
         try:
             await asyncio.wait((listening, telling), return_when=asyncio.FIRST_COMPLETED)
             if telling.done():
@@ -234,9 +260,12 @@ class HookServer:
             await asyncio.gather(listening, telling, return_exceptions=True)
 
     async def _tell(
-        self, attempt: Attempt, user: int, skip: int, stop: asyncio.Event, writer: asyncio.StreamWriter
+        self, request: Request, user: int, stop: asyncio.Event, writer: asyncio.StreamWriter
     ) -> None:
-        async with contextlib.aclosing(self._follower.follow(attempt, user, skip, stop)) as told:
+        number, count = request.env["SLURM_JOB_ID"], request.env.get("SLURM_RESTART_COUNT", "0")
+        attempt, node = Attempt(int(number), int(count)), request.env.get("SLURMD_NODENAME", "")
+        following = self._follower.follow(attempt, user, request.offset, stop, node=node)
+        async with contextlib.aclosing(following) as told:
             async for word in told:
                 writer.write(_spoken(word))
                 await writer.drain()

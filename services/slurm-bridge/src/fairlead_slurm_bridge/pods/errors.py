@@ -3,3 +3,7 @@
 
 class PodRefusedError(Exception):
     """The job is to blame; carries what to tell its user."""
+
+
+class NotPreparedError(Exception):
+    """Its script is not for the gate: it would run on the node. The job is cancelled."""

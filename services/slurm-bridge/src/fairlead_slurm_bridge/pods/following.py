@@ -12,6 +12,7 @@ from fairlead_slurm_bridge.gate.kube_facts import CONTAINER, JobPod
 from fairlead_slurm_bridge.pods.bodies import Bodies
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.runs import NEXT
 
 NO_POD = 75
 """A body without a pod ends with this: RequeueExit in slurm.conf puts its job back into the queue."""
@@ -66,7 +67,7 @@ class Follower:
         return self._life.bodies
 
     async def follow(
-        self, attempt: Attempt, user: int, skip: int, stop: asyncio.Event
+        self, attempt: Attempt, user: int, skip: int, stop: asyncio.Event, *, node: str = ""
     ) -> AsyncGenerator[Word]:
         """All that the body of an attempt is told, to the end.
 
@@ -75,12 +76,13 @@ class Follower:
             user: Unix user who asks: only the job's own and root are told anything.
             skip: bytes of output that the body has printed already.
             stop: set when the pod shall end.
+            node: where the body stands.
         """
         if attempt in self._life.refusals:
             yield Said(f"this job cannot run: {self._life.refusals[attempt]}")
             yield Ended(_FAILED)
             return
-        again = self._life.bodies.code_again(attempt)
+        again = self._life.runs.code_again(attempt)
         if again is not None:
             yield Said("its program has run to its end already: Slurm was killed and has forgotten that")
             yield Ended(again)
@@ -95,6 +97,7 @@ class Follower:
             yield Said("this is another user's job")
             yield Ended(_FAILED)
             return
+        self._life.runs.came(attempt, node)
         self._life.bodies.came(attempt)
         try:
             async for word in self._told(key, pod, skip, stop):
@@ -118,9 +121,10 @@ class Follower:
         output = asyncio.create_task(self._output(key, pod, skip, words))
         stopping = asyncio.create_task(self._stop_when_asked(pod.attempt, stop))
         try:
-            last = await self._until_over(key, pod)
+            last = await self._until_over(key, pod, stop)
             if last is not None and not stop.is_set():
-                self._life.bodies.ended(pod.attempt, pod.digest, _code(last))
+                submitted = NEXT if last.handed_on else last.submitted
+                self._life.runs.ended(last.attempt, submitted, last.digest, _code(last))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_OUTPUT_SECONDS):
                     await asyncio.shield(output)
@@ -131,11 +135,11 @@ class Follower:
             output.cancel()
             stopping.cancel()
 
-    async def _until_over(self, key: Key, pod: JobPod) -> JobPod | None:
-        """The pod at its end; None where it vanished before it said how it ended."""
+    async def _until_over(self, key: Key, pod: JobPod, stop: asyncio.Event) -> JobPod | None:
+        """The pod at its end; None where it vanished before it said how it ended, or goes on for another attempt."""
         while True:
             now = self._mirror.pods.get(key)
-            if now is None or now.uid != pod.uid:
+            if now is None or now.uid != pod.uid or (stop.is_set() and now.attempt != pod.attempt):
                 return None
             if now.over:
                 return now

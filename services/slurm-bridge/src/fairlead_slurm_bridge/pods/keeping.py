@@ -28,7 +28,8 @@ class ResultKeeper:
 
     def plans(self, number: int) -> list[tuple[Key, JobPod, ResultPlan]]:
         """Of a job's pods that ended by themselves, in the order of its attempts."""
-        found = [(key, pod, planned(pod)) for key, pod in self._mirror.of_job(number).items()]
+        pods = self._mirror.of_job(number).items()
+        found = [(key, pod, planned(pod)) for key, pod in pods if not pod.handed_on]
         due = [(key, pod, plan) for key, pod, plan in found if plan is not None]
         return sorted(due, key=lambda one: one[1].attempt)
 

@@ -31,10 +31,11 @@ from fairlead_slurm import PodCommentError, SlurmError, SlurmJob
 from fairlead_slurm.pod_comment import PodWords, pod_words
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt
-from fairlead_slurm_bridge.gate.kube_facts import JobPod
+from fairlead_slurm_bridge.gate.kube_facts import JobPod, pod_facts
 from fairlead_slurm_bridge.gate.ledger import NoRoom
 from fairlead_slurm_bridge.pods.bodies import Bodies
-from fairlead_slurm_bridge.pods.errors import PodRefusedError
+from fairlead_slurm_bridge.pods.errors import NotPreparedError, PodRefusedError
+from fairlead_slurm_bridge.pods.forgetting import Forgetting, is_run_of, node_of
 from fairlead_slurm_bridge.pods.manifest import (
     Manifest,
     PodRules,
@@ -46,16 +47,12 @@ from fairlead_slurm_bridge.pods.manifest import (
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.payload import Payload, payload
 from fairlead_slurm_bridge.pods.requests import PodJob, pod_job
-from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, Verdict, is_over
+from fairlead_slurm_bridge.pods.runs import Runs
+from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict, is_over
 
 _LOOK_SECONDS = 2.0
 """A pod is looked at again so often, also when nothing is heard of it."""
 _CLAIM_LOOK_SECONDS = 0.5
-_RETURNS_SECONDS = 3.0
-"""In which the process of a job asks again, after the bridge was away: it tries every two."""
-_SETTLES_SECONDS = 20.0
-"""In which slurmstepd tells slurmctld of a process that has ended; it tries every 15 (RETRY_DELAY, slurmstepd/mgr.c)."""
-_CONFIGURING = "CONFIGURING"
 _REMEMBERED = 10_000
 _NEVER_STARTS = frozenset(
     (
@@ -69,7 +66,7 @@ _NEVER_STARTS = frozenset(
 """Why a container waits, where waiting longer or elsewhere does not help (kubelet/images, kuberuntime)."""
 
 
-class Jobs(Protocol):
+class SlurmctldJobs(Protocol):
     """What is asked of slurmctld."""
 
     async def job(self, number: int) -> SlurmJob | None:
@@ -101,16 +98,18 @@ class PodLife:
         client: of Kubernetes.
         mirror: of Kubernetes.
         rules: of the site.
+        runs: of jobs' programs.
         partition: whose jobs run as pods.
         times: how long things may take.
     """
 
     def __init__(
         self,
-        jobs: Jobs,
+        jobs: SlurmctldJobs,
         client: KubeClient,
         mirror: KubeMirror,
         rules: PodRules,
+        runs: Runs,
         *,
         partition: str,
         times: Times,
@@ -122,14 +121,16 @@ class PodLife:
         self._partition = partition
         self._times = times
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
-        self._tasks: set[asyncio.Task[Verdict]] = set()
+        self._tasks: set[asyncio.Task[PrologVerdict]] = set()
         self.bodies = Bodies()
+        self.runs = runs
+        self.forgetting = Forgetting(jobs, client, mirror, self.bodies, runs)
         self.making: set[Key] = set()
         """Pods that are being made."""
         self.refusals: dict[Attempt, str] = {}
         """Why an attempt has no pod and never will: its body tells the user."""
-        self.short: dict[int, PodAsk] = {}
-        """Jobs that were sent back for want of room, by number."""
+        self.short: dict[int, PodAsk | None] = {}
+        """Jobs that were sent back for want of room, by number; None where one has its pod already."""
         self._beginning: dict[Attempt, bool] = {}
         """Attempts whose prolog is being answered; whether they were ended meanwhile."""
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -138,109 +139,95 @@ class PodLife:
         """Whether a prolog of this attempt is being answered, or its process listens."""
         return attempt in self._beginning or attempt in self.bodies.listening
 
+    def stands_for_job(self, attempt: Attempt) -> bool:
+        """Whether a prolog of this attempt is being answered, or a process of any attempt of its job listens."""
+        return attempt in self._beginning or self.bodies.stand_for(attempt.job)
+
     # --- begin
 
-    async def begin(self, hook: Mapping[str, str]) -> Verdict:
+    async def begin(self, hook: Mapping[str, str]) -> PrologVerdict:
         """What PrologSlurmctld is told: start, with a pod that is ready; or back into the queue."""
         if hook.get("SLURM_JOB_PARTITION") != self._partition:
-            return Verdict(code=START, why="", kind="elsewhere")
+            return PrologVerdict(code=START, why="", kind="elsewhere")
         why = self._mirror.why_not(self._times.silence)
         if why is not None:
-            return Verdict(code=REQUEUE, why=why, kind="away")
+            return PrologVerdict(code=REQUEUE, why=why, kind="away")
         attempt = Attempt(int(hook["SLURM_JOB_ID"]), int(hook.get("SLURM_JOB_RESTART_COUNT", "0")))
         known = self.short.get(attempt.job)
         if known is not None and not self._mirror.ledger.would_fit([known])[0]:
-            return Verdict(code=REQUEUE, why="there is still no room", kind="short")
+            return PrologVerdict(code=REQUEUE, why="there is still no room", kind="short")
         self._beginning[attempt] = False
         try:
-            forgotten = await self._forgotten(attempt)
+            forgotten = await self._forgotten(attempt, node_of(hook))
             if forgotten is not None:
                 return forgotten
             # What is being made is made to its end, also when the hook that asked for it is killed.
             made = await self._to_its_end(self._make(attempt, hook))
-            if made.code != START or made.kind in ("refused", "ended"):
-                return made
-            return await self._ready(attempt, made)
+            if made.code == START and made.kind not in ("refused", "ended"):
+                made = await self._ready(attempt, made)
+            if made.code == START:
+                self.runs.starts(attempt, node_of(hook))
+            return made
         finally:
             self._beginning.pop(attempt, None)
 
-    async def _forgotten(self, attempt: Attempt) -> Verdict | None:
-        """The answer where a process of the job stands on a node already: slurmctld was killed, and has forgotten that.
+    async def _forgotten(self, attempt: Attempt, node: str) -> PrologVerdict | None:
+        try:
+            found = await self.forgetting.answer(attempt, node)
+        except SlurmError as error:
+            return PrologVerdict(code=REQUEUE, why=str(error), kind="away")
+        except KubeError as error:
+            return PrologVerdict(code=REQUEUE, why=f"Kubernetes: {error}", kind="error")
+        if found is not None and found.code == REQUEUE:
+            self.short[attempt.job] = None
+        return found
 
-        Where it may, that process runs on, and its end is the job's, whichever attempt slurmctld takes it for. A second one
-        would cost the node: slurmd drains it.
-        """
-        if not self._mirror.of_job(attempt.job) and not self.bodies.stand_for(attempt.job):
-            return None
-        began = time.monotonic()
-        until = began + self._times.ready
-        # Where this bridge has just begun, it asks again within seconds.
-        while not self.bodies.stand_for(attempt.job):
-            if (left := began + _RETURNS_SECONDS - time.monotonic()) <= 0:
-                return None
-            await self.bodies.change(left)
-        self._log.warning("job_began_again", job=attempt.job, restarts=attempt.restarts)
-        while self.bodies.stand_for(attempt.job) and time.monotonic() < until:
-            await self.bodies.change(until - time.monotonic())
-        settled = min(until, time.monotonic() + _SETTLES_SECONDS)
-        while time.monotonic() < settled:
-            try:
-                job = await self._jobs.job(attempt.job)
-            except SlurmError:
-                job = None
-            if job is not None and (job.state != _CONFIGURING or job.restarts != attempt.restarts):
-                return Verdict(code=START, why="its process has ended", kind="adopted")
-            await asyncio.sleep(_LOOK_SECONDS)
-        return None
-
-    async def _to_its_end(self, making: Awaitable[Verdict]) -> Verdict:
+    async def _to_its_end(self, making: Awaitable[PrologVerdict]) -> PrologVerdict:
         task = asyncio.ensure_future(making)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    async def _make(self, attempt: Attempt, hook: Mapping[str, str]) -> Verdict:
+    async def _make(self, attempt: Attempt, hook: Mapping[str, str]) -> PrologVerdict:
         async with self._turn(attempt.job):
             if self._beginning.get(attempt):
-                return Verdict(code=REQUEUE, why="the attempt has ended meanwhile", kind="error")
+                return PrologVerdict(code=REQUEUE, why="the attempt has ended meanwhile", kind="error")
             try:
                 return await self._asked_for(attempt, hook)
             except (PodRefusedError, PodCommentError) as error:
                 return self._refuse(attempt, str(error))
+            except NotPreparedError as error:
+                return PrologVerdict(code=REQUEUE, why=str(error), kind="error")
             except SlurmError as error:
-                return Verdict(code=REQUEUE, why=str(error), kind="away")
+                return PrologVerdict(code=REQUEUE, why=str(error), kind="away")
             except KubeError as error:
-                return Verdict(code=REQUEUE, why=f"Kubernetes: {error}", kind="error")
+                return PrologVerdict(code=REQUEUE, why=f"Kubernetes: {error}", kind="error")
 
-    async def _asked_for(self, attempt: Attempt, hook: Mapping[str, str]) -> Verdict:
+    async def _asked_for(self, attempt: Attempt, hook: Mapping[str, str]) -> PrologVerdict:
         found = await self._jobs.job(attempt.job)
         if found is None:
-            return Verdict(code=REQUEUE, why="slurmctld does not know the job", kind="error")
+            return PrologVerdict(code=REQUEUE, why="slurmctld does not know the job", kind="error")
         job = pod_job(hook, found)
+        if self._mirror.of_job(attempt.job) or self.runs.knows(attempt.job):
+            identity = digest_of(job, await self._program(job))
+            taken = await self.forgetting.take_over(attempt, job.submitted, identity)
+            if taken is not None:
+                self.short.pop(attempt.job, None)
+                return taken
         wanted = pod_words(job.comment)
         key = self._key(job.account, attempt)
         ask = self._ask(pod_manifest(job, wanted, Payload(script=""), self._rules), key.name)
         if await self._others_are_there(attempt):
             self.short[attempt.job] = ask  # it is woken when there is room
-            return Verdict(code=REQUEUE, why="the pod of another attempt has to go first", kind="short")
+            return PrologVerdict(code=REQUEUE, why="the pod of another attempt has to go first", kind="short")
         room = self._mirror.ledger.reserve(key, ask)
         if isinstance(room, NoRoom):
             self.short[attempt.job] = ask
-            return Verdict(code=REQUEUE, why=room.why, kind="short")
+            return PrologVerdict(code=REQUEUE, why=room.why, kind="short")
         self.making.add(key)
         kept = False
         try:
-            program = payload(await self._jobs.script(attempt.job))
-            if program is None:
-                await self._jobs.cancel(attempt.job)
-                why = "job_submit.lua has not seen its script, which would run on the node: cancelled"
-                return Verdict(code=REQUEUE, why=why, kind="error")
-            if program.wants_gpus and not job.gpus:
-                raise PodRefusedError(
-                    "it asks for GPUs in a way that says nothing of their number: ask with --gres=gpu:2"
-                )
-            if self.bodies.replay(attempt, digest_of(job, program)):
-                return Verdict(code=START, why="its program has run to its end already", kind="ended")
+            program = await self._program(job)
             verdict = await self._create(key, room.node, job, wanted, program)
             kept = verdict.code == START and verdict.kind != "refused"
             self.short.pop(attempt.job, None)
@@ -252,6 +239,25 @@ class PodLife:
                 if wanted.scratch:
                     await self._claim_is_gone(key)
 
+    async def _program(self, job: PodJob) -> Payload:
+        """What runs in its pod.
+
+        Raises:
+            PodRefusedError: it cannot run as a pod.
+            NotPreparedError: job_submit.lua has not seen it.
+        """
+        program = payload(await self._jobs.script(job.attempt.job))
+        if program is None:
+            await self._jobs.cancel(job.attempt.job)
+            raise NotPreparedError(
+                "job_submit.lua has not seen its script, which would run on the node: cancelled"
+            )
+        if program.wants_gpus and not job.gpus:
+            raise PodRefusedError(
+                "it asks for GPUs in a way that says nothing of their number: ask with --gres=gpu:2"
+            )
+        return program
+
     def _key(self, account: str, attempt: Attempt) -> Key:
         """Of its pod, and of the claim that is made for it."""
         return Key(self._rules.namespace_of(account), attempt.pod_name(self._rules.cluster))
@@ -259,7 +265,8 @@ class PodLife:
     async def _others_are_there(self, attempt: Attempt) -> bool:
         """Whether another attempt of the job has a pod still, which is asked to end."""
         pods = self._mirror.of_job(attempt.job).items()
-        others = [(key, pod) for key, pod in pods if pod.attempt != attempt]
+        own = attempt.pod_name(self._rules.cluster)
+        others = [(key, pod) for key, pod in pods if key.name != own]
         for key, pod in others:
             await self.remove(key, pod)
         return bool(others)
@@ -270,23 +277,26 @@ class PodLife:
         except FieldError as error:
             raise PodRefusedError(str(error)) from error
 
-    async def _create(self, key: Key, node: str, job: PodJob, wanted: PodWords, program: Payload) -> Verdict:
+    async def _create(
+        self, key: Key, node: str, job: PodJob, wanted: PodWords, program: Payload
+    ) -> PrologVerdict:
         manifest = on_node(pod_manifest(job, wanted, program, self._rules), node)
         try:
             if wanted.scratch:
                 await self._create_claim(job, wanted.scratch)
             await self._client.create(PODS, manifest)
         except AlreadyExistsError:
-            return await self._adopt(key, digest_of(job, program))
+            return await self._adopt(key, job, digest_of(job, program))
         except (InvalidError, RefusedError) as error:
             raise PodRefusedError(f"Kubernetes does not take its pod: {error}") from error
         except ForbiddenError as error:
             # A quota that is full, or a right that somebody has to grant: neither is the user's fault.
-            return Verdict(code=REQUEUE, why=str(error), kind="short")
+            return PrologVerdict(code=REQUEUE, why=str(error), kind="short")
+        self.runs.begins(job.attempt.job)
         self._log.info(
             "pod_made", job=job.attempt.job, restarts=job.attempt.restarts, pod=key.name, node=node
         )
-        return Verdict(code=START, why="", kind="room")
+        return PrologVerdict(code=START, why="", kind="room")
 
     async def _create_claim(self, job: PodJob, size: str) -> None:
         try:
@@ -294,49 +304,50 @@ class PodLife:
         except AlreadyExistsError:
             return
 
-    async def _adopt(self, key: Key, digest: str) -> Verdict:
+    async def _adopt(self, key: Key, job: PodJob, digest: str) -> PrologVerdict:
         pod = await self._client.get(PODS, key.name, key.namespace)
-        annotations = pod.metadata.annotations or {}
-        if digest in annotations.values() and pod.metadata.deletion_timestamp is None:
-            return Verdict(code=START, why="", kind="adopted")
+        facts = pod_facts(pod, self._rules.cluster)
+        found = None if facts is None else facts.job
+        if found is not None and not found.leaving and is_run_of(found, job.attempt, job.submitted, digest):
+            return PrologVerdict(code=START, why="", kind="adopted")
         if pod.metadata.deletion_timestamp is None:
             await self._delete(key, pod.metadata.uid)
         why = f"a pod of another job has the name {key.name} and is being taken away"
-        return Verdict(code=REQUEUE, why=why, kind="error")
+        return PrologVerdict(code=REQUEUE, why=why, kind="error")
 
-    def _refuse(self, attempt: Attempt, why: str) -> Verdict:
+    def _refuse(self, attempt: Attempt, why: str) -> PrologVerdict:
         """The job starts all the same, and ends at once with the reason in its output: its user looks there."""
         self._log.warning("pod_refused", job=attempt.job, restarts=attempt.restarts, why=why)
         _keep(self.refusals, attempt, why)
-        return Verdict(code=START, why=why, kind="refused")
+        return PrologVerdict(code=START, why=why, kind="refused")
 
-    async def _ready(self, attempt: Attempt, made: Verdict) -> Verdict:
+    async def _ready(self, attempt: Attempt, made: PrologVerdict) -> PrologVerdict:
         until = time.monotonic() + self._times.ready
         seen = False
         while True:
             found = self._mirror.of_attempt(attempt)
             if self._beginning.get(attempt) or (seen and found is None):
-                return Verdict(code=REQUEUE, why="its pod was taken away", kind="not-ready")
+                return PrologVerdict(code=REQUEUE, why="its pod was taken away", kind="not-ready")
             if found is not None:
                 seen = True
                 if found[1].leaving:
-                    return Verdict(code=REQUEUE, why="its pod is being taken away", kind="not-ready")
+                    return PrologVerdict(code=REQUEUE, why="its pod is being taken away", kind="not-ready")
                 if found[1].ready or found[1].over:
                     return made
             if time.monotonic() >= until:
                 return await self._too_late(attempt, found)
             await self._mirror.change(min(until - time.monotonic(), _LOOK_SECONDS))
 
-    async def _too_late(self, attempt: Attempt, found: tuple[Key, JobPod] | None) -> Verdict:
+    async def _too_late(self, attempt: Attempt, found: tuple[Key, JobPod] | None) -> PrologVerdict:
         why = f"its pod was not ready within {self._times.ready:g} s"
         if found is None:
-            return Verdict(code=REQUEUE, why=why, kind="not-ready")
+            return PrologVerdict(code=REQUEUE, why=why, kind="not-ready")
         key, pod = found
         why = f"{why}: {pod.reason} {pod.message}".rstrip()
         if pod.reason in _NEVER_STARTS:
             return self._refuse(attempt, why)
         await self._delete(key, pod.uid)
-        return Verdict(code=REQUEUE, why=why, kind="not-ready")
+        return PrologVerdict(code=REQUEUE, why=why, kind="not-ready")
 
     # --- end
 
@@ -353,20 +364,22 @@ class PodLife:
         for attempt in self._beginning:
             if attempt.job == number:
                 self._beginning[attempt] |= restarts in (None, attempt.restarts)
+        ending: set[Key] = set()
         claims: set[Key] = set()
         async with self._turn(number):
             job = await self._jobs.job(number)
             for key, pod in self._mirror.of_job(number).items():
-                if is_over(pod.attempt, job, completing=True):
+                if is_over(pod.attempt, job, completing=True, handed_on=pod.handed_on):
                     if not pod.leaving:
                         await self._delete(key, pod.uid)
-                    claims.add(key)
+                    ending.add(key)
             if restarts is not None:
                 await self._remove_unseen(Attempt(number, restarts), job)
                 if job is not None:  # a bridge that was killed may have made its claim, and no pod
                     claims.add(self._key(job.account, Attempt(number, restarts)))
+            claims = ending | (claims - self._mirror.pods.keys())  # a pod that goes on keeps its own
         began = time.monotonic()
-        left = await self._gone(number, job) or await self._claims_gone(claims, began + self._times.gone)
+        left = await self._gone(ending) or await self._claims_gone(claims, began + self._times.gone)
         self._log.info("job_cleaned_up", job=number, seconds=round(time.monotonic() - began, 3), left=left)
         return left
 
@@ -418,19 +431,13 @@ class PodLife:
         except KubeError as error:
             self._log.warning("pod_not_deleted", pod=key.name, error=str(error))
 
-    async def _gone(self, number: int, job: SlurmJob | None) -> str | None:
+    async def _gone(self, ending: set[Key]) -> str | None:
         until = time.monotonic() + self._times.gone
-        while True:
-            left = [
-                key.name
-                for key, pod in self._mirror.of_job(number).items()
-                if is_over(pod.attempt, job, completing=True)
-            ]
-            if not left:
-                return None
+        while left := ending & self._mirror.pods.keys():
             if time.monotonic() >= until:
-                return f"{', '.join(left)} did not end within {self._times.gone:g} s"
+                return f"{', '.join(key.name for key in left)} did not end within {self._times.gone:g} s"
             await self._mirror.change(min(until - time.monotonic(), _LOOK_SECONDS))
+        return None
 
     def _turn(self, number: int) -> asyncio.Lock:
         """One thing at a time is done for a job."""

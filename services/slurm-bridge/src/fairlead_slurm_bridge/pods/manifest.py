@@ -6,13 +6,16 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, VGPUS
 from fairlead_kube import Toleration
 from fairlead_slurm.pod_comment import Claim, PodWords
-from fairlead_slurm_bridge.gate.attempts import LABEL_CLUSTER, LABEL_JOB, LABEL_RESTARTS
+from fairlead_slurm_bridge.gate.attempts import LABEL_CLUSTER, LABEL_JOB, LABEL_RESTARTS, Attempt
 from fairlead_slurm_bridge.gate.kube_facts import (
     ANNOTATION_DIGEST,
+    ANNOTATION_HANDED_ON,
     ANNOTATION_RESULTS,
+    ANNOTATION_SUBMITTED,
     ANNOTATION_USER,
     CONTAINER,
 )
@@ -106,8 +109,27 @@ def on_node(manifest: Manifest, node: str) -> Manifest:
 
 
 def digest_of(job: PodJob, payload: Payload) -> str:
-    """What tells this job's pod from another's that has its number: Slurm may count from the beginning again."""
-    return hashlib.sha256(msgspec.json.encode((job, payload))).hexdigest()[:32]
+    """What a job's pods are made from, whichever attempt they are of: with its number and when it was submitted, its identity.
+
+    The number alone is none: Slurm may count from the beginning again.
+    """
+    same = msgspec.structs.replace(job, attempt=Attempt(job.attempt.job, 0), submitted=0)
+    return hashlib.sha256(msgspec.json.encode((same, payload))).hexdigest()[:32]
+
+
+def handed_to(attempt: Attempt, submitted: Micros | None) -> Manifest:
+    """What makes a pod another attempt's: a merge patch.
+
+    Args:
+        attempt: of the same job.
+        submitted: when it was submitted; None where slurmctld has still to send it back into the queue.
+    """
+    waits = submitted is None
+    annotations = {
+        ANNOTATION_SUBMITTED: None if waits else str(submitted),
+        ANNOTATION_HANDED_ON: "true" if waits else None,
+    }
+    return {"metadata": {"labels": {LABEL_RESTARTS: str(attempt.restarts)}, "annotations": annotations}}
 
 
 def _metadata(job: PodJob, asked: PodWords, payload: Payload, rules: PodRules, name: str) -> Manifest:
@@ -115,6 +137,7 @@ def _metadata(job: PodJob, asked: PodWords, payload: Payload, rules: PodRules, n
     annotations = {
         ANNOTATION_USER: str(job.uid),
         ANNOTATION_DIGEST: digest_of(job, payload),
+        ANNOTATION_SUBMITTED: str(job.submitted),
         ANNOTATION_SCRIPT: payload.script,
         "slurm.fairlead.dev/name": job.name,
         "slurm.fairlead.dev/user": job.user,

@@ -8,7 +8,7 @@ from fairlead_kube import NODES, PODS, Key, KubeClient, KubeObserver, Node, Pod,
 from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod, PodFacts, bare_node, pod_facts
-from fairlead_slurm_bridge.gate.ledger import Ledger
+from fairlead_slurm_bridge.gate.ledger import CapacityLedger
 from fairlead_slurm_bridge.pods.news import News
 
 
@@ -25,7 +25,7 @@ class KubeMirror:
     def __init__(
         self, client: KubeClient, cluster: str, node_labels: Mapping[str, str], *, observer: KubeObserver
     ) -> None:
-        self.ledger = Ledger()
+        self.ledger = CapacityLedger()
         self.pods: dict[Key, JobPod] = {}
         """Of jobs of this cluster."""
         self._wake = asyncio.Event()

@@ -95,7 +95,8 @@ class Sweeper:
         jobs = {job.number: job for job in await self._queue.jobs()}
         for key, pod in before.items():
             job = jobs.get(pod.attempt.job)
-            if pod.attempt in self._life.bodies.listening or not is_over(pod.attempt, job, completing=False):
+            over = is_over(pod.attempt, job, completing=False, handed_on=pod.handed_on)
+            if not over or self._life.stands_for(pod.attempt):
                 continue
             if not pod.leaving:
                 self._log.info("pod_swept", pod=key.name, state=job.state if job else None)
@@ -107,15 +108,17 @@ class Sweeper:
     async def _send_back_lost(self, jobs: Iterable[SlurmJob]) -> None:
         """Jobs that hold nodes, and for which nobody has asked here for too long.
 
-        A slurmctld that was killed forgets that a job has ended, and finds out after BatchStartTimeout, ten minutes.
+        A slurmctld that was killed forgets that a job has ended, and finds out after BatchStartTimeout, ten minutes. Its
+        program does not run again: the next attempt is told how it ended.
         """
         now = time.monotonic()
         silent = {Attempt(job.number, job.restarts): job for job in jobs if job.state in _ASKS}
-        silent = {attempt: job for attempt, job in silent.items() if not self._life.stands_for(attempt)}
+        silent = {attempt: job for attempt, job in silent.items() if not self._life.stands_for_job(attempt)}
         self._silent_since = {attempt: self._silent_since.get(attempt, now) for attempt in silent}
         for attempt, job in silent.items():
             if now - self._silent_since[attempt] > self._lost_seconds:
                 self._log.warning("job_sent_back", job=job.id, restarts=job.restarts, state=job.state)
+                self._life.runs.hand_on(attempt, job.submitted)
                 await self._queue.requeue(job.id)
 
     def _drop_promises(self, promised: frozenset[Key]) -> None:
@@ -130,8 +133,11 @@ class Sweeper:
             self._life.short.pop(number)
         waiting = [jobs[number] for number in self._life.short if is_put_off(jobs[number])]
         waiting.sort(key=lambda job: (-job.priority, job.number))
-        fits = self._mirror.ledger.would_fit([self._life.short[job.number] for job in waiting])
-        woken = [job.id for job, fit in zip(waiting, fits, strict=True) if fit]
+        asks = [(job, self._life.short[job.number]) for job in waiting]
+        short = [(job, ask) for job, ask in asks if ask is not None]
+        fits = self._mirror.ledger.would_fit([ask for _, ask in short])
+        woken = [job.id for job, ask in asks if ask is None]
+        woken += [job.id for (job, _), fit in zip(short, fits, strict=True) if fit]
         if woken:
             self._log.info("jobs_woken", jobs=len(woken))
             await self._queue.wake(woken)

@@ -14,30 +14,35 @@ _HOLDS_NODES = frozenset(
 )
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class PrologVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a prolog."""
 
     code: int
     why: str
     kind: str
-    """One word of it, for metrics: `room`, `adopted`, `ended`, `refused`, `short`, `away`, `not-ready`, `error`, `elsewhere`."""
+    """One word of it, for metrics: `room`, `adopted`, `ended`, `handed-on`, `refused`, `short`, `away`, `not-ready`, `error`, `elsewhere`."""
 
 
-def is_over(attempt: Attempt, job: SlurmJob | None, *, completing: bool) -> bool:
+def is_over(attempt: Attempt, job: SlurmJob | None, *, completing: bool, handed_on: bool = False) -> bool:
     """Whether nothing of Slurm's stands behind an attempt any more.
+
+    A job that waits with the restart count of an attempt that began is one whose beginning slurmctld has forgotten.
 
     Args:
         attempt: of the job.
         job: as slurmctld has it now; None where it does not know it any more.
         completing: whether a job whose epilogs run counts as over: to an epilog it does.
+        handed_on: whether the pod is of an earlier attempt, and goes on for whichever begins next.
     """
-    if job is None or attempt.restarts < job.restarts:
+    if job is None:
         return True
-    if attempt.restarts > job.restarts:
-        return False  # the queue was read before it began
+    if handed_on:
+        return job.state != _PENDING and job.state not in _HOLDS_NODES
+    if attempt.restarts < job.restarts:
+        return True
     if job.state == _COMPLETING:
         return completing
-    return job.state not in _HOLDS_NODES
+    return job.state != _PENDING and job.state not in _HOLDS_NODES
 
 
 def is_put_off(job: SlurmJob) -> bool:

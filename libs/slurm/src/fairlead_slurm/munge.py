@@ -1,0 +1,63 @@
+"""Who somebody is on another of Slurm's hosts: munge says it, which all of them have and Slurm itself relies on.
+
+A credential is made over a word that whoever asks has drawn a moment ago, so that none can be used twice, nor elsewhere.
+"""
+
+import asyncio
+import re
+
+from fairlead_slurm.commands import end
+from fairlead_slurm.errors import ProgramMissingError
+
+_CREDENTIAL = re.compile(r"MUNGE:[A-Za-z0-9+/=]{1,4096}:", re.ASCII)
+_FOUND = re.compile(r"STATUS: +0\nUID: +(\d+)\n\n(.*)", re.DOTALL)
+_AT_ONCE = 16
+
+
+class Munge:
+    """Reads credentials.
+
+    Args:
+        socket: of munged; by default where its commands look.
+        seconds: how long one may take.
+    """
+
+    def __init__(self, socket: str | None, *, seconds: float = 5.0) -> None:
+        self._socket = [] if socket is None else [f"--socket={socket}"]
+        self._seconds = seconds
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def user_of(self, credential: str, word: str) -> int | None:
+        """The Unix user who made a credential over this word; None where it is no good one.
+
+        Raises:
+            ProgramMissingError: munge is not installed.
+        """
+        if _CREDENTIAL.fullmatch(credential) is None:
+            return None
+        command = ["unmunge", "--numeric", "--keys=STATUS,UID", *self._socket]
+        async with self._turns:
+            try:
+                async with asyncio.timeout(self._seconds):
+                    printed = await _output(command, credential)
+            except TimeoutError:
+                return None
+        found = _FOUND.fullmatch(printed)
+        return int(found[1]) if found is not None and found[2] == word else None
+
+
+async def _output(command: list[str], given: str) -> str:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+    except FileNotFoundError as error:
+        raise ProgramMissingError(f"{command[0]} is not installed, or not on the PATH") from error
+    try:
+        out, _ = await process.communicate(given.encode())
+    finally:
+        await end(process)
+    return out.decode(errors="replace")

@@ -1,0 +1,29 @@
+"""Numbers and states in either form that slurmrestd has had: plain up to v0.0.38, told with whether they are set since. Pure."""
+
+import msgspec
+
+
+class SetNumber(msgspec.Struct, frozen=True):
+    """A number of data_parser's."""
+
+    set: bool = False
+    infinite: bool = False
+    number: float = 0
+
+
+type Number = int | SetNumber | None
+type Words = str | list[str]
+
+
+def number(told: Number) -> int | None:
+    """None where there is none, or no bound."""
+    if not isinstance(told, SetNumber):
+        return told
+    return int(told.number) if told.set and not told.infinite else None
+
+
+def words(told: Words) -> list[str]:
+    """Several words, or one of them; none of an empty text."""
+    if isinstance(told, str):
+        return told.split(",") if told else []
+    return told

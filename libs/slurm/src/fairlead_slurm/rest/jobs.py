@@ -1,0 +1,176 @@
+"""The queue as slurmrestd tells it, job by job. Pure."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_slurm.errors import UnreadableError
+from fairlead_slurm.queue import LONGEST_TEXT, Reading, SlurmJob, joined, resources_of
+from fairlead_slurm.rest.forms import Number, Words, number, words
+
+_SECOND = 1_000_000
+_FLAGS = (
+    "COMPLETING", "STAGE_OUT", "CONFIGURING", "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT",
+    "STOPPED", "REVOKED", "RESV_DEL_HOLD", "SIGNALING",
+)  # fmt: skip
+_PENDING = "PENDING"
+_LASTING = ("RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING")
+_UNSIGNED = 2**32
+_CUT = "..."
+_TASKS = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?")
+_MOST_TASKS = 4_000_001
+"""Slurm's own bound of MaxArraySize."""
+
+
+class TasksCutError(UnreadableError):
+    """slurmrestd names the first tasks of an array alone: SLURM_BITSTR_LEN=0 in its environment makes it name all."""
+
+
+class _JobRecords(msgspec.Struct, frozen=True):
+    jobs: list[msgspec.Raw]
+
+
+class _JobRecord(msgspec.Struct, frozen=True):
+    """A record of slurmctld's; what is left of an array is one."""
+
+    job_id: int
+    job_state: Words
+    priority: Number
+    partition: str
+    submit_time: Number
+    user_name: str
+    array_job_id: Number = None
+    array_task_id: Number = None
+    array_task_string: str = ""
+    het_job_id: Number = None
+    nice: int | None = None
+    account: str = ""
+    qos: str = ""
+    start_time: Number = None
+    end_time: Number = None
+    eligible_time: Number = None
+    time_limit: Number = None
+    restart_cnt: Number = None
+    node_count: Number = None
+    tasks: Number = None
+    tres_alloc_str: str = ""
+    tres_req_str: str = ""
+    tres_per_node: str = ""
+    tres_per_job: str = ""
+    tres_per_task: str = ""
+    dependency: str = ""
+    state_reason: str = ""
+    comment: str = ""
+    name: str = ""
+
+
+def reading_of(document: bytes) -> Reading:
+    """Of /jobs. A record that cannot be read is counted, and keeps no other back.
+
+    Raises:
+        UnreadableError: it is no such document.
+        TasksCutError: it does not name all tasks of an array.
+    """
+    try:
+        records = msgspec.json.decode(document, type=_JobRecords).jobs
+    except msgspec.MsgspecError as error:
+        raise UnreadableError(f"slurmrestd's jobs: {error}") from error
+    jobs: list[SlurmJob] = []
+    unreadable = 0
+    for raw in records:
+        try:
+            jobs += _jobs_of(msgspec.json.decode(raw, type=_JobRecord))
+        except TasksCutError:
+            raise
+        except (msgspec.MsgspecError, UnreadableError):
+            unreadable += 1
+    return Reading(jobs=joined(jobs), unreadable=unreadable)
+
+
+def _jobs_of(record: _JobRecord) -> list[SlurmJob]:
+    array = number(record.array_job_id)
+    if record.array_task_string:
+        # A bounded array ends with how many may run at a time: `1-200%4`.
+        tasks: list[int | None] = list(tasks_of(record.array_task_string.partition("%")[0]))
+    else:
+        tasks = [number(record.array_task_id) if array else None]
+    first = _job(record, array or record.job_id, tasks[0])
+    alike = (msgspec.structs.replace(first, id=f"{array}_{task}", task=task) for task in tasks[1:])
+    return [first, *alike]
+
+
+def _job(record: _JobRecord, array: int, task: int | None) -> SlurmJob:
+    nodes, minutes, submitted = (
+        number(told) for told in (record.node_count, record.time_limit, record.submit_time)
+    )
+    if submitted is None:
+        raise UnreadableError("a job without a submit time")
+    state = _state(words(record.job_state))
+    asked = (
+        (record.tres_per_node, nodes or 0),
+        (record.tres_per_job, 1),
+        (record.tres_per_task, number(record.tasks) or 1),
+    )
+    return SlurmJob(
+        id=str(array) if task is None else f"{array}_{task}",
+        array=array,
+        task=task,
+        number=record.job_id,
+        state=state,
+        priority=number(record.priority) or 0,
+        nice=_nice(record.nice or 0),
+        account=record.account[:LONGEST_TEXT],
+        user=record.user_name,
+        partitions=tuple(record.partition.split(",")),
+        qos=record.qos,
+        submitted=submitted * _SECOND,
+        started=_instant(record.start_time),
+        ends=None if _ends_unknown(state, minutes) else _instant(record.end_time),
+        eligible=_instant(record.eligible_time),
+        time_limit=None if minutes is None else minutes * 60 * _SECOND,
+        restarts=number(record.restart_cnt) or 0,
+        nodes=nodes or 0,
+        resources=resources_of(record.tres_alloc_str or record.tres_req_str, *asked),
+        dependency=record.dependency,
+        reason=record.state_reason,
+        comment=record.comment[:LONGEST_TEXT],
+        name=record.name[:LONGEST_TEXT],
+        leader=number(record.het_job_id) or 0,
+    )
+
+
+def _ends_unknown(state: str, minutes: int | None) -> bool:
+    """Of a job that waits its end is a guess, and of one without a time limit a year from its start."""
+    return state == _PENDING or (state in _LASTING and minutes is None)
+
+
+def _state(told: list[str]) -> str:
+    """The one that squeue would print: the first of these flags, else what the job is in (job_state_string, slurm_protocol_defs.c)."""
+    return next((flag for flag in _FLAGS if flag in told), told[0] if told else "")
+
+
+def tasks_of(text: str) -> Iterator[int]:
+    """The numbers of `1-3,7,10-20:2`.
+
+    Raises:
+        TasksCutError: it is cut short.
+        UnreadableError: it is in another form.
+    """
+    if text.endswith(_CUT):
+        raise TasksCutError(f"slurmrestd cuts the tasks of an array short: {text[:80]}")
+    for part in text.split(","):
+        found = _TASKS.fullmatch(part)
+        if found is None or int(found[2] or 0) > _MOST_TASKS:
+            raise UnreadableError(f"tasks {text[:80]!r}")
+        yield from range(int(found[1]), int(found[2] or found[1]) + 1, int(found[3] or 1) or 1)
+
+
+def _nice(told: int) -> int:
+    """Up to v0.0.38 a negative one comes as if it had no sign."""
+    return told - _UNSIGNED if told >= _UNSIGNED // 2 else told
+
+
+def _instant(told: Number) -> Micros | None:
+    return (number(told) or 0) * _SECOND or None

@@ -1,0 +1,153 @@
+"""The JSON Web Token that slurmctld knows us by: read from a file, made anew before it ends.
+
+It stands in that file, in memory and in the environment of Slurm's commands; never in an argument or a message
+(https://slurm.schedmd.com/jwt.html).
+"""
+
+import asyncio
+import base64
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from fairlead_slurm.errors import SlurmError, SlurmUnreachableError
+
+TOKEN_SECONDS = 3600
+"""How long a token lasts that is made for us."""
+_LEFT = 0.25
+"""The part of its life that is left when a token is made anew."""
+_REST_SECONDS = 20.0
+"""slurmctld may be away for other reasons than our token: it is not made anew again so soon after a refusal."""
+
+
+class TokenMaker(Protocol):
+    """Has tokens made for whoever asks."""
+
+    async def token(self, seconds: int) -> str:
+        """One that lasts so long.
+
+        Raises:
+            SlurmError: none was made.
+        """
+
+
+class _TokenClaims(msgspec.Struct, frozen=True):
+    exp: float
+    iat: float | None = None
+    sun: str = ""
+    """Slurm's name for whose it is."""
+
+
+class SlurmToken:
+    """A file with a token.
+
+    Args:
+        path: of it. Somebody else may put a new token into its place at any time.
+        maker: makes new ones, which are kept there; None where that is left to somebody else.
+        made: is told the outcome each time: `made` or `failed`.
+        clock: wall seconds.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        maker: TokenMaker | None = None,
+        made: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._path = path
+        self._maker = maker
+        self._made = made
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._asked: float | None = None
+
+    async def text(self) -> str:
+        """The token, which still lasts where that is in our power.
+
+        Raises:
+            SlurmUnreachableError: there is none.
+        """
+        async with self._turn:
+            found, why = self._read()
+            if self._maker is not None and (not found or self._ends_soon(found)) and self._may_ask():
+                try:
+                    return await self._make_anew(self._maker)
+                except SlurmUnreachableError as error:
+                    why = str(error)  # one that still lasts a while is better than none
+            if not found:
+                raise SlurmUnreachableError(f"no token to ask slurmctld with: {why}")
+            return found
+
+    async def renewed(self, refused: str) -> bool:
+        """Whether there is another token than the one that slurmctld does not take: it can be asked again with that."""
+        async with self._turn:
+            if self._read()[0] not in ("", refused):
+                return True
+            if self._maker is None or not self._may_ask():
+                return False
+            try:
+                await self._make_anew(self._maker)
+            except SlurmUnreachableError:
+                return False
+            return True
+
+    def _read(self) -> tuple[str, str]:
+        """The token, or why there is none."""
+        try:
+            found = self._path.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            return "", str(error)
+        return found, "" if found else f"{self._path} is empty"
+
+    def _may_ask(self) -> bool:
+        return self._asked is None or self._clock() - self._asked >= _REST_SECONDS
+
+    async def _make_anew(self, maker: TokenMaker) -> str:
+        self._asked = self._clock()
+        try:
+            found = await maker.token(TOKEN_SECONDS)
+            self._keep(found)
+        except (SlurmError, OSError) as error:
+            self._made("failed")
+            raise SlurmUnreachableError(f"no new token: {error}") from error
+        self._made("made")
+        return found
+
+    def _keep(self, token: str) -> None:
+        """Whole or not at all, and for our own eyes."""
+        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        beside.unlink(missing_ok=True)
+        beside.touch(mode=0o600, exist_ok=False)
+        beside.write_text(f"{token}\n")
+        beside.replace(self._path)
+
+    def _ends_soon(self, token: str) -> bool:
+        claims = _claims(token)
+        if claims is None:
+            return True
+        life = claims.exp - (claims.exp - TOKEN_SECONDS if claims.iat is None else claims.iat)
+        return claims.exp - self._clock() < _LEFT * life
+
+
+def user_of(token: str) -> str:
+    """Whose token it is, as it says itself; empty where it says nothing."""
+    claims = _claims(token)
+    return "" if claims is None else claims.sun
+
+
+def _claims(token: str) -> _TokenClaims | None:
+    """What a token says of itself; None where it is none. slurmctld alone can tell whether that is true."""
+    parts = token.split(".")
+    if len(parts) != 3:  # noqa: PLR2004 # header, claims and signature (RFC 7519)
+        return None
+    try:
+        words = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
+        return msgspec.json.decode(words, type=_TokenClaims)
+    except (ValueError, msgspec.MsgspecError):
+        return None

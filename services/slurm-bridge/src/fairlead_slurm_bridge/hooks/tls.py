@@ -1,0 +1,100 @@
+"""The door for hooks on other hosts: TLS shows them that this is the gate, and munge shows the gate who asks.
+
+Before the first word of a hook stands a welcome: `{"challenge": word}` from the gate, `{"munge": credential over it}` from the
+hook, and `{}` from the gate, or `{"away": why}` where another bridge leads.
+"""
+
+import asyncio
+import secrets
+import ssl
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from fairlead_slurm_bridge.errors import BridgeError
+from fairlead_slurm_bridge.settings import SlurmBridgeSettings
+
+HANDSHAKE_SECONDS = 10.0
+
+
+class Identities(Protocol):
+    """Tells who asks."""
+
+    async def user_of(self, credential: str, word: str) -> int | None:
+        """The Unix user who made it over that word; None where it is no good one."""
+
+
+class ReplyWriter(Protocol):
+    """What is said goes there."""
+
+    def write(self, data: bytes, /) -> None:
+        """Soon."""
+
+
+class StrangerError(ValueError):
+    """Nobody vouches for whoever asks."""
+
+
+class _Introduction(msgspec.Struct, frozen=True):
+    munge: str
+
+
+_INTRODUCTION = msgspec.json.Decoder(_Introduction)
+
+
+class TlsDoor(msgspec.Struct, frozen=True, kw_only=True):
+    """Where it is, and how it knows whom."""
+
+    host: str
+    port: int
+    context: ssl.SSLContext
+    identities: Identities
+    why_away: Callable[[], str | None]
+    """Why another one is to be asked, if so."""
+
+    async def welcome(self, reader: asyncio.StreamReader, writer: ReplyWriter) -> int | None:
+        """Who asks; None where they are sent on to another.
+
+        Raises:
+            StrangerError: nobody vouches for them.
+            msgspec.DecodeError: they say something else.
+        """
+        word = secrets.token_hex(16)
+        writer.write(msgspec.json.encode({"challenge": word}) + b"\n")
+        said = _INTRODUCTION.decode(await reader.readline())
+        user = await self.identities.user_of(said.munge, word)
+        if user is None:
+            raise StrangerError("munge does not vouch for whoever asks")
+        why = self.why_away()
+        writer.write(msgspec.json.encode({} if why is None else {"away": why}) + b"\n")
+        return user if why is None else None
+
+
+def server_context(settings: SlurmBridgeSettings) -> ssl.SSLContext:
+    """What the certificate and its key make.
+
+    Raises:
+        BridgeError: they are missing, or cannot be read.
+    """
+    if settings.hooks_tls_cert is None or settings.hooks_tls_key is None:
+        raise BridgeError("hooks_listen: hooks_tls_cert and hooks_tls_key are needed, too")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(settings.hooks_tls_cert, settings.hooks_tls_key)
+    except OSError as error:
+        raise BridgeError(f"hooks_tls_cert and hooks_tls_key cannot be used: {error}") from error
+    return context
+
+
+def endpoint(text: str) -> tuple[str, int]:
+    """Of a setting.
+
+    Raises:
+        BridgeError: it is none.
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal():
+        raise BridgeError(f"hooks_listen is HOST:PORT, not {text!r}")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,151 @@
+"""What becomes of a job that slurmctld starts once more, because it was killed and has forgotten that it started it before.
+
+Its pod goes on and belongs to the attempt that slurmctld believes in; a program that has ended is not run again, its exit code
+is told instead. Where slurmd may still hold the job's last process, the attempt is sent back first: see `runs`.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+import structlog
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_kube import PODS, Key, KubeClient
+from fairlead_slurm import SlurmJob
+from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.gate.kube_facts import JobPod
+from fairlead_slurm_bridge.pods.bodies import Bodies
+from fairlead_slurm_bridge.pods.manifest import handed_to
+from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.runs import NEXT, Runs, is_of
+from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
+
+_RETURNS_SECONDS = 3.0
+"""In which the process of a job asks again, after the bridge was away: it tries every two."""
+_SETTLES_SECONDS = 20.0
+"""In which slurmstepd tells slurmctld of a process that has ended; it tries every 15 (RETRY_DELAY, slurmstepd/mgr.c)."""
+_STEP_SECONDS = 1.0
+_SEEN_SECONDS = 5.0
+"""In which a changed label is heard of."""
+_CONFIGURING = "CONFIGURING"
+
+
+class Jobs(Protocol):
+    """What is asked of slurmctld."""
+
+    async def job(self, number: int) -> SlurmJob | None:
+        """One job; None where it is not known any more."""
+
+
+class Forgetting:
+    """Finds out what slurmctld has forgotten of a partition's jobs.
+
+    Args:
+        jobs: of slurmctld.
+        client: of Kubernetes.
+        mirror: of Kubernetes.
+        bodies: of jobs.
+        runs: of jobs.
+    """
+
+    def __init__(
+        self, jobs: Jobs, client: KubeClient, mirror: KubeMirror, bodies: Bodies, runs: Runs
+    ) -> None:
+        self._jobs = jobs
+        self._client = client
+        self._mirror = mirror
+        self._bodies = bodies
+        self._runs = runs
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    async def answer(self, attempt: Attempt, node: str) -> PrologVerdict | None:
+        """The answer to the prolog of an attempt that may not start on that node; None where nothing is against it.
+
+        Raises:
+            SlurmError: slurmctld does not answer.
+            KubeError: Kubernetes does not.
+        """
+        stand = self._runs.stand(attempt, node)
+        if stand is None:
+            return None
+        self._log.warning("job_began_again", job=attempt.job, restarts=attempt.restarts, node=node)
+        if not await self._listens(attempt, node) and stand.came and await self._has_moved_on(attempt, node):
+            return PrologVerdict(code=START, why="its process has ended", kind="adopted")
+        if self._runs.stand(attempt, node) is None:
+            return None  # slurmd was told meanwhile
+        job = await self._jobs.job(attempt.job)
+        if job is not None:
+            await self.hand_on(attempt, job.submitted)
+        self._runs.refused(attempt, node)
+        why = f"slurmctld has forgotten that it started this job on {node}: its program belongs to the next attempt"
+        return PrologVerdict(code=REQUEUE, why=why, kind="handed-on")
+
+    async def take_over(self, attempt: Attempt, submitted: Micros, identity: str) -> PrologVerdict | None:
+        """The answer where the job's program runs or has run already, and is this attempt's from now on; else None.
+
+        Raises:
+            KubeError: Kubernetes does not answer.
+        """
+        for key, pod in self._mirror.of_job(attempt.job).items():
+            if not pod.leaving and is_run_of(pod, attempt, submitted, identity):
+                if pod.attempt != attempt or pod.handed_on or pod.submitted != submitted:
+                    await self._hand(key, attempt, submitted)
+                return PrologVerdict(code=START, why="", kind="adopted")
+        if self._runs.replay(attempt, submitted, identity):
+            return PrologVerdict(code=START, why="its program has run to its end already", kind="ended")
+        return None
+
+    async def hand_on(self, attempt: Attempt, submitted: Micros) -> None:
+        """The attempt goes back into the queue, and its program goes on: it is the next one's.
+
+        Raises:
+            KubeError: Kubernetes does not answer.
+        """
+        self._runs.hand_on(attempt, submitted)
+        following = Attempt(attempt.job, attempt.restarts + 1)
+        for key, pod in self._mirror.of_job(attempt.job).items():
+            since = NEXT if pod.handed_on else pod.submitted
+            if not pod.leaving and is_of(pod.attempt.restarts, since, attempt, submitted):
+                await self._hand(key, following, None)
+
+    async def _hand(self, key: Key, attempt: Attempt, submitted: Micros | None) -> None:
+        await self._client.merge_patch(PODS, key.name, handed_to(attempt, submitted), key.namespace)
+        self._log.info("pod_handed_on", pod=key.name, job=attempt.job, restarts=attempt.restarts)
+        until = time.monotonic() + _SEEN_SECONDS
+        while (left := until - time.monotonic()) > 0:
+            now = self._mirror.pods.get(key)
+            if now is None or (now.attempt == attempt and now.handed_on == (submitted is None)):
+                return
+            await self._mirror.change(left)
+
+    async def _listens(self, attempt: Attempt, node: str) -> bool:
+        """Whether a process of the job listens, or does so within seconds: where this bridge has just begun."""
+        until = time.monotonic() + _RETURNS_SECONDS
+        while not self._bodies.stand_for(attempt.job) and self._runs.stand(attempt, node) is not None:
+            if (left := until - time.monotonic()) <= 0:
+                return False
+            await self._bodies.change(min(left, _STEP_SECONDS))
+        return self._bodies.stand_for(attempt.job)
+
+    async def _has_moved_on(self, attempt: Attempt, node: str) -> bool:
+        """Whether slurmctld hears of the end of a process in time, and takes it for the job's."""
+        until = time.monotonic() + _SETTLES_SECONDS
+        while time.monotonic() < until and self._runs.stand(attempt, node) is not None:
+            job = await self._jobs.job(attempt.job)
+            if job is not None and (job.state != _CONFIGURING or job.restarts != attempt.restarts):
+                return True
+            await asyncio.sleep(_STEP_SECONDS)
+        return False
+
+
+def is_run_of(pod: JobPod, attempt: Attempt, submitted: Micros, identity: str) -> bool:
+    """Whether a pod is of this attempt, or of a later one that slurmctld has forgotten."""
+    since = NEXT if pod.handed_on else pod.submitted
+    return pod.digest == identity and is_of(pod.attempt.restarts, since, attempt, submitted)
+
+
+def node_of(hook: Mapping[str, str]) -> str:
+    """On which node a prolog's job is to start: it has one."""
+    return hook.get("SLURM_JOB_NODELIST", "")

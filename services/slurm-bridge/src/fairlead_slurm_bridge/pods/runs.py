@@ -1,0 +1,169 @@
+"""What is known of jobs' programs where slurmctld may forget it: how they ended, and on which nodes their processes stand.
+
+A slurmctld that is killed comes back as it was some seconds before. It then starts a job whose program runs or has run, and
+slurmd refuses a second process of a job that it has not been told the end of, which costs the node: Slurm drains it. Only the
+end of an attempt, which a prolog brings about by failing, makes slurmctld tell slurmd. So the attempt is refused there, and the
+program belongs to the next one: no program runs twice, and no node is drained.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_slurm_bridge.gate.attempts import Attempt
+
+NEXT = 2**62
+"""Stands for the submit time of an attempt that is still to come: whichever begins next."""
+_NEVER = -1
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that has run to its end."""
+
+    job: int
+    restarts: int
+    """Of the attempt that it belongs to."""
+    submitted: Micros
+    identity: str
+    """Of what it was made from."""
+    code: int
+    replayed: int = _NEVER
+    """Restart count of the attempt whose process is told the code without a pod."""
+
+
+class Stand(msgspec.Struct, frozen=True, kw_only=True):
+    """A node whose slurmd may hold a job."""
+
+    job: int
+    node: str
+    restarts: int
+    """Of the last attempt that was let start there."""
+    came: bool = False
+    """Whether its process was heard of."""
+
+
+class RunMemory(Protocol):
+    """Where it is kept across restarts of the bridge."""
+
+    def runs(self) -> list[Run]:
+        """All, the oldest first."""
+
+    def stands(self) -> list[Stand]:
+        """All, the oldest first."""
+
+    def keep_run(self, run: Run, at: float) -> None:
+        """In place of what was known of the job's last one; what is long past goes."""
+
+    def forget_run(self, job: int) -> None:
+        """It runs anew."""
+
+    def keep_stand(self, stand: Stand, at: float) -> None:
+        """In place of what was known of the job there; what is long past goes."""
+
+    def forget_stand(self, job: int, node: str) -> None:
+        """Slurmd there was told its end."""
+
+
+class Runs:
+    """Those of one partition.
+
+    Args:
+        memory: keeps them.
+        clock: wall seconds.
+    """
+
+    def __init__(self, memory: RunMemory, clock: Callable[[], float]) -> None:
+        self._memory = memory
+        self._clock = clock
+        self._runs = {run.job: run for run in memory.runs()}
+        self._stands: dict[int, dict[str, Stand]] = {}
+        for stand in memory.stands():
+            self._stands.setdefault(stand.job, {})[stand.node] = stand
+
+    # --- programs
+
+    def ended(self, attempt: Attempt, submitted: Micros, identity: str, code: int) -> None:
+        """The program of this attempt has ended by itself."""
+        self._keep(Run(job=attempt.job, restarts=attempt.restarts, submitted=submitted, identity=identity, code=code))  # fmt: skip
+
+    def begins(self, job: int) -> None:
+        """A pod is made for the job: what its program did before is past."""
+        if self._runs.pop(job, None) is not None:
+            self._memory.forget_run(job)
+
+    def knows(self, job: int) -> bool:
+        """Whether a program of the job has ended that may be asked for again."""
+        return job in self._runs
+
+    def replay(self, attempt: Attempt, submitted: Micros, identity: str) -> bool:
+        """Whether the program of this attempt has run to its end already: then its next process is told the code at once.
+
+        To forget is to go back in time: an attempt that was submitted later is another one, which is to run.
+        """
+        run = self._runs.get(attempt.job)
+        if run is None or not is_of(run.restarts, run.submitted, attempt, submitted):
+            return False
+        if run.identity != identity:
+            return False
+        changes = {"restarts": attempt.restarts, "submitted": submitted, "replayed": attempt.restarts}
+        self._keep(msgspec.structs.replace(run, **changes))
+        return True
+
+    def code_again(self, attempt: Attempt) -> int | None:
+        """What a process is told whose program is not run once more; None where there is nothing to replay."""
+        run = self._runs.get(attempt.job)
+        return None if run is None or run.replayed != attempt.restarts else run.code
+
+    def hand_on(self, attempt: Attempt, submitted: Micros) -> None:
+        """The attempt goes back into the queue though its program may have ended: then that end is the next attempt's."""
+        run = self._runs.get(attempt.job)
+        if run is not None and is_of(run.restarts, run.submitted, attempt, submitted):
+            self._keep(msgspec.structs.replace(run, restarts=attempt.restarts + 1, submitted=NEXT))
+
+    # --- nodes
+
+    def starts(self, attempt: Attempt, node: str) -> None:
+        """It may start there from now on."""
+        known = self._stands.get(attempt.job, {}).get(node)
+        if known is None or known.restarts != attempt.restarts:
+            self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts))
+
+    def came(self, attempt: Attempt, node: str) -> None:
+        """Its process has come. What it says of its node counts only where no prolog has said it."""
+        known = self._stands.get(attempt.job, {})
+        if not known or node in known:
+            self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts, came=True))
+
+    def stand(self, attempt: Attempt, node: str) -> Stand | None:
+        """What may hold this attempt off that node. A later attempt than was let start there shows that its end was told."""
+        found = self._stands.get(attempt.job, {}).get(node)
+        return found if found is not None and attempt.restarts <= found.restarts else None
+
+    def refused(self, attempt: Attempt, node: str) -> None:
+        """This attempt is refused there, so that slurmctld tells slurmd of its end: the next one may start."""
+        self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts))
+
+    def told(self, job: int, node: str) -> None:
+        """Slurmd there was told of the job's end."""
+        known = self._stands.get(job, {})
+        if known.pop(node, None) is not None:
+            self._memory.forget_stand(job, node)
+        if not known:
+            self._stands.pop(job, None)
+
+    def _stand(self, stand: Stand) -> None:
+        at = self._stands.setdefault(stand.job, {})
+        if at.get(stand.node) != stand:
+            at[stand.node] = stand
+            self._memory.keep_stand(stand, self._clock())
+
+    def _keep(self, run: Run) -> None:
+        self._runs[run.job] = run
+        self._memory.keep_run(run, self._clock())
+
+
+def is_of(restarts: int, since: Micros, attempt: Attempt, submitted: Micros) -> bool:
+    """Whether what was made for an attempt of that count, submitted then, is this one's, or a later one's that is forgotten."""
+    return since == NEXT or (restarts >= attempt.restarts and since >= submitted)

@@ -1,0 +1,94 @@
+"""Keeps a licence of Slurm's at as many as there are GPUs for the partition's pods, so that few jobs are started in vain.
+
+The gate decides all the same: tokens know nothing of CPUs and memory, nor of which GPUs lie on one node.
+"""
+
+import asyncio
+import time
+from typing import Protocol
+
+import structlog
+
+from fairlead_kube import Key
+from fairlead_policy import fit
+from fairlead_slurm import SlurmError
+from fairlead_slurm_bridge.gate.tokens import free_gpus
+from fairlead_slurm_bridge.pods.mirror import KubeMirror
+
+_LEAST_PAUSE = 1.0
+"""Between two looks: a change is a transaction in slurmdbd's database."""
+_AGAIN_SECONDS = 60.0
+"""After which the number is written once more, whoever has changed it."""
+
+
+class Tokens(Protocol):
+    """What is asked of accounting."""
+
+    async def set_total(self, count: int) -> None:
+        """Let there be so many.
+
+        Raises:
+            SlurmError: it does not answer, or refuses it.
+        """
+
+
+class Acting(Protocol):
+    """Whether this bridge acts, and Kubernetes tells."""
+
+    def __call__(self) -> bool:
+        """Now."""
+
+
+class TokenKeeper:
+    """Follows Kubernetes.
+
+    Args:
+        tokens: of accounting.
+        mirror: of Kubernetes.
+        shape: labels and tolerations of the partition's pods.
+        acts: whether this bridge does.
+    """
+
+    def __init__(self, tokens: Tokens, mirror: KubeMirror, shape: fit.PodShape, *, acts: Acting) -> None:
+        self._tokens = tokens
+        self._mirror = mirror
+        self._shape = shape
+        self._acts = acts
+        self._told: int | None = None
+        self._told_at = 0.0
+        self._complained = ""
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            if self._acts():
+                try:
+                    await self._tell()
+                    self._complained = ""
+                except SlurmError as error:
+                    if str(error) != self._complained:
+                        self._log.warning("tokens_not_set", error=str(error))
+                    self._complained = str(error)
+            await asyncio.sleep(_LEAST_PAUSE)  # and not until the next change: one in between would be missed
+
+    async def _tell(self) -> None:
+        wanted, now = self.wanted(), time.monotonic()
+        if wanted == self._told and now - self._told_at < _AGAIN_SECONDS:
+            return
+        changed, self._told = wanted != self._told, None
+        await self._tokens.set_total(wanted)
+        self._told, self._told_at = wanted, now
+        if changed:
+            self._log.info("tokens_set", count=wanted)
+
+    def wanted(self) -> int:
+        """What is free, and what is taken by pods whose jobs hold tokens."""
+        ledger = self._mirror.ledger
+        holding = (key for key in ledger.promised | self._mirror.pods.keys() if self._holds(key))
+        return free_gpus(ledger.nodes().values(), self._shape) + ledger.gpus_of(holding)
+
+    def _holds(self, key: Key) -> bool:
+        """A job gives its tokens back as soon as it is told to end, and its pod is asked to end then, too."""
+        pod = self._mirror.pods.get(key)
+        return pod is None or not (pod.leaving or pod.handed_on)

@@ -1,0 +1,108 @@
+"""How many tokens there are for the GPUs of a cluster."""
+
+import json
+
+import msgspec
+
+from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
+from fairlead_kube import Key, Node, Pod
+from fairlead_policy import fit
+from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
+from fairlead_slurm_bridge.gate.kube_facts import bare_node, pod_facts
+from fairlead_slurm_bridge.gate.ledger import CapacityLedger, NoRoom, PodUse, Room
+from fairlead_slurm_bridge.gate.tokens import free_gpus, whole_gpus
+
+GPU = "nvidia.com/gpu"
+ANYWHERE = fit.PodShape(count=1)
+
+
+def node(name: str, gpus: int, *taints: fit.Taint) -> fit.Node:
+    free = {GPU: gpus * 1000, "cpu": 64_000}
+    return fit.Node(name=name, free=free, allocatable=free, taints=taints)
+
+
+def ask(gpus: int) -> PodAsk:
+    gang = fit.Gang(shapes=(fit.PodShape(count=1, demand={GPU: gpus * 1000}),))
+    return PodAsk(whole=gang, by_card=gang)
+
+
+def total(ledger: CapacityLedger, *holding: Key) -> int:
+    return free_gpus(ledger.nodes().values(), ANYWHERE) + ledger.gpus_of(holding)
+
+
+def test_the_number_stays_as_a_job_begins_and_ends() -> None:
+    ledger, pod = CapacityLedger(), Key("slurm", "a")
+    ledger.node("n", node("n", 8))
+    assert total(ledger) == 8
+    assert isinstance(ledger.reserve(pod, ask(3)), Room)
+    assert total(ledger, pod) == 8, "promised"
+    ledger.pod(pod, PodUse(node="n", demand={GPU: 3000}))
+    assert total(ledger, pod) == 8, "on its node"
+    ledger.pod(pod, None)
+    assert total(ledger) == 8, "over"
+
+
+def test_what_others_have_and_what_takes_its_time_to_end_is_missing() -> None:
+    ledger, stranger = CapacityLedger(), Key("default", "b")
+    ledger.node("n", node("n", 8))
+    ledger.pod(stranger, PodUse(node="n", demand={GPU: 5000}))
+    assert total(ledger) == 3
+
+
+def test_nodes_where_no_pod_may_run_have_none() -> None:
+    tainted = node("n", 8, fit.Taint(key="dedicated", value="slurm"))
+    assert free_gpus([tainted], ANYWHERE) == 0
+    tolerant = fit.PodShape(count=1, tolerations=(fit.Toleration(key="dedicated", value="slurm"),))
+    assert free_gpus([tainted], tolerant) == 8
+
+
+def a_node_under_hami(*uuids: str) -> fit.Node:
+    """As the bridge reads it from the API server: its cards stand in an annotation, ten pods may share each."""
+    register = [
+        {"id": uuid, "count": 10, "devmem": 24_576, "devcore": 100, "type": "NVIDIA-A30", "mode": "hami-core", "health": True}
+        for uuid in uuids
+    ]  # fmt: skip
+    amounts = {"cpu": "64", "pods": "110", GPU: str(10 * len(uuids))}
+    described = {
+        "metadata": {"name": "n", "uid": "n", "annotations": {REGISTER: json.dumps(register)}},
+        "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+    found = bare_node(msgspec.convert(described, Node), {})
+    assert found is not None
+    assert len(found.cards) == len(uuids)
+    return found
+
+
+def part(name: str, held: str = "", *, memory: int = 8000, cores: int = 30) -> Pod:
+    """A pod that asks for a part of one card, as Slurm's jobs do; with what HAMi gave it, as HAMi marks it."""
+    amounts = {"cpu": "1", GPU: "1", "nvidia.com/gpumem": str(memory), "nvidia.com/gpucores": str(cores)}
+    described = {
+        "metadata": {"name": name, "namespace": "slurm", "uid": name, "annotations": {HOLDER: "n", ALLOCATED: held} if held else {}},
+        "spec": {"nodeName": "n" if held else "", "containers": [{"name": "job", "resources": {"requests": amounts, "limits": amounts}}]},
+        "status": {"phase": "Running" if held else "Pending"},
+    }  # fmt: skip
+    return msgspec.convert(described, Pod)
+
+
+def test_parts_of_cards_are_charged_by_their_shares_and_leave_fewer_whole_ones() -> None:
+    ledger = CapacityLedger()
+    ledger.node("n", a_node_under_hami("GPU-1", "GPU-2"))
+    assert total(ledger) == 2
+    for number in range(6):
+        asked = pod_ask(part("p").spec, "p")
+        assert isinstance(ledger.reserve(Key("slurm", f"p{number}"), asked), Room), "three on each card"
+    assert isinstance(ledger.reserve(Key("slurm", "p6"), pod_ask(part("p").spec, "p")), NoRoom)
+    assert total(ledger, *ledger.promised) == 0
+    for number in range(6):
+        facts = pod_facts(part(f"p{number}", f"GPU-{1 + number % 2},NVIDIA,8000,30:;"), "hpc")
+        assert facts is not None
+        ledger.pod(Key("slurm", f"p{number}"), facts.use)
+    assert isinstance(ledger.reserve(Key("slurm", "p6"), pod_ask(part("p").spec, "p")), NoRoom)
+    for number in (0, 2, 4):
+        ledger.pod(Key("slurm", f"p{number}"), None)
+    assert total(ledger) == 1, "one card is whole again"
+
+
+def test_parts_of_gpus_take_none() -> None:
+    assert whole_gpus({GPU: 2000}) == 2
+    assert whole_gpus({GPU: 2000, "nvidia.com/gpucores": 30_000}) == 0
