@@ -49,6 +49,7 @@ async def load(lab: KubeLab, folder: Path, *, steered: bool) -> float:
             return await asyncio.to_thread(admissions_per_second, estate, log, names)
         async with fleet.running():
             pids = {service.name: service.pid for service in fleet.services.values()}
+            pids["nats-server"] = fleet.server.pid
             before, kueue = _cpu(pids), cpu_seconds(lab.pids()["kueue"])
             rate = await asyncio.to_thread(admissions_per_second, estate, log, names)
             _say_cpu(before, _cpu(pids), cpu_seconds(lab.pids()["kueue"]) - kueue, len(names))

@@ -1,14 +1,15 @@
 """One figure, one line of JSON; and what a process costs."""
 
 import json
-import os
+import time
 from pathlib import Path
 
 from order_measuring import quantile
 
 __all__ = ["cpu_seconds", "peak_resident", "quantile", "resident", "say", "watch_peak"]
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+_OF_PROCESS = 2
+"""The kind of a clock of a process, as Linux has it in the clock's number: what the scheduler counts."""
 
 
 def say(name: str, **figures: object) -> None:
@@ -42,6 +43,5 @@ def _memory(pid: int, what: str) -> float:
 
 
 def cpu_seconds(pid: int) -> float:
-    """That the process has used: the same on a busy machine, more or less."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    """That the process has used, threads that have ended with it; to the nanosecond, by its own clock (clock_getcpuclockid(3))."""
+    return time.clock_gettime(~pid << 3 | _OF_PROCESS)

@@ -29,13 +29,20 @@ T0 = from_datetime(AT)
 CALLER = TraceContext("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", kept=True)
 
 
-def a_job(traceparent: str | None = None, phase: Phase = Phase.ENDED) -> JobState:
+def a_job(
+    traceparent: str | None = None,
+    phase: Phase = Phase.ENDED,
+    *,
+    uid: str = "u-1",
+    submission: str | None = None,
+) -> JobState:
     return JobState(
         cluster="c1",
         epoch=1,
         rev=1,
         id="job",
-        uid="u-1",
+        uid=uid,
+        submission=submission,
         scope="team",
         queue="q",
         demand={"cpu": 1},
@@ -48,6 +55,12 @@ def a_job(traceparent: str | None = None, phase: Phase = Phase.ENDED) -> JobStat
         level=7,
         traceparent=traceparent,
     )
+
+
+def submitted(ratio: float, caller: TraceContext | None = None, *, submission: str = "s-1") -> TraceContext:
+    root = trace_of_submission("team", submission, T0, ratio, caller)
+    assert root is not None
+    return root
 
 
 def life(traceparent: str | None = None) -> list[Span]:
@@ -104,23 +117,23 @@ def test_each_stage_hangs_on_the_one_root_of_its_trace() -> None:
 
 
 def test_a_job_that_carries_a_trace_has_its_stages_there_and_its_root_told_by_who_took_it_in() -> None:
-    root = trace_of_submission("team", "s-1", T0, 1.0)
+    root = submitted(1.0)
     stages = life(root.traceparent)
     assert [span.name for span in stages] == ["observed", "started", "ended"]
     assert {span.parent for span in stages} == {root}
 
 
 def test_a_sender_s_trace_is_gone_on_with_and_its_choice_followed() -> None:
-    root = trace_of_submission("team", "s-1", T0, 0.0, CALLER)
+    root = submitted(0.0, CALLER)
     assert (root.trace_id, root.kept, is_own(root)) == (CALLER.trace_id, True, False)
-    other = trace_of_submission("team", "s-2", T0, 0.0, CALLER)
+    other = submitted(0.0, CALLER, submission="s-2")
     assert root.span_id not in {other.span_id, CALLER.span_id}, "many jobs may share their sender's trace"
-    unkept = trace_of_submission("team", "s-1", T0, 1.0, CALLER._replace(kept=False))
+    unkept = submitted(1.0, CALLER._replace(kept=False))
     assert not unkept.kept
     assert list(spans_told_again(a_job(unkept.traceparent), 0, 1.0)) == []
 
 
-@pytest.mark.parametrize("traceparent", [None, trace_of_submission("team", "s-1", T0, 1.0).traceparent])
+@pytest.mark.parametrize("traceparent", [None, submitted(1.0).traceparent])
 def test_what_is_told_again_is_the_same_span(traceparent: str | None) -> None:
     again = list(spans_told_again(a_job(traceparent), T0, 1.0))
     assert again == life(traceparent)
@@ -133,16 +146,23 @@ def test_only_what_happened_since_is_told_again() -> None:
 
 
 def test_a_job_of_kubectl_has_the_trace_that_its_uid_hashes_to() -> None:
-    assert trace_of_job("u-1", None, 1.0) == trace_of_job("u-1", "nonsense", 1.0)
-    assert trace_of_job("u-1", None, 1.0).trace_id != trace_of_job("u-2", None, 1.0).trace_id
+    assert trace_of_job(a_job(), 1.0) == trace_of_job(a_job("nonsense"), 1.0)
+    assert trace_of_job(a_job(), 1.0).trace_id != trace_of_job(a_job(uid="u-2"), 1.0).trace_id
+
+
+def test_a_job_of_nats_whose_trace_is_not_kept_carries_nothing_and_is_told_by_nobody() -> None:
+    assert trace_of_submission("team", "s-1", T0, 0.0) is None
+    assert not trace_of_job(a_job(submission="s-1"), 1.0).kept
+    assert list(spans_told_again(a_job(submission="s-1"), 0, 1.0)) == []
 
 
 @given(st.text(), st.floats(0, 1), st.floats(0, 1))
 def test_what_a_smaller_part_keeps_a_larger_one_keeps_too(uid: str, one: float, other: float) -> None:
     least, most = sorted((one, other))
-    assert trace_of_job(uid, None, least).kept <= trace_of_job(uid, None, most).kept
-    assert trace_of_job(uid, None, 1.0).kept
-    assert not trace_of_job(uid, None, 0.0).kept
+    job = a_job(uid=uid)
+    assert trace_of_job(job, least).kept <= trace_of_job(job, most).kept
+    assert trace_of_job(job, 1.0).kept
+    assert not trace_of_job(job, 0.0).kept
 
 
 def test_about_the_part_that_is_asked_for_is_kept() -> None:

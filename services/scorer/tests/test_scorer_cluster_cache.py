@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_contracts.messages.decisions import Lift, Within
 from fairlead_contracts.messages.state import JobArray, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
 from fairlead_scorer.decide.decision import Content, decide
@@ -19,6 +20,7 @@ from fairlead_testkit.builders import (
     a_job,
     a_mark,
     a_node,
+    a_place,
     a_pool,
     a_queue,
 )
@@ -281,12 +283,31 @@ def test_a_job_that_is_held_under_its_newer_account_does_not_wait_under_the_olde
     assert tenants_waiting(cache) == []
 
 
-def test_jobs_are_found_by_id_uid_submission_and_scoped_name() -> None:
-    job = a_job("train", uid="u-1", submission="s-1")
+def test_a_job_is_found_by_its_one_name_and_by_what_others_call_it() -> None:
+    job = a_job("job-train-1f2e3", uid="u-1", owner="Job/train", submission="Train")
     cache = a_cache(*CLUSTER, job)
-    for name in ("train", "u-1", "s-1", "team-a/train"):
+    assert job.full_name == "team-a/train"
+    for name in ("train", "job-train-1f2e3", "Train", "Job/train"):
         assert cache.find(name) == [job]
-    assert cache.find("team-b/train") == []
+        assert cache.find(f"team-a/{name}") == [job]
+        assert cache.find(f"team-b/{name}") == []
+    assert cache.find("u-1") == [job]
+
+
+def test_places_are_called_as_people_call_the_jobs_and_so_are_those_that_hold_them_back() -> None:
+    jobs = [a_job(f"job-{name}-1f2e3", uid=name, owner=f"Job/{name}") for name in ("first", "second")]
+    cache = a_cache(*CLUSTER, *jobs, a_job("plain", uid="plain"))
+    lift = Lift(uid="first", id="job-first-1f2e3", urgency="normal", dominant="cpu", use=1, submitted=0)
+    within = Within(tenant="team-a", dominant="cpu", use=1, tag=1.0, lifted=lift)
+    place = a_place(uid="second", id="job-second-1f2e3", lifted=lift, within=[within])
+    called = cache.called(place)
+    assert called.id == "second"
+    assert called.lifted is not None
+    assert called.lifted.id == "first"
+    assert called.within[0].lifted is not None
+    assert called.within[0].lifted.id == "first"
+    plain = a_place(uid="plain", id="plain")
+    assert cache.called(plain) is plain
 
 
 def test_without_a_policy_nothing_is_scored() -> None:

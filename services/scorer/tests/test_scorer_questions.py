@@ -463,6 +463,6 @@ async def test_people_hear_where_levels_are_written_and_why_not(arena: Arena) ->
     [pool] = [pool for pool in (await ask_tenants(arena)).pools if pool.pool == "c1/kue"]
     assert [one.cluster for one in pool.steering] == ["c1"]
     [line] = [pool.places[0] for pool in (await ask_queue(arena)).pools if pool.pool == "c1/kue"]
-    assert line.owner == "Job/train"
+    assert (line.owner, line.name) == ("Job/train", "train")
     [plain] = [pool.steering for pool in (await ask_queue(arena)).pools if pool.pool == "c1/gpu"]
-    assert [(one.enforcement, one.withheld) for one in plain] == [("exact", "")]
+    assert [(one.enforcement, one.withheld[:16]) for one in plain] == [("exact", "no admitter lead")]

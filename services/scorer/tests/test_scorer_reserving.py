@@ -30,6 +30,10 @@ class Leader:
         lease = LeaderLease(role=role, cluster=cluster, replica="a", epoch=1, renewed=NOW)
         return msgspec.structs.replace(lease, reserved=[self._reserved])
 
+    def leaders(self, role: str) -> list[LeaderLease]:
+        found = self.leader(role, "c1")
+        return [] if found is None else [found]
+
 
 def told(uid: str, reserved: Reserved | None, *, open_names: bool = True, phase: str = "waiting") -> str:
     cache = ClusterCache()
@@ -85,7 +89,8 @@ async def test_a_promised_start_is_the_first_thing_that_explain_says() -> None:
     cache.adopt(a_document(), 1)
     cache.learn({subject_of(state): state for state in (a_pool(), a_queue(), HEAD)})
     leader = Leader(msgspec.structs.replace(PROMISED, pool="c1/gpu"))
-    steering, reserved = SteeringView(cache, OperatorWords(), leader), ReserveView(cache, leader)
+    reserved = ReserveView(cache, leader)
+    steering = SteeringView(cache, OperatorWords(), leader, reserved)
     asker = ShardAsker(Nobody(), lambda _: True, patience=1)
     explainer = Explainer(cache, asker, lambda _: [], steering, reserved, traced=0)
     [found] = await explainer.explain("head", None, NOW)

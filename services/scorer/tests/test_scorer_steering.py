@@ -1,30 +1,92 @@
-"""What people are told of how a cluster is steered, by the lease of the admitter that leads there."""
+"""What people are told of how a cluster is steered, by the leases of who leads there: the admitter, and who states it."""
 
 import msgspec
+import pytest
 
 from fairlead_contracts.messages.members import LeaderLease
-from fairlead_contracts.messages.state import subject_of
+from fairlead_contracts.messages.questions import Steering
+from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_policy.levels.operators import OperatorWords
+from fairlead_scorer.query.reservations import ReserveView
 from fairlead_scorer.query.steering import SteeringView
 from fairlead_scorer.state.cluster_cache import ClusterCache
-from fairlead_testkit.builders import NOW, a_document, a_pool, a_queue
+from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 
 
-class Leader:
-    """An admitter that heard of this."""
+class Leaders:
+    """Those who lead for one cluster."""
 
-    def __init__(self, preemptions: dict[str, int]) -> None:
-        self._preemptions = preemptions
+    def __init__(self, *leases: LeaderLease) -> None:
+        self._leases = leases
 
     def leader(self, role: str, cluster: str) -> LeaderLease | None:
-        lease = LeaderLease(role=role, cluster=cluster, replica="a", epoch=1, renewed=NOW)
-        return msgspec.structs.replace(lease, preemptions_by_left_levels=self._preemptions)
+        return next((one for one in self._leases if (one.role, one.cluster) == (role, cluster)), None)
+
+    def leaders(self, role: str) -> list[LeaderLease]:
+        return [one for one in self._leases if one.role == role]
+
+
+def a_lease(role: str, **said: object) -> LeaderLease:
+    lease = LeaderLease(role=role, cluster="c1", replica="a", epoch=1, renewed=NOW)
+    return msgspec.structs.replace(lease, **said)
+
+
+WATCHED = a_lease("watcher")
+JOBS = [a_job(f"job-{name}", uid=name, owner=f"Job/{name}") for name in ("gang", "small")]
+
+
+def steered(*leases: LeaderLease) -> tuple[Steering, SteeringView]:
+    cache = ClusterCache()
+    cache.adopt(a_document(), 1)
+    stated: list[State] = [a_pool(), a_queue(), *JOBS]
+    cache.learn({subject_of(state): state for state in stated})
+    leaders = Leaders(*leases)
+    view = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders))
+    [steering] = view.of("c1/gpu")
+    return steering, view
 
 
 def test_who_was_stopped_by_levels_that_should_have_been_gone_is_said_of_its_pool_alone() -> None:
+    for preemptions, told in (({"c1/gpu": 2, "c1/cpu": 1}, 2), ({"c1/cpu": 1}, 0)):
+        steering, _ = steered(a_lease("admitter", preemptions_by_left_levels=preemptions))
+        assert steering.preemptions_by_left_levels == told
+
+
+def test_a_pool_whose_sizes_differ_is_followed_as_its_cluster_says_of_mixed_ones() -> None:
     cache = ClusterCache()
     cache.adopt(a_document(), 1)
-    cache.learn({subject_of(state): state for state in (a_pool(), a_queue())})
-    for preemptions, told in (({"c1/gpu": 2, "c1/cpu": 1}, 2), ({"c1/cpu": 1}, 0)):
-        [steering] = SteeringView(cache, OperatorWords(), Leader(preemptions)).of("c1/gpu")
-        assert steering.preemptions_by_left_levels == told
+    pool = a_pool(enforcement_mixed="close", enforcement_mixed_why="sizes")
+
+    leaders = Leaders()
+
+    def said(*jobs: JobState, gone: JobState | None = None) -> tuple[str, str]:
+        cache.learn({subject_of(job): job for job in jobs})
+        cache.learn({} if gone is None else {subject_of(gone): None})
+        [steering] = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders)).of("c1/gpu")
+        return steering.enforcement, steering.enforcement_why
+
+    cache.learn({subject_of(state): state for state in (pool, a_queue())})
+    small, large = a_job("a", demand={"gpu": 1}), a_job("b", demand={"gpu": 2})
+    alike, runs = a_job("c", demand={"gpu": 1}), msgspec.structs.replace(large, phase=Phase.RUNNING, rev=5)
+    exact, close = ("exact", ""), ("close", "sizes")
+    assert [said(), said(small, alike), said(large), said(runs)] == [exact, exact, close, exact]
+    assert said(msgspec.structs.replace(large, rev=6)) == close
+    assert said(gone=small) == close
+    assert said(gone=alike) == exact
+    cache.learn({subject_of(pool): a_pool(rev=2)})
+    assert said(small) == exact
+
+
+ALIKE = a_job("a", demand={"gpu": 1}, equivalence="f01")
+
+
+@pytest.mark.parametrize("changes", [{"base": 5}, {"equivalence": "f00"}, {"demand": {"gpu": 1, "cpu": 1}}])
+def test_jobs_differ_by_class_and_by_all_that_their_frontend_tells_them_apart_by(
+    changes: dict[str, object],
+) -> None:
+    cache = ClusterCache()
+    cache.adopt(a_document(), 1)
+    for uid, more, differ in (("b", {}, False), ("c", changes, True)):
+        other = msgspec.structs.replace(ALIKE, id=uid, uid=uid, **more)
+        cache.learn({subject_of(job): job for job in (ALIKE, other)})
+        assert cache.waiting_differ([a_queue()]) == differ

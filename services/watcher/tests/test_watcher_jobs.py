@@ -12,6 +12,7 @@ from fairlead_contracts.messages.state import JobShape, JobState, Outcome, Phase
 from fairlead_kube import PRIORITY_BOOST, Key, LabelSelector, PartialObject, Workload, instant
 from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView
+from fairlead_watcher.equivalence import equivalence
 from fairlead_watcher.jobs import MOST_FAULTS
 from fairlead_watcher.quota import FlavorResource, QueueFacts, Quota
 from fairlead_watcher.surroundings import DoorFacts
@@ -94,6 +95,7 @@ def test_what_waits_is_stated_in_full() -> None:
         submitted=instant(CREATED),
         queue_time=instant(CREATED),
         pods=3,
+        equivalence=equivalence(msgspec.convert(raw(PENDING), Workload)),
         local_queue="main",
         said="couldn't assign flavors",
     )

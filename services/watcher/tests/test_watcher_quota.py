@@ -10,7 +10,7 @@ from fairlead_contracts.frontend.capabilities import KUEUE
 from fairlead_contracts.messages.state import CohortQuota, FlavorQuota, PoolState, QueueState
 from fairlead_kube import ClusterQueue, Cohort
 from fairlead_testkit.kubelab import things
-from fairlead_watcher.enforcement import Enforcement, enforcement
+from fairlead_watcher.enforcement import Enforcement, enforcement, where_jobs_differ
 from fairlead_watcher.pools import pools_and_queues
 from fairlead_watcher.quota import (
     CohortFacts,
@@ -210,8 +210,11 @@ def test_any_forest_is_split_into_pools_that_hold_every_queue_once(
     trees = forest.trees()
     assert sorted(queue.name for tree in trees for queue in tree.queues) == sorted(q.name for q in queues)
     for tree in trees:
-        word, why = enforcement(tree, forest)
-        assert (word == "exact") == (why == "")
+        followed = enforcement(tree, forest)
+        assert (followed.how == "exact") == (followed.why == "")
+        mixed = where_jobs_differ(followed)
+        assert mixed.how == "close" if followed.how == "exact" else mixed == followed
+        assert mixed.why
         for queue in tree.queues:
             if not tree.cyclic:
                 assert 0 <= forest.potential(queue)[GPU] <= forest.capacity(tree)["gpu"]

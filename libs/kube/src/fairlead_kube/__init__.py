@@ -53,7 +53,6 @@ from fairlead_kube.discovery import (
 )
 from fairlead_kube.errors import (
     AlreadyExistsError,
-    Cause,
     ConfigurationError,
     ConflictError,
     CredentialsError,
@@ -70,6 +69,7 @@ from fairlead_kube.errors import (
     RetryableKubeError,
     ServerError,
     Status,
+    StatusCause,
     StatusDetails,
     StatusError,
     ThrottledError,
@@ -223,7 +223,6 @@ __all__ = [
     "Amount",
     "Amounts",
     "BorrowWithinCohort",
-    "Cause",
     "CheckRule",
     "CheckState",
     "ChecksStrategy",
@@ -313,6 +312,7 @@ __all__ = [
     "ServedKind",
     "ServerError",
     "Status",
+    "StatusCause",
     "StatusDetails",
     "StatusError",
     "Taint",

@@ -53,11 +53,11 @@ class _Group(KubeStruct, frozen=True, kw_only=True):
 
 
 class _Review(KubeStruct, frozen=True, kw_only=True):
-    class Verdict(KubeStruct, frozen=True, kw_only=True):
+    class AccessStatus(KubeStruct, frozen=True, kw_only=True):
         allowed: bool = False
         user_info: Whoami = Whoami()
 
-    status: Verdict = Verdict()
+    status: AccessStatus = AccessStatus()
 
 
 async def server_version(client: KubeClient) -> Version:

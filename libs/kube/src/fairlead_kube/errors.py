@@ -8,7 +8,7 @@ API server answered comes with the `metav1.Status` that it sent; which error it 
 import msgspec
 
 
-class Cause(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class StatusCause(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One of several things that are wrong."""
 
     field: str = ""
@@ -25,7 +25,7 @@ class StatusDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     group: str = ""
     kind: str = ""
     uid: str = ""
-    causes: list[Cause] | None = None
+    causes: list[StatusCause] | None = None
     retry_after_seconds: int = 0
 
 
@@ -39,7 +39,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     details: StatusDetails | None = None
 
     @property
-    def causes(self) -> list[Cause]:
+    def causes(self) -> list[StatusCause]:
         """What is wrong, field by field."""
         return (self.details.causes or []) if self.details else []
 
@@ -105,7 +105,7 @@ class StatusError(KubeError):
         self.retry_after = retry_after
 
     @property
-    def causes(self) -> list[Cause]:
+    def causes(self) -> list[StatusCause]:
         """What is wrong, field by field."""
         return self.status.causes
 

@@ -18,6 +18,8 @@ class Container(KubeStruct, frozen=True, kw_only=True):
     resources: ResourceRequirements = ResourceRequirements()
     restart_policy: str | None = None
     """`Always` makes an init container a sidecar: it runs beside all that follow it."""
+    ports: object = None
+    """As they are written, like all that is only compared."""
 
 
 class Toleration(KubeStruct, frozen=True, kw_only=True):
@@ -29,6 +31,7 @@ class Toleration(KubeStruct, frozen=True, kw_only=True):
     value: str = ""
     effect: str = ""
     """Empty: every effect."""
+    toleration_seconds: int | None = None
 
     def tolerates(self, taint: "Taint") -> bool:
         """Whether it covers the taint, by the rules of Kubernetes."""
@@ -60,19 +63,25 @@ class NodeSelector(KubeStruct, frozen=True, kw_only=True):
     node_selector_terms: list[NodeSelectorTerm] | None = None
 
 
-_REQUIRED = {"required": "requiredDuringSchedulingIgnoredDuringExecution"}
+_SCHEDULING = {
+    "required": "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferred": "preferredDuringSchedulingIgnoredDuringExecution",
+}
 
 
-class NodeAffinity(KubeStruct, frozen=True, kw_only=True, rename=_REQUIRED):
+class NodeAffinity(KubeStruct, frozen=True, kw_only=True, rename=_SCHEDULING):
     """On which nodes a pod may run."""
 
     required: NodeSelector | None = None
+    preferred: object = None
 
 
 class Affinity(KubeStruct, frozen=True, kw_only=True):
-    """Where a pod must run; what it only prefers is not read."""
+    """Where a pod must run; what it only prefers, and beside whom, is compared and not read."""
 
     node_affinity: NodeAffinity | None = None
+    pod_affinity: object = None
+    pod_anti_affinity: object = None
 
 
 class PodSpec(KubeStruct, frozen=True, kw_only=True):
@@ -89,6 +98,9 @@ class PodSpec(KubeStruct, frozen=True, kw_only=True):
     priority_class_name: str = ""
     priority: int | None = None
     node_name: str = ""
+    runtime_class_name: str = ""
+    topology_spread_constraints: object = None
+    resource_claims: object = None
 
 
 class PodTemplate(KubeStruct, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ class PodSet(KubeStruct, frozen=True, kw_only=True):
     min_count: int | None = None
     """Fewer will do (partial admission)."""
     template: PodTemplate = PodTemplate()
+    topology_request: object = None
 
 
 class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_policy.fit.card_fit import pods_on_cards
 from fairlead_policy.fit.filling import fillings
-from fairlead_policy.fit.node_table import Ground
+from fairlead_policy.fit.node_table import ZoneNodes
 from fairlead_policy.fit.packing import Budget, Want, pack, take, turn_of
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
@@ -85,7 +85,7 @@ def check(seeds: range) -> None:
         answer = place(gang, nodes)
         assert isinstance(answer, Placement) == truth, seed
         assert isinstance(answer, Placement) or answer.exact, seed
-        ways = fillings(Ground(gang, nodes, Budget(1000)), Strategy.BINPACK)
+        ways = fillings(ZoneNodes(gang, nodes, Budget(1000)), Strategy.BINPACK)
         greedy = any(len(pods) == gang.pods for group in ways for pods in group)
         kinds[greedy, truth] += 1
     # The search must have had something to find and something to disprove.

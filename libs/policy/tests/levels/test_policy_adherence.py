@@ -13,7 +13,7 @@ from fairlead_policy.levels.adherence import (
     HINDERED_SECONDS,
     Adherence,
     Holdings,
-    Look,
+    PoolInstant,
     passed_over,
     would_start,
 )
@@ -107,22 +107,22 @@ def test_the_kindest_of_the_orders_counts() -> None:
     a, b = waiting("a", 1), waiting("b", 1)
     fold = Adherence()
     after = holdings(queues_of([1]), [started(b)])
-    fold.look(Look(at=1.0, orders=[[a, b], [b, a]], admitted=[started(b)], holdings=after))
+    fold.look(PoolInstant(at=1.0, orders=[[a, b], [b, a]], admitted=[started(b)], holdings=after))
     assert (fold.judged, fold.missed) == (1, 0)
-    fold.look(Look(at=2.0, orders=[[a, b]], admitted=[started(b)], holdings=after))
+    fold.look(PoolInstant(at=2.0, orders=[[a, b]], admitted=[started(b)], holdings=after))
     assert (fold.judged, fold.missed) == (2, 1)
 
 
 def test_what_is_not_seen_is_not_counted() -> None:
     fold, a = Adherence(), waiting("a", 2)
     free = holdings(queues_of([3]), [])
-    fold.look(Look(at=10.0, orders=[[a]], holdings=free))
+    fold.look(PoolInstant(at=10.0, orders=[[a]], holdings=free))
     fold.lose_sight()
-    fold.look(Look(at=1000.0, orders=[[a]], holdings=free))
+    fold.look(PoolInstant(at=1000.0, orders=[[a]], holdings=free))
     assert fold.idle == {}
-    fold.look(Look(at=1001.5, orders=[], holdings=free))
+    fold.look(PoolInstant(at=1001.5, orders=[], holdings=free))
     assert fold.idle == {GPU: 3.0}
-    fold.look(Look(at=2000.0, orders=[], holdings=free))
+    fold.look(PoolInstant(at=2000.0, orders=[], holdings=free))
     assert fold.idle == {GPU: 3.0}
 
 
@@ -130,11 +130,11 @@ def test_a_job_that_something_else_holds_back_counts_for_a_while_only() -> None:
     fold, stuck, b = Adherence(), waiting("stuck", 2), waiting("b", 2)
     free = holdings(queues_of([2]), [])
     for second in range(200):
-        fold.look(Look(at=float(second), orders=[[stuck]], holdings=free))
+        fold.look(PoolInstant(at=float(second), orders=[[stuck]], holdings=free))
     assert fold.idle == {GPU: 2 * HINDERED_SECONDS}
     assert fold.hindered == 1
     fold.look(
-        Look(
+        PoolInstant(
             at=200.0,
             orders=[[stuck, b]],
             admitted=[started(b)],
@@ -202,7 +202,7 @@ def test_a_whole_history_is_counted_as_a_replay_counts_it(
 
     def see(order: Sequence[JobState], admitted: Sequence[JobState] = ()) -> None:
         running = [started(job) for job in replay.running]
-        look = Look(at=now, orders=[order], admitted=admitted, holdings=holdings(queues, running))
+        look = PoolInstant(at=now, orders=[order], admitted=admitted, holdings=holdings(queues, running))
         fold.look(look)
 
     see([])

@@ -6,7 +6,7 @@ import pytest
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Reserve
 from fairlead_policy.reserve.easy import reserve, reserves, timing_of
 from fairlead_policy.reserve.reservation import (
-    Cause,
+    BreakCause,
     InPlace,
     Obstacle,
     Pass,
@@ -206,18 +206,18 @@ def test_the_head_keeps_its_place_before_its_class() -> None:
 @pytest.mark.parametrize(
     ("scene", "cause"),
     [
-        (a_scene(job("up", 8, urgency="urgent"), HEAD), Cause.HIGHER_CLASS),
-        (a_scene(HEAD, capacity={"gpu": 4, "cpu": 64}), Cause.CAPACITY),
+        (a_scene(job("up", 8, urgency="urgent"), HEAD), BreakCause.HIGHER_CLASS),
+        (a_scene(HEAD, capacity={"gpu": 4, "cpu": 64}), BreakCause.CAPACITY),
         (
             a_scene(HEAD, now=1_511, capacity={"gpu": 8, "cpu": 60}, runs=(run("r", 6, 1_600),)),
-            Cause.CAPACITY,
+            BreakCause.CAPACITY,
         ),
-        (a_scene(HEAD, now=1_511), Cause.OVERDUE),
-        (a_scene(HEAD, now=1_511, runs=()), Cause.NOT_STARTED),
-        (a_scene(HEAD, now=1_511, runs=(run("other", 6, 1_600),)), Cause.OVERTAKEN),
+        (a_scene(HEAD, now=1_511), BreakCause.OVERDUE),
+        (a_scene(HEAD, now=1_511, runs=()), BreakCause.NOT_STARTED),
+        (a_scene(HEAD, now=1_511, runs=(run("other", 6, 1_600),)), BreakCause.OVERTAKEN),
     ],
 )
-def test_what_breaks_a_promise_is_named(scene: Scene, cause: Cause) -> None:
+def test_what_breaks_a_promise_is_named(scene: Scene, cause: BreakCause) -> None:
     found = decided(scene)
     assert found.breach is not None
     assert (found.breach.promise.uid, found.breach.cause) == ("head", cause)

@@ -303,6 +303,7 @@ class Admitter:
             reserved=self._reservations.stated,
             followed=self._adherence.stated,
             preemptions=self._record.restraints.by_left_levels,
+            untaken=self._intake_watch.untaken,
         )
 
     def _answer_lane(self) -> DurableLane:

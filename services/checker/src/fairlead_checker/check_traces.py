@@ -34,4 +34,4 @@ class CheckTraces:
         self._spans.trouble("write check", {**said}, links=(self._root(workload),), error=why)
 
     def _root(self, workload: Checked) -> TraceContext:
-        return trace_of_job(workload.uid, workload.traceparent, self._spans.ratio)
+        return trace_of_job(workload, self._spans.ratio)

@@ -75,7 +75,7 @@ class Writer(Protocol):
         """A check has somebody who answers."""
 
 
-class Release(NamedTuple):
+class ReleasedGang(NamedTuple):
     """A gang that was let through by us."""
 
     reserved: Micros
@@ -83,7 +83,7 @@ class Release(NamedTuple):
     at: Micros
 
 
-class Sent(NamedTuple):
+class ReturnedGang(NamedTuple):
     """A gang that did not fit: as it stood with its quota, for the labels of its flavors."""
 
     workload: Checked
@@ -129,8 +129,8 @@ class Checker:
 
     def _begin_anew(self) -> None:
         """What another leader did meanwhile stands in the Workloads."""
-        self._released: dict[str, Release] = {}
-        self._sent: dict[str, Sent] = {}
+        self._released: dict[str, ReleasedGang] = {}
+        self._sent: dict[str, ReturnedGang] = {}
         self._written: dict[str, str] = {}
         """By uid the version of which something was written: until it is seen, nothing else is."""
         self._seen: dict[str, dict[str, int]] = {}
@@ -239,11 +239,11 @@ class Checker:
 
     async def _say(self, one: Checked, answer: Answer, ours: frozenset[str], now: Micros) -> None:
         if answer.fits:
-            self._released.setdefault(one.uid, Release(one.reserved or 0, answer, now))
+            self._released.setdefault(one.uid, ReleasedGang(one.reserved or 0, answer, now))
             self._sent.pop(one.uid, None)
             await self._write(one, words.ready(one, ours, answer.why, answer.zone, now))
         else:
-            self._sent[one.uid] = Sent(one, answer.why)
+            self._sent[one.uid] = ReturnedGang(one, answer.why)
             await self._write(one, words.retry(one, ours, answer.why, now))
 
     # --- who does not fit

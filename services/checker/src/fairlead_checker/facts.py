@@ -8,7 +8,7 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.card_annotations import held_cards
 from fairlead_contracts.frontend.cards import Allocation
-from fairlead_contracts.frontend.marks import TRACEPARENT
+from fairlead_contracts.frontend.marks import SUBMISSION, TRACEPARENT
 from fairlead_kube import (
     PRIORITY_BOOST,
     CheckState,
@@ -54,7 +54,9 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """Its resourceVersion: what is written of it is written of this very state, or not at all."""
     created: Micros
     traceparent: str | None = None
-    """The trace that it was submitted in; None where that is the one of its uid."""
+    """The trace that it was submitted in."""
+    submission: str | None = None
+    """Its id on NATS, where it was submitted there."""
     level: int
     """Its effective priority."""
     owner: str
@@ -98,7 +100,8 @@ def checked(workload: Workload) -> Checked | None:
         uid=metadata.uid,
         version=metadata.resource_version,
         created=metadata.created,
-        traceparent=_traceparent(workload),
+        traceparent=_carried(workload, TRACEPARENT),
+        submission=_carried(workload, SUBMISSION),
         level=(workload.spec.priority or 0) + (int32(metadata.annotation(PRIORITY_BOOST)) or 0),
         owner=controller.uid if controller else "",
         checks={one.name: one for one in status.admission_checks},
@@ -110,10 +113,10 @@ def checked(workload: Workload) -> Checked | None:
     )
 
 
-def _traceparent(workload: Workload) -> str | None:
+def _carried(workload: Workload, name: str) -> str | None:
     """As on its pods: its own annotations are Kueue's choice."""
     places = [workload.metadata, *(pods.template.metadata for pods in workload.spec.pod_sets or ())]
-    return next((found for place in places if (found := place.annotation(TRACEPARENT))), None)
+    return next((found for place in places if (found := place.annotation(name))), None)
 
 
 def _pod_sets(workload: Workload) -> Iterable[CheckedPods]:

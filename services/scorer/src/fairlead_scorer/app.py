@@ -72,8 +72,8 @@ async def _score(
     lifecycle.metrics.registry.register(FairnessMetrics(scorer.decided, pools, wall_clock))
     lifecycle.metrics.registry.register(ShardMetrics(scorer.owned, scorer.dirty, pools))
     asker = ShardAsker(bus, scorer.owns, patience=settings.answer_seconds)
-    steering = SteeringView(state_view.cache, state_view.words, roster)
     reserved = ReserveView(state_view.cache, roster)
+    steering = SteeringView(state_view.cache, state_view.words, roster, reserved)
     explainer = Explainer(
         state_view.cache, asker, state_view.unmarked, steering, reserved, traced=lifecycle.spans.ratio
     )

@@ -83,6 +83,7 @@ class Parts:
             cluster=self._settings.cluster,
             replica=self._lifecycle.replica,
             wake=led,
+            silent=lambda: self._sources.why_silent(self._settings.stale_after_seconds),
         )
         announcer = Announcer(
             self._bus,

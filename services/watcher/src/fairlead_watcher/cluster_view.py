@@ -16,8 +16,8 @@ from fairlead_watcher import pools
 from fairlead_watcher.cards import CardBook, Holding
 from fairlead_watcher.jobs import translate
 from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts
-from fairlead_watcher.surroundings import LEVER, ClassKind, DoorFacts, Labels, Noting, Source, queue_view
-from fairlead_watcher.surroundings import Known as KnownAround
+from fairlead_watcher.surroundings import LEVER, ClassKind, Dependency, DoorFacts, Labels, Noting, queue_view
+from fairlead_watcher.surroundings import LookupTables as KnownAround
 from fairlead_watcher.workload_facts import End, Eviction, Known, OwnerFacts, WorkloadFacts
 
 type Statements = dict[str, State | None]
@@ -42,8 +42,8 @@ class ClusterView:
         self._around = KnownAround()
         self._noting = Noting(self._around)
         self._book = CardBook()
-        self._looked_up: dict[Key, frozenset[Source]] = {}
-        self._readers: dict[Source, set[Key]] = {}
+        self._looked_up: dict[Key, frozenset[Dependency]] = {}
+        self._readers: dict[Dependency, set[Key]] = {}
         self._dirty: dict[Key, None] = {}
         """Workloads to translate anew, in the order in which they came to be."""
         self._quota_changed = False
@@ -74,7 +74,7 @@ class ClusterView:
         else:
             self._around.doors[key] = facts
             self._state_one(pools.tenant(self._cluster, key, facts))
-        self._dirty_readers(Source("local queue", "", key))
+        self._dirty_readers(Dependency("local queue", "", key))
 
     def cluster_queue(self, key: Key, facts: QueueFacts | None) -> None:
         """A ClusterQueue."""
@@ -92,17 +92,17 @@ class ClusterView:
         if kind == WORKLOAD_PRIORITY_CLASS:
             state = None if value is None else pools.priority_class(self._cluster, key.name, value)
             self._state(subjects.state(self._cluster, "class", key.name), state)
-        self._dirty_readers(Source("class", kind, Key("", key.name)))
+        self._dirty_readers(Dependency("class", kind, Key("", key.name)))
 
     def owner(self, kind: str, key: Key, facts: OwnerFacts | None) -> None:
         """A Job, PyTorchJob or Pod for which a Workload may have been made."""
         _put(self._around.owners, (kind, key), facts)
-        self._dirty_readers(Source("owner", kind, key))
+        self._dirty_readers(Dependency("owner", kind, key))
 
     def namespace(self, key: Key, labels: Labels | None) -> None:
         """A namespace."""
         _put(self._around.namespaces, key.name, labels)
-        self._dirty_readers(Source("namespace", "", Key("", key.name)))
+        self._dirty_readers(Dependency("namespace", "", Key("", key.name)))
 
     def boosts(self, *, read: bool) -> None:
         """Whether Kueue reads boosts."""
@@ -197,7 +197,7 @@ class ClusterView:
     def _is_over(self, facts: WorkloadFacts, now: Micros) -> bool:
         return facts.end is not None and facts.end.at + self._ended_stay <= now
 
-    def _note_looks(self, key: Key, looks: frozenset[Source]) -> None:
+    def _note_looks(self, key: Key, looks: frozenset[Dependency]) -> None:
         before = self._looked_up.get(key, frozenset())
         for source in before - looks:
             readers = self._readers[source]
@@ -211,7 +211,7 @@ class ClusterView:
         else:
             self._looked_up.pop(key, None)
 
-    def _dirty_readers(self, source: Source) -> None:
+    def _dirty_readers(self, source: Dependency) -> None:
         self._dirty |= dict.fromkeys(self._readers.get(source, ()))
 
     def _survey_quota(self) -> None:
@@ -221,7 +221,7 @@ class ClusterView:
         self._around.queues = {name: queue_view(queue, forest) for name, queue in self._queues.items()}
         for name in before.keys() | self._around.queues.keys():
             if before.get(name) != self._around.queues.get(name):
-                self._dirty_readers(Source("queue", "", Key("", name)))
+                self._dirty_readers(Dependency("queue", "", Key("", name)))
         states = {subject_of(state): state for state in pools.pools_and_queues(self._cluster, forest)}
         for subject in self._from_quota - states.keys():
             self._state(subject, None)

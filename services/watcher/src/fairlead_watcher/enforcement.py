@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fairlead_watcher.quota import Forest, QueueFacts, Tree
 from fairlead_watcher.reservable import STRICT
 
-EXACT, STANDING, WITHIN_QUEUE, TIE_BREAK = "exact", "standing", "within-queue", "tie-break"
+EXACT, STANDING, CLOSE, WITHIN_QUEUE, TIE_BREAK = "exact", "standing", "close", "within-queue", "tie-break"
 
 
 class Enforcement(NamedTuple):
@@ -48,6 +48,20 @@ def _in_order(tree: Tree) -> Enforcement:
         return Enforcement(EXACT)
     return Enforcement(
         STANDING, f"{STRICT} in {_listed(strict)}: Kueue starts its head in the moment of a release"
+    )
+
+
+def where_jobs_differ(found: Enforcement) -> Enforcement:
+    """The enforcement while the jobs that wait are not all alike.
+
+    A second after a release Kueue tries all that is parked: who has a level first, then the oldest of each kind, by what
+    it asks for and its class (see `equivalence`). What comes free in these few hundredths of a second goes to whoever is
+    tried next. Where all are alike there are two tries in all, and the first of the order has the first one.
+    """
+    if found.how != EXACT:
+        return found
+    return Enforcement(
+        CLOSE, "the jobs that wait are not all alike: a few starts in a hundred come out of turn"
     )
 
 

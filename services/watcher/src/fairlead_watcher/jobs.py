@@ -52,6 +52,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
         base=_base(facts, around),
         pods=facts.pods,
         shapes=facts.shapes,
+        equivalence=facts.equivalence,
         requested_class=wishes.requested_class or _class_name(facts),
         priority_override=wishes.priority_override,
         local_queue=facts.local_queue or None,

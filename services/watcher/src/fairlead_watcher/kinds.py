@@ -40,7 +40,7 @@ from fairlead_watcher import pools
 from fairlead_watcher.cards import Holding, Refusals, holding_of
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.quota import cohort_facts, queue_facts
-from fairlead_watcher.sources import KindSource, Source
+from fairlead_watcher.sources import KindSource, WatchedKind
 from fairlead_watcher.surroundings import ClassKind, class_value, door_facts, namespace_labels
 from fairlead_watcher.workload_facts import Known, OwnerFacts, owner_facts, workload_facts
 
@@ -87,7 +87,7 @@ class Kinds:
         self._probe_seconds = probe_seconds
         self._refusals = Refusals(observer)
 
-    def all(self) -> list[Source]:
+    def all(self) -> list[WatchedKind]:
         """All that a watcher reads of a cluster."""
         view = self._view
         return [
@@ -113,7 +113,7 @@ class Kinds:
         *,
         optional: bool = False,
         label_selector: str | None = None,
-    ) -> Source:
+    ) -> WatchedKind:
         return KindSource(
             self._client,
             resource,
@@ -126,7 +126,7 @@ class Kinds:
             label_selector=label_selector,
         )
 
-    def _card_holders(self) -> Source:
+    def _card_holders(self) -> WatchedKind:
         """Only pods that HAMi placed and that are not over, and of these only what it noted."""
         return KindSource(
             self._client,
@@ -141,7 +141,7 @@ class Kinds:
             called=CARD_HOLDERS,
         )
 
-    def _workloads(self) -> Source:
+    def _workloads(self) -> WatchedKind:
         """By itself, as a checker cannot infer a type variable that is a union."""
         return KindSource[Workload, Known](
             self._client,
@@ -155,7 +155,7 @@ class Kinds:
 
     def _owners[T: Described](
         self, resource: Resource[T], *, optional: bool = False, label_selector: str | None = None
-    ) -> Source:
+    ) -> WatchedKind:
         def deliver(key: Key, facts: OwnerFacts | None) -> None:
             self._view.owner(resource.kind, key, facts)
 

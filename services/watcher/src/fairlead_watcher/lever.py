@@ -42,18 +42,18 @@ class LeverSource:
 
     @property
     def missing(self) -> str | None:
-        """See `Source`."""
+        """See `WatchedKind`."""
         return None if self._mirror.complete else "lever: what was found of it is not read yet"
 
     def age_seconds(self) -> float:
-        """See `Source`. It is not the API server's to say."""
+        """See `WatchedKind`. It is not the API server's to say."""
         return 0.0
 
     def look(self) -> None:
-        """See `Source`. Where nobody could tell, boosts count: leave is given for these alone where they are read."""
+        """See `WatchedKind`. Where nobody could tell, boosts count: leave is given for these alone where they are read."""
         for found in self._mirror.take().changed.values():
             self._deliver(read=found is None or found.lever == "boost")
 
     async def run(self) -> None:
-        """See `Source`."""
+        """See `WatchedKind`."""
         await self._mirror.run()

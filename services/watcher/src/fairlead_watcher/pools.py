@@ -15,7 +15,7 @@ from fairlead_contracts.messages.state import (
 )
 from fairlead_kube import Key, Node, Taint, in_base_units
 from fairlead_watcher.cards import registered_on
-from fairlead_watcher.enforcement import enforcement
+from fairlead_watcher.enforcement import enforcement, where_jobs_differ
 from fairlead_watcher.jobs import UNSTAMPED
 from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts, Quotas
 from fairlead_watcher.reservable import why_not_reservable
@@ -28,6 +28,7 @@ def pools_and_queues(cluster: str, forest: Forest) -> Iterator[PoolState | Queue
     """All pools, each followed by its queues."""
     for tree in forest.trees():
         how = enforcement(tree, forest)
+        mixed = where_jobs_differ(how)
         shared = why_not_reservable(tree, forest)
         yield PoolState(
             cluster=cluster,
@@ -38,6 +39,8 @@ def pools_and_queues(cluster: str, forest: Forest) -> Iterator[PoolState | Queue
             flavors=forest.capacity_by_flavor(tree),
             enforcement=how.how,
             enforcement_why=how.why,
+            enforcement_mixed=mixed.how,
+            enforcement_mixed_why=mixed.why,
             reservable=not shared,
             reservable_why=shared,
             cohorts=[_cohort(forest.cohort(name)) for name in tree.cohorts],

@@ -24,7 +24,7 @@ LISTEN_SECONDS = 1.0
 """How exactly the age of what is known is measured."""
 
 
-class Source(Protocol):
+class WatchedKind(Protocol):
     """What the watcher asks of each kind."""
 
     @property
@@ -105,12 +105,12 @@ class KindSource[T: Described, U]:
 
     @property
     def name(self) -> str:
-        """See `Source`."""
+        """See `WatchedKind`."""
         return self._called
 
     @property
     def missing(self) -> str | None:
-        """See `Source`."""
+        """See `WatchedKind`."""
         if self._trouble is not None:
             return f"{self.name}: {self._trouble}"
         if self._reflector is not None and not self._reflector.complete:
@@ -118,11 +118,11 @@ class KindSource[T: Described, U]:
         return None
 
     def age_seconds(self) -> float:
-        """See `Source`."""
+        """See `WatchedKind`."""
         return 0.0 if self._hears() else time.monotonic() - self._heard_at
 
     def look(self) -> None:
-        """See `Source`."""
+        """See `WatchedKind`."""
         reflector = self._reflector
         if reflector is None:
             if self._trouble is None:  # known not to be served, and need not be
@@ -135,7 +135,7 @@ class KindSource[T: Described, U]:
             self._forget(self._delivered - reflector.values.keys())
 
     async def run(self) -> None:
-        """See `Source`."""
+        """See `WatchedKind`."""
         while True:
             try:
                 served = await pick_version(self._client, self._resource)
@@ -230,7 +230,7 @@ class KindSource[T: Described, U]:
 class Sources:
     """All kinds of a cluster."""
 
-    def __init__(self, sources: list[Source]) -> None:
+    def __init__(self, sources: list[WatchedKind]) -> None:
         self._sources = sources
 
     def missing(self) -> str | None:

@@ -15,7 +15,7 @@ type OwnerKind = str
 """As in an ownerReference: `Job`, `PyTorchJob`, `Pod`."""
 
 
-class Source(NamedTuple):
+class Dependency(NamedTuple):
     """One object that a translation depends on, there or not."""
 
     kind: Literal["local queue", "queue", "class", "owner", "namespace", "lever"]
@@ -24,7 +24,7 @@ class Source(NamedTuple):
     key: Key
 
 
-LEVER = Source("lever", "", Key("", ""))
+LEVER = Dependency("lever", "", Key("", ""))
 
 
 class DoorFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ def queue_view(queue: QueueFacts, forest: Forest) -> QueueView:
     )
 
 
-class Known(msgspec.Struct, kw_only=True):
+class LookupTables(msgspec.Struct, kw_only=True):
     """Everything that translations look up, by key."""
 
     doors: dict[Key, DoorFacts] = {}
@@ -121,11 +121,11 @@ class Known(msgspec.Struct, kw_only=True):
 class Noting:
     """Surroundings that note what was looked up."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: LookupTables) -> None:
         self._known = known
-        self._looked_up: set[Source] = set()
+        self._looked_up: set[Dependency] = set()
 
-    def take(self) -> frozenset[Source]:
+    def take(self) -> frozenset[Dependency]:
         """What was looked up since the last take."""
         found, self._looked_up = self._looked_up, set()
         return frozenset(found)
@@ -133,28 +133,28 @@ class Noting:
     def door(self, namespace: str, name: str) -> DoorFacts | None:
         """See `Surroundings`."""
         key = Key(namespace, name)
-        self._looked_up.add(Source("local queue", "", key))
+        self._looked_up.add(Dependency("local queue", "", key))
         return self._known.doors.get(key)
 
     def queue(self, name: str) -> QueueView | None:
         """See `Surroundings`."""
-        self._looked_up.add(Source("queue", "", Key("", name)))
+        self._looked_up.add(Dependency("queue", "", Key("", name)))
         return self._known.queues.get(name)
 
     def class_value(self, kind: str, name: str) -> int | None:
         """See `Surroundings`."""
-        self._looked_up.add(Source("class", kind, Key("", name)))
+        self._looked_up.add(Dependency("class", kind, Key("", name)))
         return self._known.classes.get((kind, name))
 
     def owner(self, kind: str, namespace: str, name: str) -> OwnerFacts | None:
         """See `Surroundings`."""
         key = Key(namespace, name)
-        self._looked_up.add(Source("owner", kind, key))
+        self._looked_up.add(Dependency("owner", kind, key))
         return self._known.owners.get((kind, key))
 
     def namespace(self, name: str) -> Labels | None:
         """See `Surroundings`."""
-        self._looked_up.add(Source("namespace", "", Key("", name)))
+        self._looked_up.add(Dependency("namespace", "", Key("", name)))
         return self._known.namespaces.get(name)
 
     def reads_boosts(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from fairlead_contracts.base.instants import Micros, to_seconds
-from fairlead_runtime import Pacing
+from fairlead_runtime import Allowance, Pacing
 from fairlead_watcher.cluster_view import ClusterView, Statements
 from fairlead_watcher.instruments import Instruments
 from fairlead_watcher.sources import Sources
@@ -18,6 +18,8 @@ AT_ONCE = 500
 """Workloads to translate before other tasks have a turn: some 20 ms."""
 REST_SECONDS = 0.01
 """Between two passes at least: each waits twice for NATS, whether it states one change or many."""
+BUSY_REST_SECONDS = 0.05
+"""The same while more changes than the allowance is for. What follows in scorers and admitters then comes in as few parts."""
 LONGEST_SLEEP = 60.0
 """Seconds between two looks at the clock: it may have been set right meanwhile."""
 
@@ -57,7 +59,7 @@ class Watcher:
         self._instruments = instruments
         self._clock = clock
         self._wake = wake
-        self._pacing = Pacing(least=REST_SECONDS)
+        self._pacing = Pacing(least=REST_SECONDS, allowance=Allowance(BUSY_REST_SECONDS))
         self._knows = False
         self._held_back: Statements = {}
 

@@ -25,6 +25,7 @@ from fairlead_kube import (
     workload_charges,
     workload_demand,
 )
+from fairlead_watcher.equivalence import equivalence
 from fairlead_watcher.metadata import NO_WORDS, Words, merged, words_of
 from fairlead_watcher.shapes import held_shapes_of, shapes_of
 
@@ -119,6 +120,8 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     pods: int = 0
     shapes: list[JobShape] = []
     """What the pods ask for one by one, while it waits, and of cards from when it holds quota; see `shapes_of`."""
+    equivalence: str = ""
+    """While it waits; see `equivalence`."""
     unreadable: Fault | None = None
     """Why the demand is not known."""
     run_limit: Micros | None = None
@@ -173,6 +176,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         demand=demand,
         pods=pod_count(workload),
         shapes=_shapes(workload, demand, holds=run is not None, ended=end is not None),
+        equivalence="" if run or end else equivalence(workload),
         unreadable=unreadable,
         run_limit=_run_limit(workload),
         run=run,

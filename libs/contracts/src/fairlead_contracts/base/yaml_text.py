@@ -10,7 +10,7 @@ The other scalars mean what PyYAML's safe loader makes of them.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import yaml
@@ -32,6 +32,7 @@ _ODD_NUMBER = re.compile(
 """Those of YAML 1.1's numbers that are not decimal (yaml.org/type/int.html, yaml.org/type/float.html)."""
 _NO_FILE = re.compile(r'in "<(?:unicode|byte) string>", ')
 """What the parser calls a text that it did not open itself. Whoever did knows the file's name."""
+_PLACE = re.compile(r"line (\d+), column (\d+): ")
 _TAGS = frozenset((None, "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"))
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _KINDS = yaml.SafeLoader.yaml_implicit_resolvers
@@ -70,16 +71,36 @@ def parse_yaml(text: str | bytes) -> Yaml:
         YamlError: it is not YAML at all, or nests or repeats out of bounds.
     """
     builder = _Builder()
-    try:
-        parser = _PARSER(text)
-        try:
-            while (event := parser.get_event()) is not None:
-                builder.take(event)
-        finally:
-            parser.dispose()
-    except yaml.YAMLError as error:
-        raise YamlError(_NO_FILE.sub("in ", " ".join(str(error).split()))) from error
+    builder.read(text)
     return Yaml(builder.documents, builder.problems)
+
+
+def with_places(problems: Sequence[FieldError], text: str | bytes) -> list[FieldError]:
+    """The problems of a document, each with line and column of its field in the text that the document was read from.
+
+    From the first line to the last, behind those that have no place. A field that the text lacks is told at what it
+    belongs into. The text is read once more for it: places are wanted only where something is wrong.
+    """
+    marker = _Marker()
+    try:
+        marker.read(text)
+    except YamlError:
+        return list(problems)  # not read as YAML
+    return sorted((_placed(problem, marker.places) for problem in problems), key=_by_place)
+
+
+def _by_place(problem: FieldError) -> tuple[int, int]:
+    found = _PLACE.match(problem.reason)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _placed(problem: FieldError, places: dict[str, str]) -> FieldError:
+    if _PLACE.match(problem.reason):
+        return problem
+    path = problem.field
+    while path and path not in places:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return FieldError(problem.field, problem.value, f"{places[path]}{problem.reason}") if path else problem
 
 
 def read_yaml(text: str | bytes) -> object:
@@ -150,6 +171,22 @@ class _Builder:
         self._anchored: dict[str, tuple[object, int, int]] = {}
         """By anchor: the value, how many values it stands for, and how deep they nest."""
         self._values = self._written = 0
+
+    def read(self, text: str | bytes) -> None:
+        """Takes up all events of a text.
+
+        Raises:
+            YamlError: it is not YAML, or goes out of bounds.
+        """
+        try:
+            parser = _PARSER(text)
+            try:
+                while (event := parser.get_event()) is not None:
+                    self.take(event)
+            finally:
+                parser.dispose()
+        except yaml.YAMLError as error:
+            raise YamlError(_NO_FILE.sub("in ", " ".join(str(error).split()))) from error
 
     def take(self, event: yaml.Event) -> None:
         """Takes up the next event.
@@ -308,6 +345,29 @@ class _Builder:
     def _path(self) -> str:
         """Where in the document we are."""
         return "".join(_steps(self._open)).removeprefix(".")
+
+
+class _Marker(_Builder):
+    """Notes where each field stands: scalars where they are written, lists and mappings at their key."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: dict[str, str] = {}
+        """By path."""
+
+    def take(self, event: yaml.Event) -> None:
+        """Takes up the next event, and notes its place."""
+        if isinstance(event, yaml.NodeEvent) and self._open:
+            is_key = self._open[-1].entries is None and not self._open[-1].named
+            if not is_key and isinstance(event, yaml.ScalarEvent):
+                self.places[self._path()] = _place(event)
+            elif not is_key:
+                self.places.setdefault(self._path(), _place(event))
+            super().take(event)
+            if is_key and self._open[-1].named:
+                self.places[self._path()] = _place(event)
+        else:
+            super().take(event)
 
 
 def _steps(collections: list[_Collection]) -> Iterator[str]:

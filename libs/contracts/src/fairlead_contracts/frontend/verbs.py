@@ -78,7 +78,7 @@ class SetLevel(msgspec.Struct, frozen=True, kw_only=True):
     level: int | None
 
 
-class Verdict(enum.StrEnum):
+class VerbOutcome(enum.StrEnum):
     """What became of a level or a deletion."""
 
     DONE = "done"
@@ -91,7 +91,7 @@ class Verdict(enum.StrEnum):
 class LevelReply(msgspec.Struct, frozen=True, kw_only=True):
     """`rev` is the revision of the job's state that shows the level; None where it is not done, or not known yet."""
 
-    verdict: Verdict
+    verdict: VerbOutcome
     rev: int | None = None
     reason: str = ""
     """Why it is refused."""
@@ -109,7 +109,7 @@ class DeleteJob(msgspec.Struct, frozen=True, kw_only=True):
 class DeleteReply(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is away."""
 
-    verdict: Verdict
+    verdict: VerbOutcome
     reason: str = ""
     """Why it is refused."""
 

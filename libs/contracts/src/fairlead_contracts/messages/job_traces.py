@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -51,6 +51,26 @@ class TraceContext(NamedTuple):
         return f"00-{self.trace_id}-{self.span_id}-{'01' if self.kept else '00'}"
 
 
+_DROPPED = TraceContext("0" * 32, "0" * 16, kept=False)
+"""Of each job whose trace is not kept and has no id that anybody would look for."""
+
+
+class Traced(Protocol):
+    """What is known of a job that has a trace: stated of it, or told by its events."""
+
+    @property
+    def uid(self) -> str:
+        """The frontend's own."""
+
+    @property
+    def submission(self) -> str | None:
+        """Its id on NATS; None where it was not submitted there."""
+
+    @property
+    def traceparent(self) -> str | None:
+        """The root that it carries."""
+
+
 class Span(msgspec.Struct, frozen=True, kw_only=True):
     """A finished span."""
 
@@ -86,7 +106,11 @@ def is_kept(trace_id: str, ratio: float) -> bool:
 def new_trace(*parts: str | int, ratio: float = 1.0) -> TraceContext:
     """The root of the trace that these parts name."""
     trace_id = _digest(16, "trace", *parts)
-    return TraceContext(trace_id, _digest(8, trace_id, "root"), is_kept(trace_id, ratio))
+    return _root(trace_id, kept=is_kept(trace_id, ratio))
+
+
+def _root(trace_id: str, *, kept: bool) -> TraceContext:
+    return TraceContext(trace_id, _digest(8, trace_id, "root"), kept)
 
 
 def is_own(root: TraceContext) -> bool:
@@ -96,8 +120,8 @@ def is_own(root: TraceContext) -> bool:
 
 def trace_of_submission(
     tenant: str, submission: str, at: Micros, ratio: float, caller: TraceContext | None = None
-) -> TraceContext:
-    """The root of a job that was submitted on NATS: in its sender's trace, where that has one.
+) -> TraceContext | None:
+    """The root that a job carries that was submitted on NATS: in its sender's trace, where that has one.
 
     Args:
         tenant: of the submission.
@@ -105,17 +129,26 @@ def trace_of_submission(
         at: when the server took it in: the same at each delivery.
         ratio: which part of all traces is kept; a sender's own choice is followed.
         caller: the sender's span.
+
+    Returns:
+        None where the trace would begin here and is not kept: most jobs, which then carry nothing from service to service.
     """
     if caller is None:
-        return new_trace("submission", tenant, submission, at, ratio=ratio)
+        trace_id = _digest(16, "trace", "submission", tenant, submission, at)
+        return _root(trace_id, kept=True) if is_kept(trace_id, ratio) else None
     return TraceContext(
         caller.trace_id, _digest(8, caller.trace_id, caller.span_id, tenant, submission, at), caller.kept
     )
 
 
-def trace_of_job(uid: str, traceparent: str | None, ratio: float) -> TraceContext:
-    """The root of a job's trace: the one that it carries, else the one that its uid hashes to."""
-    return read_traceparent(traceparent) or _trace_of_uid(uid, ratio)
+def trace_of_job(job: Traced, ratio: float) -> TraceContext:
+    """The root of a job's trace: the one that it carries, else the one that its uid hashes to.
+
+    Of a job that was submitted on NATS it was decided then: where it carries none, none is kept.
+    """
+    if job.traceparent is None and job.submission is not None:
+        return _DROPPED
+    return read_traceparent(job.traceparent) or _trace_of_uid(job.uid, ratio)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -169,7 +202,7 @@ def spans_of_event(event: Event, ratio: float, seen: Micros | None = None) -> It
         ratio: which part of the traces is kept that begin here.
         seen: when the event was noticed; None where it is told again.
     """
-    root = trace_of_job(event.uid, event.traceparent, ratio)
+    root = trace_of_job(event, ratio)
     if not root.kept:
         return
     at = from_datetime(event.at)
@@ -200,7 +233,7 @@ def spans_told_again(job: JobState, since: Micros, ratio: float) -> Iterator[Spa
 
     Whoever takes over tells it again: the process before may have died before its spans were exported.
     """
-    root = trace_of_job(job.uid, job.traceparent, ratio)
+    root = trace_of_job(job, ratio)
     if not root.kept:
         return
     about = about_job(job.cluster, job.scope, job.id, job.uid)

@@ -87,6 +87,10 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     preemptions_by_left_levels: dict[str, int] = {}
     """Of an admitter: by pool, running jobs that the frontend stopped for others while levels stood that should have been
     gone; without those that have none."""
+    untaken: int = 0
+    """Of an admitter: submissions for its cluster that are published and that it has not handled yet."""
+    silent: str = ""
+    """Of who states a cluster: why what it states may be old; empty while the cluster answers."""
 
 
 MEMBER_LEASE: Codec[MemberLease] = Codec(MemberLease, "member lease", packed=False)

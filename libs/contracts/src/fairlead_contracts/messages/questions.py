@@ -36,16 +36,39 @@ class Adherence(msgspec.Struct, frozen=True, kw_only=True):
     """Admissions while the admitter did not know everything (a policy that is being read, a replay): not judged."""
 
 
+class Promised(msgspec.Struct, frozen=True, kw_only=True):
+    """What reserve mode promises in a pool of one cluster: the jobs behind the first that does not fit wait for it."""
+
+    why_not: str = ""
+    """Why nothing can be promised there although the policy wants it."""
+    job: str = ""
+    """The first that does not fit, as `<scope>/<name>`; empty where all fit, and where a tenant asks about another's."""
+    tenant: str = ""
+    by: Moment | None = None
+    """When it starts at the latest; None where nothing is promised to it."""
+    obstacle: str = ""
+    """Why nothing is."""
+    passing: list[str] = []
+    """Those that may start before it, as `<scope>/<name>`: they end by then, or leave room for it."""
+
+
 class Steering(msgspec.Struct, frozen=True, kw_only=True):
     """How far one cluster follows a pool's order."""
 
     cluster: str
     frontend: str
     enforcement: str
-    """`exact`, `standing`, `within-queue` or `tie-break`."""
+    """`exact`, `standing`, `close`, `within-queue` or `tie-break`."""
     enforcement_why: str = ""
     withheld: str = ""
-    """Why nothing is written just now: paused, not cleared, a level could preempt. Empty where levels are written."""
+    """Why nothing is written just now: paused, not cleared, a level could preempt, no admitter leads. Empty where levels are
+    written."""
+    unheard: str | msgspec.UnsetType = msgspec.UNSET
+    """Why what is known of the cluster may be old: it does not answer, or nobody watches it. Left out where all is heard."""
+    untaken: int | msgspec.UnsetType = msgspec.UNSET
+    """Submissions that are published for the cluster and not taken up yet, as of a few seconds ago. Left out for none."""
+    promised: Promised | msgspec.UnsetType = msgspec.UNSET
+    """Left out without reserve mode, and where all jobs fit."""
     levels_left: int = 0
     """Levels that stand there all the same: they are being taken away, or a pause keeps them."""
     preemptions_by_left_levels: int = 0
@@ -86,6 +109,8 @@ class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the pool that this tenant is entitled to: the place's tag is the one over the other."""
     owner: str | None = None
     """What the job was made for, as `<kind>/<name>`: people know that name."""
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    """What people call the job, after what it was made for; left out where that is its id."""
     approved: Approval | None = None
     """Of a class that was granted to this job alone."""
     why: str = ""
@@ -114,6 +139,8 @@ class QueueReply(Message, frozen=True, kw_only=True):
 
     at: Moment
     pools: list[PoolQueue]
+    unheard: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    """By cluster: why what is known of it may be old, also of one of which nothing is known yet. Left out for none."""
 
 
 class TenantsQuestion(Message, frozen=True, kw_only=True):
@@ -154,7 +181,7 @@ class ExplainQuestion(Message, frozen=True, kw_only=True):
     """Why does this job stand where it stands?"""
 
     job: str
-    """Id, uid, submission id, `<scope>/<id>`, or the name of what it was made for, with or without its scope."""
+    """Its name; or its uid, its frontend's own id, or its submission id. Each but the uid with or without its scope."""
     tenant: str | None = None
 
 
@@ -202,6 +229,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     level: int = 0
     base: int = 0
     owner: str | None = None
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    """What people call the job, after what it was made for; left out where that is its id. Every command takes it, alone or
+    behind the scope and a `/`."""
     said: str = ""
     """What the frontend last said of why it waits."""
     steering: Steering | None = None

@@ -100,9 +100,13 @@ class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool")
     flavors: dict[str, Quantities] = {}
     """The same by flavor, where several give one resource: a job takes each of its resources from one of them. Else empty."""
     enforcement: str = "exact"
-    """How exactly the frontend can follow an order: `exact`, `standing`, `within-queue` or `tie-break`."""
+    """How exactly the frontend can follow an order: `exact`, `standing`, `close`, `within-queue` or `tie-break`."""
     enforcement_why: str = ""
     """What makes it no better than that, in words; empty where it is exact."""
+    enforcement_mixed: str = ""
+    """The same where the jobs that wait are not all alike; empty where that makes no difference."""
+    enforcement_mixed_why: str = ""
+    """Why, in words."""
     reservable: bool = False
     """Whether the first job that does not fit keeps its place here, and what is free can be had by nobody else."""
     reservable_why: str = ""
@@ -211,6 +215,16 @@ def task_uid(array: str, task: int) -> str:
     return f"{array}_{task:010d}"
 
 
+def job_name(id: str, owner: str | None) -> str:  # noqa: A002 - the word of the contracts
+    """The one name by which people know a job: that of what it was made for, where it was made for something.
+
+    Args:
+        id: the frontend's own, such as that of a Workload.
+        owner: what it was made for, as `<kind>/<name>`.
+    """
+    return (owner or "").partition("/")[2] or id
+
+
 class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """One job: the unit of admission."""
 
@@ -235,6 +249,9 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     shapes: list[JobShape] = []
     """Of a waiting job, what its pods ask for one by one. Empty where `demand` and `pods` say it: pods that are all
     alike, select no nodes and ask for no parts of cards. Of one that runs, or ran, the same where its pods ask for cards."""
+    equivalence: str = ""
+    """Of a waiting job: its frontend tries one of those that have this in common, and knows of the others. Empty where what
+    jobs ask for says it."""
     requested_class: str | None = None
     priority_override: int | None = None
     """A priority that it asks for in its class's place."""
@@ -274,6 +291,16 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     clusters share hardware the two count once, as that one."""
     faults: list[Fault] = []
     traceparent: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call it; see job_name."""
+        return job_name(self.id, self.owner)
+
+    @property
+    def full_name(self) -> str:
+        """The same with its scope: every command takes it."""
+        return f"{self.scope}/{self.name}"
 
 
 class SyncMark(Stated, frozen=True, kw_only=True, tag_field="kind", tag="mark"):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairlead_policy.exact.ranking import Ints
-from fairlead_policy.exact.rounding import Fractions, Numbered, Pair
+from fairlead_policy.exact.rounding import Fractions, NumberedFractions, Pair
 from fairlead_policy.exact.terms import Classed
 from fairlead_policy.rules.pool_rules import PoolRules, override_of
 
@@ -27,7 +27,7 @@ class UnitShares:
         self._tenants: list[str] = []
         self._shares = Fractions(_UnitTerms(rules, self._tenants, self._resources))
 
-    def of(self, tenants: Sequence[str], resource: Ints) -> Numbered:
+    def of(self, tenants: Sequence[str], resource: Ints) -> NumberedFractions:
         """Of each of these tenants and numbers of resources."""
         numbers = self._numbers
         found = np.array([numbers.setdefault(name, len(numbers)) for name in tenants], np.int64)
@@ -72,11 +72,11 @@ class ClassWeights:
         self._divided: dict[int, Pair] = {}
         self._shares = Fractions(self._divided)
 
-    def of(self, jobs: Sequence[Classed]) -> Numbered:
+    def of(self, jobs: Sequence[Classed]) -> NumberedFractions:
         """Of each."""
         return self._weights.of(np.array(list(map(self._number, jobs)), np.int64))
 
-    def dividing(self, shares: Numbered, weights: Numbered) -> Numbered:
+    def dividing(self, shares: NumberedFractions, weights: NumberedFractions) -> NumberedFractions:
         """Each share over its job's weight."""
         numbers = shares.number * _WEIGHTS + weights.number
         for number in set(numbers.tolist()) - self._divided.keys():

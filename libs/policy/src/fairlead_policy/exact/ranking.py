@@ -54,7 +54,7 @@ def ratio(numerator: int, denominator: int) -> float:
         return sys.float_info.max
 
 
-class Exact(Protocol):
+class ExactMultipliers(Protocol):
     """Multipliers by number. Number 0 is zero."""
 
     def __getitem__(self, number: int, /) -> Fraction:
@@ -64,11 +64,11 @@ class Exact(Protocol):
         """All of them."""
 
 
-class Numbered(Protocol):
+class RowNumbers(Protocol):
     """What the numbers of rows stand for."""
 
     @property
-    def exact(self) -> Exact:
+    def exact(self) -> ExactMultipliers:
         """The multipliers."""
 
 
@@ -171,7 +171,7 @@ class Ranking:
         now: what the cap is measured from.
     """
 
-    def __init__(self, rows: Rows, rules: PoolRules, multipliers: Numbered, now: Micros) -> None:
+    def __init__(self, rows: Rows, rules: PoolRules, multipliers: RowNumbers, now: Micros) -> None:
         self._rows = rows
         self._rules = rules
         self._multipliers = multipliers

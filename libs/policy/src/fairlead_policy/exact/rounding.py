@@ -28,7 +28,7 @@ _ERROR = np.longdouble(2) ** -60
 """Relative, of an estimate: it is rounded six times at most, each time by no more than 2^-64 of it."""
 
 
-class Terms(Protocol):
+class NumberedTerms(Protocol):
     """Fractions by number."""
 
     def __getitem__(self, number: int, /) -> Pair:
@@ -36,7 +36,7 @@ class Terms(Protocol):
 
 
 class _Estimates(dict[int, np.longdouble]):
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: NumberedTerms) -> None:
         super().__init__()
         self._terms = terms
 
@@ -53,18 +53,18 @@ class Fractions:
         terms: the fractions.
     """
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: NumberedTerms) -> None:
         self.terms = terms
         self.estimates = _Estimates(terms)
         """Of each, as nearly as can be."""
 
-    def of(self, number: Ints) -> "Numbered":
+    def of(self, number: Ints) -> "NumberedFractions":
         """One for each job."""
-        return Numbered(number, self)
+        return NumberedFractions(number, self)
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class NumberedFractions:
     """A fraction for each job, by its number."""
 
     number: Ints
@@ -80,7 +80,7 @@ class Numbered:
         return self.fractions.terms[self.number.item(job)]
 
 
-class Figures:
+class TermFigures:
     """`use * multiplier` of jobs, and what their waiting adds.
 
     Args:
@@ -89,15 +89,15 @@ class Figures:
         rules: of the pool.
     """
 
-    def __init__(self, use: Ints, multiplier: Numbered, rules: PoolRules) -> None:
+    def __init__(self, use: Ints, multiplier: NumberedFractions, rules: PoolRules) -> None:
         self._use, self._multiplier = use, multiplier
         self._rules, self._rate = rules, rules.rate
         self._estimable = _PRECISE and len(use) > _FEW and not rules.largest_share_is_huge
         self._tags = multiplier.estimated() * use if self._estimable else np.zeros(0, np.longdouble)
 
-    def over(self, multiplier: Numbered) -> "Figures":
+    def over(self, multiplier: NumberedFractions) -> "TermFigures":
         """The same use times another multiplier."""
-        return Figures(self._use, multiplier, self._rules)
+        return TermFigures(self._use, multiplier, self._rules)
 
     def tags(self) -> list[float]:
         """`use * multiplier` of each."""
@@ -105,7 +105,7 @@ class Figures:
             return list(map(self._tag, range(len(self._use))))
         return _rounded(self._tags, self._tag)
 
-    def keys(self, aged: Ints, added: Numbered | None = None) -> list[float]:
+    def keys(self, aged: Ints, added: NumberedFractions | None = None) -> list[float]:
         """`tag + rate * aged` of each, and what else is added."""
 
         def exact(at: int) -> float:

@@ -1,6 +1,6 @@
 """Start tags of tenants' jobs: cumulative sums along their own orders, of one tenant or of ten thousand at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -75,14 +75,24 @@ class Measure:
         """Of the unit shares, over one denominator."""
         divisor = gcd(*self.numerators) or 1
         self._integers = [scale // divisor for scale in self.numerators]
-        self._scales: dict[Fraction, Scale] = {}
+        self._scales: dict[tuple[int, int], Scale] = {}
+        """By what tenants are entitled to, as two integers: fractions take four times as long to look up."""
 
     def scale_of(self, tenant: str) -> "Scale":
         """What a tenant is scored by; those of one entitlement share it."""
-        entitled = self.rules.entitlement_of(tenant)
-        found = self._scales.get(entitled)
-        if found is None:
-            found = self._scales[entitled] = Scale(self, entitled)
+        return self.scales_of((tenant,))[0]
+
+    def scales_of(self, tenants: Iterable[str]) -> "list[Scale]":
+        """The same of some tenants."""
+        known, entitlements, unlisted = self._scales, self.rules.entitlements, self.rules.unlisted_entitlement
+        found = []
+        for tenant in tenants:
+            entitled = entitlements.get(tenant, unlisted)
+            key = entitled.numerator, entitled.denominator
+            scale = known.get(key)
+            if scale is None:
+                scale = known[key] = Scale(self, entitled)
+            found.append(scale)
         return found
 
     @cached_property
@@ -201,7 +211,7 @@ def unbounded_by(scores: Scores, row: int, entitled: Fraction) -> UnboundedBy | 
     return "held" if scores.lacking[0] else "asked"
 
 
-class Jobs(NamedTuple):
+class JobColumns(NamedTuple):
     """Waiting jobs as equal columns, one tenant's after another's, each in the order in which it is served."""
 
     rank: Ints
@@ -249,7 +259,7 @@ class Scale:
         self.floats = np.array([ratio(m.numerator, m.denominator) for m in self.exact], np.float64)
 
 
-def score(jobs: Jobs, tenants: Tenants, measure: Measure) -> Scores:
+def score(jobs: JobColumns, tenants: Tenants, measure: Measure) -> Scores:
     """The start tags of jobs: one cumulative sum a resource along each tenant's."""
     count = len(jobs.rank)
     if not count:

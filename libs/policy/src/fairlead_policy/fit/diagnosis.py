@@ -8,7 +8,7 @@ import numpy as np
 from fairlead_policy.fit.card_fit import pods_on_cards
 from fairlead_policy.fit.filling import fillings
 from fairlead_policy.fit.filters import matches, may_use, selected, untolerated
-from fairlead_policy.fit.node_table import Ground
+from fairlead_policy.fit.node_table import ZoneNodes
 from fairlead_policy.fit.packing import Budget
 from fairlead_policy.fit.shapes import PODS, Gang, Node, PodShape
 from fairlead_policy.fit.unschedulable import (
@@ -32,7 +32,7 @@ from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuAsk
 
 
-def obstacles_of(gang: Gang, ground: Ground) -> list[Obstacle]:
+def obstacles_of(gang: Gang, ground: ZoneNodes) -> list[Obstacle]:
     """Why these nodes don't hold the gang; at least one reason."""
     if not ground.nodes:
         return [NoNodes()]
@@ -45,7 +45,7 @@ def obstacles_of(gang: Gang, ground: Ground) -> list[Obstacle]:
     return found or [*_totals_short(ground), _together(gang, ground)]
 
 
-def _of_shape(ground: Ground, number: int) -> Iterator[Obstacle]:
+def _of_shape(ground: ZoneNodes, number: int) -> Iterator[Obstacle]:
     shape = ground.shapes[number]
     matching = [node for node in ground.nodes if matches(shape, node)]
     if not matching:
@@ -58,7 +58,7 @@ def _of_shape(ground: Ground, number: int) -> Iterator[Obstacle]:
         yield _taints(shape, matching, usable)
 
 
-def _on_usable(ground: Ground, number: int, usable: Sequence[Node]) -> Iterator[Obstacle]:
+def _on_usable(ground: ZoneNodes, number: int, usable: Sequence[Node]) -> Iterator[Obstacle]:
     """What stands in the way on nodes whose labels and taints let the pods in."""
     shape = ground.shapes[number]
     fits = int(ground.alone(number).sum())
@@ -181,7 +181,7 @@ def _total_short(shape: PodShape, nodes: Sequence[Node]) -> Iterator[Obstacle]:
             yield TotalShort(shape=shape.name, resource=name, wanted=amount * shape.count, free=free)
 
 
-def _totals_short(ground: Ground) -> Iterator[Obstacle]:
+def _totals_short(ground: ZoneNodes) -> Iterator[Obstacle]:
     """What all shapes together want more of than the nodes have that any of them may use."""
     for at, name in enumerate(ground.resources):
         wanting = np.flatnonzero(ground.demand[:, at])
@@ -195,6 +195,6 @@ def _totals_short(ground: Ground) -> Iterator[Obstacle]:
             yield TotalShort(shape="the gang's pods", resource=name, wanted=wanted, free=free)
 
 
-def _together(gang: Gang, ground: Ground) -> Obstacle:
+def _together(gang: Gang, ground: ZoneNodes) -> Obstacle:
     fits = max((len(pods) for ways in fillings(ground, Strategy.BINPACK) for pods in ways), default=0)
     return GangShort(wanted=gang.pods, fits=min(fits, gang.pods))

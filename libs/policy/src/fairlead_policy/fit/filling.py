@@ -11,7 +11,7 @@ import numpy as np
 
 from fairlead_policy.fit.card_fit import deal_pods
 from fairlead_policy.fit.node_scoring import Shares, fewest, widest
-from fairlead_policy.fit.node_table import Ground, Ints
+from fairlead_policy.fit.node_table import Ints, ZoneNodes
 from fairlead_policy.fit.packing import take, wants_of
 from fairlead_policy.fit.results import PlacedPod
 from fairlead_policy.hami.annotations import Strategy
@@ -28,7 +28,7 @@ _LEAVING = 8
 class Filling:
     """Pods put on nodes so far."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: ZoneNodes) -> None:
         self.pods: list[PlacedPod] = []
         self._ground = ground
         self._free = ground.free.copy()
@@ -86,7 +86,7 @@ def named(cards: Sequence[Card], hands: Sequence[Chosen]) -> tuple[tuple[str, ..
     return tuple(tuple(cards[position].uuid for position in chosen) for chosen in hands)
 
 
-def fillings(ground: Ground, strategy: Strategy) -> Iterator[list[list[PlacedPod]]]:
+def fillings(ground: ZoneNodes, strategy: Strategy) -> Iterator[list[list[PlacedPod]]]:
     """Ways to put the gang on the nodes, those of one order of the shapes together; each may be short of pods.
 
     For several shapes the ways are the same for both strategies, the strategy's own first. So whoever takes the best of
@@ -104,14 +104,14 @@ def fillings(ground: Ground, strategy: Strategy) -> Iterator[list[list[PlacedPod
         yield ways
 
 
-def _filled(ground: Ground, order: Sequence[int], strategy: Strategy, *, leave: bool) -> list[PlacedPod]:
+def _filled(ground: ZoneNodes, order: Sequence[int], strategy: Strategy, *, leave: bool) -> list[PlacedPod]:
     filling = Filling(ground)
     for number, shape in enumerate(order):
         filling.add(shape, strategy, order[number + 1 :] if leave else ())
     return filling.pods
 
 
-def _orders(ground: Ground, shapes: Sequence[int]) -> list[list[int]]:
+def _orders(ground: ZoneNodes, shapes: Sequence[int]) -> list[list[int]]:
     """Orders of the shapes: by dominant share, then by each resource's; each order once."""
     total = ground.free.astype(np.float64).sum(axis=0)
     weights = ground.demand / np.maximum(total, 1.0)

@@ -27,7 +27,7 @@ _MANY = 2**31
 """Pods on one node: no more are counted, so that no sum overflows."""
 
 
-class Ground:
+class ZoneNodes:
     """The nodes of one zone, by name, beside the shapes of a gang."""
 
     def __init__(

@@ -8,7 +8,7 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.diagnosis import obstacles_of
 from fairlead_policy.fit.filling import fillings
-from fairlead_policy.fit.node_table import Ground
+from fairlead_policy.fit.node_table import ZoneNodes
 from fairlead_policy.fit.packing import Budget
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
 from fairlead_policy.fit.search import search
@@ -60,7 +60,7 @@ def place(
     budget = Budget(steps)
     if not gang.pods:
         return Placement(pods=())
-    grounds = [Ground(gang, members, budget, table) for members in _zones(gang, by_name.values())]
+    grounds = [ZoneNodes(gang, members, budget, table) for members in _zones(gang, by_name.values())]
     found = islice(_found(gang, grounds, strategy, by_name), _ZONES)
     best = min(found, key=lambda pods: _rank(pods, strategy), default=None)
     if best is not None:
@@ -70,7 +70,7 @@ def place(
 
 
 def _found(
-    gang: Gang, grounds: Iterable[Ground], strategy: Strategy, nodes: Mapping[str, Node]
+    gang: Gang, grounds: Iterable[ZoneNodes], strategy: Strategy, nodes: Mapping[str, Node]
 ) -> Iterator[list[PlacedPod]]:
     for ground in grounds:
         pods = _settled(gang, ground, strategy, nodes)
@@ -103,7 +103,7 @@ def _zones(gang: Gang, nodes: Iterable[Node]) -> list[list[Node]]:
 
 
 def _settled(
-    gang: Gang, ground: Ground, strategy: Strategy, nodes: Mapping[str, Node]
+    gang: Gang, ground: ZoneNodes, strategy: Strategy, nodes: Mapping[str, Node]
 ) -> list[PlacedPod] | None:
     """The best way found to put the whole gang here."""
     if any(ground.alone(number).sum() < shape.count for number, shape in enumerate(gang.shapes)):
@@ -126,14 +126,16 @@ def _rank(pods: Sequence[PlacedPod], strategy: Strategy) -> tuple[int, int]:
     return (used if strategy is Strategy.BINPACK else -used), max(counts.values(), default=0)
 
 
-def _obstacles(gang: Gang, nodes: Mapping[str, Node], grounds: Sequence[Ground]) -> list[Obstacle]:
+def _obstacles(gang: Gang, nodes: Mapping[str, Node], grounds: Sequence[ZoneNodes]) -> list[Obstacle]:
     key = gang.zone_key
     if key is None:
         return obstacles_of(gang, grounds[0])
     if not grounds:
         return [NoNodes(zone_key=key)]
     anywhere = Gang(shapes=gang.shapes)
-    everywhere = Ground(anywhere, [node for ground in grounds for node in ground.nodes], Budget(SEARCH_STEPS))
+    everywhere = ZoneNodes(
+        anywhere, [node for ground in grounds for node in ground.nodes], Budget(SEARCH_STEPS)
+    )
     pods = _settled(anywhere, everywhere, Strategy.BINPACK, nodes)
     if pods is None:
         return [NoZoneHoldsAll(zone_key=key, zones=len(grounds)), *obstacles_of(anywhere, everywhere)]

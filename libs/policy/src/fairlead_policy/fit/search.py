@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from fairlead_policy.fit.filling import named
-from fairlead_policy.fit.node_table import Ground
+from fairlead_policy.fit.node_table import ZoneNodes
 from fairlead_policy.fit.packing import Want, kind_of, pack, turn_of, wants_of
 from fairlead_policy.fit.results import PlacedPod
 
@@ -23,7 +23,7 @@ type Vector = tuple[int, ...]
 """Pods of each shape."""
 
 
-def search(ground: Ground) -> list[PlacedPod] | None:
+def search(ground: ZoneNodes) -> list[PlacedPod] | None:
     """The pods on nodes, in an order of starting in which each finds room; None where there is no way, or none in time."""
     found = _Search(ground)
     if len(found.rows) > SEARCH_NODES:
@@ -36,7 +36,7 @@ def search(ground: Ground) -> list[PlacedPod] | None:
 
 
 class _Search:
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: ZoneNodes) -> None:
         self.given: list[tuple[int, Vector]] = []
         self.turns = [min(map(turn_of, wants_of(shape)), default=0) for shape in ground.shapes]
         self._ground = ground

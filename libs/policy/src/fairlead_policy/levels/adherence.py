@@ -135,7 +135,7 @@ def would_start(order: Sequence[JobState], now: Holdings, hindered: Collection[s
     return found
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class PoolInstant(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a pool at one instant."""
 
     at: float
@@ -181,7 +181,7 @@ class Adherence:
         self._since = None
         self._fits_since.clear()
 
-    def look(self, look: Look) -> list[Passed]:
+    def look(self, look: PoolInstant) -> list[Passed]:
         """Take one look in; gives what was admitted, by the kindest of its orders."""
         self._pass_time(look.at)
         verdicts = [
@@ -203,7 +203,7 @@ class Adherence:
                 self.idle[name] = self.idle.get(name, 0.0) + amount * (at - self._since)
         self._since = at
 
-    def _stand(self, look: Look) -> None:
+    def _stand(self, look: PoolInstant) -> None:
         """What stands idle from this look on."""
         started = {job.uid for job in look.admitted}
         order = [job for job in look.orders[-1] if job.uid not in started] if look.orders else []

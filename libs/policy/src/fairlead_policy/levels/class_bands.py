@@ -135,7 +135,7 @@ class Change(Protocol):
         ...
 
 
-class Changes[C: Change]:
+class SegmentChanges[C: Change]:
     """What one segment's plan changes.
 
     Args:
@@ -151,7 +151,7 @@ class Changes[C: Change]:
         self.trespassing = list(trespassing)
 
 
-def in_safe_order[C: Change](parts: Sequence[Changes[C]]) -> list[C]:
+def in_safe_order[C: Change](parts: Sequence[SegmentChanges[C]]) -> list[C]:
     """The writes of all segments, the highest segment's given first, so that no pair that stood right is turned round.
 
     By the level that a job leaves or gets, the highest first: each write counts from the front. A trespasser may be

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_policy.levels.class_bands import Changes, Segment, in_safe_order
+from fairlead_policy.levels.class_bands import Segment, SegmentChanges, in_safe_order
 from fairlead_policy.levels.plan import Band, LabelledJob, LevelPlan, plan_levels
 from fairlead_policy.levels.ties import Tie
 
@@ -77,7 +77,7 @@ def plan_segments(
             So does who is let go: held jobs lose the levels that they got while they waited.
         plan: `plan_levels`, or what remembers it.
     """
-    parts: list[Changes[LevelChange]] = []
+    parts: list[SegmentChanges[LevelChange]] = []
     kept = dropped = 0
     for segment in segments:
         window = tuple(queued.window(segment))
@@ -91,7 +91,7 @@ def plan_segments(
         if sealed:
             wanted |= dict.fromkeys(queued.lifted_held(segment), segment.band.default)
         parts.append(
-            Changes(
+            SegmentChanges(
                 [LevelChange(uid, queued.level_of(uid), level) for uid, level in wanted.items()],
                 [
                     LevelChange(uid, queued.level_of(uid), segment.band.default, trespass=True)

@@ -13,7 +13,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.order.pool_snapshot import PoolSnapshot
 from fairlead_policy.order.positions import Positions
-from fairlead_policy.order.view import OneSequence, View
+from fairlead_policy.order.view import OneSequence, TopLevelView
 from fairlead_policy.rules.jobs import OwnJob, Queue
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.lone_tenants import LoneTenants
@@ -79,7 +79,7 @@ class Order:
         if self.rules.cap is None or not self.rules.rate:
             return None
         parts = self._fronts(None if tenants is None else list(tenants), window)
-        flips = [View(self.snapshot.measure, parts, self.now).flip_of_tuples()]
+        flips = [TopLevelView(self.snapshot.measure, parts, self.now).flip_of_tuples()]
         sequences = [part.sequence for part in parts if isinstance(part.sequence, ServiceOrder)]
         flips += [self.snapshot.trees[sequence.top].next_flip(sequence) for sequence in sequences]
         return min((flip for flip in flips if flip is not None), default=None)
@@ -105,5 +105,5 @@ class Order:
         fronts = [tree.all(self.now, names) for tree, names in chosen if not tree.alone]
         return [Front.of_all(LoneTenants(lone, self.snapshot.measure)), *fronts] if lone else fronts
 
-    def _view(self, tenants: Iterable[str] | None, window: int | None = None) -> View:
-        return View(self.snapshot.measure, self._fronts(tenants, window), self.now)
+    def _view(self, tenants: Iterable[str] | None, window: int | None = None) -> TopLevelView:
+        return TopLevelView(self.snapshot.measure, self._fronts(tenants, window), self.now)

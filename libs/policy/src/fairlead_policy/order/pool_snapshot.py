@@ -5,7 +5,7 @@ what was worked out of these: so an event costs its own tenant, and what-if cost
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -15,7 +15,7 @@ from fairlead_policy.rules.jobs import Queue, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.own_line import OwnLine
 from fairlead_policy.tenants.sorted_jobs import OwnLines
-from fairlead_policy.tenants.tenant_queue import Held, TenantQueue
+from fairlead_policy.tenants.tenant_queue import HOLDS_NOTHING, Held, TenantQueue
 from fairlead_policy.tenants.tenant_share import standing_of
 from fairlead_policy.tenants.tenant_tree import TenantTree
 
@@ -105,7 +105,7 @@ class PoolSnapshot:
         # Who is new is numbered with all others that are.
         new = [tenant for tenant, queue in queues.items() if queue.line.is_new]
         come = [job for tenant in new for job in changes[tenant].come.values()]
-        lines = OwnLine.of(OwnLines.of(come, (job.queue for job in come), self.measure), self.measure)
+        lines = self._sorted(come) if come else {}
         found = {}
         for tenant, queue in queues.items():
             change = changes[tenant]
@@ -117,12 +117,15 @@ class PoolSnapshot:
         past = {tenant: change.past for tenant, change in changes.items() if change.past is not None}
         return _replaced(self, found, past)
 
+    def _sorted(self, jobs: Sequence[WaitingJob]) -> dict[str, OwnLine]:
+        return OwnLine.of(OwnLines.of(jobs, (job.queue for job in jobs), self.measure), self.measure)
+
     def with_lines(self, lines: OwnLines) -> "PoolSnapshot":
         """All these jobs wait; of their tenants nobody does yet."""
         found = {}
         for tenant, line in OwnLine.of(lines, self.measure).items():
             known = self.tenant_queue(tenant) if self.trees else None
-            held = Held() if known is None else known.held
+            held = HOLDS_NOTHING if known is None else known.held
             found[tenant] = TenantQueue(tenant, self.measure, line, held)
         return _replaced(self, found, {})
 
@@ -202,10 +205,12 @@ def _changed_trees(
 ) -> dict[str, TenantTree]:
     """The trees in which tenants have other queues, or, with children, other past use."""
     rules, measure = before.rules, before.measure
+    # Thousands of tenants at once: mostly each stands alone, and each look-up here is theirs all.
+    strict, ways, children = rules.strict, rules.ways, rules.children
     by_top: dict[str, tuple[list[TenantQueue], dict[str, Mapping[str, int]]]] = {}
     trees: dict[str, TenantTree] = {}
     for tenant, queue in queues.items():
-        if tenant not in rules.ways and rules.stands_alone(tenant):
+        if strict and tenant not in ways and tenant not in children:
             trees[tenant] = TenantTree(tenant, measure, {} if queue.idle else {tenant: queue}, {})
         else:
             by_top.setdefault(rules.top_of(tenant), ([], {}))[0].append(queue)

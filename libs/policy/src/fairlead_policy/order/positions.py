@@ -16,14 +16,14 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Lift, Place, UnboundedBy, Within
 from fairlead_policy.exact.multipliers import ClassWeights
 from fairlead_policy.exact.ranking import Flags, Ints, Names, aged_at, ratio
-from fairlead_policy.exact.rounding import Figures, Numbered
+from fairlead_policy.exact.rounding import NumberedFractions, TermFigures
 from fairlead_policy.exact.scoring import Measure, Scores, unbounded_by
 from fairlead_policy.exact.terms import worth_of
 from fairlead_policy.order.levels_below import NOBODY, Depth, LevelsBelow
 from fairlead_policy.order.position_columns import Below, PositionColumns
 from fairlead_policy.rules.jobs import PlacedJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.service_order import Cause, ServiceOrder
+from fairlead_policy.tenants.service_order import InfiniteCause, ServiceOrder
 
 AT_ONCE = 1024
 """Positions that are made together while one reads on: few enough to stay in a processor's cache meanwhile."""
@@ -39,7 +39,7 @@ class InSequence(NamedTuple):
     """Their positions."""
 
 
-class Line(Protocol):
+class PositionedJobs(Protocol):
     """Jobs side by side, in any order, with what their positions are made from."""
 
     @property
@@ -49,7 +49,7 @@ class Line(Protocol):
     def jobs(self, rows: Ints) -> Sequence[PlacedJob]:
         """Some of the jobs."""
 
-    def cause(self, row: int) -> Cause:
+    def cause(self, row: int) -> InfiniteCause:
         """What makes a job's share infinite, where that is a resource that the pool has none of."""
 
     def sequences(self, rows: Ints) -> Iterator[InSequence]:
@@ -86,7 +86,7 @@ class Positions(Sequence[Place]):
         now: the instant.
     """
 
-    def __init__(self, line: Line, order: Ints, measure: Measure, now: Micros) -> None:
+    def __init__(self, line: PositionedJobs, order: Ints, measure: Measure, now: Micros) -> None:
         rules = measure.rules
         self._line, self._order = line, order
         self._rules, self._now = rules, now
@@ -206,7 +206,7 @@ class Positions(Sequence[Place]):
         rows, rules = scores.rows, self._rules
         aged = aged_at(rows.submitted, rules, self._now)
         units = self._units.of(top, scores.dominant)
-        tags = Figures(rows.use, units, rules)
+        tags = TermFigures(rows.use, units, rules)
         keys = self._keys(tags, units, jobs, aged)
         found = tags.tags(), keys
         for row, tag in enumerate(scores.exact or ()):
@@ -215,7 +215,9 @@ class Positions(Sequence[Place]):
                 found[0][row], found[1][row] = ratio(*tag.as_integer_ratio()), ratio(*key.as_integer_ratio())
         return found
 
-    def _keys(self, tags: Figures, units: Numbered, jobs: Sequence[PlacedJob], aged: Ints) -> list[float]:
+    def _keys(
+        self, tags: TermFigures, units: NumberedFractions, jobs: Sequence[PlacedJob], aged: Ints
+    ) -> list[float]:
         """What the class makes of the tags, and the waiting."""
         if self._weights is None:
             return tags.keys(aged)
@@ -231,7 +233,7 @@ class Positions(Sequence[Place]):
         return Below(
             tenant=tenant,
             dominant=_names(depth.dominant, depth.use, self._rules),
-            tag=Figures(np.where(depth.finite, depth.use, 0), units, self._rules).tags(),
+            tag=TermFigures(np.where(depth.finite, depth.use, 0), units, self._rules).tags(),
         )
 
     def _made(self, rows: Ints, served: _Served) -> list[Place]:

@@ -12,7 +12,7 @@ from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, Shared, Ti
 from fairlead_policy.exact.scoring import Measure, Scores, join_scores
 from fairlead_policy.order.positions import InSequence, Positions
 from fairlead_policy.rules.jobs import PlacedJob
-from fairlead_policy.tenants.service_order import Cause, ServiceOrder
+from fairlead_policy.tenants.service_order import InfiniteCause, ServiceOrder
 from fairlead_policy.tenants.tenant_tree import Front
 
 _FEW = 256
@@ -34,7 +34,7 @@ class OneSequence:
         """The jobs at some positions."""
         return self._sequence.jobs_at(rows)
 
-    def cause(self, row: int) -> Cause:
+    def cause(self, row: int) -> InfiniteCause:
         """What makes a job's share infinite, where that is a resource that the pool has none of."""
         return self._sequence.cause_at(row)
 
@@ -44,7 +44,7 @@ class OneSequence:
             yield InSequence(self._sequence, np.arange(len(rows)), rows)
 
 
-class View:
+class TopLevelView:
     """The jobs of top-level tenants: all of them, or those that fronts are made from.
 
     Args:
@@ -66,6 +66,10 @@ class View:
         """Numbers of the queues."""
         self._part = np.repeat(np.arange(len(parts)), [len(part.at) for part in parts])
         self._at = _joined([part.at for part in parts])
+        self._is_one_line = (
+            len(parts) == 1 and isinstance(self._parts[0], ServiceOrder) and self._parts[0].alone
+        )
+        """Whether all are jobs of one tenant that stands alone: they are in order already."""
 
     def uids(self, rows: Ints) -> list[str]:
         """The uids of rows."""
@@ -78,13 +82,21 @@ class View:
 
     def ranked(self) -> Ints:
         """The view's rows in order."""
+        if self._is_one_line:
+            return np.arange(len(self._at))
         return self._ranking(self.rows).order(self._tie_of, self._shared())
 
     def first(self, rows: Ints, count: int) -> Ints:
-        """The first `count` of some rows, in order."""
-        likely = rows[self._ranking(self.rows.take(rows)).likely_first(count)]
+        """The first `count` of some rows, which ascend, in order."""
+        if self._is_one_line:
+            return rows[:count]
+        ranking = self._ranking(self.rows.take(rows))
+        likely = rows
+        if len(among := ranking.likely_first(count)) < len(rows):
+            likely = rows[among]
+            ranking = self._ranking(self.rows.take(likely))
         shared = self._shared()
-        order = self._ranking(self.rows.take(likely)).order(
+        order = ranking.order(
             lambda row: self._tie_of(likely.item(row)), None if shared is None else shared.take(likely)
         )
         return likely[order[:count]]
@@ -99,6 +111,8 @@ class View:
             picked: list[PlacedJob] = self._jobs[rows].tolist()
             return picked
         parts = self._parts
+        if len(parts) == 1:
+            return list(parts[0].jobs_at(self._at[rows]))
         pairs = zip(self._part[rows].tolist(), self._at[rows].tolist(), strict=True)
         return [parts[part].job_at(at) for part, at in pairs]
 
@@ -109,7 +123,7 @@ class View:
             found[start:end] = part.jobs_at(self._at[start:end])
         return found
 
-    def cause(self, row: int) -> Cause:
+    def cause(self, row: int) -> InfiniteCause:
         """What makes a job's share infinite, where that is a resource that the pool has none of."""
         return self._parts[self._part.item(row)].cause_at(self._at.item(row))
 

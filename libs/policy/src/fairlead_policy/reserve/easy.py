@@ -37,7 +37,7 @@ from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.reserve.reservation import (
     Breach,
-    Cause,
+    BreakCause,
     InPlace,
     Obstacle,
     Pass,
@@ -225,25 +225,25 @@ class _Deciding:
     def _found_breach(self) -> Breach | None:
         lost = self._before.promise
         if lost is not None and lost.uid in self._aside:
-            return Breach(lost, Cause.CAPACITY)
+            return Breach(lost, BreakCause.CAPACITY)
         promise, head = self._known, self._head
         if promise is None or head is None:
             return None
         if head.uid != promise.uid:
-            return Breach(promise, Cause.HIGHER_CLASS)
+            return Breach(promise, BreakCause.HIGHER_CLASS)
         # What is seen may be a reaction time old: the head may have started meanwhile.
         late = self._now > promise.shadow + self._scene.timing.reaction
         return Breach(promise, self._cause(promise)) if late else None
 
-    def _cause(self, promise: Promise) -> Cause:
+    def _cause(self, promise: Promise) -> BreakCause:
         shadow = self._shadow
         if shadow is not None and shadow.overdue:
-            return Cause.OVERDUE
+            return BreakCause.OVERDUE
         if shadow is not None and shadow.at == self._now:
-            return Cause.NOT_STARTED
+            return BreakCause.NOT_STARTED
         if any(self._scene.capacity.get(name, 0) < amount for name, amount in promise.capacity.items()):
-            return Cause.CAPACITY
-        return Cause.OVERTAKEN
+            return BreakCause.CAPACITY
+        return BreakCause.OVERTAKEN
 
     def _in_place(self) -> InPlace | None:
         """The head, where nothing stands before it, nor is about to start."""

@@ -77,7 +77,7 @@ class Withdrawal(enum.StrEnum):
     """The head for which it was given has no promise any more."""
 
 
-class Cause(enum.StrEnum):
+class BreakCause(enum.StrEnum):
     """Why a promise was broken."""
 
     HIGHER_CLASS = "higher-class"
@@ -118,7 +118,7 @@ class Breach(NamedTuple):
     """A promise that was not kept."""
 
     promise: Promise
-    cause: Cause
+    cause: BreakCause
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ class Granted(NamedTuple):
     """The class that it asked for and may not have, or that does not exist."""
 
 
-class Asking(Protocol):
+class GrantSubject(Protocol):
     """What a class is granted to."""
 
     @property
@@ -41,7 +41,7 @@ class Asking(Protocol):
         """The class that it asks for; None for everybody's."""
 
 
-class Placed(Protocol):
+class MatchSubject(Protocol):
     """What match rules look at."""
 
     @property
@@ -122,7 +122,7 @@ class Rulebook:
         """Whether the clusters that a pool joins have the same machines."""
         return pool in self._sharing
 
-    def tenant_of(self, job: Placed) -> str:
+    def tenant_of(self, job: MatchSubject) -> str:
         """Whose the job is: the first tenant of the document that matches it, else its scope's name.
 
         A scope that bears the name of a tenant whose match rules do not take the job, or that has children and so no
@@ -139,7 +139,7 @@ class Rulebook:
             return f"{job.scope} (unlisted)"
         return job.scope
 
-    def class_of(self, job: Asking, tenant: str) -> Granted:
+    def class_of(self, job: GrantSubject, tenant: str) -> Granted:
         """The class that the job has: what was granted to itself, else what it asks for and its tenant may have."""
         everybodys = self.document.classes[-1]
         asked = job.requested_class
@@ -152,7 +152,7 @@ class Rulebook:
                 return Granted(asked, None)
         return Granted(everybodys, asked)
 
-    def grant_to(self, job: Asking, tenant: str) -> Grant | None:
+    def grant_to(self, job: GrantSubject, tenant: str) -> Grant | None:
         """The grant of a class to this job alone; None where there is none."""
         for grant in self._grants_of(tenant):
             if grant.job is not None and grant.job in {job.id, job.uid} and grant.classes:
@@ -174,7 +174,7 @@ class Rulebook:
             override=self.override_of(job, job.priority_override, tenant),
         )
 
-    def override_of(self, job: Asking, stated: float | None, tenant: str) -> float | None:
+    def override_of(self, job: GrantSubject, stated: float | None, tenant: str) -> float | None:
         """The number that counts in place of the job's class's weight; None where none is stated, or granted."""
         if stated is None or self.document.class_mode == "strict" or not 0 <= stated <= LARGEST_CLASS_WEIGHT:
             return None
@@ -182,7 +182,7 @@ class Rulebook:
             return None
         return stated if self.grants_override(job, tenant) else None
 
-    def grants_override(self, job: Asking, tenant: str) -> bool:
+    def grants_override(self, job: GrantSubject, tenant: str) -> bool:
         """Whether a number of the job's own may count in place of its class's weight."""
         return any(
             grant.priority_override and grant.job in {None, job.id, job.uid}
@@ -381,7 +381,7 @@ def _member(name: str) -> tuple[str, str]:
     return cluster, pool
 
 
-def _matches(match: Match, job: Placed) -> bool:
+def _matches(match: Match, job: MatchSubject) -> bool:
     return (
         (match.scopes is None or job.scope in match.scopes)
         and (match.queues is None or job.queue in match.queues)

@@ -15,12 +15,12 @@ from fairlead_policy.snapshot.ordering import orders_of
 
 
 def explain_in_snapshot(snapshot: Snapshot, job: str) -> list[Explanation]:
-    """The waiting jobs of that id or uid; none where there is none.
+    """The waiting jobs of that name, alone or as `<tenant>/<name>`, or of that uid; none where there is none.
 
     Raises:
         DocumentError: as `order_snapshot`.
     """
-    named = [one for one in snapshot.jobs if job in (one.id, one.uid)]
+    named = [one for one in snapshot.jobs if job in (one.id, f"{one.scope}/{one.id}", one.uid)]
     if not named:
         return []
     orders = orders_of(snapshot)

@@ -195,12 +195,12 @@ def _tenants(counted: Iterable[_Counted], rulebook: Rulebook, past: PastUses) ->
 
 
 def _names(counted: Iterable[_Counted]) -> dict[str, str]:
-    """By uid, the shortest of id, `<scope>/<id>` and uid that no other job has."""
+    """By uid, the shortest of name, `<scope>/<name>` and uid that no other job has."""
     jobs = [one.job for one in counted]
     names: dict[str, str] = {}
-    taken = Counter(name for job in jobs for name in {job.id, f"{job.scope}/{job.id}", job.uid})
+    taken = Counter(name for job in jobs for name in {job.name, job.full_name, job.uid})
     for job in jobs:
-        short = (name for name in (job.id, f"{job.scope}/{job.id}") if taken[name] == 1)
+        short = (name for name in (job.name, job.full_name) if taken[name] == 1)
         names[job.uid] = next(short, job.uid)
     return names
 

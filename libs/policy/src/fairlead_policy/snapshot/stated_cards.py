@@ -36,7 +36,7 @@ class _Part(msgspec.Struct, frozen=True):
     """Thousandths of cards that nodes have which register none: other drivers than HAMi's serve them."""
 
 
-class Asking(Protocol):
+class CardAsker(Protocol):
     """A job, or a run that is over, as far as it asks for anything."""
 
     @property
@@ -127,7 +127,7 @@ class PoolCards:
         flavor = job.flavors.get(VGPUS)
         return job.flavors if flavor is None else job.flavors | dict.fromkeys(CARD_RESOURCES, flavor)
 
-    def demand_of(self, job: Asking) -> dict[str, int]:
+    def demand_of(self, job: CardAsker) -> dict[str, int]:
         """What the job weighs: its demand, its cards as HAMi gives them. What HAMi does not take weighs what is stated."""
         pods = sum(shape.pods for shape in job.shapes) or job.pods
         asking = SnapshotRunning(

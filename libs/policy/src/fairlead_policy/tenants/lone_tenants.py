@@ -8,7 +8,7 @@ import numpy as np
 from fairlead_policy.exact.ranking import Ints, Names, Rows, TieBreak
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.rules.jobs import PlacedJob
-from fairlead_policy.tenants.service_order import Cause, cause_of
+from fairlead_policy.tenants.service_order import InfiniteCause, cause_of
 from fairlead_policy.tenants.sorted_jobs import LACKING, QUEUE
 from fairlead_policy.tenants.tenant_queue import TenantQueue, scored_side_by_side
 
@@ -62,7 +62,7 @@ class LoneTenants:
         picked: list[PlacedJob] = self._lines.jobs[positions].tolist()
         return picked
 
-    def cause_at(self, position: int) -> Cause:
+    def cause_at(self, position: int) -> InfiniteCause:
         """What of a resource that the pool has none of makes the share of a job infinite."""
         number = int(np.searchsorted(self._lines.starts, position, side="right")) - 1
         first = self._first_lacking[number].item()

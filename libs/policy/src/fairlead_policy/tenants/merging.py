@@ -14,7 +14,7 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, join
-from fairlead_policy.exact.scoring import Jobs, Measure, Scale, Scores, Tenants, score
+from fairlead_policy.exact.scoring import JobColumns, Measure, Scale, Scores, Tenants, score
 from fairlead_policy.tenants.sorted_jobs import Columns
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
@@ -138,7 +138,7 @@ def _known(line: Ints, ends: Ints, children: Sequence[Stretch]) -> int:
 def score_node(field: Field, at: Ints, node: Node) -> Scores:
     """The node's start tags along its sequence: one cumulative sum, as for a single tenant."""
     columns = field.columns
-    jobs = Jobs(
+    jobs = JobColumns(
         columns.rank[at],
         columns.submitted[at],
         columns.grade[at],

@@ -41,8 +41,8 @@ class _Known(NamedTuple):
     @property
     def sorted_count(self) -> int:
         """How many jobs that was."""
-        start, end = self.lines.bounds[self.number : self.number + 2]
-        return end - start
+        bounds, number = self.lines.bounds, self.number
+        return bounds[number + 1] - bounds[number]
 
 
 class OwnLine:

@@ -63,7 +63,7 @@ def bounded(over: int, under: int) -> Pair:
     return whole + up, GRID
 
 
-class Exact:
+class ExactFraction:
     """A fraction that is compared and nothing else."""
 
     __slots__ = ("over", "under")
@@ -72,9 +72,9 @@ class Exact:
         self.over, self.under = over, under
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Exact) and self.over * other.under == other.over * self.under
+        return isinstance(other, ExactFraction) and self.over * other.under == other.over * self.under
 
-    def __lt__(self, other: "Exact") -> bool:
+    def __lt__(self, other: "ExactFraction") -> bool:
         return self.over * other.under < other.over * self.under
 
     __hash__ = None  # type: ignore[assignment] # equal ones may be written in many ways
@@ -113,7 +113,7 @@ class Kin:
         self._rules = rules
         self._standing: dict[int, tuple[Holding, bool]] = {}
         """What each child holds, and whether it is live."""
-        self._shares: Least[tuple[float, Exact]] = Least()
+        self._shares: Least[tuple[float, ExactFraction]] = Least()
         """Of the live children that the lowest share is looked for among; as floats first: these are told apart fast."""
         self._mixes: dict[int, list[Pair]] = {}
         """What each live child that uses something would hold at a share of 1."""
@@ -144,7 +144,7 @@ class Kin:
             over, under = held.most
             over, under = over * entitlement.denominator, under * entitlement.numerator
             if over or self._rules.lowest_of_live:
-                self._shares.put(number, (ratio(over, under), Exact(over, under)))
+                self._shares.put(number, (ratio(over, under), ExactFraction(over, under)))
             if over:
                 mix = self._mixes[number] = _times(held.parts, under, over)
         if mix != before:
@@ -228,23 +228,32 @@ def scored(stretch: Stretch, field: Field, held: Sequence[Holding], node: Node) 
     measure, scores = node.scale.measure, stretch.scores
     rules = measure.rules
     entitlement = rules.entitlement_of(node.tenant)
-    largest = [Fraction(*one.most) for one in held]
     finite = (scores.rows.rank & 1 == 0).tolist()
     tags = [
-        most / entitlement if is_finite and entitlement else NOTHING
-        for most, is_finite in zip(largest, finite, strict=True)
+        _over(one.most, entitlement) if is_finite and entitlement else NOTHING
+        for one, is_finite in zip(held, finite, strict=True)
     ]
     at = [one.parts.index(one.most) if one.most[0] else 0 for one in held]
     dominant = np.array(at, np.int64)
-    amounts = [_amount(most, rules, one) if most else 0 for most, one in zip(largest, at, strict=True)]
+    amounts = [
+        _amount(one.most, rules, where) if one.most[0] else 0 for one, where in zip(held, at, strict=True)
+    ]
     use = np.where(scores.lacking, scores.use, np.array(amounts, np.int64))
     rows = _rows(scores.rows, tags, field.columns.grade[stretch.at], measure)
     return replace(stretch, scores=Scores(rows, dominant, use, scores.lacking, tuple(tags)))
 
 
-def _amount(part: Fraction, rules: PoolRules, at: int) -> int:
-    """The part of the pool in base units, for people to read."""
-    return min(round(part / rules.unit_shares[at]), LARGEST)
+def _over(part: Pair, entitlement: Fraction) -> Fraction:
+    """The part of the pool over that of the tenant: brought to lowest terms once."""
+    return Fraction(part[0] * entitlement.denominator, part[1] * entitlement.numerator)
+
+
+def _amount(part: Pair, rules: PoolRules, at: int) -> int:
+    """The part of the pool in base units, for people to read; half to even."""
+    unit = rules.unit_shares[at]
+    under = part[1] * unit.numerator
+    whole, left = divmod(part[0] * unit.denominator, under)
+    return min(whole + (2 * left > under or (2 * left == under and whole & 1)), LARGEST)
 
 
 def _rows(rows: Rows, tags: Sequence[Fraction], grades: Ints, measure: Measure) -> Rows:

@@ -19,7 +19,7 @@ _FEW = 64
 """Up to so many jobs are picked one by one."""
 
 
-class Cause(NamedTuple):
+class InfiniteCause(NamedTuple):
     """What makes a share infinite, where that is a resource that the pool has none of."""
 
     resource: str
@@ -29,7 +29,7 @@ class Cause(NamedTuple):
     """Whether it runs, or did; else a job before asks for it. The first cause along the sequence is told."""
 
 
-def cause_of(use: Mapping[str, int], first: OwnJob | None, rules: PoolRules) -> Cause:
+def cause_of(use: Mapping[str, int], first: OwnJob | None, rules: PoolRules) -> InfiniteCause:
     """What makes a share infinite, where it is a resource that the pool has none of.
 
     Args:
@@ -40,8 +40,8 @@ def cause_of(use: Mapping[str, int], first: OwnJob | None, rules: PoolRules) -> 
     for amounts, held in ((use, True), ({} if first is None else first.demand, False)):
         name = lacking_of(amounts, rules)
         if name is not None:
-            return Cause(name, min(amounts[name], LARGEST), held)
-    return Cause("", 0, held=False)
+            return InfiniteCause(name, min(amounts[name], LARGEST), held)
+    return InfiniteCause("", 0, held=False)
 
 
 class ServiceOrder:
@@ -151,6 +151,8 @@ class ServiceOrder:
 
     def jobs_at(self, positions: Ints) -> list[WaitingJob]:
         """Some jobs."""
+        if self.alone and len(positions):
+            return self.field.tenant_queues[0].jobs_at(positions)
         if len(positions) <= _FEW:
             return list(map(self.job_at, positions.tolist()))
         picked: list[WaitingJob] = self._jobs[positions].tolist()
@@ -165,7 +167,7 @@ class ServiceOrder:
         picked: Names = numbered[self.stretch.at]
         return picked
 
-    def cause_at(self, position: int) -> Cause:
+    def cause_at(self, position: int) -> InfiniteCause:
         """What of a resource that the pool has none of makes the share of a job infinite."""
         rules = self.measure.rules
         first = self._first_lacking

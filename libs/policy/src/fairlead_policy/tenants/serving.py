@@ -20,7 +20,7 @@ from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.scoring import Measure, lacking_of
 from fairlead_policy.rules.pool_rules import LARGEST, counted_amount
 from fairlead_policy.tenants.least import Least
-from fairlead_policy.tenants.rescaling import Exact, Holding, Kin, parts_of
+from fairlead_policy.tenants.rescaling import ExactFraction, Holding, Kin, parts_of
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 _BLOCK = 32
@@ -57,7 +57,7 @@ class _Job(NamedTuple):
     demand: list[int]
 
 
-type Head = tuple[int, float, Exact, Micros, str, _Job]
+type Head = tuple[int, float, ExactFraction, Micros, str, _Job]
 """A node's next job: (class, blocked and infinite share, key as a float, key, submitted, uid), and the job."""
 
 
@@ -89,7 +89,7 @@ class _Keys:
             aged = job.submitted if self._horizon is None else max(job.submitted, self._horizon)
             over, under = over * rate.denominator + aged * rate.numerator * under, under * rate.denominator
         return (
-            job.rank * 2 + infinite, ratio(over, under), Exact(over, under), job.submitted, job.uid, job,
+            job.rank * 2 + infinite, ratio(over, under), ExactFraction(over, under), job.submitted, job.uid, job,
         )  # fmt: skip
 
 
@@ -187,7 +187,7 @@ def _rows(tenant_queue: TenantQueue, start: int, count: int) -> list[_Job]:
     ]
 
 
-class Line:
+class ServedLine:
     """What a node has served, in order."""
 
     __slots__ = ("held", "leaf", "row")
@@ -210,7 +210,7 @@ class Branch:
         self.entitlement = rules.entitlement_of(tenant)
         self.children: list[Member] = []
         self.use: Counter[str] = Counter()
-        self.line = Line()
+        self.line = ServedLine()
         self.heads: Least[Head] = Least()
         self._measure = measure
         past = facts.own_past(tenant)
@@ -221,6 +221,7 @@ class Branch:
         self._owned: set[int] = set()
         self._started = [0] * len(rules.resources)
         self._lacks: bool | None = None
+        self._counted: list[int] | None = None
 
     def copy(self) -> "Branch":
         """The same tenant, for another future."""
@@ -230,7 +231,7 @@ class Branch:
 
     def begin(self) -> None:
         """Takes what it changes from now on as its own."""
-        self.children, self.line, self._owned = self.children.copy(), Line(), set()
+        self.children, self.line, self._owned = self.children.copy(), ServedLine(), set()
         self.heads, self._kin = self.heads.copy(), self._kin.copy()
         self.use = self.use.copy()
 
@@ -290,7 +291,7 @@ class Branch:
         """So much more runs below."""
         for name, amount in use.items():
             self.use[name] += sign * amount
-        self._lacks = None
+        self._lacks = self._counted = None
 
     def head(self, keys: _Keys) -> Head | None:
         """Its next job, as its siblings see it; None where all have started."""
@@ -314,7 +315,9 @@ class Branch:
     @property
     def counted(self) -> list[int]:
         """What runs below, and past use, by resource of the pool."""
-        return [counted_amount(self.use[name]) for name in self._measure.rules.resources]
+        if self._counted is None:
+            self._counted = [counted_amount(self.use[name]) for name in self._measure.rules.resources]
+        return self._counted
 
     @property
     def holds_lacking(self) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, bounded
 from fairlead_policy.exact.scoring import (
-    Jobs,
+    JobColumns,
     Measure,
     Scale,
     Scores,
@@ -45,6 +45,9 @@ class Held(NamedTuple):
     """What these take."""
     past: Mapping[str, int] = _NOBODY
     """Decayed past use: it counts beside what runs."""
+
+
+HOLDS_NOTHING = Held()
 
 
 class TenantQueue:
@@ -128,6 +131,11 @@ class TenantQueue:
         job: WaitingJob = self.line.head(row + 1).jobs[row]
         return job
 
+    def jobs_at(self, rows: Ints) -> list[WaitingJob]:
+        """Some jobs of the own order; there must be one."""
+        jobs: list[WaitingJob] = self.line.head(int(rows.max()) + 1).jobs[rows].tolist()
+        return jobs
+
     def row_of(self, job: OwnJob) -> int | None:
         """The position in the own order of a job; None where it does not wait here."""
         row = self.line.all.row_of(job, self._measure.rules)
@@ -209,13 +217,18 @@ def _scores(numbers: Ints, queues: Sequence[TenantQueue], starts: Ints, measure:
         starts: where each one's jobs begin.
         measure: of the pool.
     """
-    jobs = Jobs(numbers[RANK], numbers[SUBMITTED], numbers[GRADE], numbers[DEMAND:], numbers[LACKING] > 0)
-    rules, counted = measure.rules, [queue.counted for queue in queues]
+    jobs = JobColumns(
+        numbers[RANK], numbers[SUBMITTED], numbers[GRADE], numbers[DEMAND:], numbers[LACKING] > 0
+    )
+    rules = measure.rules
     held, lacking = np.zeros((len(rules.resources), len(queues)), np.int64), np.zeros(len(queues), np.bool_)
-    some = [at for at, one in enumerate(counted) if one]  # mostly few hold anything
+    # Mostly few hold anything.
+    some = [at for at, queue in enumerate(queues) if queue.held.use or queue.held.past]
+    counted = [queues[at].counted for at in some]
     for sums, name in zip(held, rules.resources, strict=True):
-        sums[some] = bounded([counted[at].get(name, 0) for at in some], 0, LARGEST)
-    lacking[some] = [lacking_of(counted[at], rules) is not None for at in some]
+        sums[some] = bounded([one.get(name, 0) for one in counted], 0, LARGEST)
+    lacking[some] = [lacking_of(one, rules) is not None for one in counted]
     scales: dict[Scale, int] = {}
-    scale = [scales.setdefault(measure.scale_of(queue.tenant), len(scales)) for queue in queues]
+    found = measure.scales_of(queue.tenant for queue in queues)
+    scale = [scales.setdefault(one, len(scales)) for one in found]
     return score(jobs, Tenants(starts, held, lacking, np.array(scale, np.int64), list(scales)), measure)

@@ -32,7 +32,7 @@ from fairlead_policy.rules.rulebook import Rulebook
 _NOTHING = SteeringPlan(writes=[])
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class KnownCluster(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of the whole cluster: to be read."""
 
     facts: ClusterFacts
@@ -73,7 +73,7 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its order is written at all."""
     front: PoolHeads | Unsettled
     segments: list[Segment]
-    known: "Known"
+    known: "KnownCluster"
     memory: "PoolMemory"
     now: float
     """Monotonic seconds."""

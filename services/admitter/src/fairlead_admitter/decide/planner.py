@@ -7,7 +7,7 @@ It is told what was seen, what was decided and what became of it, and makes view
 from collections.abc import Mapping
 from typing import Protocol
 
-from fairlead_admitter.decide.deciding import Afterthought, Known, PoolMemory, PoolView
+from fairlead_admitter.decide.deciding import Afterthought, KnownCluster, PoolMemory, PoolView
 from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.decide.newcomers import Newcomers
 from fairlead_admitter.decide.outcome import PlanOutcome
@@ -33,6 +33,7 @@ from fairlead_contracts.messages.clearance import Lever
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.class_bands import Segment, segments_by
 from fairlead_policy.levels.withholding import judge_withholding
+from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 
 _NO_DOCUMENT = PolicyDocument(tenants=[])
@@ -81,9 +82,11 @@ class Planner:
         self._protection = Protection(clock.monotonic)
         self._wake_state = WakeState(clock.monotonic)
         self._merged: dict[str, tuple[float, MergedOrder]] = {}
+        self._rules: dict[str, tuple[Rulebook, Mapping[str, int], PoolRules]] = {}
+        """By pool, what its front was merged by last, and what that was made from: rules name every tenant."""
         self._levers: dict[str, Lever] = {}
         """By which the pool's levels that stand were written."""
-        self._seen = Known(
+        self._seen = KnownCluster(
             facts=known.facts,
             expectations=expectations,
             pace=self._pace,
@@ -97,6 +100,7 @@ class Planner:
     def keep(self, pools: Mapping[str, frozenset[str]]) -> None:
         """Only these pools are there at all."""
         self._merged = {pool: merged for pool, merged in self._merged.items() if pool in pools}
+        self._rules = {pool: rules for pool, rules in self._rules.items() if pool in pools}
         self._pace.keep(pools)
         self._wake_state.keep(pools)
         self._levers = {pool: lever for pool, lever in self._levers.items() if pool in pools}
@@ -213,7 +217,14 @@ class Planner:
         same = known is not None and known.front.same_as(front)
         if known is not None and same and (now - made < self._tick or not known.moves_at(self._clock.wall())):
             return known
-        rules = rulebook.pool_rules(pool, front.basis.capacity)
+        rules = self._rules_of(pool, rulebook, front.basis.capacity)
         merged = MergedOrder(front, rules, self._clock.wall(), rulebook.document.window)
         self._merged[pool] = (now, merged)
         return merged
+
+    def _rules_of(self, pool: str, rulebook: Rulebook, capacity: Mapping[str, int]) -> PoolRules:
+        made_by, of, rules = self._rules.get(pool, (None, {}, None))
+        if rules is None or made_by is not rulebook or of != capacity:
+            rules = rulebook.pool_rules(pool, capacity)
+            self._rules[pool] = rulebook, capacity, rules
+        return rules

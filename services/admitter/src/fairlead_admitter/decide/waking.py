@@ -141,7 +141,7 @@ def untried_level(wanted: int, *, behind: int, before: int, refused: Callable[[i
         The wanted one where there is no other.
     """
     middle = (behind + before) // 2
-    for away in range(_LOOKS):
+    for away in range(min(_LOOKS, before - middle)):
         for level in (middle - away, middle + away):
             if behind < level < before and not refused(level):
                 return level

@@ -59,6 +59,7 @@ class IntakeBacklog:
         self._progress: tuple[int, int] | None = None
         self._since = time.monotonic()
         self._stuck: str | None = None
+        self._untaken = 0
         self._pending_gauge = metrics.gauge(
             "intake_pending", "Submissions on the server that no admitter has read yet.", unit="messages"
         )
@@ -94,6 +95,10 @@ class IntakeBacklog:
                 self._since = time.monotonic()  # the connection's trouble, which is told elsewhere
             await asyncio.sleep(LOOK_SECONDS)
 
+    def untaken(self) -> int:
+        """Submissions that were published and not handled to their end, as of the last look."""
+        return self._untaken
+
     def full(self) -> str | None:
         """Why nothing more may be taken in; None where there is room."""
         return self._full
@@ -112,6 +117,7 @@ class IntakeBacklog:
         durable = topology.submit_durable(self._cluster)
         data = await self._bus.jetstream.call(f"CONSUMER.INFO.{topology.SUBMIT}.{durable}")
         found = _durable.decode(data)
+        self._untaken = found.num_pending + found.num_ack_pending
         self._pending_gauge.set(found.num_pending)
         self._unacked_gauge.set(found.num_ack_pending)
         self._redelivered_gauge.set(found.num_redelivered)

@@ -6,6 +6,7 @@ A standby sees the same, so that it knows everything at the moment it leads.
 import asyncio
 import time
 from collections.abc import Collection, Iterator
+from operator import is_not
 
 import msgspec
 import structlog
@@ -17,7 +18,7 @@ from fairlead_bus import Bucket, Bus, Mirror, RetryableBusError, Roster, bucket_
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Codec
 from fairlead_contracts.messages.decisions import DECISION, Decision, is_decided_at
-from fairlead_contracts.messages.members import LeaderLease
+from fairlead_contracts.messages.members import LeaderLease, MemberLease
 from fairlead_contracts.messages.state import STATE, JobState, Phase, QueueState, State, is_stated_at
 from fairlead_contracts.policyfile.read import decode_document
 from fairlead_policy.levels.operators import clearance_of, is_word, lever_of, revocation_of, words_on
@@ -101,6 +102,9 @@ class Watch:
         self.policy = PolicyView()
         self.roster = Roster(bus, wake=wake, each_renewal=False)
         self._bus = bus
+        self._leases: list[MemberLease] = []
+        self._holders = Holders([])
+        """What these come to."""
         self._bucket = Bucket(bus, topology.POLICY)
         self._heard: dict[str, bytes | None] = {}
         self._shards: dict[str, tuple[str, int]] = {}
@@ -194,7 +198,11 @@ class Watch:
 
     def holders(self) -> Holders:
         """The scorers that live now, and what they hold."""
-        return Holders(self.roster.members(SCORER).values())
+        leases = list(self.roster.members(SCORER).values())
+        # Each pool asks in each turn; a lease is replaced by another, and never changed.
+        if len(leases) != len(self._leases) or any(map(is_not, leases, self._leases)):
+            self._leases, self._holders = leases, Holders(leases)
+        return self._holders
 
     def leader(self) -> LeaderLease | None:
         """Who leads this cluster's admitters, as the leases have it."""

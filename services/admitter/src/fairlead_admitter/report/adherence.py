@@ -23,7 +23,7 @@ from fairlead_contracts.base.quantities import base_units
 from fairlead_contracts.messages.members import Followed, LeaderLease
 from fairlead_contracts.messages.state import JobState, Phase, QueueState
 from fairlead_contracts.topology import LEASE_SECONDS
-from fairlead_policy.levels.adherence import Adherence, Holdings, Look
+from fairlead_policy.levels.adherence import Adherence, Holdings, PoolInstant
 from fairlead_policy.reserve.easy import reserves
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime import Metrics
@@ -299,7 +299,9 @@ class AdherenceWatch:
             for order in (pool.orders if judged else list(pool.orders)[-1:])
         ]
         before = pool.adherence.judged, pool.adherence.missed, dict(pool.adherence.idle)
-        pool.adherence.look(Look(at=seen.at, orders=orders, admitted=judged, holdings=self._holdings(states)))
+        pool.adherence.look(
+            PoolInstant(at=seen.at, orders=orders, admitted=judged, holdings=self._holdings(states))
+        )
         self._count(name, pool, before)
 
     def _judgeable(

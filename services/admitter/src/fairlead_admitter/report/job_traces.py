@@ -16,7 +16,6 @@ from fairlead_contracts.messages.job_traces import (
     Span,
     TraceContext,
     about_job,
-    exemplar_of,
     is_own,
     read_traceparent,
     stage_span,
@@ -55,7 +54,7 @@ class JobTraces:
         return found
 
     def submitted(self, ruled: Submission, at: Micros, caller: TraceContext | None) -> TraceContext | None:
-        """The root that the job gets; its sender's span where nobody traces here."""
+        """The root that the job carries; its sender's span where nobody traces here, None where the trace is not kept."""
         if not self._spans.on:
             return caller
         return trace_of_submission(ruled.tenant, ruled.id, at, self._spans.ratio, caller)
@@ -83,7 +82,7 @@ class JobTraces:
 
     def wrote(self, event: LevelWritten, decision: Decision | None) -> None:
         """A level was written."""
-        root = trace_of_job(event.uid, event.traceparent, self._spans.ratio)
+        root = trace_of_job(event, self._spans.ratio)
         if not root.kept or not self._spans.on:
             return
         said: Attributes = {
@@ -117,9 +116,11 @@ class JobTraces:
         """The frontend let a job start; gives the exemplar that leads to its trace, where that is kept."""
         if not self._spans.on:
             return None
-        self._spans.tell(self._admission(job))
-        root = trace_of_job(job.uid, job.traceparent, self._spans.ratio)
-        return exemplar_of(root.traceparent)
+        root = trace_of_job(job, self._spans.ratio)
+        if not root.kept:
+            return None
+        self._spans.tell(self._admission(job, root))
+        return {"trace_id": root.trace_id}
 
     def failed(self, pool: str, failed: int, why: str, jobs: Iterable[JobState]) -> None:
         """Levels of a pool could not be written: those of these jobs."""
@@ -155,7 +156,7 @@ class JobTraces:
             self._spans.tell(self._told_again(job))
 
     def _roots(self, jobs: Iterable[JobState]) -> Iterator[TraceContext]:
-        return (trace_of_job(job.uid, job.traceparent, self._spans.ratio) for job in jobs)
+        return (trace_of_job(job, self._spans.ratio) for job in jobs)
 
     def _told_again(self, job: JobState) -> Iterator[Span]:
         root = read_traceparent(job.traceparent)
@@ -163,12 +164,13 @@ class JobTraces:
         if root is not None and root.kept and job.submission is not None and is_own(root):
             about = about_job(self._cluster, job.scope, job.submission)
             yield submit_span(root, job.submitted, about, None)
-        yield from self._admission(job)
+        told = trace_of_job(job, self._spans.ratio)
+        if told.kept:
+            yield from self._admission(job, told)
 
-    def _admission(self, job: JobState) -> Iterator[Span]:
+    def _admission(self, job: JobState, root: TraceContext) -> Iterator[Span]:
         """An instant that is stated of the job: the same whoever tells it."""
-        root = trace_of_job(job.uid, job.traceparent, self._spans.ratio)
-        if job.started is None or not root.kept:
+        if job.started is None:
             return
         said: Attributes = {
             "fairlead.level": job.level,

@@ -243,7 +243,7 @@ _KINDS = {
 def _told(write: LevelWrite) -> dict[str, object]:
     """A level write as the log has it."""
     return {
-        "job": write.job.id,
+        "job": write.job.name,
         "scope": write.job.scope,
         "before": write.before,
         "to": write.level,

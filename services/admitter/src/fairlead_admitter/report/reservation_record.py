@@ -12,7 +12,7 @@ from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.events import Reserving
 from fairlead_contracts.messages.members import Reserved
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy.reserve.reservation import Breach, Cause, Obstacle, Pass, Promise, Reservation
+from fairlead_policy.reserve.reservation import Breach, BreakCause, Obstacle, Pass, Promise, Reservation
 from fairlead_runtime import Metrics
 
 _PASSES_STATED = 64
@@ -246,11 +246,11 @@ class ReservationRecord:
 
 
 CAUSES = {
-    Cause.HIGHER_CLASS: "a job of a higher class came that does not fit either",
-    Cause.OVERDUE: "something runs beyond its limit and grace",
-    Cause.CAPACITY: "the pool has less than when it was promised",
-    Cause.NOT_STARTED: "it fits by quota, and the frontend does not start it",
-    Cause.OVERTAKEN: "others were started before it: of a higher class, or lifted by somebody else",
+    BreakCause.HIGHER_CLASS: "a job of a higher class came that does not fit either",
+    BreakCause.OVERDUE: "something runs beyond its limit and grace",
+    BreakCause.CAPACITY: "the pool has less than when it was promised",
+    BreakCause.NOT_STARTED: "it fits by quota, and the frontend does not start it",
+    BreakCause.OVERTAKEN: "others were started before it: of a higher class, or lifted by somebody else",
 }
 OBSTACLES = {
     Obstacle.NO_HEAD: "all that waits fits",

@@ -1,5 +1,7 @@
 """What would move a job: its shard's owner knows its own tenant, all owners what stands around it; put together here."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
@@ -19,13 +21,19 @@ class Counterfactuals:
 
     Args:
         asker: asks the owners of shards.
+        called: a place with jobs called as people call them.
     """
 
-    def __init__(self, asker: ShardAsker) -> None:
+    def __init__(self, asker: ShardAsker, called: Callable[[Place], Place]) -> None:
         self._asker = asker
+        self._called = called
 
-    async def foresee(self, pool: ScoredPool, own: ShardReply, part: Part, at: Micros) -> Prospects:
+    async def foresee(
+        self, pool: ScoredPool, own: ShardReply, part: Part, at: Micros
+    ) -> tuple[Prospects, Prospects]:
         """What would move the job whose place its own shard gave, all else being equal.
+
+        For programs, jobs by their ids; and the same with jobs by the names that people know.
 
         Args:
             pool: that it waits in.
@@ -48,7 +56,22 @@ class Counterfactuals:
             await self._ranks(pool, ended, at),
             [(one.place.urgency, one.own + count) for one, count in zip(own.promoted, others, strict=False)],
         )
-        return prospects_of(found, rules, at)
+        called = self._named(found)
+        prospects = prospects_of(found, rules, at)
+        return prospects, prospects if called == found else prospects_of(called, rules, at)
+
+    def _named(self, found: Found) -> Found:
+        around = found.around
+        return found._replace(
+            place=self._called(found.place),
+            targets=[self._called(one) for one in found.targets],
+            around=msgspec.structs.replace(
+                around,
+                nearest=[self._called(one) for one in around.nearest],
+                behind=[self._called(one) for one in around.behind],
+                foremost=None if around.foremost is None else self._called(around.foremost),
+            ),
+        )
 
     async def _ends(
         self, pool: ScoredPool, place: Place, targets: list[Place], at: Micros

@@ -14,7 +14,7 @@ from fairlead_scorer.query.counterfactuals import Counterfactuals, concealed, co
 from fairlead_scorer.query.fitting import misfit_of
 from fairlead_scorer.query.reservations import ReserveView
 from fairlead_scorer.query.shard_asking import ShardAsker
-from fairlead_scorer.query.steering import SteeringView
+from fairlead_scorer.query.steering import SteeringView, as_a_tenant_hears
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 
@@ -51,7 +51,7 @@ class Explainer:
         self._unmarked = unmarked
         self._steering = steering
         self._reserved = reserved
-        self._counterfactuals = Counterfactuals(asker)
+        self._counterfactuals = Counterfactuals(asker, cache.called)
 
     async def explain(self, name: str, tenant: str | None, at: Micros) -> list[Explanation]:
         """The jobs of that name, those that wait first.
@@ -67,6 +67,8 @@ class Explainer:
         return [self._with_reservation(fact, open_names=tenant is None) for fact in found]
 
     def _with_reservation(self, fact: Explanation, *, open_names: bool) -> Explanation:
+        if fact.steering is not None and not open_names:
+            fact = msgspec.structs.replace(fact, steering=as_a_tenant_hears(fact.steering))
         told = self._reserved.reasons(fact, open_names=open_names)
         return msgspec.structs.replace(fact, reasons=[*told, *fact.reasons]) if told else fact
 
@@ -77,7 +79,7 @@ class Explainer:
         refused = None if rulebook is None or tenant is None else rulebook.class_of(job, tenant).refused
         pool = self._cache.queue_leads_to(job.cluster, job.queue)
         misfit = misfit_of(job, self._cache, None if pool is None else self._cache.pools.get(pool))
-        trace = trace_of_job(job.uid, job.traceparent, self._traced)
+        trace = trace_of_job(job, self._traced)
         return Explanation(
             cluster=job.cluster,
             scope=job.scope,
@@ -91,6 +93,7 @@ class Explainer:
             level=job.level,
             base=job.base,
             owner=job.owner,
+            name=msgspec.UNSET if job.name == job.id else job.name,
             said=job.said,
             steering=None if pool is None else self._steering.of_cluster(pool, job.cluster),
             waited_seconds=to_seconds(max(0, until - job.submitted)),
@@ -129,7 +132,7 @@ class Explainer:
         higher = [one.place for one in own.promoted]
         question = ShardQuestion(at=at, below=place, prospects=True, higher=higher)
         part = await self._asker.ask(pool, "explain", question)
-        prospects = await self._counterfactuals.foresee(pool, own, part, at)
+        prospects, spoken = await self._counterfactuals.foresee(pool, own, part, at)
         counts = {line.tenant: line.jobs for reply in part.replies for line in reply.ahead}
         fact = msgspec.structs.replace(
             fact,
@@ -139,7 +142,13 @@ class Explainer:
             ahead=most_first(counts),
             prospects=prospects if open_names else concealed(prospects, place.tenant),
         )
-        reasons = waiting_in_words(fact, pool.rules, at)
+        called = self._cache.called(place)
+        told = msgspec.structs.replace(
+            fact,
+            place=called if open_names else concealed_place(called),
+            prospects=spoken if open_names else concealed(spoken, place.tenant),
+        )
+        reasons = waiting_in_words(told, pool.rules, at)
         if part.silent:
             reasons.append(words.silent(part.silent))
         if unmarked := self._unmarked(pool.name):

@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import NoReturn
 
+from msgspec import UNSET
+
 from fairlead_bus import Asked, Rejected
 from fairlead_contracts.base.codec import Codec, Message, to_json
 from fairlead_contracts.base.errors import ContractError, shown
@@ -28,6 +30,7 @@ from fairlead_contracts.messages.questions import (
     TenantLine,
     TenantsReply,
 )
+from fairlead_contracts.messages.state import job_name
 from fairlead_policy.explain.explanation import neighbour_of
 from fairlead_policy.explain.neighbour_text import cause_in_words
 from fairlead_policy.order.merging import merge_places
@@ -37,7 +40,7 @@ from fairlead_scorer.query.counterfactuals import concealed_place
 from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.shard_answers import MOST_PLACES
 from fairlead_scorer.query.shard_asking import Part, ShardAsker
-from fairlead_scorer.query.steering import SteeringView
+from fairlead_scorer.query.steering import SteeringView, as_a_tenant_hears
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 
@@ -87,7 +90,7 @@ class Questions:
             )
             for pool in self._pools(question.pool)
         ]
-        return to_json(QueueReply(at=to_datetime(at), pools=pools))
+        return to_json(QueueReply(at=to_datetime(at), pools=pools, unheard=self._steering.unheard() or UNSET))
 
     async def tenants(self, asked: Asked) -> bytes:
         """Who has what, of what they may have."""
@@ -103,7 +106,10 @@ class Questions:
                     pool=pool.name,
                     capacity=pool.shape.capacity,
                     tenants=[line for line in lines if tenant in (None, line.standing.tenant)],
-                    steering=self._steering.of(pool.name),
+                    steering=[
+                        one if tenant is None else as_a_tenant_hears(one)
+                        for one in self._steering.of(pool.name)
+                    ],
                     silent_shards=part.silent,
                 )
             )
@@ -114,7 +120,7 @@ class Questions:
         question = read_question(EXPLAIN_QUESTION, asked)
         tenant = tenant_asked(asked, question.tenant)
         if not question.job:
-            refuse("job", question.job, "must be a job's id, uid or submission, or <scope>/<id>")
+            refuse("job", question.job, "must be a job's name, with or without its scope, or its uid")
         at = self._now()
         found = await self._explainer.explain(question.job, tenant, at)
         return to_json(ExplainReply(at=to_datetime(at), found=found))
@@ -158,7 +164,7 @@ class Questions:
         for rank, place in enumerate(places):
             if rank % _RANKED_AT_ONCE == 0:
                 await asyncio.sleep(0)
-            yield self._ranked(rank, place, rules, _why_behind(places, rank, rules, at))
+            yield self._ranked(rank, place, rules, self._why_behind(places, rank, rules, at))
 
     async def _order_of_tenant(self, pool: ScoredPool, at: Micros, limit: int, tenant: str) -> PoolQueue:
         """The tenant's places with their ranks in the whole pool: its own shard lists them, all shards count."""
@@ -178,7 +184,7 @@ class Questions:
             ],
             more=max(0, sum(own.waiting for own in pool.standings([tenant])) - len(places)),
             most=_MOST_RANKED,
-            steering=self._steering.of(pool.name),
+            steering=[as_a_tenant_hears(one) for one in self._steering.of(pool.name)],
             silent_shards=sorted({*own.silent, *part.silent}),
         )
 
@@ -191,9 +197,17 @@ class Questions:
             share=share,
             entitled=entitled,
             owner=owner,
+            name=UNSET if (name := job_name(place.id, owner)) == place.id else name,
             approved=self._cache.approved(place.uid),
             why=why,
         )
+
+    def _why_behind(self, places: Sequence[Place], rank: int, rules: PoolRules, at: Micros) -> str:
+        """What lets the one before it go first, as far down as people read."""
+        if not 0 < rank < _MOST_RANKED:
+            return ""
+        before, place = (self._cache.called(one) for one in places[rank - 1 : rank + 1])
+        return cause_in_words(neighbour_of(place, before, rules, at), place, rules)
 
     def _known(self, tenant: str | None) -> str | None:
         """The tenant, if it is one; of one that nobody knows an empty answer would say that all is well."""
@@ -214,14 +228,6 @@ def _certain(replies: Iterable[ShardReply], merged: Sequence[Place]) -> int:
     """How many places of a merge of beginnings nothing can come between: up to the last of a shard that has more."""
     last = {reply.places[-1].uid for reply in replies if 0 < len(reply.places) < reply.waiting}
     return next((rank for rank, place in enumerate(merged, start=1) if place.uid in last), len(merged))
-
-
-def _why_behind(places: Sequence[Place], rank: int, rules: PoolRules, at: Micros) -> str:
-    """What lets the one before it go first, as far down as people read."""
-    if not 0 < rank < _MOST_RANKED:
-        return ""
-    place = places[rank]
-    return cause_in_words(neighbour_of(place, places[rank - 1], rules, at), place, rules)
 
 
 def tenant_lines(standings: Iterable[Standing]) -> list[TenantLine]:

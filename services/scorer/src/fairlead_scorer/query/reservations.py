@@ -4,7 +4,7 @@ from typing import Protocol
 
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.messages.members import LeaderLease, Reserved
-from fairlead_contracts.messages.questions import Explanation
+from fairlead_contracts.messages.questions import Explanation, Promised
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_scorer.state.cluster_cache import ClusterCache
 
@@ -20,6 +20,9 @@ class Leaders(Protocol):
 
     def leader(self, role: str, cluster: str) -> LeaderLease | None:
         """The leader of a role for a cluster."""
+
+    def leaders(self, role: str) -> list[LeaderLease]:
+        """Those of a role for all clusters."""
 
 
 class ReserveView:
@@ -47,6 +50,24 @@ class ReserveView:
         found = next((one for one in lease.reserved if one.pool == job.pool), None)
         return [] if found is None else self._told(job, found, open_names=open_names)
 
+    def promised(self, cluster: str, pool: str) -> Promised | None:
+        """What is promised in the pool there, and who may pass; None where nothing is to be said."""
+        lease = self._leaders.leader(ADMITTER, cluster)
+        found = None if lease is None else next((one for one in lease.reserved if one.pool == pool), None)
+        if found is None or not (found.why_not or found.head):
+            return None
+        head = None if found.head is None else self._job(found.head)
+        passing = [job for job in map(self._job, found.passing) if job is not None]
+        rulebook = self._cache.rulebook
+        return Promised(
+            why_not=found.why_not,
+            job="" if head is None else head.full_name,
+            tenant="" if head is None or rulebook is None else rulebook.tenant_of(head),
+            by=None if found.shadow is None else to_datetime(found.shadow),
+            obstacle=found.obstacle,
+            passing=[job.full_name for job in passing],
+        )
+
     def _told(self, job: Explanation, found: Reserved, *, open_names: bool) -> list[str]:
         if found.why_not:
             return [f"No start can be promised in its pool: {found.why_not}."]
@@ -60,14 +81,16 @@ class ReserveView:
         if job.uid in found.passing:
             head = self._job(found.head) if open_names and found.head is not None else None
             name = (
-                "the first that does not fit" if head is None else f"{head.id}, the first that does not fit,"
+                "the first that does not fit"
+                if head is None
+                else f"{head.name}, the first that does not fit,"
             )
             passes = f"It passes {name}: it ends before that one's promised start, or leaves room for it."
             return [passes, _BY_FAIRNESS]
         return []
 
     def _job(self, uid: str) -> JobState | None:
-        return next((job for job in self._cache.find(uid) if job.uid == uid), None)
+        return self._cache.stated(uid)
 
 
 def _clock(at: Micros) -> str:

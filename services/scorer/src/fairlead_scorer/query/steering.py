@@ -1,15 +1,21 @@
 """How far each cluster follows a pool's order, for people: by the same judgement as the admitter's."""
 
+import msgspec
+
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.members import LeaderLease
 from fairlead_contracts.messages.questions import Adherence, Steering
 from fairlead_contracts.messages.state import PoolState, QueueState
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_policy.levels.withholding import Fate, Withholding, judge_withholding
-from fairlead_scorer.query.reservations import ADMITTER, Leaders
+from fairlead_scorer.query.reservations import ADMITTER, Leaders, ReserveView
 from fairlead_scorer.state.cluster_cache import ClusterCache
 
-_FIRMNESS = ("exact", "standing", "within-queue", "tie-break")
+_WATCHER = "watcher"
+"""The role whose leader states a cluster, whatever its frontend."""
+_UNWATCHED = "nobody watches it now, so all is as it was last told"
+_NO_ADMITTER = "no admitter leads there: none runs, or only a dry run. Submissions wait, too"
+_FIRMNESS = ("exact", "standing", "close", "within-queue", "tie-break")
 """What a pool's enforcement may be, the firmest first."""
 
 
@@ -19,10 +25,14 @@ class SteeringView:
     Args:
         cache: what is known.
         words: what operators said.
-        leaders: who leads, with what admitters saw.
+        leaders: who leads, with what admitters and watchers saw.
+        reserved: what was promised to whom.
     """
 
-    def __init__(self, cache: ClusterCache, words: OperatorWords, leaders: Leaders) -> None:
+    def __init__(
+        self, cache: ClusterCache, words: OperatorWords, leaders: Leaders, reserved: ReserveView
+    ) -> None:
+        self._reserved = reserved
         self._cache = cache
         self._words = words
         self._leaders = leaders
@@ -38,8 +48,21 @@ class SteeringView:
         """Of one cluster; None where the pool has no queue there."""
         return next((one for one in self.of(pool) if one.cluster == cluster), None)
 
+    def unheard(self) -> dict[str, str]:
+        """By cluster, why what is known of it may be old; of all that somebody watches and hears nothing of."""
+        return {lease.cluster: lease.silent for lease in self._leaders.leaders(_WATCHER) if lease.silent}
+
+    def _unheard(self, cluster: str) -> str:
+        lease = self._leaders.leader(_WATCHER, cluster)
+        return _UNWATCHED if lease is None else lease.silent
+
     def _of_cluster(self, pool: str, cluster: str, queues: list[QueueState]) -> Steering:
-        stated = [one for one in self._cache.stated_in(pool) if one.cluster == cluster]
+        differ = self._cache.waiting_differ(queues)
+        stated = [
+            _where_jobs_differ(one) if differ else one
+            for one in self._cache.stated_in(pool)
+            if one.cluster == cluster
+        ]
         loosest = max(stated, key=_looseness, default=None)
         judged = self._decider(pool, cluster, queues)
         going = judged.unsafe or judged.fate is Fate.GO
@@ -49,7 +72,10 @@ class SteeringView:
             frontend=queues[0].frontend,
             enforcement=_FIRMNESS[0] if loosest is None else loosest.enforcement,
             enforcement_why="" if loosest is None else loosest.enforcement_why,
-            withheld=judged.why,
+            withheld=judged.why or ("" if lease is not None else _NO_ADMITTER),
+            unheard=self._unheard(cluster) or msgspec.UNSET,
+            untaken=(0 if lease is None else lease.untaken) or msgspec.UNSET,
+            promised=self._reserved.promised(cluster, pool) or msgspec.UNSET,
             levels_left=sum(map(self._cache.levels_in, queues)) if going else 0,
             preemptions_by_left_levels=0 if lease is None else lease.preemptions_by_left_levels.get(pool, 0),
             adherence=None if lease is None else _adherence(lease, pool),
@@ -68,6 +94,23 @@ class SteeringView:
             found=words.lever_found(cluster),
             revocation=words.revocation(cluster),
         )
+
+
+def _where_jobs_differ(pool: PoolState) -> PoolState:
+    """The pool, as exactly as it follows an order of jobs that are not all alike."""
+    if not pool.enforcement_mixed:
+        return pool
+    return msgspec.structs.replace(
+        pool, enforcement=pool.enforcement_mixed, enforcement_why=pool.enforcement_mixed_why
+    )
+
+
+def as_a_tenant_hears(steering: Steering) -> Steering:
+    """Without others' jobs, and how many others submit."""
+    promised = steering.promised
+    if promised is not msgspec.UNSET:
+        promised = msgspec.structs.replace(promised, job="", passing=[])
+    return msgspec.structs.replace(steering, untaken=msgspec.UNSET, promised=promised)
 
 
 def _looseness(pool: PoolState) -> int:

@@ -30,7 +30,8 @@ _LINKS = 32
 class _PendingPass(NamedTuple):
     """A decision that is on its way."""
 
-    context: TraceContext
+    context: TraceContext | None
+    """None where its trace is not kept."""
     began: Micros
     epoch: int
     turn: int
@@ -82,21 +83,29 @@ class PassTraces:
         places = {place.uid: place for front in content.fronts for place in front.places}
         before = self._fronts.get(shard, {})
         overtaken = _overtaken(before, places)
-        entered = [kept for uid in places.keys() - before.keys() if (kept := self._kept(uid)) is not None]
-        moved = [root for _, root in entered]
-        moved += [kept[1] for uid in overtaken if (kept := self._kept(uid)) is not None]
-        context = new_trace("pass", shard.pool, shard.number, epoch, turn, ratio=self._spans.ratio)
-        context = context._replace(kept=context.kept or bool(entered))
+        entered: list[tuple[JobState, TraceContext]] = []
+        moved: list[TraceContext] = []
+        context = None
+        if self._spans.on:
+            entered = [kept for uid in places.keys() - before.keys() if (kept := self._kept(uid)) is not None]
+            moved = [root for _, root in entered]
+            moved += [kept[1] for uid in overtaken if (kept := self._kept(uid)) is not None]
+            context = self._context(shard, epoch, turn, placed=bool(entered))
         self._passes[shard] = _PendingPass(
             context, self._clock(), epoch, turn, places, entered, moved[:_LINKS], len(overtaken)
         )
-        return context.traceparent if context.kept and self._spans.on else None
+        return None if context is None else context.traceparent
+
+    def _context(self, shard: ShardName, epoch: int, turn: int, *, placed: bool) -> TraceContext | None:
+        """Of a pass; None where it is not kept and `placed` no kept job."""
+        context = new_trace("pass", shard.pool, shard.number, epoch, turn, ratio=self._spans.ratio)
+        return context._replace(kept=True) if context.kept or placed else None
 
     def _kept(self, uid: str) -> tuple[JobState, TraceContext] | None:
-        job = self._job(uid) if self._spans.on else None
-        if job is None or (job.traceparent is None and not self._spans.ratio):
+        job = self._job(uid)
+        if job is None:
             return None
-        root = trace_of_job(uid, job.traceparent, self._spans.ratio)
+        root = trace_of_job(job, self._spans.ratio)
         return (job, root) if root.kept else None
 
     # The observer --------------------------------------------------------------------------------------------------
@@ -121,7 +130,8 @@ class PassTraces:
         if done is not None:
             self._fronts[shard] = done.places
             self._observer.moved(shard, done.overtaken)
-            self._spans.tell(self._told(shard, done))
+            if done.context is not None:
+                self._spans.tell(self._told(shard, done, done.context))
 
     def failed(self, shard: ShardName, error: Exception) -> None:
         """A decision could not be published now."""
@@ -130,12 +140,12 @@ class PassTraces:
         links = () if begun is None else (begun.context, *begun.moved)
         self._spans.trouble("publish", self._about(shard), links=links, error=str(error))
 
-    def _told(self, shard: ShardName, done: _PendingPass) -> Iterator[Span]:
+    def _told(self, shard: ShardName, done: _PendingPass, context: TraceContext) -> Iterator[Span]:
         now = self._clock()
         about = self._about(shard) | {"fairlead.epoch": done.epoch, "fairlead.turn": done.turn}
         yield Span(
             name="pass",
-            context=done.context,
+            context=context,
             start=done.began,
             end=now,
             attributes=about | {"fairlead.placed": len(done.places), "fairlead.entered": len(done.entered)},
@@ -150,7 +160,7 @@ class PassTraces:
                 "fairlead.dominant": place.dominant,
             }
             of_job = about_job(job.cluster, job.scope, job.id, job.uid)
-            yield stage_span(root, SCORED, done.began, now, of_job | about | said, links=(done.context,))
+            yield stage_span(root, SCORED, done.began, now, of_job | about | said, links=(context,))
 
     def _about(self, shard: ShardName) -> Attributes:
         return {

@@ -11,7 +11,7 @@ from itertools import chain
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Keeping
+from fairlead_contracts.messages.decisions import Keeping, Lift, Place
 from fairlead_contracts.messages.questions import Approval
 from fairlead_contracts.messages.state import (
     ClassState,
@@ -35,6 +35,7 @@ from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
 from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
 from fairlead_scorer.state.persisted_usage import PersistedUsage, revision_of
 from fairlead_scorer.state.pool import Counted, RunningJob, ScoredPool
+from fairlead_scorer.state.waiting_kinds import WaitingKinds
 
 _STEP = 500
 """Jobs taken in at once; a replay of a hundred thousand must not keep the lease from being renewed."""
@@ -63,6 +64,7 @@ class ClusterCache:
         """None until a policy is there: nothing is scored without one."""
         self._jobs = StatedJobs()
         self._carriers = Carriers()
+        self._waiting_kinds = WaitingKinds()
         self._queues: dict[str, QueueState] = {}
         self._stated: dict[str, PoolState] = {}
         self._tenants: dict[str, TenantState] = {}
@@ -220,6 +222,7 @@ class ClusterCache:
             if after is not None:
                 self._jobs_of.setdefault(_queue_of(after), {})[uid] = None
             self._carriers.replace(before, after)
+            self._waiting_kinds.replace(before, after)
             self._settle(uid, after)
             if self._carriers:
                 self._settle_carriers({uid, *(one.carries for one in (before, after) if one is not None)})
@@ -387,9 +390,14 @@ class ClusterCache:
     def find(self, name: str) -> list[JobState]:
         """The jobs, in any phase, that people may mean by it.
 
-        By id, uid or submission; by the name of what it was made for; by an id or such a name with its scope.
+        By its name, which is that of what it was made for, where it was made for something; by its frontend's own id,
+        its submission or its uid. Each but the uid with or without its scope.
         """
         return [job for job in self._jobs if name in _names(job)]
+
+    def stated(self, uid: str) -> JobState | None:
+        """A job as its cluster states it, in any phase."""
+        return self._jobs.get(uid)
 
     def job(self, uid: str) -> JobState | None:
         """A job that waits or runs, as it is counted."""
@@ -399,6 +407,29 @@ class ClusterCache:
         """What a counted job was made for, where it was made for something else."""
         job = self._counted(uid)
         return None if job is None else job.owner
+
+    def called(self, place: Place) -> Place:
+        """The place with jobs called as people call them, its own and those that hold it back."""
+        own = self._called(place.uid, place.id)
+        lifts = [place.lifted, place.lifted_late, *(one.lifted for one in place.within)]
+        if own == place.id and not any(lifts):
+            return place
+        return msgspec.structs.replace(
+            place,
+            id=own,
+            lifted=self._called_lift(place.lifted),
+            lifted_late=self._called_lift(place.lifted_late),
+            within=[
+                msgspec.structs.replace(one, lifted=self._called_lift(one.lifted)) for one in place.within
+            ],
+        )
+
+    def _called_lift(self, lift: Lift | None) -> Lift | None:
+        return None if lift is None else msgspec.structs.replace(lift, id=self._called(lift.uid, lift.id))
+
+    def _called(self, uid: str, otherwise: str) -> str:
+        job = self._counted(uid)
+        return otherwise if job is None else job.name
 
     def approval_of(self, job: JobState) -> Approval | None:
         """Who granted a class to this job alone; None where nobody did."""
@@ -432,6 +463,10 @@ class ClusterCache:
         """Whether what single nodes could hold keeps no job of the queue waiting."""
         found = (one for one in self._queues.values() if (one.cluster, one.name) == (cluster, queue))
         return any(one.by_quota_alone for one in found)
+
+    def waiting_differ(self, queues: Iterable[QueueState]) -> bool:
+        """Whether the jobs that wait in these queues differ in class or in what they ask for."""
+        return self._waiting_kinds.differ((queue.cluster, queue.name) for queue in queues)
 
     def levels_in(self, queue: QueueState) -> int:
         """How many queued jobs of the queue have another level than if nobody steered. Looks at each of its jobs."""
@@ -506,13 +541,5 @@ def _queue_of(job: JobState) -> Stated:
 
 def _names(job: JobState) -> set[str | None]:
     """What people may call the job."""
-    made_for = None if job.owner is None else job.owner.rpartition("/")[2]
-    return {
-        job.id,
-        job.uid,
-        job.submission,
-        f"{job.scope}/{job.id}",
-        made_for,
-        job.owner,
-        None if made_for is None else f"{job.scope}/{made_for}",
-    }
+    names = {job.name, job.id, job.submission, job.owner} - {None}
+    return {job.uid, *names, *(f"{job.scope}/{name}" for name in names)}

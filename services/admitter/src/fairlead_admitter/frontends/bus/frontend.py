@@ -24,7 +24,7 @@ from fairlead_contracts.frontend.verbs import (
     LevelReply,
     SetLevel,
     SetLevels,
-    Verdict,
+    VerbOutcome,
 )
 from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.subjects import FrontendVerb
@@ -106,12 +106,12 @@ class BusFrontend:
 
     def _result(self, reply: LevelReply) -> WriteResult:
         match reply.verdict:
-            case Verdict.DONE:
+            case VerbOutcome.DONE:
                 mark = f"{self._epoch()}.{next(self._marks)}" if reply.rev is None else str(reply.rev)
                 return Landed(mark=mark, rev=reply.rev)
-            case Verdict.REFUSED:
+            case VerbOutcome.REFUSED:
                 return FrontendRefusedError(reply.reason)
-            case Verdict.GONE:
+            case VerbOutcome.GONE:
                 return None
 
     async def _ask(self, verb: FrontendVerb, message: Message) -> bytes:

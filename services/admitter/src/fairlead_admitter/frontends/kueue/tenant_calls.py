@@ -12,7 +12,6 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_kube import (
     WORKLOADS,
     AlreadyExistsError,
-    Cause,
     ForbiddenError,
     InvalidError,
     KubeClient,
@@ -22,6 +21,7 @@ from fairlead_kube import (
     Resource,
     RetryableKubeError,
     ServerError,
+    StatusCause,
     StatusError,
     TimedOutError,
     UnauthorizedError,
@@ -218,5 +218,5 @@ def _invalid(error: InvalidError) -> FieldError:
     return FieldError(_field_of(causes[0]), None, words)
 
 
-def _field_of(cause: Cause) -> str:
+def _field_of(cause: StatusCause) -> str:
     return next((name for part, name in _FIELDS.items() if part in cause.field), "template")
