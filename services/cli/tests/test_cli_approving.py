@@ -13,6 +13,7 @@ from fairlead_cli.policy import approving
 from fairlead_cli.policy.applying import apply_file
 from fairlead_cli.policy.approving import Approval, approve, granted, withdraw
 from fairlead_cli.policy.files import PolicyFile
+from fairlead_cli.policy.history import print_history
 from fairlead_cli.policy.store import stored_policy
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
@@ -141,8 +142,11 @@ async def test_approve_writes_the_policy_and_withdraw_takes_it_back(
     async with fairlead(nats_server, policy(grants=given), [a_job()]) as bus:
         await approve(nats_server.url, Approval(job="team-a/train", urgency="urgent", by="ann", why="demo"))
         assert [one.job for one in await stored(bus)] == ["to-come", UID], "a job that is gone needs no grant"
-        assert "Job/train in team-a is urgent from now on" in capsys.readouterr().err
-        await withdraw(nats_server.url, Approval(job="train"))
+        assert "team-a/train is urgent from now on" in capsys.readouterr().err
+        await print_history(nats_server.url, form="table")
+        assert "+ urgent for job team-a/train of team-a, by ann: demo" in capsys.readouterr().out
+        await withdraw(nats_server.url, Approval(job="train"), form="name")
+        assert capsys.readouterr().out == "team-a/train\n"
         assert [one.job for one in await stored(bus)] == ["to-come"]
         with pytest.raises(CommandError, match="nothing was granted"):
             await withdraw(nats_server.url, Approval(job="train"))

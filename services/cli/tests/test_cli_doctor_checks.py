@@ -9,7 +9,7 @@ import pytest
 from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.checks import CHECKS, examine, known_names
 from fairlead_cli.kueue.doctor.kinds import Deployment, Written
-from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueSeen, Release
+from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.survey import Right, Survey
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.messages.state import PoolState
@@ -62,7 +62,7 @@ LET_GO = {
 WEBHOOKS = [{"webhooks": [hook("kueue.x-k8s.io", "workloads"), hook("batch", "jobs")]}]
 SOUND = Survey(
     cluster="lab",
-    kueue=KueueSeen(served=("v1beta2", "v1beta1"), release=Release(0, 19, 2)),
+    kueue=KueueSeen(served=("v1beta2", "v1beta1"), release=KueueRelease(0, 19, 2)),
     probe=LeverProbe(Lever.BOOST, "the webhook reads boosts"),
     policy=policy(tenants=[{"name": "team-a"}]),
     webhooks=msgspec.convert(WEBHOOKS, list[WebhookConfiguration]),
@@ -184,22 +184,26 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ("kueue-absent", Severity.ERROR, changed(kueue=KueueSeen())),
     ("kueue-old", Severity.WARNING, changed(kueue=KueueSeen(served=("v1beta1",)))),
     ("kueue-version-unknown", Severity.INFO, changed(kueue=KueueSeen(served=("v1beta2",)))),
-    ("kueue-untested", Severity.INFO, changed(kueue=KueueSeen(served=("v1beta2",), release=Release(0, 16)))),
     (
-        "parked-one-by-one",
-        Severity.WARNING,
-        changed(kueue=KueueSeen(served=("v1beta2",), release=Release(0, 17, 1))),
+        "kueue-untested",
+        Severity.INFO,
+        changed(kueue=KueueSeen(served=("v1beta2",), release=KueueRelease(0, 16))),
     ),
     (
         "parked-one-by-one",
         Severity.WARNING,
-        changed(kueue=KueueSeen(served=("v1beta2",), release=Release(0, 19, 2), gates={HASHING: False})),
+        changed(kueue=KueueSeen(served=("v1beta2",), release=KueueRelease(0, 17, 1))),
+    ),
+    (
+        "parked-one-by-one",
+        Severity.WARNING,
+        changed(kueue=KueueSeen(served=("v1beta2",), release=KueueRelease(0, 19, 2), gates={HASHING: False})),
     ),
     (
         "kueue-reverts",
         Severity.ERROR,
         changed(
-            kueue=KueueSeen(served=("v1beta1",), release=Release(0, 12, 3)),
+            kueue=KueueSeen(served=("v1beta1",), release=KueueRelease(0, 12, 3)),
             probe=LeverProbe(Lever.PRIORITY, "off"),
         ),
     ),
@@ -403,7 +407,7 @@ FINE: list[tuple[str, Survey]] = [
     ("kueue-untested", SOUND),
     (
         "parked-one-by-one",
-        changed(kueue=KueueSeen(served=("v1beta2",), release=Release(0, 17, 1), gates={HASHING: True})),
+        changed(kueue=KueueSeen(served=("v1beta2",), release=KueueRelease(0, 17, 1), gates={HASHING: True})),
     ),
     ("lever-priority", changed(probe=LeverProbe(Lever.UNKNOWN, ""), stated_lever=Lever.BOOST)),
     ("lever-unknown", changed(probe=LeverProbe(Lever.UNKNOWN, ""), stated_lever=Lever.BOOST)),
@@ -532,7 +536,7 @@ def test_preemption_that_the_policy_takes_is_no_warning(preemption: str) -> None
     assert {finding.severity for finding in named(survey, "preempting-queue")} == {Severity.INFO}
 
 
-def test_a_gang_of_what_its_queue_has_no_quota_of_is_not_said_to_be_admitted() -> None:
+def test_a_gang_that_its_quota_keeps_out_for_ever_is_not_said_to_be_admitted() -> None:
     """The queue has quota of GPUs alone: Kueue never admits what asks for more than these."""
     [covered] = named(
         changed(workloads=[things.workload("w", "team-a", "main", {GPU: 9})]), "gang-fits-nowhere"
@@ -542,6 +546,8 @@ def test_a_gang_of_what_its_queue_has_no_quota_of_is_not_said_to_be_admitted() -
     [finding] = named(changed(workloads=[things.workload("w", "team-a", "main", asks)]), "gang-fits-nowhere")
     assert "its ClusterQueue has no quota of example.com/fpga" in finding.why
     assert "admits it all the same" not in finding.why
+    [beyond] = named(changed(workloads=[things.workload("w", "team-a", "main", {GPU: 99})]), finding.name)
+    assert f"Kueue never admits it either: all quotas of its pool together are 16 {GPU}" in beyond.why
 
 
 def test_an_unsafe_queue_is_told_with_the_levels_that_still_stand_in_its_pool() -> None:
@@ -573,11 +579,8 @@ def test_gangs_that_are_alike_are_one_finding() -> None:
 
 def test_pools_are_root_cohorts() -> None:
     inner = things.cohort("inner") | {"spec": {"parentName": "root"}}
-    survey = changed(
-        cohorts=[inner, things.cohort("root")],
-        cluster_queues=[{**QUEUE, "spec": {**QUEUE["spec"], "cohortName": "inner"}}],
-    )
-    assert list(survey.pools()) == ["root"]
+    inside = {**QUEUE, "spec": {**QUEUE["spec"], "cohortName": "inner"}}
+    assert list(changed(cohorts=[inner, things.cohort("root")], cluster_queues=[inside]).pools()) == ["root"]
 
 
 def test_kinds_of_the_survey_are_read_as_the_server_gives_them() -> None:

@@ -13,7 +13,7 @@ from fairlead_cli.client import leave
 from fairlead_cli.errors import ClusterError, InputError
 from fairlead_cli.findings import Severity
 from fairlead_cli.kueue.clusters import target
-from fairlead_cli.kueue.doctor.rendering import Report
+from fairlead_cli.kueue.doctor.rendering import DoctorReport
 from fairlead_cli.kueue.doctor.running import DoctorFlags, look, run_doctor
 from fairlead_contracts import topology
 from fairlead_contracts.subjects import revocation_key
@@ -69,15 +69,15 @@ def flags(lab: KubeLab, user: str = ADMIN, **more: object) -> DoctorFlags:
     return DoctorFlags(target=found, by="tester", **more)  # type: ignore[arg-type] # flags of every type
 
 
-async def found_on(lab: KubeLab, user: str = ADMIN, **more: object) -> Report:
+async def found_on(lab: KubeLab, user: str = ADMIN, **more: object) -> DoctorReport:
     return await look(flags(lab, user, **more), None)
 
 
-def subjects(report: Report) -> set[tuple[str, str]]:
+def subjects(report: DoctorReport) -> set[tuple[str, str]]:
     return {(one.name, one.subject) for one in report.findings if one.severity is not Severity.OK}
 
 
-def names(report: Report) -> set[str]:
+def names(report: DoctorReport) -> set[str]:
     return {name for name, _ in subjects(report)}
 
 
@@ -268,7 +268,7 @@ async def test_with_the_gate_off_the_priority_is_the_lever_and_fair_sharing_is_s
     lab.api.apply(things.cluster_queue("paired", {GPU: 1}, flavor="a100", cohort="pair"))
     await eventually_active(lab, "paired")
 
-    async def said() -> Report | None:
+    async def said() -> DoctorReport | None:
         """Kueue's status tells that queues share; it comes after the objects."""
         report = await found_on(lab)
         return report if {"lever-priority", "fair-sharing"} <= names(report) else None

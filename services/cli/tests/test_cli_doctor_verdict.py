@@ -9,10 +9,11 @@ import yaml
 
 from fairlead_cli.errors import InputError
 from fairlead_cli.findings import Finding, Severity, counted, listed
-from fairlead_cli.kueue.clusters import target, targets
+from fairlead_cli.kueue.clusters import KubeTarget, target, targets
 from fairlead_cli.kueue.doctor.kinds import ConfigMap, Deployment
-from fairlead_cli.kueue.doctor.kueue_config import Release, seen
+from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, seen
 from fairlead_cli.kueue.doctor.rendering import acceptance, closing
+from fairlead_cli.kueue.doctor.running import DoctorFlags, look
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import EXIT_ERRORS, EXIT_WARNINGS, judge
 from fairlead_cli.local.dry_run import Tail, told
@@ -109,14 +110,14 @@ def config(text: str) -> ConfigMap:
 @pytest.mark.parametrize(
     ("image", "release"),
     [
-        ("registry.k8s.io/kueue/kueue:v0.19.2", Release(0, 19, 2)),
-        ("localhost:5000/kueue:0.17", Release(0, 17, 0)),
-        ("example.org/kueue:v0.18.6-gke.1@sha256:abc", Release(0, 18, 6)),
+        ("registry.k8s.io/kueue/kueue:v0.19.2", KueueRelease(0, 19, 2)),
+        ("localhost:5000/kueue:0.17", KueueRelease(0, 17, 0)),
+        ("example.org/kueue:v0.18.6-gke.1@sha256:abc", KueueRelease(0, 18, 6)),
         ("example.org/kueue@sha256:abc", None),
         ("example.org/kueue:main", None),
     ],
 )
-def test_the_release_is_that_of_the_image(image: str, release: Release | None) -> None:
+def test_the_release_is_that_of_the_image(image: str, release: KueueRelease | None) -> None:
     assert seen(["v1beta2"], deployment(image), None).release == release
 
 
@@ -192,3 +193,16 @@ def test_counts_and_lists_are_in_words() -> None:
     assert counted(1, "queue") == "1 queue"
     assert counted(2, "entry", "entries") == "2 entries"
     assert listed("abcdefg") == "a, b, c, d, e and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("strict-fiffo", "Did you mean strict-fifo?"), ("everything", "Names are admission-fair-sharing, ")],
+)
+async def test_a_name_to_accept_that_nothing_has_is_answered_with_the_one_that_was_meant(
+    name: str, hint: str
+) -> None:
+    flags = DoctorFlags(target=KubeTarget(cluster="lab"), by="ann", accept=[name])
+    with pytest.raises(InputError, match="no finding has this name") as refused:
+        await look(flags, None)
+    assert refused.value.hint.startswith(hint)

@@ -79,6 +79,12 @@ def test_a_job_that_does_not_wait_is_said() -> None:
     ended = explain("nobody")
     assert ended.returncode == 1
     assert "no job 'nobody' waits in the snapshot" in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_a_job_is_found_as_queue_names_it() -> None:
+    assert explain("team-b/train").stdout == explain("train").stdout
+    assert explain("team-a/train").returncode == 1
 
 
 def test_what_no_node_has_is_said_where_the_policy_looks_at_nodes() -> None:

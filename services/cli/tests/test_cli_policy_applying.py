@@ -11,7 +11,7 @@ import pytest
 
 from fairlead_bus import Bucket, Bus, ConnectionSettings, connect, provision
 from fairlead_cli.errors import InputError, OvertakenError, UnreadPolicyError
-from fairlead_cli.policy.applying import Terms, apply_file, put_in_force
+from fairlead_cli.policy.applying import ApplyTerms, apply_file, put_in_force
 from fairlead_cli.policy.files import PolicyFile, differences, parse_file
 from fairlead_cli.policy.history import print_history, put_back
 from fairlead_cli.policy.looking import check_file, print_differences, print_policy
@@ -112,7 +112,7 @@ async def test_what_show_prints_goes_back_in_force_over_its_own_revision_alone(
     assert (await now(bus))[0].window == 32
     assert await print_differences(url, edited)
     assert "`apply` would refuse it" in capsys.readouterr().err
-    await put_in_force(url, edited, Terms(onto=between))
+    await put_in_force(url, edited, ApplyTerms(onto=between))
     policy, _ = await now(bus)
     assert (policy.window, policy.tenants[0].weight) == (7, 3)
     said = capsys.readouterr().err
@@ -131,7 +131,7 @@ async def test_a_file_that_is_in_force_already_is_no_conflict_whatever_it_was_ma
     assert (await now(bus))[1] == revision
     with pytest.raises(OvertakenError):
         await put_in_force(url, written(tmp_path / "old.yaml", old.replace("window: 32", "window: 8")))
-    await put_in_force(url, tmp_path / "old.yaml", Terms(force=True))
+    await put_in_force(url, tmp_path / "old.yaml", ApplyTerms(force=True))
     assert (await now(bus))[0].window == 8
 
 
@@ -166,7 +166,7 @@ async def test_a_file_without_a_revision_is_not_put_over_what_came_after_the_loo
     assert refused.value.problems == ["- window: 32", "+ window: 9"]
     assert (await now(bus))[0].window == 9
     monkeypatch.setattr(Bucket, "update", beaten)
-    assert (await apply_file(bus, file, Terms(force=True))).written
+    assert (await apply_file(bus, file, ApplyTerms(force=True))).written
     assert (await now(bus))[0].window == 7
 
 
@@ -208,7 +208,7 @@ async def test_approvals_outlive_a_file_that_does_not_know_them(
         assert "these approvals stay" in said
         assert (await now(bus))[0].window == window
         assert await approvals(bus) == {"job-53d": ["urgent"]}
-    await put_in_force(url, kept, Terms(exact=True))
+    await put_in_force(url, kept, ApplyTerms(exact=True))
     assert "approvals taken back:" in capsys.readouterr().err
     assert await approvals(bus) == {}
 
@@ -278,7 +278,7 @@ async def test_what_another_release_wrote_is_not_written_over_unasked(bus: Bus) 
     with pytest.raises(UnreadPolicyError, match="written last, does not validate") as refused:
         await apply_file(bus, parse_file(BEFORE, name="x"))
     assert "Another release may have written it" in refused.value.hint
-    assert (await apply_file(bus, parse_file(BEFORE, name="x"), Terms(force=True))).written
+    assert (await apply_file(bus, parse_file(BEFORE, name="x"), ApplyTerms(force=True))).written
 
 
 BROKEN = {
@@ -317,7 +317,7 @@ async def test_a_broken_document_is_spoken_of_plainly_and_what_services_go_by_is
         f"revision {followed}"
     ]
     assert any("does not validate: " in line for line in told)
-    await put_in_force(url, file, Terms(force=True))
+    await put_in_force(url, file, ApplyTerms(force=True))
     assert (await now(bus))[0].window == 8
     assert await approvals(bus) == {
         "job-53d": ["urgent"]
@@ -345,6 +345,6 @@ async def test_a_stored_policy_in_the_old_unit_of_aging_is_told_and_a_new_file_g
     # 3 and 1, and ten strangers of 1: 0.06 an hour, times 24, times 14.
     assert "`aging: {entitlement_per_day: 20.16, cap_days: 14}`" in capsys.readouterr().err
     after = parse_file(BEFORE + "aging: {entitlement_per_day: 20.16, cap_days: 14}\n", name="after")
-    assert (await apply_file(bus, after, Terms(force=True))).written
+    assert (await apply_file(bus, after, ApplyTerms(force=True))).written
     await print_policy(url, form="table")
     assert "entitlement_per_day: 20.16" in capsys.readouterr().out

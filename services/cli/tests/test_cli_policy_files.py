@@ -32,6 +32,44 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         assert part in told
 
 
+def test_problems_are_told_with_line_and_column_from_the_first_line_to_the_last() -> None:
+    text = """\
+window: 0
+tenants:
+- name: a
+  weight: -1
+- weight: 2
+  match: {scopes: [c, 4]}
+unlisted_weight: 11:00
+grants:
+- tenant: nobody
+  classes: [urgent]
+"""
+    with pytest.raises(InputError) as raised:
+        parse_policy(text, name="x")
+    assert [problem.partition(": ")[2][:18] for problem in raised.value.problems] == [
+        "line 1, column 9: ",
+        "line 4, column 11:",
+        "line 5, column 3: ",
+        "line 6, column 23:",
+        "line 7, column 18:",
+        "line 9, column 11:",
+    ]
+    assert raised.value.problems[2] == "tenants[1].name: line 5, column 3: is missing"
+
+
+def test_problems_of_json_and_of_repeated_blocks_have_places_too() -> None:
+    with pytest.raises(InputError) as raised:
+        parse_policy('{"tenants": [{"name": "a", "weight": "x"}]}', name="x")
+    assert raised.value.problems[0].startswith("tenants[0].weight: line 1, column 38: ")
+    with pytest.raises(InputError) as raised:
+        parse_policy("tenants:\n- {name: a, match: &m {scopes: [1]}}\n- {name: b, match: *m}\n", name="x")
+    assert [problem.partition(", column")[0] for problem in raised.value.problems] == [
+        "tenants[0].match.scopes[0]: line 2",
+        "tenants[1].match.scopes[0]: line 3",
+    ]
+
+
 @pytest.mark.parametrize("text", ["a: [", "- 1", ""])
 def test_what_is_no_policy_is_said(text: str) -> None:
     with pytest.raises(InputError):
@@ -44,7 +82,8 @@ def test_a_snapshot_is_told_by_name_and_so_is_a_key_that_was_nearly_right() -> N
     assert "fairlead order" in refused.value.hint
     with pytest.raises(InputError) as refused:
         parse_policy("tenant: []", name="x")
-    assert "tenant: is not a key here: did you mean tenants? Keys are " in refused.value.problems[0]
+    told = "tenant: line 1, column 1: is not a key here: did you mean tenants? Keys are "
+    assert told in refused.value.problems[0]
 
 
 def test_a_text_that_is_no_yaml_is_told_with_the_line_and_no_name_but_the_files() -> None:

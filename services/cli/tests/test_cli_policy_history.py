@@ -10,7 +10,7 @@ import yaml
 
 from fairlead_bus import Bucket, ConnectionSettings, connect, provision
 from fairlead_cli.errors import CommandError, InputError, OvertakenError
-from fairlead_cli.policy.applying import Terms, put_in_force
+from fairlead_cli.policy.applying import ApplyTerms, put_in_force
 from fairlead_cli.policy.history import Revision, print_history, put_back
 from fairlead_cli.policy.looking import check_file, print_differences, print_file, print_policy
 from fairlead_cli.policy.members import KnownPools
@@ -118,11 +118,11 @@ async def test_history_and_a_refusal_say_who(
     nats: str, files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second = files
-    await put_in_force(nats, first, Terms(by="anna"))
+    await put_in_force(nats, first, ApplyTerms(by="anna"))
     await print_policy(nats, form="table")
     mine = tmp_path / "mine.yaml"
     mine.write_text(capsys.readouterr().out.replace("window: 32", "window: 5"))
-    await put_in_force(nats, second, Terms(by="Bärbel <b@example.org>"))
+    await put_in_force(nats, second, ApplyTerms(by="Bärbel <b@example.org>"))
     await put_back(nats, None, by="carl")
     await put_in_force(nats, second)  # of this one nobody is told
     with pytest.raises(OvertakenError, match=r"Bärbel <b@example[.]org> and carl changed"):
@@ -139,7 +139,7 @@ async def test_history_says_who_approved_paused_and_resumed_when_and_why(
     nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, _ = files
-    await put_in_force(nats, first, Terms(by="anna"))
+    await put_in_force(nats, first, ApplyTerms(by="anna"))
     async with connect(ConnectionSettings(url=nats), name="test") as bus:
         await say(bus, Mode.PAUSED, "gpu")
         found = await stored_policy(bus)
@@ -176,7 +176,7 @@ async def test_a_revision_that_this_release_does_not_read_is_left_alone(
         await put_back(nats, None)
     with pytest.raises(CommandError, match="written last, does not validate; no revision that does is kept"):
         await put_in_force(nats, files[0])
-    await put_in_force(nats, files[0], Terms(force=True))
+    await put_in_force(nats, files[0], ApplyTerms(force=True))
     with pytest.raises(CommandError, match="does not validate"):
         await put_back(nats, None)
     capsys.readouterr()

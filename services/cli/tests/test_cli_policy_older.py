@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_bus import Bus, ConnectionSettings, connect, provision
 from fairlead_cli.errors import InputError
-from fairlead_cli.policy.applying import Terms, apply_file, put_in_force
+from fairlead_cli.policy.applying import ApplyTerms, apply_file, put_in_force
 from fairlead_cli.policy.files import PolicyFile, parse_file, shipped_policy
 from fairlead_cli.policy.looking import check_file, print_differences, print_file
 from fairlead_cli.policy.members import KnownPools
@@ -89,7 +89,7 @@ async def test_approvals_stay_and_that_nobody_is_granted_urgent_is_said(bus: Bus
     assert "urgent: granted to 1 job" in done.notes
     after = await policy(bus)
     assert (after.class_mode, after.window, after.grants) == ("additive", 7, before.grants)
-    done = await apply_file(bus, parse_file(DRF, name="drf.yaml"), Terms(exact=True))
+    done = await apply_file(bus, parse_file(DRF, name="drf.yaml"), ApplyTerms(exact=True))
     assert any(note.startswith("urgent: granted to nobody") for note in done.notes)
     assert not (await policy(bus)).grants
 

@@ -22,7 +22,7 @@ from fairlead_cli.outcomes import (
 )
 from fairlead_cli.output_schema import ANSWERS, output_schema
 from fairlead_cli.paper.explaining import PaperExplanations
-from fairlead_cli.policy.history import Word
+from fairlead_cli.policy.history import OperatorWord
 from fairlead_cli.printing import as_text, print_stream
 from fairlead_cli.published import published
 from fairlead_contracts.messages.control import Mode
@@ -150,7 +150,9 @@ EXAMPLES: dict[str, msgspec.Struct] = {
     "policy apply": PolicyPut(revision=5, written=True, notes=[]),
     "nats check": NatsChecked(users=7, faults=[]),
     "nats provision": NatsProvisioned(dry_run=True, changes=["stream event: missing"], refused=[]),
-    "policy history": Word(revision=3, since=AT, by="ada", why="upgrade", pool="gpu", mode=Mode.PAUSED),
+    "policy history": OperatorWord(
+        revision=3, since=AT, by="ada", why="upgrade", pool="gpu", mode=Mode.PAUSED
+    ),
 }
 
 

@@ -1,5 +1,5 @@
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -55,6 +55,19 @@ def test_a_live_run_is_measured_as_the_virtual_one() -> None:
     assert live.makespan_seconds == virtual.makespan_seconds
     assert live.utilisation == virtual.utilisation
     assert live.backlogged_seconds == virtual.backlogged_seconds > 0
+
+
+def test_a_run_in_time_has_no_delays_and_jobs_that_came_late_are_late_by_so_much() -> None:
+    events = replayed(WORKLOAD, VirtualRun(WORKLOAD, Fifo()).run())
+    late = {job.id for job in WORKLOAD.jobs[10:]}
+    for seconds, expected in ((0, 0.0), (3, 3.0)):
+        recording = Recording([job.id for job in WORKLOAD.jobs])
+        for event in events:
+            shift = timedelta(seconds=seconds if getattr(event, "submission", "") in late else 0)
+            recording.take_event(msgspec.structs.replace(event, at=event.at + shift))
+        delays = recording.delays(WORKLOAD)
+        assert len(delays) == 40
+        assert (min(delays), max(delays)) == (0.0, expected)
 
 
 def test_what_has_neither_ended_nor_been_refused_is_open() -> None:

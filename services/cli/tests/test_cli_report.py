@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from fairlead_cli.demo.comparing import compare, report_on
-from fairlead_cli.demo.report.contents import JobStory, Made, Report, Told
+from fairlead_cli.demo.report.contents import DemoReport, JobStory, Made, Told
 from fairlead_cli.demo.report.figures import BINS, TenantFigures, off_entitlement
 from fairlead_cli.demo.report.findings import UNCONTENDED, against_fifo, finding
 from fairlead_cli.demo.report.page import render_page
@@ -24,7 +24,7 @@ def flood(jobs: int) -> Workload:
     return equal_floods(WEIGHTS, jobs=jobs, run_seconds=2.0, nodes=NODES, starts={"team-c": 1.0})
 
 
-def canned(jobs: int = 40) -> Report:
+def canned(jobs: int = 40) -> DemoReport:
     workload = flood(jobs)
     fifo = VirtualRun(workload, Fifo()).run()
     return report_on(
@@ -33,11 +33,30 @@ def canned(jobs: int = 40) -> Report:
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
+def report() -> DemoReport:
     return canned()
 
 
-def test_the_printed_figures_have_exactly_these_keys(report: Report) -> None:
+def test_a_run_on_a_machine_that_was_too_busy_claims_nothing() -> None:
+    workload = flood(40)
+    fifo = VirtualRun(workload, Fifo()).run()
+    others = compare(workload)
+    quiet, busy = (
+        report_on(workload, fifo, others, finished=120, lost=0, facts=[], delays=[late] * 120)
+        for late in (0.4, 20.0)
+    )
+    assert not quiet.overload
+    assert "came 20 s late or more" in busy.overload
+    console = Console(file=io.StringIO(), width=200)
+    console.print(render_text(busy))
+    shown = console.file.getvalue() if isinstance(console.file, io.StringIO) else ""
+    for text in (render_page(busy), shown):
+        assert "This machine was too busy" in text
+        assert "FIFO gave" not in text
+        assert "from their entitlement" not in text
+
+
+def test_the_printed_figures_have_exactly_these_keys(report: DemoReport) -> None:
     found = json.loads(msgspec.json.encode(report.figures))
     assert list(found) == ["tenants", "submitted", "finished", "lost", "jain", "jain_fifo"]
     for tenant in found["tenants"]:
@@ -56,20 +75,20 @@ def test_the_printed_figures_have_exactly_these_keys(report: Report) -> None:
     assert sum(tenant["share"] for tenant in found["tenants"]) == pytest.approx(1)
 
 
-def test_equal_floods_under_fifo_are_far_from_their_weights(report: Report) -> None:
+def test_equal_floods_under_fifo_are_far_from_their_weights(report: DemoReport) -> None:
     assert {tenant.name for tenant in off_entitlement(report.figures)} >= {"team-c"}
     assert report.figures.jain is not None
     assert report.figures.jain < 0.99
 
 
-def test_shares_over_time_are_means_that_sum_to_the_whole(report: Report) -> None:
+def test_shares_over_time_are_means_that_sum_to_the_whole(report: DemoReport) -> None:
     for run in report.runs:
         assert 0 < len(run.course) <= BINS
         for point in run.course:
             assert sum(point.shares.values()) == pytest.approx(1)
 
 
-def test_waits_are_by_tenant_and_class_in_the_order_of_weights(report: Report) -> None:
+def test_waits_are_by_tenant_and_class_in_the_order_of_weights(report: DemoReport) -> None:
     assert list(report.runs[0].by_class) == [(tenant, "normal") for tenant in WEIGHTS]
 
 
@@ -96,7 +115,7 @@ class Links(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_stands_alone(report: Report) -> None:
+def test_the_page_stands_alone(report: DemoReport) -> None:
     page = render_page(report)
     links = Links()
     links.feed(page)
@@ -106,7 +125,7 @@ def test_the_page_stands_alone(report: Report) -> None:
     assert page.count("<svg") == 3
 
 
-def test_the_page_opens_with_what_was_found_and_says_how_it_was_made(report: Report) -> None:
+def test_the_page_opens_with_what_was_found_and_says_how_it_was_made(report: DemoReport) -> None:
     made = Made(at=datetime(2026, 11, 22, 9, 5, tzinfo=UTC), version="1.2", command="fairlead demo --seed 7")
     page = render_page(msgspec.structs.replace(report, made=made))
     said = finding(report.figures, report.runs)
@@ -137,13 +156,13 @@ def a_tenant(name: str, weight: float, share: float, fifo: float) -> TenantFigur
     ],
 )
 def test_the_finding_names_who_was_treated_worst_and_how_far_shares_were_kept(
-    report: Report, shares: tuple[float, ...], fifo: tuple[float, ...], said: str
+    report: DemoReport, shares: tuple[float, ...], fifo: tuple[float, ...], said: str
 ) -> None:
     tenants = [a_tenant(*one) for one in zip("abc", (3.0, 2.0, 1.0), shares, fifo, strict=True)]
     assert said in finding(msgspec.structs.replace(report.figures, tenants=tenants), report.runs)
 
 
-def test_the_finding_tells_what_urgent_jobs_waited(report: Report) -> None:
+def test_the_finding_tells_what_urgent_jobs_waited(report: DemoReport) -> None:
     ours, fifo = (
         msgspec.structs.replace(run, first_class="urgent", first_class_wait=wait)
         for run, wait in zip(report.runs, (0.2, 20.4), strict=False)
@@ -178,7 +197,7 @@ def test_one_job_is_followed_with_what_was_said_of_it() -> None:
     )
 
 
-def test_no_line_leaves_its_plot_and_marks_differ_by_more_than_colour(report: Report) -> None:
+def test_no_line_leaves_its_plot_and_marks_differ_by_more_than_colour(report: DemoReport) -> None:
     page = render_page(report)
     points = [pair for line in re.findall(r'points="([^"]+)"', page) for pair in line.split()]
     heights = [float(pair.split(",")[1]) for pair in points]
@@ -190,14 +209,14 @@ def test_no_line_leaves_its_plot_and_marks_differ_by_more_than_colour(report: Re
     assert page.count("stroke-dasharray") >= 3
 
 
-def test_names_are_escaped(report: Report) -> None:
+def test_names_are_escaped(report: DemoReport) -> None:
     page = render_page(report)
     assert "a&lt;b&gt;" in page
     assert "<b>" not in page
     assert "made &amp; canned" in page
 
 
-def test_the_text_has_the_same_figures(report: Report) -> None:
+def test_the_text_has_the_same_figures(report: DemoReport) -> None:
     console = Console(file=io.StringIO(), width=140, force_terminal=False)
     console.print(render_text(report))
     assert isinstance(console.file, io.StringIO)

@@ -21,7 +21,7 @@ from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.clusters import SlurmTarget, target
 from fairlead_cli.slurm.examining import look, weigh
 from fairlead_cli.slurm.leaving import Wish, check_and_clear
-from fairlead_cli.slurm.survey import SlurmSurvey
+from fairlead_cli.slurm.survey import RestLook, SlurmSurvey
 from fairlead_contracts import topology
 from fairlead_slurm import SlurmSettings
 from fairlead_testkit import NatsServer, image_registry
@@ -33,6 +33,7 @@ from fairlead_testkit.slurmlab import OPERATOR, PEOPLE, SlurmCommandError, Slurm
 FIT = SlurmSurvey(
     settings=some_settings(Age=1000), waiting=40, held_by_admin=0, user="fairlead", administration="Operator"
 )
+AT = "http://127.0.0.1:6820"
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
 
@@ -88,6 +89,14 @@ def changed(**changes: object) -> SlurmSurvey:
         ({"enforced": ("none",)}, "associations", WARNING, "whatever a job says"),
         ({"enforced": ()}, "associations", WARNING, "whatever a job says"),
         ({"held_by_admin": 2}, "held", INFO, "2 jobs are held"),
+        (
+            {"rest": RestLook(address=AT, trouble="connection refused")},
+            "slurmrestd",
+            ERROR,
+            "connection refused",
+        ),
+        ({"rest": RestLook(address=AT, reads="v0.0.38", seconds=1.84)}, "slurmrestd", WARNING, "takes 1.8 s"),
+        ({"rest": RestLook(address=AT, reads="v0.0.38", tasks_cut=True)}, "slurmrestd", INFO, "all tasks"),
     ],
 )
 def test_what_is_missing_or_dangerous_is_found(
@@ -111,6 +120,7 @@ def test_what_is_missing_or_dangerous_is_found(
         {"user": "root", "administration": "", "has_accounting": False},
         {"weights": {"Age": 999_000}},
         {"version": "25.11.0-0rc1"},
+        {"rest": RestLook(address=AT, reads="v0.0.38", seconds=0.02)},
     ],
 )
 def test_what_is_fine_is_not_found(changes: dict[str, object]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from fairlead_cli.findings import Severity
 from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.survey import SlurmSurvey
-from fairlead_slurm import NO_HOLD
+from fairlead_slurm import ALLOW_NONE, NO_HOLD, pods_partition, pods_tokens
 from fairlead_testkit.slurm_builders import some_settings
 
 HOOKS = {
@@ -69,6 +69,44 @@ def found(hooks: dict[str, str], *scheduler: str) -> list[tuple[str, Severity, s
         settings=settings, waiting=4, held_by_admin=0, user="fairlead", administration="Operator"
     )
     return [(one.name, one.severity, one.subject) for one in examine(survey) if one.severity != Severity.OK]
+
+
+def tokens(*, known: bool, allowed: bool) -> list[tuple[str, Severity, str]]:
+    settings = msgspec.structs.replace(
+        some_settings(Age=1000),
+        hooks=HOOKS,
+        scheduler=dict.fromkeys((NO_HOLD, ALLOW_NONE) if allowed else (NO_HOLD,), ""),
+    )
+    survey = SlurmSurvey(
+        settings=settings,
+        waiting=4,
+        held_by_admin=0,
+        user="fairlead",
+        administration="Operator",
+        tokens="gpus@fairlead",
+        tokens_known=known,
+    )
+    return [(one.name, one.severity, one.subject) for one in examine(survey) if one.severity != Severity.OK]
+
+
+def test_tokens_that_slurm_would_refuse_jobs_over_are_found() -> None:
+    assert tokens(known=True, allowed=True) == []
+    assert tokens(known=False, allowed=True) == [("tokens", Severity.ERROR, "licence/gpus@fairlead")]
+    assert tokens(known=True, allowed=False) == [("tokens", Severity.ERROR, "slurm.conf/SchedulerParameters")]
+
+
+def test_what_was_installed_is_found_again(tmp_path: Path) -> None:
+    folder = tmp_path / "hooks"
+    ran = fairlead(
+        folder, "--tokens", "gpus@fairlead", "--endpoint", "a:1", "--endpoint", "b:2", "--ca", "/ca"
+    )
+    assert ran.returncode == 0, ran.stderr
+    prolog = str(folder / "prolog-slurmctld")
+    assert (pods_partition(prolog), pods_tokens(prolog)) == ("pods", "gpus@fairlead")
+    assert "ENDPOINTS = ('a:1', 'b:2')" in (folder / "fairlead-gate.py").read_text()
+    assert "allow_zero_lic" in (folder / "slurm.conf.add").read_text()
+    assert fairlead(folder).returncode == 0
+    assert pods_tokens(prolog) is None
 
 
 def test_hooks_that_are_set_as_written_are_no_finding() -> None:

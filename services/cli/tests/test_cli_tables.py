@@ -17,6 +17,7 @@ from fairlead_cli.client.words import (
     duration,
     duration_as_told,
     of_part,
+    promised_in_words,
     reason,
 )
 from fairlead_cli.console import coloured, unstyled
@@ -31,6 +32,7 @@ from fairlead_contracts.messages.questions import (
     Explanation,
     PoolQueue,
     PoolTenants,
+    Promised,
     QueueReply,
     RankedPlace,
     Steering,
@@ -198,10 +200,53 @@ def test_shares_say_of_what_they_are_and_large_ones_are_counted_not_written_in_p
 
 
 def test_an_empty_queue_says_so() -> None:
-    assert "Nobody waits: no pool is known yet" in queue_view(QueueReply(at=NOW, pools=[]))
+    assert "No pool is known yet, so no job is" in queue_view(QueueReply(at=NOW, pools=[]))
     [pool] = QUEUE.pools
     idle = msgspec.structs.replace(pool, waiting=0, places=[], silent_shards=[])
     assert queue_view(msgspec.structs.replace(QUEUE, pools=[idle])) == "Nobody waits."
+
+
+def test_what_is_the_matter_with_a_cluster_stands_above_its_order_and_where_nobody_waits() -> None:
+    promised = Promised(job="team-b/gang", tenant="team-b", by=NOW, passing=[f"team-a/{n}" for n in range(7)])
+    steering = Steering(
+        cluster="sim",
+        frontend="sim",
+        enforcement="exact",
+        withheld="no admitter leads there",
+        unheard="the API server has said nothing of jobs for 40 s",
+        untaken=2,
+        promised=promised,
+    )
+    [pool] = QUEUE.pools
+    pool = msgspec.structs.replace(pool, steering=[steering], silent_shards=[])
+    idle = msgspec.structs.replace(pool, waiting=0, places=[])
+    for one in (pool, idle):
+        text = " ".join(queue_view(msgspec.structs.replace(QUEUE, pools=[one])).split())
+        for told in (
+            "sim: what stands here may be old: the API server has said nothing of jobs for 40 s",
+            "sim: nothing is written: no admitter leads there",
+            "sim: 2 submissions are published and not taken up yet",
+            "team-b/gang of team-b is the first that does not fit, and starts by",
+            "wait for it, but for team-a/0, team-a/1, team-a/2, team-a/3, team-a/4 and 2 more: they end by then",
+        ):
+            assert told in text
+    lines = queue_view(msgspec.structs.replace(QUEUE, pools=[pool])).splitlines()
+    assert lines.index(next(line for line in lines if "may be old" in line)) < 3
+
+
+def test_a_cluster_of_which_nothing_is_known_yet_is_told_with_the_reason() -> None:
+    text = queue_view(QueueReply(at=NOW, pools=[], unheard={"lab": "the API server has said nothing"}))
+    assert text.startswith("lab: nothing is known of it yet: the API server has said nothing\n")
+
+
+def test_promises_are_told_without_names_to_a_tenant_and_with_the_reason_where_there_is_none() -> None:
+    assert "a job of team-b is the first that does not fit" in promised_in_words(
+        Promised(tenant="team-b", by=NOW)
+    )
+    assert "no start is promised to it: nobody knows" in promised_in_words(
+        Promised(job="a/b", tenant="a", obstacle="nobody knows")
+    )
+    assert promised_in_words(Promised(why_not="it is BestEffortFIFO")).endswith(": it is BestEffortFIFO")
 
 
 def test_tenants_show_share_beside_entitlement() -> None:
@@ -360,7 +405,7 @@ def test_an_explanation_names_what_people_know_and_what_kueue_said() -> None:
     )
     text = explain_text(ExplainReply(at=NOW, found=[found]), verbose=True)
     for part in (
-        "team-a/train (Job; its Workload is job-train-1f2e3) on lab",
+        "team-a/train (a Job; its Workload is job-train-1f2e3) on lab",
         "7 (5 when nobody steers)",
         "tie-break: its queues have quota of their own",
         "paused by ann",
@@ -427,6 +472,13 @@ def test_what_was_not_seen_is_not_claimed() -> None:
     cores = Adherence(since=NOW, admissions=4, missed=0, idle={"cpu": 2000.0, "memory": 1e12})
     assert adherence_in_words(cores).startswith(
         "0 of 4 admissions out of order (0%), 2.0 core-seconds idle (0.50 an admission)"
+    )
+
+
+def test_memory_and_cores_of_cards_are_no_cards_that_stand_idle() -> None:
+    idle = {"nvidia.com/gpu": 2000.0, "nvidia.com/gpumem": 2e7, "nvidia.com/gpucores": 60_000.0}
+    assert ", 2.0 GPU-seconds idle (0.50 an admission)," in adherence_in_words(
+        Adherence(since=NOW, admissions=4, missed=0, idle=idle)
     )
 
 

@@ -190,6 +190,16 @@ def test_an_unknown_cluster_is_said_at_once(instance: Instance) -> None:
     assert "no cluster 'nowhere'" in ended.stderr
 
 
+def test_a_refusal_is_told_to_who_does_not_follow(instance: Instance) -> None:
+    job = ("--cpu", "1", "--run-seconds", "1", "--cluster", "sim", "--no-follow")
+    ended = instance.ask("submit", "--tenant", "nobody", *job)
+    assert "1 of 1 published, 1 refused" in ended.stderr or "not taken up yet" in ended.stderr
+    if "refused" in ended.stderr:  # a machine that stands still for two seconds hears of it later
+        assert "nobody/" in ended.stdout
+        assert ": published" not in ended.stdout
+        assert ended.returncode == 1
+
+
 def test_questions_are_answered_as_tables_and_as_json(instance: Instance) -> None:
     # They want all memory, so that two wait for as long as we look, and no GPU, so that later jobs can start.
     jobs = [{"id": f"long-{number}", "demand": {"memory": "2Ti"}, "run_seconds": 600} for number in range(3)]

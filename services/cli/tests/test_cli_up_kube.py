@@ -112,7 +112,7 @@ def test_a_dry_run_says_what_it_would_write_and_writes_nothing(crowded: KubeLab,
         assert "lab passes" in said
         assert "a dry run: nothing is written, and no leave was given" in said
         assert "a watcher and an admitter for lab (dry run)" in said
-        instance.wait_said("would write up-b/job-train-")
+        instance.wait_said("would write up-b/train-")
         assert boosts(crowded) == {}
     finally:
         instance.end()

@@ -9,12 +9,12 @@ import pytest
 from fairlead_bus import ConnectionSettings, connect, provision
 from fairlead_cli.client.instance import RunningInstance, forget, remember, state_directory
 from fairlead_cli.kueue.watchdog import running
-from fairlead_cli.kueue.watchdog.leader_watch import Verdict, Vigil
+from fairlead_cli.kueue.watchdog.leader_watch import QueueAction, Vigil
 from fairlead_cli.kueue.watchdog.running import LeaderWatch
 from fairlead_contracts import topology
 from fairlead_testkit import NatsServer, eventually
 
-WAIT, LOOSEN, TIGHTEN = Verdict.WAIT, Verdict.LOOSEN, Verdict.TIGHTEN
+WAIT, LOOSEN, TIGHTEN = QueueAction.WAIT, QueueAction.LOOSEN, QueueAction.TIGHTEN
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ WAIT, LOOSEN, TIGHTEN = Verdict.WAIT, Verdict.LOOSEN, Verdict.TIGHTEN
         ),
     ],
 )
-def test_what_lasts_counts(seen: list[tuple[str | None, float]], verdicts: list[Verdict]) -> None:
+def test_what_lasts_counts(seen: list[tuple[str | None, float]], verdicts: list[QueueAction]) -> None:
     vigil = Vigil(after=10, back_after=5)
     assert [vigil.see(leader, now) for leader, now in seen] == verdicts
 

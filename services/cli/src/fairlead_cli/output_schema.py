@@ -3,7 +3,7 @@
 import msgspec
 
 from fairlead_cli.console import write_line
-from fairlead_cli.kueue.doctor.rendering import Report
+from fairlead_cli.kueue.doctor.rendering import DoctorReport
 from fairlead_cli.outcomes import (
     ClassGranted,
     ControlSaid,
@@ -16,7 +16,7 @@ from fairlead_cli.outcomes import (
 from fairlead_cli.paper.explaining import PaperExplanations
 from fairlead_cli.paper.reserving import ReserveLine
 from fairlead_cli.paper.results import JobLine, LevelLine, WithheldLine
-from fairlead_cli.policy.history import Revision, Word
+from fairlead_cli.policy.history import OperatorWord, Revision
 from fairlead_cli.published import Schema, schema_of
 from fairlead_cli.slurm.examining import SlurmReport
 from fairlead_cli.slurm.validating import BatchVerdict
@@ -28,8 +28,8 @@ ANSWERS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "tenants": (TenantsReply,),
     "explain": (ExplainReply,),
     "order --explain": (PaperExplanations,),
-    "doctor": (Report,),
-    "policy history": (Revision, Word),
+    "doctor": (DoctorReport,),
+    "policy history": (Revision, OperatorWord),
     "approve": (ClassGranted,),
     "nats check": (NatsChecked,),
     "nats provision": (NatsProvisioned,),

@@ -6,7 +6,6 @@ from fairlead_bus import Bus, BusError
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.tables import queue_view, tenants_view
-from fairlead_cli.client.words import job_name
 from fairlead_cli.console import styled
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
@@ -21,6 +20,7 @@ from fairlead_contracts.messages.questions import (
     QueueQuestion,
     TenantsQuestion,
 )
+from fairlead_contracts.messages.state import job_name
 
 
 async def show_queue(

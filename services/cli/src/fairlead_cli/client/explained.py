@@ -9,10 +9,10 @@ from fairlead_cli.client.words import (
     approval_in_words,
     demand,
     duration_as_told,
-    job_name,
     levels_left_in_words,
     preempted_in_words,
     short_resource,
+    unwell_in_words,
 )
 from fairlead_cli.console import PIPED_WIDTH, Style, unstyled, wrapped
 from fairlead_contracts.base.instants import from_datetime, to_seconds
@@ -20,6 +20,7 @@ from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.decisions import Place, Standing
 from fairlead_contracts.messages.explanations import Room
 from fairlead_contracts.messages.questions import ExplainReply, Explanation, Steering
+from fairlead_contracts.messages.state import job_name
 
 MOST_REASONS = 7
 """That are shown unless all are asked for: five, and two changes that would move the job."""
@@ -98,9 +99,11 @@ def _ordinal(number: int) -> str:
 
 def _lines(found: Explanation, now: datetime, *, verbose: bool, columns: int, style: Style) -> Iterator[str]:
     name = job_name(found.id, found.owner)
-    behind = f" ({found.owner.partition('/')[0]}; its Workload is {found.id})" if found.owner else ""
+    behind = _other_names(found, name)
     where = f" on {found.cluster}" if found.cluster else ""
     yield f"{style(f'{found.scope}/{name}', 'bold')}{behind}{where}"
+    for trouble in unwell_in_words(found.steering) if found.steering is not None else ():
+        yield style(wrapped(f"{found.cluster}: {trouble}", columns), "yellow")
     yield style(wrapped(headline(found), columns), "bold")
     facts = list(_facts(found, now, verbose=verbose))
     width = max(len(label) for label, _ in facts)
@@ -113,6 +116,16 @@ def _lines(found: Explanation, now: datetime, *, verbose: bool, columns: int, st
         yield wrapped(line, columns, indent="  · ", hanging="    ")
     if len(shown) < len(reasons):
         yield style(f"  {len(reasons) - len(shown)} more with -v", "dim")
+
+
+def _other_names(found: Explanation, name: str) -> str:
+    """By which others know the job: each is taken in the name's place."""
+    kind, _, made_for = (found.owner or "").partition("/")
+    others = [
+        *([f"a {kind}; its Workload is {found.id}"] if made_for else []),
+        *([f"submitted as {found.submission}"] if found.submission not in (None, name) else []),
+    ]
+    return f" ({'; '.join(others)})" if others else ""
 
 
 def _no_quota(found: Explanation) -> list[str]:
@@ -184,8 +197,6 @@ def _standing_in_words(standing: Standing) -> str:
 def _steering_facts(steering: Steering) -> Iterator[tuple[str, str]]:
     why = f": {steering.enforcement_why}" if steering.enforcement_why else ""
     yield "enforcement", f"{steering.enforcement}{why}"
-    if steering.withheld:
-        yield "not written", steering.withheld
     if words := levels_left_in_words(steering):
         yield "levels left", words
     if words := preempted_in_words(steering):

@@ -4,7 +4,14 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from fairlead_cli.client.plain_table import Piece
-from fairlead_cli.client.words import adherence_in_words, levels_left_in_words, preempted_in_words
+from fairlead_cli.client.words import (
+    adherence_in_words,
+    levels_left_in_words,
+    preempted_in_words,
+    promised_in_words,
+    untaken_in_words,
+    unwell_in_words,
+)
 from fairlead_cli.console import Style, unstyled, wrapped
 from fairlead_contracts.messages.questions import Steering
 
@@ -12,12 +19,14 @@ BAR_WIDTH = 28
 _FOLLOWED = {
     "exact": "follows the order exactly",
     "standing": "follows the order that stood when room came free",
+    "close": "follows the order closely",
     "within-queue": "follows the order within each queue",
     "tie-break": "takes the order as a tie-break",
 }
 _FOLLOWABLE = {
     "exact": "would follow the order exactly",
     "standing": "would follow the order that stood when room came free",
+    "close": "would follow the order closely",
     "within-queue": "would follow the order within each queue",
     "tie-break": "would take the order as a tie-break",
 }
@@ -32,8 +41,12 @@ def steering_lines(steering: Iterable[Steering], *, columns: int, style: Style =
         if one.frontend != "sim" or one.enforcement != "exact":
             colour = "dim" if one.enforcement == "exact" else "yellow"
             yield style(wrapped(f"{one.cluster} ({one.frontend}) {followed}{why}", columns), colour)
-        if one.withheld:
-            yield style(wrapped(f"{one.cluster}: nothing is written: {one.withheld}", columns), "yellow")
+        for trouble in unwell_in_words(one):
+            yield style(wrapped(f"{one.cluster}: {trouble}", columns), "yellow")
+        if waiting := untaken_in_words(one):
+            yield style(wrapped(f"{one.cluster}: {waiting}", columns), "yellow")
+        if one.promised:
+            yield wrapped(f"{one.cluster}: {promised_in_words(one.promised)}.", columns)
         for harm in filter(None, (levels_left_in_words(one), preempted_in_words(one))):
             yield style(wrapped(f"{one.cluster}: {harm}", columns), "bold red")
         if one.adherence is not None:

@@ -8,7 +8,6 @@ from fairlead_cli.client.plain_table import Cell, Column, Piece, table_lines
 from fairlead_cli.client.words import (
     amounts,
     demand,
-    job_name,
     multiple,
     reason,
     short_resource,
@@ -25,6 +24,7 @@ from fairlead_contracts.messages.questions import (
     TenantLine,
     TenantsReply,
 )
+from fairlead_contracts.messages.state import job_name
 
 WIDE_COLUMNS, NARROW_COLUMNS, SLIM_COLUMNS = 120, 100, 75
 """Of a terminal: below the last two the tables leave out what they can, and more."""
@@ -42,7 +42,7 @@ def queue_view(
 ) -> str:
     """Who waits, in order, a table a pool; of one tenant alone where one was asked for. Columns: of the terminal."""
     if not reply.pools:
-        return "Nobody waits: no pool is known yet. After `fairlead up`, wait until it says `running:`."
+        return "\n".join(_no_pools(reply, columns, style))
     if not any(pool.waiting for pool in reply.pools):
         return "\n".join(
             ["Nobody waits.", *(line for pool in reply.pools for line in _idle_lines(pool, columns, style))]
@@ -55,9 +55,16 @@ def queue_view(
     )
 
 
+def _no_pools(reply: QueueReply, columns: int, style: Style) -> Iterator[str]:
+    """Where nothing can be told yet: why not, as far as anybody knows."""
+    for cluster, why in sorted((reply.unheard or {}).items()):
+        yield style(wrapped(f"{cluster}: nothing is known of it yet: {why}", columns), "yellow")
+    yield "No pool is known yet, so no job is. After `fairlead up`, wait until it says `running:`."
+
+
 def _idle_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
     """Of a pool in which nobody waits: what would be in the way if somebody did."""
-    if any(one.withheld for one in pool.steering):
+    if any(one.withheld or one.unheard or one.untaken for one in pool.steering):
         yield style(f"pool {pool.pool}", "bold")
         yield from steering_lines(pool.steering, columns=columns, style=style)
     yield from _silences(pool, columns, style)

@@ -5,11 +5,13 @@ from datetime import datetime
 
 from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import base_units, format_quantity
+from fairlead_contracts.frontend.cards import PER_VGPU
 from fairlead_contracts.messages.decisions import Lift, Place, UnboundedBy
-from fairlead_contracts.messages.questions import Adherence, Approval, Steering
+from fairlead_contracts.messages.questions import Adherence, Approval, Promised, Steering
 
 _MANY = 10.0
 """From so many wholes on a percentage says less than the number of them."""
+_MOST_PASSING = 5
 _TENANTS_NAMED = 6
 """On one line."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
@@ -181,9 +183,38 @@ def approval_in_words(approval: Approval) -> str:
     return f"{approval.urgency}, granted to it by {approval.by or 'an operator'}{since}{why}"
 
 
-def job_name(id: str, owner: str | None) -> str:  # noqa: A002 - the word of the contracts
-    """The name by which people know a job: that of what it was made for, where it was made for something."""
-    return owner.partition("/")[2] or id if owner else id
+def unwell_in_words(steering: Steering) -> Iterator[str]:
+    """What keeps a cluster from being told of, or written to: whoever reads an order there has to know it first."""
+    if steering.unheard:
+        yield f"what stands here may be old: {steering.unheard}"
+    if steering.withheld:
+        yield f"nothing is written: {steering.withheld}"
+
+
+def untaken_in_words(steering: Steering) -> str:
+    """How many submissions wait to become jobs; empty for none."""
+    if not steering.untaken:
+        return ""
+    count = "1 submission is" if steering.untaken == 1 else f"{steering.untaken} submissions are"
+    return f"{count} published and not taken up yet, so not in this list"
+
+
+def promised_in_words(found: Promised) -> str:
+    """The start that reserve mode promises, who waits for it and who does not."""
+    if found.why_not:
+        return f"no start can be promised: {found.why_not}"
+    head = f"{found.job} of {found.tenant}" if found.job else f"a job of {found.tenant}"
+    if found.by is None:
+        return f"{head} is the first that does not fit; no start is promised to it: {found.obstacle}"
+    starts = (
+        f"{head} is the first that does not fit, and starts by {found.by:%Y-%m-%d %H:%M:%S} UTC at the latest"
+    )
+    if not found.passing:
+        return f"{starts}. The jobs behind it wait for it"
+    named = ", ".join(found.passing[:_MOST_PASSING])
+    more = len(found.passing) - _MOST_PASSING
+    others = f" and {more} more" if more > 0 else ""
+    return f"{starts}. The jobs behind it wait for it, but for {named}{others}: they end by then, or leave room for it"
 
 
 def levels_left_in_words(steering: Steering) -> str:
@@ -226,8 +257,10 @@ def _unjudged(found: Adherence) -> str:
 
 
 def _idle(found: Adherence) -> str:
-    """What stood idle of the scarcest: of cards, else of cores."""
-    cards = {name: amount for name, amount in found.idle.items() if "gpu" in name.lower()}
+    """What stood idle of the scarcest: of cards, else of cores. Memory and cores of cards are parts of these, not more of them."""
+    cards = {
+        name: amount for name, amount in found.idle.items() if "gpu" in name.lower() and name not in PER_VGPU
+    }
     shown = cards or {name: amount for name, amount in found.idle.items() if name == "cpu"}
     if not shown:
         return "nothing idle that a waiting job would have fitted"

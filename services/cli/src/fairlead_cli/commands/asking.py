@@ -69,7 +69,7 @@ def explain(
     Parameters
     ----------
     job:
-        Its id, uid or submission id, or `<scope>/<id>`.
+        Its name as `fairlead queue` shows it, alone or as `<scope>/<name>`; or its uid, submission id or Workload.
     tenant:
         Whose job it is, where several have one of that name.
     verbose:

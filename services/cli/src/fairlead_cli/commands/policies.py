@@ -45,9 +45,9 @@ def apply(
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.client.steering import this_user
-    from fairlead_cli.policy.applying import Terms, put_in_force
+    from fairlead_cli.policy.applying import ApplyTerms, put_in_force
 
-    terms = Terms(onto=onto, force=force, exact=exact, by=by or this_user())
+    terms = ApplyTerms(onto=onto, force=force, exact=exact, by=by or this_user())
     run(put_in_force(reach.nats, file, terms, form=output))
 
 
@@ -93,10 +93,10 @@ def diff(
         Words; json, yaml: see docs/output.md; name: the keys that differ.
     """
     from fairlead_cli.client.connection import run
-    from fairlead_cli.policy.applying import Terms
+    from fairlead_cli.policy.applying import ApplyTerms
     from fairlead_cli.policy.looking import print_differences
 
-    if run(print_differences(reach.nats, file, Terms(exact=exact), form=output)):
+    if run(print_differences(reach.nats, file, ApplyTerms(exact=exact), form=output)):
         raise SystemExit(1)
 
 

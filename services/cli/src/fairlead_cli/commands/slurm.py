@@ -20,6 +20,8 @@ def check(
     user: str | None = None,
     cluster: str | None = None,
     by: str | None = None,
+    slurmrestd: str | None = None,
+    slurm_token: Path | None = None,
     revoke: Annotated[bool, Parameter(negative="")] = False,
     output: Output = "table",
     reach: Reach = HERE,
@@ -41,6 +43,10 @@ def check(
         What Fairlead calls the cluster: where no error is open, levels may be written to it from now on.
     by:
         Who says so; the user of this machine unless given.
+    slurmrestd:
+        Where slurmrestd is that the bridge is to ask, as http://HOST:PORT or unix:/PATH; it is looked at, too.
+    slurm_token:
+        Path of a file with a token for it.
     revoke:
         Take the leave for --cluster back, without a look: nothing is written to it any more.
     output:
@@ -51,13 +57,14 @@ def check(
     from fairlead_cli.errors import InputError
     from fairlead_cli.slurm import leaving
     from fairlead_cli.slurm.examining import check
-    from fairlead_cli.slurm.survey import effective_user
+    from fairlead_cli.slurm.survey import RestTarget, effective_user
 
+    rest = None if slurmrestd is None else RestTarget(address=slurmrestd, token=slurm_token)
     if cluster is None:
         if revoke:
             raise InputError("--revoke: of which cluster? Name it with --cluster")
-        return run(check(slurm_conf, user or effective_user(), output))
-    wish = leaving.Wish(cluster=cluster, by=by or this_user(), nats=reach.nats)
+        return run(check(slurm_conf, user or effective_user(), output, rest))
+    wish = leaving.Wish(cluster=cluster, by=by or this_user(), nats=reach.nats, rest=rest)
     if revoke:
         return run(leaving.revoke(wish))
     return run(leaving.check_and_clear(wish, slurm_conf, user or effective_user(), output))
@@ -136,6 +143,10 @@ def install(
     away: Literal["requeue", "start"] = "requeue",
     check: Annotated[bool, Parameter(negative="--no-check")] = True,
     timeout: int = 300,
+    tokens: str = "",
+    endpoint: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    ca: Path | None = None,
+    munge_socket: Path | None = None,
     slurm_conf: SlurmConf = None,
 ) -> int:
     """Write the hooks of a partition whose jobs run as pods of Kubernetes, and say which lines slurm.conf lacks for them.
@@ -161,6 +172,16 @@ def install(
         that, three seconds at most. A gate that does not answer refuses nothing.
     timeout:
         PrologEpilogTimeout, in seconds; a hook gives up 20 seconds earlier by itself.
+    tokens:
+        A licence of accounting's, NAME@SERVER, of which each job takes one for each of its GPUs; slurm-bridge keeps as many
+        of them as Kubernetes has room for (its setting pods_tokens), so that few jobs are started in vain.
+    endpoint:
+        HOST:PORT where a bridge listens for hooks on other hosts (its setting hooks_listen), to be asked over TLS instead of
+        the socket; given several times, each is asked in turn until one leads.
+    ca:
+        File of the authority that the bridges' certificates are of, on every host; the host's own authorities unless given.
+    munge_socket:
+        Where munged listens on every host, if not where munge's commands look.
     slurm_conf:
         An existing slurm.conf to look at; nothing is changed in it.
     """
@@ -177,6 +198,10 @@ def install(
             away=away,
             check=check,
             timeout=timeout,
+            tokens=tokens,
+            endpoints=endpoint,
+            authority="" if ca is None else str(ca),
+            munge_socket="" if munge_socket is None else str(munge_socket),
         )
     except ValueError as error:
         raise InputError(str(error)) from error

@@ -108,7 +108,7 @@ def approve(
     Parameters
     ----------
     job:
-        Its id, uid, submission id or `<scope>/<id>`, or the name of the Job that it was made for.
+        Its name as `fairlead queue` shows it, alone or as `<scope>/<name>`; or its uid, submission id or Workload.
     urgency:
         The class; unless given, the one that the job asked for and was not granted, or else the highest.
     tenant:
@@ -120,7 +120,7 @@ def approve(
     why:
         The reason, for those who come after.
     output:
-        Words; json, yaml: see docs/output.md; name: the job's uid.
+        Words; json, yaml: see docs/output.md; name: the job as `<scope>/<name>`.
     """
     from fairlead_cli.client.connection import run
     from fairlead_cli.client.steering import this_user

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from fairlead_cli.demo.report.contents import JobStory, Made, Report, Told
-from fairlead_cli.demo.report.figures import Figures, Run, figures, study
+from fairlead_cli.demo.report.contents import DemoReport, JobStory, Made, Told
+from fairlead_cli.demo.report.figures import DemoFigures, Run, figures, study
+from fairlead_cli.demo.report.findings import overload
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_sim import Fifo, RunResult, StrictPriority, VirtualRun, Workload
 
@@ -28,7 +29,8 @@ def report_on(
     facts: Sequence[str],
     made: Made | None = None,
     told: Told | None = None,
-) -> Report:
+    delays: Sequence[float] = (),
+) -> DemoReport:
     """The report of a live run.
 
     Args:
@@ -40,13 +42,15 @@ def report_on(
         facts: how it was run, a sentence each.
         made: when, with what and how.
         told: what was said of one of the jobs while it waited.
+        delays: of each job, seconds by which it was late through no order.
     """
     ours = study(FAIRLEAD, result, classes=workload.policy.classes)
-    return Report(
+    return DemoReport(
         figures=_figures(workload, ours, others[0], finished=finished, lost=lost),
         runs=[ours, *others],
         facts=facts,
         made=made,
+        overload=overload(delays),
         story=None if told is None else _story(told, result, others[0]),
     )
 
@@ -60,7 +64,7 @@ def _story(told: Told, result: RunResult, fifo: Run) -> JobStory | None:
     return JobStory(told=told, submitted=submitted, waited=job.waited, waited_fifo=fifo.waited.get(job.id))
 
 
-def _figures(workload: Workload, ours: Run, fifo: Run, *, finished: int, lost: int) -> Figures:
+def _figures(workload: Workload, ours: Run, fifo: Run, *, finished: int, lost: int) -> DemoFigures:
     jobs = dict.fromkeys(workload.tenants, 0)
     for job in workload.jobs:
         jobs[job.tenant] += 1

@@ -74,6 +74,20 @@ class Recording:
             level_writes=self.level_writes,
         )
 
+    def delays(self, workload: Workload) -> list[float]:
+        """Seconds by which each job was late through no order: it came into the queue, or ended, after its time.
+
+        On a machine that keeps up it is in the queue at its offset, and its simulated run takes what it asked for.
+        """
+        lives = [(job, self._lives.get(job.id, {})) for job in workload.jobs]
+        queued = [(job, from_datetime(life[JobQueued].at)) for job, life in lives if JobQueued in life]
+        origin = min((at - job.offset for job, at in queued), default=0)
+        late = {job.id: to_seconds(at - job.offset - origin) for job, at in queued}
+        for job, life in lives:
+            if isinstance(ended := life.get(JobEnded), JobEnded):
+                late[job.id] = max(late.get(job.id, 0.0), ended.ran_seconds - to_seconds(job.run))
+        return list(late.values())
+
     def _results(self, workload: Workload, origin: Micros) -> list[JobResult]:
         found = []
         for job in workload.jobs:

@@ -83,6 +83,7 @@ async def run_demo(flags: DemoFlags) -> int:
             command=shlex.join(["fairlead", *sys.argv[1:]]),
         ),
         told=told,
+        delays=recording.delays(workload),
     )
     tell(report, flags)
     return verdict(report, recording)
@@ -110,6 +111,7 @@ def _plan(directory: Path, workload: Workload, flags: DemoFlags) -> StackPlan:
         scorers=flags.scorers,
         cluster=CLUSTER,
         cluster_file=cluster,
+        alone=True,
         environ=child_environment(os.environ),
     )
 

@@ -7,7 +7,7 @@ import msgspec
 from fairlead_cli.console import fail, output, say, warn, write_line
 from fairlead_cli.demo.flags import DemoFlags
 from fairlead_cli.demo.recording import Recording
-from fairlead_cli.demo.report.contents import Report
+from fairlead_cli.demo.report.contents import DemoReport
 from fairlead_cli.demo.report.figures import off_entitlement
 from fairlead_cli.demo.report.page import render_page
 from fairlead_cli.demo.report.text import render_text
@@ -33,10 +33,12 @@ def facts_of(workload: Workload, flags: DemoFlags, recording: Recording, restart
     ]
 
 
-def tell(report: Report, flags: DemoFlags) -> None:
+def tell(report: DemoReport, flags: DemoFlags) -> None:
     """Print figures or report, and write the page."""
     if flags.as_json:
         write_line(msgspec.json.encode(report.figures).decode())
+        if report.overload:
+            warn(report.overload)
     else:
         output().print(render_text(report))
     if flags.page is not None:
@@ -44,14 +46,14 @@ def tell(report: Report, flags: DemoFlags) -> None:
         say(f"report: {flags.page.absolute()}")
 
 
-def verdict(report: Report, recording: Recording) -> int:
+def verdict(report: DemoReport, recording: Recording) -> int:
     """Say what did not go well; the exit code is 0 only if every submitted job finished."""
     figures = report.figures
-    if figures.jain is None:
+    if figures.jain is None and not report.overload:
         warn(
             "the tenants never all had jobs waiting at once: there is no share to hold against an entitlement"
         )
-    for tenant in off_entitlement(figures):
+    for tenant in [] if report.overload else off_entitlement(figures):
         if tenant.share is not None:
             warn(f"{tenant.name} held {tenant.share:.1%}, entitled to {tenant.entitlement:.1%}")
     for refused in recording.refused.values():

@@ -44,7 +44,7 @@ def plan_server(
         port: to listen on.
         environ: of the server.
         guarded: whether it asks for a password. Loopback is open to every user of a machine, and each could else have
-            jobs run in a real cluster as any tenant.
+            jobs run in a real cluster as any tenant, or disturb a demo.
 
     Raises:
         ProcessFailedError: there is no nats-server.

@@ -22,7 +22,7 @@ from fairlead_cli.errors import CommandError, InputError, OvertakenError, Proces
 from fairlead_cli.kueue.clusters import KubeTarget
 from fairlead_cli.local.server import ServerPlan, plan_server, wait_ready
 from fairlead_cli.local.supervision import Keeper, Program, Supervisor, keeper
-from fairlead_cli.policy.applying import Applied, Terms, apply_file
+from fairlead_cli.policy.applying import Applied, ApplyTerms, apply_file
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.store import in_force
 from fairlead_cli.slurm.clusters import SlurmTarget
@@ -56,6 +56,8 @@ class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
     """An address to use; None runs an embedded server."""
     port: int | None = None
     """Of the embedded server; None takes a free one."""
+    alone: bool = False
+    """Whether nobody but this command connects to the embedded server."""
     environ: Mapping[str, str]
 
     @property
@@ -114,7 +116,8 @@ async def _serve(
 ) -> tuple[asyncio.Task[None] | None, str]:
     if plan.nats is not None:
         return None, plan.nats
-    server: ServerPlan = plan_server(plan.store, port=plan.port, environ=plan.environ, guarded=plan.real)
+    guarded = plan.real or plan.alone
+    server: ServerPlan = plan_server(plan.store, port=plan.port, environ=plan.environ, guarded=guarded)
     task = group.create_task(supervisor.keep(server.program), name="nats-server")
     await wait_ready(server)
     return task, server.url
@@ -142,7 +145,7 @@ async def _policy(bus: Bus, plan: StackPlan) -> Applied:
     if plan.keep_policy and (revision := (await in_force(bus)).revision):
         return Applied(revision=revision, written=False, notes=[])
     try:
-        return await apply_file(bus, plan.policy, Terms(by=this_user()))
+        return await apply_file(bus, plan.policy, ApplyTerms(by=this_user()))
     except OvertakenError:
         if not plan.keep_policy:
             raise

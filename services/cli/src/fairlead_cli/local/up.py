@@ -18,7 +18,9 @@ from fairlead_cli.kueue.clusters import KubeTarget
 from fairlead_cli.local.dry_run import rehearsed
 from fairlead_cli.local.examining import examined, examined_slurm
 from fairlead_cli.local.stack import Stack, StackPlan, child_environment, running
+from fairlead_cli.policy.applying import remark_on
 from fairlead_cli.policy.files import PolicyFile, read_file, shipped_policy
+from fairlead_cli.policy.members import stated_members, unknown_members
 from fairlead_cli.signals import ending_on_signals
 from fairlead_cli.slurm.clusters import SlurmTarget
 from fairlead_contracts.messages.control import Mode
@@ -52,6 +54,8 @@ async def stay_up(flags: UpFlags) -> int:
     """Run until a signal asks for the end; returns the exit code."""
     state = state_directory(os.environ)
     plan = _plan(flags, state)
+    if flags.policy is not None:
+        remark_on(plan.policy.policy)
     say("starting … (wait for `running:`, half a minute at most on most machines)")
     with ending_on_signals() as end:
         rehearsal = rehearsed(plan) if plan.dry_run else contextlib.nullcontext()
@@ -115,6 +119,9 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
         say(_who_may_connect(plan))
     if os.environ.get(ADDRESS, stack.url) not in {stack.url, without_password(stack.url)}:
         warn(f"{ADDRESS} is set to another address, and other commands go there: unset it to reach this one")
+    if not plan.keep_policy:
+        for sentence in unknown_members(plan.policy.policy, await stated_members(stack.bus)):
+            warn(sentence)
     await _tell_words(stack)
     say("")
     say("In another terminal:")
@@ -140,7 +147,8 @@ def _who_may_connect(plan: StackPlan) -> str:
 
 def _steering(plan: StackPlan) -> str:
     if not plan.kubernetes and not plan.slurm:
-        return "an admitter" + (f", cluster {plan.cluster}" if plan.cluster else "")
+        cluster = f", cluster {plan.cluster}" if plan.cluster else ""
+        return f"an admitter{' (dry run: nothing is written)' if plan.dry_run else ''}{cluster}"
     each = []
     if plan.kubernetes:
         services = (

@@ -11,6 +11,7 @@ from fairlead_cli.client.explained import explain_text
 from fairlead_cli.console import styled, wrapped
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
+from fairlead_cli.outcomes import is_for_people
 from fairlead_cli.paper.arranging import Arranged, ArrangedPool, arranged
 from fairlead_cli.paper.fitting import FitLine, fit_in_words, fit_line
 from fairlead_cli.paper.reading import read_file, refused
@@ -59,18 +60,25 @@ def explain_on_paper(path: Path, job: str, *, form: Format, verbose: bool = Fals
         found=found,
         fits=msgspec.UNSET if fits is None else {uid: fit_line(fit) for uid, fit in fits.items()},
     )
-    print_result(
-        Result(
-            document=lambda: published(reply),
-            view=lambda columns: _text(reply, fits, columns, verbose=verbose or form == "wide"),
-            names=lambda: (one.id for one in found),
-        ),
-        form,
-    )
+    if found or not is_for_people(form):
+        _print(reply, fits, form, verbose=verbose)
     if not found:
         raise CommandError(
             f"no job {job!r} waits in the snapshot", hint="`fairlead order` lists those that do."
         )
+
+
+def _print(
+    reply: PaperExplanations, fits: Mapping[str, JobFit] | None, form: Format, *, verbose: bool
+) -> None:
+    print_result(
+        Result(
+            document=lambda: published(reply),
+            view=lambda columns: _text(reply, fits, columns, verbose=verbose or form == "wide"),
+            names=lambda: (one.id for one in reply.found),
+        ),
+        form,
+    )
 
 
 def _text(reply: PaperExplanations, fits: Mapping[str, JobFit] | None, columns: int, *, verbose: bool) -> str:

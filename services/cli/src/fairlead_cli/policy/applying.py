@@ -32,7 +32,7 @@ _MOST_LINES = 40
 """Of what changes; the rest is counted."""
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class ApplyTerms(msgspec.Struct, frozen=True, kw_only=True):
     """What the person said beside the file."""
 
     onto: int | None = None
@@ -45,7 +45,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Who puts it in force; the history tells."""
 
 
-PLAIN = Terms()
+PLAIN = ApplyTerms()
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +58,9 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """What the person should know, a line each."""
 
 
-async def put_in_force(nats: str | None, path: Path, terms: Terms = PLAIN, *, form: Format = "table") -> None:
+async def put_in_force(
+    nats: str | None, path: Path, terms: ApplyTerms = PLAIN, *, form: Format = "table"
+) -> None:
     """Check a file and make it the policy; say what that changes.
 
     Raises:
@@ -66,7 +68,7 @@ async def put_in_force(nats: str | None, path: Path, terms: Terms = PLAIN, *, fo
         OvertakenError: another revision is in force than the one that it was made from.
     """
     file = read_file(path)
-    _remark(file.policy)
+    remark_on(file.policy)
     async with connected(nats) as bus:
         for sentence in unknown_members(file.policy, await stated_members(bus)):
             warn(sentence)
@@ -86,7 +88,7 @@ def print_applied(applied: Applied, form: Format) -> None:
     print_outcome(put, [f"revision {applied.revision}"], form)
 
 
-async def apply_file(bus: Bus, file: PolicyFile, terms: Terms = PLAIN) -> Applied:
+async def apply_file(bus: Bus, file: PolicyFile, terms: ApplyTerms = PLAIN) -> Applied:
     """Make a file's policy the one in force by compare-and-swap.
 
     Raises:
@@ -187,7 +189,8 @@ def _few(lines: list[str]) -> list[str]:
     return lines if more <= 0 else [*lines[:_MOST_LINES], f"and {more} lines more"]
 
 
-def _remark(document: PolicyDocument) -> None:
+def remark_on(document: PolicyDocument) -> None:
+    """Say what of a policy does nothing, or takes more than the policy."""
     for sentence in without_effect(document):
         warn(sentence)
     if document.fit.strategy != "none":

@@ -5,6 +5,7 @@ they are merged by job: what was approved stays, and what was withdrawn meanwhil
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import overload
 
 import msgspec
@@ -120,9 +121,14 @@ def _listed(headline: str, jobs: Sequence[str], grants: Approvals) -> Iterator[s
         yield f"  and {len(jobs) - _MOST_LINES} more"
 
 
-def grant_in_words(grant: Grant) -> str:
-    """What was granted to whom, by whom and why."""
+def grant_in_words(grant: Grant, names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What was granted to whom, by whom and why.
+
+    Args:
+        grant: to a single job.
+        names: of jobs that are known, by uid: what people call them.
+    """
     given = f", by {grant.by}" if grant.by else ""
     why = f": {grant.why}" if grant.why else ""
     classes = " and ".join(grant.classes) or "a priority of its own"
-    return f"{classes} for job {grant.job} of {grant.tenant}{given}{why}"
+    return f"{classes} for job {names.get(grant.job or '', grant.job)} of {grant.tenant}{given}{why}"

@@ -18,7 +18,7 @@ from fairlead_cli.options import Format
 from fairlead_cli.outcomes import ClassGranted, print_outcome
 from fairlead_cli.policy.store import in_force, swap, unread
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, Explanation
-from fairlead_contracts.messages.state import Phase
+from fairlead_contracts.messages.state import Phase, job_name
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Tenant
 from fairlead_contracts.policyfile.validate import check_document
 
@@ -68,8 +68,8 @@ async def approve(nats: str | None, approval: Approval, *, form: Format = "table
         )
     if gone:
         say(f"{len(gone)} grants of jobs that are gone were dropped")
-    said = ClassGranted(job=f"{job.scope}/{job.id}", uid=job.uid, urgency=urgency, revision=revision)
-    print_outcome(said, [job.uid], form)
+    said = ClassGranted(job=named(job), uid=job.uid, urgency=urgency, revision=revision)
+    print_outcome(said, [said.job], form)
 
 
 async def withdraw(nats: str | None, approval: Approval, *, form: Format = "table") -> None:
@@ -89,8 +89,9 @@ async def withdraw(nats: str | None, approval: Approval, *, form: Format = "tabl
             return without(document, {uid})
 
         _, revision = await _rewrite(bus, change, approval.by)
-    say(f"{approval.job}: what was granted to it is taken back (policy revision {revision})")
-    print_outcome(ClassGranted(job=approval.job, uid=uid, urgency=None, revision=revision), [uid], form)
+    job = next((named(one) for one in found if one.uid == uid), approval.job)
+    say(f"{job}: what was granted to it is taken back (policy revision {revision})")
+    print_outcome(ClassGranted(job=job, uid=uid, urgency=None, revision=revision), [job], form)
 
 
 def _granted_to(document: PolicyDocument, names: Collection[str], job: str) -> str:
@@ -138,8 +139,8 @@ def without(document: PolicyDocument, jobs: Collection[str]) -> PolicyDocument:
 
 
 def named(job: Explanation) -> str:
-    """The job as people know it."""
-    return f"{job.scope}/{job.id}" if job.owner is None else f"{job.owner} in {job.scope}"
+    """The job as people know it, and as every command takes it."""
+    return f"{job.scope}/{job_name(job.id, job.owner)}"
 
 
 def _class(document: PolicyDocument, job: Explanation, stated: str | None) -> str:

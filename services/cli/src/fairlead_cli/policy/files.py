@@ -11,7 +11,7 @@ import yaml
 
 from fairlead_cli.errors import InputError, unreadable
 from fairlead_contracts.base.errors import DocumentError, FieldError
-from fairlead_contracts.base.yaml_text import YamlError, parse_yaml
+from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, with_places
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.legacy.formats import from_environment, in_our_words
 from fairlead_contracts.policyfile.read import read_document
@@ -78,7 +78,8 @@ def parse_file(text: str, *, name: str) -> PolicyFile:
         policy = read_document(found, unread=unread)
     except DocumentError as error:
         raise InputError(
-            f"{name} does not validate, nothing was changed:", problems=[str(part) for part in error.problems]
+            f"{name} does not validate, nothing was changed:",
+            problems=[str(part) for part in with_places(error.problems, text)],
         ) from error
     return PolicyFile(name=name, policy=policy, revision=_made_from(text), says=_says(found))
 

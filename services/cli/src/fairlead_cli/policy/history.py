@@ -3,19 +3,21 @@
 What operators said meanwhile of writing levels (`pause`, `resume`, `release`) stands in the same bucket, and is told among them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from fairlead_bus import Bucket, Bus, Stored, is_deletion, writer_of
 from fairlead_cli.client import controls
-from fairlead_cli.client.connection import connected
+from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.console import say
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
-from fairlead_cli.policy.applying import Terms, apply_file, print_applied
+from fairlead_cli.outcomes import is_for_people
+from fairlead_cli.policy.applying import ApplyTerms, apply_file, print_applied
 from fairlead_cli.policy.approvals import apart_from_approvals, grant_in_words
+from fairlead_cli.policy.approving import named
 from fairlead_cli.policy.files import PolicyFile, differences
 from fairlead_cli.policy.store import in_force
 from fairlead_cli.printing import print_names, print_stream
@@ -24,10 +26,13 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import decode_document
 
 _NONE = "there is no policy yet"
+_MOST_NAMED = 20
+"""Jobs that are asked about."""
 _MOST_LINES = 8
 """Of what one revision changed; the rest is counted."""
 
@@ -45,7 +50,7 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True):
     """Why not, if so."""
 
 
-class Word(msgspec.Struct, frozen=True, kw_only=True):
+class OperatorWord(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator said of writing levels."""
 
     revision: int
@@ -69,6 +74,7 @@ async def print_history(nats: str | None, *, form: Format) -> None:
         known = await _revisions(bus)
         followed = (await in_force(bus)).followed
         words = [_word(pool, stored) for pool, stored in await controls.said(bus)]
+        names = await _names(bus, known) if is_for_people(form) else {}
     if not known:
         raise CommandError(_NONE, hint="Put one in force with `fairlead policy apply FILE`.")
     match form:
@@ -77,7 +83,7 @@ async def print_history(nats: str | None, *, form: Format) -> None:
         case "name":
             print_names(str(one.revision) for one in known)
         case _:
-            print_names(_in_words(known, words, followed))
+            print_names(_in_words(known, words, followed, names))
 
 
 async def put_back(
@@ -107,7 +113,7 @@ async def put_back(
             raise CommandError(f"revision {found.revision} does not validate: {found.problem}")
         # Made from itself: of no grant to a single job it says anything new.
         file = PolicyFile(name=f"revision {found.revision}", policy=found.policy, revision=found.revision)
-        terms = Terms(onto=known[-1].revision, exact=exact, by=by, force=broken)
+        terms = ApplyTerms(onto=known[-1].revision, exact=exact, by=by, force=broken)
         applied = await apply_file(bus, file, terms)
     for note in applied.notes:
         say(note)
@@ -151,24 +157,41 @@ def _chosen(known: Sequence[Revision], revision: int | None) -> Revision:
     raise CommandError(f"revision {wanted} of the policy is not kept", hint=f"These are: {kept}.")
 
 
-def _word(pool: str | None, stored: Stored) -> Word:
+def _word(pool: str | None, stored: Stored) -> OperatorWord:
     since = to_datetime(stored.at)
     if is_deletion(stored.headers):
-        return Word(revision=stored.seq, since=since, by="", why="", pool=pool, mode=None)
+        return OperatorWord(revision=stored.seq, since=since, by="", why="", pool=pool, mode=None)
     found = controls.read_control(stored)
-    return Word(revision=stored.seq, since=since, by=found.by, why=found.why, pool=pool, mode=found.mode)
+    return OperatorWord(
+        revision=stored.seq, since=since, by=found.by, why=found.why, pool=pool, mode=found.mode
+    )
 
 
-def _by_time(known: Sequence[Revision], words: Sequence[Word]) -> list[Revision | Word]:
-    both: list[Revision | Word] = [*known, *words]
+def _by_time(known: Sequence[Revision], words: Sequence[OperatorWord]) -> list[Revision | OperatorWord]:
+    both: list[Revision | OperatorWord] = [*known, *words]
     return sorted(both, key=lambda one: one.revision)
 
 
-def _in_words(known: Sequence[Revision], words: Sequence[Word], followed: int) -> Iterator[str]:
+async def _names(bus: Bus, known: Sequence[Revision]) -> dict[str, str]:
+    """What people call the jobs that classes were granted to, by uid, the last first; of jobs that are gone nobody knows it."""
+    jobs = [grant.job for one in reversed(known) if one.policy for grant in one.policy.grants if grant.job]
+    names: dict[str, str] = {}
+    for job in list(dict.fromkeys(jobs))[:_MOST_NAMED]:
+        try:
+            reply = await ask(bus, "explain", ExplainQuestion(job=job), EXPLAIN_REPLY)
+        except CommandError:
+            break  # the history can be told without scorers
+        names |= {found.uid: named(found) for found in reply.found if found.uid == job}
+    return names
+
+
+def _in_words(
+    known: Sequence[Revision], words: Sequence[OperatorWord], followed: int, names: Mapping[str, str]
+) -> Iterator[str]:
     """A headline each, under it what it changed from the one before that validates."""
     before: Revision | None = None
     for one in _by_time(known, words):
-        if isinstance(one, Word):
+        if isinstance(one, OperatorWord):
             yield _word_in_words(one)
             continue
         by = f", by {one.by}" if one.by else ""
@@ -178,11 +201,11 @@ def _in_words(known: Sequence[Revision], words: Sequence[Word], followed: int) -
             yield f"  does not validate: {one.problem}"
             continue
         if before is not None and before.policy is not None:
-            yield from _changes(before.policy, one.policy)
+            yield from _changes(before.policy, one.policy, names)
         before = one
 
 
-def _word_in_words(word: Word) -> str:
+def _word_in_words(word: OperatorWord) -> str:
     pools = "all pools" if word.pool is None else f"pool {word.pool}"
     # Words are only ever taken back where they were said of a pool that turned out not to exist.
     said = "taken back at once, as there is no such pool" if word.mode is None else word.mode.value
@@ -196,11 +219,11 @@ def _when(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _changes(before: PolicyDocument, after: PolicyDocument) -> Iterator[str]:
+def _changes(before: PolicyDocument, after: PolicyDocument, names: Mapping[str, str]) -> Iterator[str]:
     """What one revision changed: grants to single jobs as sentences, with who and why; all else key by key."""
     old, new = ([grant for grant in document.grants if grant.job is not None] for document in (before, after))
-    lines = [f"- {grant_in_words(grant)}" for grant in old if grant not in new]
-    lines += [f"+ {grant_in_words(grant)}" for grant in new if grant not in old]
+    lines = [f"- {grant_in_words(grant, names)}" for grant in old if grant not in new]
+    lines += [f"+ {grant_in_words(grant, names)}" for grant in new if grant not in old]
     lines += differences(apart_from_approvals(before), apart_from_approvals(after))
     yield from (f"  {line}" for line in lines[:_MOST_LINES])
     if len(lines) > _MOST_LINES:

@@ -8,7 +8,7 @@ from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import PolicyChecked, PolicyCompared, is_for_people, print_outcome
-from fairlead_cli.policy.applying import PLAIN, Terms, overtaken, resulting
+from fairlead_cli.policy.applying import PLAIN, ApplyTerms, overtaken, resulting
 from fairlead_cli.policy.approvals import changes_of_approvals
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.files import MADE_FROM, PolicyFile, as_yaml, differences, read_file
@@ -87,7 +87,7 @@ async def print_policy(nats: str | None, *, form: Format) -> None:
 
 
 async def print_differences(
-    nats: str | None, path: Path, terms: Terms = PLAIN, *, form: Format = "table"
+    nats: str | None, path: Path, terms: ApplyTerms = PLAIN, *, form: Format = "table"
 ) -> bool:
     """Print what putting a file in force would change; whether that is anything."""
     file = read_file(path)

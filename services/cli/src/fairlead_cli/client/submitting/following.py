@@ -40,6 +40,7 @@ class Following:
     def __init__(self, names: Iterable[Name]) -> None:
         self._names = set(names)
         self._open = set(self._names)
+        self._unanswered = set(self._names)
         self._seen: dict[type[object], set[Name]] = {
             kind: set() for kind in (Accepted, Refused, Started, Ended)
         }
@@ -49,6 +50,15 @@ class Following:
     def done(self) -> bool:
         """Whether each has ended or was refused."""
         return not self._open
+
+    def is_refused(self, name: Name) -> bool:
+        """Whether one of ours was refused."""
+        return name in self._seen[Refused]
+
+    @property
+    def unanswered(self) -> int:
+        """Of how many nothing was heard yet."""
+        return len(self._unanswered)
 
     @property
     def open(self) -> int:
@@ -71,6 +81,7 @@ class Following:
         if name not in self._names or name in seen:
             return False
         seen.add(name)
+        self._unanswered.discard(name)
         if isinstance(answer, Ended | Refused):
             self._open.discard(name)
         if isinstance(answer, Ended) and answer.outcome == "succeeded":
@@ -80,6 +91,7 @@ class Following:
     def give_up(self, name: Name) -> None:
         """Wait no longer for one that was never stored."""
         self._open.discard(name)
+        self._unanswered.discard(name)
 
     def tally(self) -> Tally:
         """How many came how far."""

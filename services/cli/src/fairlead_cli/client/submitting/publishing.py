@@ -38,7 +38,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     msg_id: str
 
 
-class Sent(msgspec.Struct, frozen=True, kw_only=True):
+class PublishOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one publish."""
 
     parcel: Parcel
@@ -64,7 +64,9 @@ def pack(draft: Draft) -> Parcel:
     )
 
 
-async def publish_all(bus: Bus, parcels: Sequence[Parcel], *, told: Callable[[Sent], None]) -> list[Sent]:
+async def publish_all(
+    bus: Bus, parcels: Sequence[Parcel], *, told: Callable[[PublishOutcome], None]
+) -> list[PublishOutcome]:
     """Publish every parcel; those whose ack did not come are sent again, and so are those for which there is no room.
 
     Args:
@@ -72,7 +74,7 @@ async def publish_all(bus: Bus, parcels: Sequence[Parcel], *, told: Callable[[Se
         parcels: what to publish, in this order.
         told: hears of each that could not be stored.
     """
-    found: list[Sent] = []
+    found: list[PublishOutcome] = []
     left = list(parcels)
     attempts = 0
     while left:
@@ -94,7 +96,7 @@ async def publish_all(bus: Bus, parcels: Sequence[Parcel], *, told: Callable[[Se
     return found
 
 
-async def _publish_once(bus: Bus, parcels: Sequence[Parcel]) -> list[tuple[Sent, BusError | None]]:
+async def _publish_once(bus: Bus, parcels: Sequence[Parcel]) -> list[tuple[PublishOutcome, BusError | None]]:
     acks: list[tuple[Parcel, asyncio.Future[Ack] | BusError]] = []
     publisher = Publisher(bus)
     for parcel in parcels:
@@ -109,14 +111,16 @@ async def _publish_once(bus: Bus, parcels: Sequence[Parcel]) -> list[tuple[Sent,
     return [await _outcome(parcel, ack) for parcel, ack in acks]
 
 
-async def _outcome(parcel: Parcel, ack: "asyncio.Future[Ack] | BusError") -> tuple[Sent, BusError | None]:
+async def _outcome(
+    parcel: Parcel, ack: "asyncio.Future[Ack] | BusError"
+) -> tuple[PublishOutcome, BusError | None]:
     if isinstance(ack, BusError):
-        return Sent(parcel=parcel, problem=_problem(parcel, ack)), ack
+        return PublishOutcome(parcel=parcel, problem=_problem(parcel, ack)), ack
     try:
         await ack
     except BusError as error:
-        return Sent(parcel=parcel, problem=_problem(parcel, error)), error
-    return Sent(parcel=parcel), None
+        return PublishOutcome(parcel=parcel, problem=_problem(parcel, error)), error
+    return PublishOutcome(parcel=parcel), None
 
 
 def _problem(parcel: Parcel, error: BusError) -> str:

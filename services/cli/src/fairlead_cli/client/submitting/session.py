@@ -1,7 +1,9 @@
 """`fairlead submit`: publish, then say each step until the last job has ended."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
@@ -9,13 +11,16 @@ from fairlead_bus import Bus
 from fairlead_cli.client.connection import connected
 from fairlead_cli.client.submitting.answers import hearing_answers
 from fairlead_cli.client.submitting.following import Following, answer_line
-from fairlead_cli.client.submitting.publishing import Parcel, Sent, pack, publish_all
+from fairlead_cli.client.submitting.publishing import Parcel, PublishOutcome, pack, publish_all
 from fairlead_cli.client.submitting.reading import Draft
 from fairlead_cli.console import fail, say, write_line
 from fairlead_cli.options import Format
 from fairlead_cli.printing import print_stream
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused
+
+_SOON_SECONDS = 2.0
+"""Whoever does not follow jobs hears for so long whether they are taken up: a refusal mostly comes within a tenth of it."""
 
 
 class Session:
@@ -30,22 +35,38 @@ class Session:
         self._parcels = parcels
         self._tell = tell
         self._done = asyncio.Event()
+        self._answered = asyncio.Event()
         self.following = Following((parcel.tenant, parcel.id) for parcel in parcels)
 
-    async def publish(self, bus: Bus) -> list[Sent]:
+    async def publish(self, bus: Bus) -> list[PublishOutcome]:
         """Publish all; say what could not be stored."""
         return await publish_all(bus, self._parcels, told=_tell_problem)
 
     async def publish_and_follow(self, bus: Bus) -> None:
         """Publish, and tell every step of every job until each has ended or was refused."""
-        tenants = {parcel.tenant for parcel in self._parcels}
-        only = tenants.pop() if len(tenants) == 1 else None
-        async with hearing_answers(bus, only, self._take, lambda: self.following.names_open):
+        async with self._hearing(bus):
             for sent in await self.publish(bus):
                 if sent.problem:
                     self.following.give_up((sent.parcel.tenant, sent.parcel.id))
             self._check_done()
             await self._done.wait()
+
+    async def publish_and_listen(self, bus: Bus, seconds: float) -> list[PublishOutcome]:
+        """Publish, and hear for a moment whether each is taken up or refused; say what could not be stored."""
+        async with self._hearing(bus):
+            sent = await self.publish(bus)
+            for one in sent:
+                if one.problem:
+                    self.following.give_up((one.parcel.tenant, one.parcel.id))
+            self._check_done()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._answered.wait(), seconds)
+        return sent
+
+    def _hearing(self, bus: Bus) -> AbstractAsyncContextManager[None]:
+        tenants = {parcel.tenant for parcel in self._parcels}
+        only = tenants.pop() if len(tenants) == 1 else None
+        return hearing_answers(bus, only, self._take, lambda: self.following.names_open)
 
     def _take(self, answer: AnyAnswer) -> None:
         if self.following.take(answer):
@@ -53,6 +74,8 @@ class Session:
             self._check_done()
 
     def _check_done(self) -> None:
+        if not self.following.unanswered:
+            self._answered.set()
         if self.following.done:
             self._done.set()
 
@@ -67,6 +90,8 @@ async def submit_all(
     """
 
     def tell(answer: AnyAnswer) -> None:
+        if not follow and not isinstance(answer, Refused):
+            return
         went_wrong = isinstance(answer, Refused) or (
             isinstance(answer, Ended) and answer.outcome != "succeeded"
         )
@@ -76,13 +101,17 @@ async def submit_all(
     session = Session([pack(draft) for draft in drafts], tell=tell)
     async with connected(nats) as bus:
         if not follow:
-            sent = await session.publish(bus)
+            sent = await session.publish_and_listen(bus, _SOON_SECONDS)
             stored = [one for one in sent if not one.problem]
-            for one in stored if not (quiet or form in ("json", "yaml")) else []:
+            taken = [
+                one for one in stored if not session.following.is_refused((one.parcel.tenant, one.parcel.id))
+            ]
+            for one in taken if not (quiet or form in ("json", "yaml")) else []:
                 told = "" if form == "name" else ": published"
                 write_line(f"{one.parcel.tenant}/{one.parcel.id}{told}")
-            say(f"{len(stored)} of {len(sent)} published")
-            return 0 if len(stored) == len(sent) else 1
+            say(_published_in_words(session.following, stored=len(stored), of=len(sent)))
+            refused = session.following.tally().refused
+            return 0 if len(stored) == len(sent) and not refused else 1
         try:
             await session.publish_and_follow(bus)
         except asyncio.CancelledError:
@@ -92,6 +121,21 @@ async def submit_all(
     if len(drafts) > 1 or not tally.well:
         say(tally.words())
     return 0 if tally.well else 1
+
+
+def _published_in_words(following: Following, *, stored: int, of: int) -> str:
+    """How many are stored, and what became of them within a moment."""
+    tally = following.tally()
+    parts = [f"{stored} of {of} published"]
+    parts += [f"{tally.accepted} accepted"] if tally.accepted else []
+    parts += [f"{tally.refused} refused"] if tally.refused else []
+    told = ", ".join(parts)
+    if not following.unanswered:
+        return told
+    return (
+        f"{told}; {following.unanswered} not taken up yet: "
+        "submit the same ids again without --no-follow to hear what becomes of them"
+    )
 
 
 def _print_answer(answer: AnyAnswer, form: Format) -> None:
@@ -105,5 +149,5 @@ def _print_answer(answer: AnyAnswer, form: Format) -> None:
             write_line(answer_line(answer))
 
 
-def _tell_problem(sent: Sent) -> None:
+def _tell_problem(sent: PublishOutcome) -> None:
     fail(f"{sent.parcel.tenant}/{sent.parcel.id}: {sent.problem}")

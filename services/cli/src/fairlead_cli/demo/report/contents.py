@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from fairlead_cli.demo.report.figures import Figures, Run
+from fairlead_cli.demo.report.figures import DemoFigures, Run
 
 _START = 0.05
 """Seconds that would be shown as none."""
@@ -59,13 +59,15 @@ def _at(seconds: float) -> str:
     return "at the start" if seconds < _START else f"at {seconds:.1f} s"
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class DemoReport(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the text and the page say."""
 
-    figures: Figures
+    figures: DemoFigures
     runs: Sequence[Run]
     """Fairlead's first, then FIFO, then strict priority."""
     facts: Sequence[str]
     """What was run and how, a sentence each: the trace and its licence, the speed-up, the cluster."""
     made: Made | None = None
     story: JobStory | None = None
+    overload: str = ""
+    """That the machine did not keep up, where it did not: the figures tell of it more than of the order."""

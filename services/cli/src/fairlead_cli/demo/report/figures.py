@@ -30,7 +30,7 @@ class TenantFigures(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
+class DemoFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What `fairlead demo --json` prints, with exactly these keys."""
 
     tenants: list[TenantFigures]
@@ -144,7 +144,7 @@ def figures(
     jobs: Mapping[str, int],
     finished: int,
     lost: int,
-) -> Figures:
+) -> DemoFigures:
     """The figures that are printed.
 
     Args:
@@ -156,7 +156,7 @@ def figures(
         lost: how many nobody can account for.
     """
     total = sum(weights.values())
-    return Figures(
+    return DemoFigures(
         tenants=[
             TenantFigures(
                 name=tenant,
@@ -178,7 +178,7 @@ def figures(
     )
 
 
-def off_entitlement(found: Figures) -> list[TenantFigures]:
+def off_entitlement(found: DemoFigures) -> list[TenantFigures]:
     """Tenants whose share lies further from their entitlement than it may."""
     return [
         tenant

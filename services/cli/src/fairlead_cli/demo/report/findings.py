@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from fairlead_cli.demo.report.figures import TOLERANCE, Figures, Run, TenantFigures, off_entitlement
+from fairlead_cli.demo.report.figures import TOLERANCE, DemoFigures, Run, TenantFigures, off_entitlement
+from fairlead_sim import quantile
 
 UNCONTENDED = (
     "The tenants never all had jobs waiting at once: there is no share to hold against an entitlement."
@@ -25,10 +26,18 @@ _WORDS = (
     "twelve",
 )
 _SAME_POINTS = 0.5
+_MOST, _LATE_SECONDS = 0.9, 1.0
+"""Of the jobs, so many may be late by so much. A queue stands for tens of seconds; a machine that keeps up is late by
+tenths of one."""
 
 
-def finding(figures: Figures, runs: Sequence[Run]) -> str:
-    """The result in one sentence: what FIFO did, what Fairlead did, what urgent jobs had of it."""
+def finding(figures: DemoFigures, runs: Sequence[Run], overloaded: str = "") -> str:
+    """The result in one sentence: what FIFO did, what Fairlead did, what urgent jobs had of it.
+
+    Where the machine did not keep up, that alone: any claim would be about the machine.
+    """
+    if overloaded:
+        return overloaded
     if figures.jain is None:
         return UNCONTENDED
     parts = [_fifo_gave(figures.tenants), _fairlead_kept(figures.tenants), _urgent_waited(runs[0], runs[1])]
@@ -36,7 +45,22 @@ def finding(figures: Figures, runs: Sequence[Run]) -> str:
     return f"{said[0].upper()}{said[1:]}."
 
 
-def off_in_words(figures: Figures) -> str:
+def overload(delays: Sequence[float]) -> str:
+    """That the machine was too busy for the demo to show anything; empty where it kept up.
+
+    Args:
+        delays: of each job, seconds by which it was late through no order.
+    """
+    late = quantile(delays, _MOST) if delays else 0.0
+    if late <= _LATE_SECONDS:
+        return ""
+    return (
+        f"This machine was too busy to show what Fairlead does: one job in ten came {late:.0f} s late or more, before "
+        "anything could order it. The figures show the machine, not the order. Run the demo again when less else runs."
+    )
+
+
+def off_in_words(figures: DemoFigures) -> str:
     """Whose share lies further from the entitlement than it may; empty where nobody's does."""
     off = [tenant.name for tenant in off_entitlement(figures)]
     return f"Further than {TOLERANCE:.0%} from their entitlement: {', '.join(off)}." if off else ""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 from importlib import resources
 
-from fairlead_cli.demo.report.contents import Report
+from fairlead_cli.demo.report.contents import DemoReport
 from fairlead_cli.demo.report.figures import TOLERANCE, Run, TenantFigures
 from fairlead_cli.demo.report.findings import JAIN, against_fifo, finding, off_in_words
 from fairlead_cli.demo.report.marks import legend
@@ -12,7 +12,7 @@ from fairlead_cli.demo.report.plots import shares_over_time
 from fairlead_cli.demo.report.tracks import shares_against_entitlement, waits_by_tenant
 
 
-def render_page(report: Report) -> str:
+def render_page(report: DemoReport) -> str:
     """The whole HTML file."""
     entitlements = {tenant.name: tenant.entitlement for tenant in report.figures.tenants}
     titles = [run.title for run in report.runs]
@@ -61,11 +61,11 @@ def render_page(report: Report) -> str:
     )
 
 
-def _opening(report: Report) -> str:
+def _opening(report: DemoReport) -> str:
     """The finding first, then whether it is a good one, then when and with what it was made."""
     made = "" if report.made is None else f'<p class="made">{escape(report.made.in_words())}</p>'
-    said = escape(finding(report.figures, report.runs))
-    off = off_in_words(report.figures)
+    said = escape(finding(report.figures, report.runs, report.overload))
+    off = "" if report.overload else off_in_words(report.figures)
     warning = f'<p class="bad">{escape(off)}</p>' if off else ""
     return f'<h1>Fairlead demo</h1><p class="finding">{said}</p>{warning}{made}'
 
@@ -74,7 +74,7 @@ def _said(text: str) -> str:
     return f"<pre>{escape(text)}</pre>"
 
 
-def _tiles(report: Report) -> str:
+def _tiles(report: DemoReport) -> str:
     figures = report.figures
     tiles = [
         (f"{figures.submitted}", "jobs submitted", ""),
@@ -123,7 +123,7 @@ def _figures_table(tenants: Iterable[TenantFigures]) -> str:
     return _table(head, rows)
 
 
-def _class_table(report: Report) -> str:
+def _class_table(report: DemoReport) -> str:
     head = ["tenant", "class", "jobs", *(run.title for run in report.runs)]
     rows = [
         [*group, str(waits.jobs), *(waits_cell(run, group) for run in report.runs)]

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairlead_cli.demo.report.contents import Report
+from fairlead_cli.demo.report.contents import DemoReport
 from fairlead_cli.demo.report.figures import TOLERANCE, Bin, TenantFigures
 from fairlead_cli.demo.report.findings import JAIN, finding, off_in_words
 from fairlead_cli.demo.report.page import number, waits_cell
@@ -15,12 +15,12 @@ COURSE_STEPS = 12
 """Columns of the shares over time: more do not fit beside the names."""
 
 
-def render_text(report: Report) -> RenderableType:
+def render_text(report: DemoReport) -> RenderableType:
     """Shares, their course, waits, and what was run."""
     return Group(*_parts(report))
 
 
-def _parts(report: Report) -> Iterator[RenderableType]:
+def _parts(report: DemoReport) -> Iterator[RenderableType]:
     yield Text("\nShare of the pool against entitlement, while every tenant had jobs waiting", style="bold")
     yield _shares(report)
     yield Text(f"Jain's index: {JAIN}.", style="dim")
@@ -34,7 +34,7 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield Text(f"· {fact}", style="dim")
 
 
-def _shares(report: Report) -> Table:
+def _shares(report: DemoReport) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for name in ("tenant", "weight", "entitled"):
         table.add_column(name, justify="left" if name == "tenant" else "right")
@@ -61,7 +61,7 @@ def _share(tenant: TenantFigures, share: float | None) -> Text:
     return Text(number(share, "{:.1%}"), style="green" if near else "yellow")
 
 
-def _course(report: Report) -> Table:
+def _course(report: DemoReport) -> Table:
     course = report.runs[0].course
     steps = [course[number * len(course) // COURSE_STEPS] for number in range(COURSE_STEPS)] if course else []
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -73,12 +73,12 @@ def _course(report: Report) -> Table:
     return table
 
 
-def _backlog_style(report: Report, step: Bin) -> str:
+def _backlog_style(report: DemoReport, step: Bin) -> str:
     span = report.runs[0].backlog
     return "" if span is not None and span[0] <= step.begin <= span[1] else "dim"
 
 
-def _waits(report: Report) -> Table:
+def _waits(report: DemoReport) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("tenant")
     table.add_column("class")
@@ -90,10 +90,10 @@ def _waits(report: Report) -> Table:
     return table
 
 
-def _verdict(report: Report) -> Iterator[Text]:
+def _verdict(report: DemoReport) -> Iterator[Text]:
     figures = report.figures
-    off = off_in_words(figures)
-    style = "yellow" if figures.jain is None or off else "green"
-    yield Text(finding(figures, report.runs), style=style)
+    off = "" if report.overload else off_in_words(figures)
+    style = "yellow" if report.overload or figures.jain is None or off else "green"
+    yield Text(finding(figures, report.runs, report.overload), style=style)
     counted = f"{figures.submitted} jobs submitted, {figures.finished} finished, {figures.lost} lost."
     yield Text(f"{counted} {off}" if off else counted)

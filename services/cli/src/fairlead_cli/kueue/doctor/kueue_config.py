@@ -16,7 +16,7 @@ _HASHING_OFF = (0, 17)
 """The release in which it is there and off by default; on since."""
 
 
-class Release(msgspec.Struct, frozen=True, order=True):
+class KueueRelease(msgspec.Struct, frozen=True, order=True):
     """A version of Kueue."""
 
     major: int
@@ -43,7 +43,7 @@ class KueueSeen(msgspec.Struct, frozen=True, kw_only=True):
 
     served: tuple[str, ...] = ()
     """Versions of its API, the preferred one first; none where Kueue is not installed."""
-    release: Release | None = None
+    release: KueueRelease | None = None
     """None where its deployment cannot be read or its image names no version."""
     gates: dict[str, bool] = {}
     """Those that its configuration or its arguments name."""
@@ -89,11 +89,11 @@ def _configuration(config: ConfigMap | None) -> _File | None:
         return None
 
 
-def _release(deployment: Deployment | None) -> Release | None:
+def _release(deployment: Deployment | None) -> KueueRelease | None:
     for container in deployment.containers if deployment else ():
         tag = container.image.partition("@")[0].rpartition("/")[2].partition(":")[2]
         if match := _VERSION.fullmatch(tag):
-            return Release(int(match[1]), int(match[2]), int(match[3] or 0))
+            return KueueRelease(int(match[1]), int(match[2]), int(match[3] or 0))
     return None
 
 

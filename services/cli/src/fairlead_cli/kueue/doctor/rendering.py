@@ -9,11 +9,11 @@ from rich.text import Text
 
 from fairlead_cli.findings import Finding, Severity, counted, findings_view, listed
 from fairlead_cli.kueue.doctor.survey import Survey
-from fairlead_cli.kueue.doctor.verdict import Verdict
+from fairlead_cli.kueue.doctor.verdict import DoctorVerdict
 from fairlead_contracts.messages.clearance import Clearance
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
     """What `fairlead doctor -o json` prints."""
 
     cluster: str
@@ -35,11 +35,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report(
-    survey: Survey, verdict: Verdict, *, policy: str, cleared: Clearance | None, said: list[str]
-) -> Report:
+    survey: Survey, verdict: DoctorVerdict, *, policy: str, cleared: Clearance | None, said: list[str]
+) -> DoctorReport:
     """All of it as data."""
     release = survey.kueue.release
-    return Report(
+    return DoctorReport(
         cluster=survey.cluster,
         server=survey.server,
         kubernetes=survey.kubernetes,
@@ -55,7 +55,7 @@ def report(
     )
 
 
-def open_names(found: Report) -> list[str]:
+def open_names(found: DoctorReport) -> list[str]:
     """The names of findings that are open, each once, as `--accept` takes them."""
     is_open = (Severity.ERROR, Severity.WARNING)
     return list(
@@ -63,12 +63,12 @@ def open_names(found: Report) -> list[str]:
     )
 
 
-def view(found: Report, *, quiet: bool = False) -> RenderableType:
+def view(found: DoctorReport, *, quiet: bool = False) -> RenderableType:
     """All of it for a person; a quiet one leaves out what was fine."""
     return Group(*_parts(found, quiet=quiet))
 
 
-def _parts(found: Report, *, quiet: bool) -> Iterator[RenderableType]:
+def _parts(found: DoctorReport, *, quiet: bool) -> Iterator[RenderableType]:
     kueue = f"Kueue {found.kueue or 'of an unknown release'}"
     yield Text.assemble(
         (f"cluster {found.cluster}", "bold"),
@@ -78,7 +78,7 @@ def _parts(found: Report, *, quiet: bool) -> Iterator[RenderableType]:
     yield from findings_view(found.findings, quiet=quiet)
 
 
-def closing(survey: Survey, verdict: Verdict) -> str:
+def closing(survey: Survey, verdict: DoctorVerdict) -> str:
     """The verdict in a sentence."""
     counts = [
         counted(number, severity.value)
@@ -92,7 +92,7 @@ def closing(survey: Survey, verdict: Verdict) -> str:
     return f"{survey.cluster} does not pass ({open_ones})"
 
 
-def acceptance(survey: Survey, verdict: Verdict) -> str:
+def acceptance(survey: Survey, verdict: DoctorVerdict) -> str:
     """The command that accepts what is open."""
     names = sorted(
         {one.name for one in verdict.findings if one.severity is Severity.ERROR and not one.accepted}

@@ -4,6 +4,7 @@ import contextlib
 import shlex
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 
 import msgspec
@@ -16,9 +17,9 @@ from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.doctor.checks import examine, known_names
 from fairlead_cli.kueue.doctor.reading import Question, take
-from fairlead_cli.kueue.doctor.rendering import Report, acceptance, closing, open_names, report, view
+from fairlead_cli.kueue.doctor.rendering import DoctorReport, acceptance, closing, open_names, report, view
 from fairlead_cli.kueue.doctor.survey import Survey
-from fairlead_cli.kueue.doctor.verdict import Verdict, judge
+from fairlead_cli.kueue.doctor.verdict import DoctorVerdict, judge
 from fairlead_cli.options import Format
 from fairlead_cli.policy.files import read_policy, shipped_policy
 from fairlead_cli.policy.store import stored_policy
@@ -72,7 +73,7 @@ async def run_doctor(flags: DoctorFlags) -> int:
     return found.exit_code
 
 
-async def look(flags: DoctorFlags, bus: Bus | None) -> Report:
+async def look(flags: DoctorFlags, bus: Bus | None) -> DoctorReport:
     """Examine the cluster, and give leave where it passes and NATS is there.
 
     Raises:
@@ -83,7 +84,7 @@ async def look(flags: DoctorFlags, bus: Bus | None) -> Report:
     if unknown:
         raise InputError(
             f"--accept {unknown[0]}: no finding has this name",
-            hint=f"Names are {', '.join(sorted(known_names()))}.",
+            hint=_meant(unknown[0], sorted(known_names())),
         )
     document, source = await _policy(flags.policy, bus)
     before = await leave.standing(bus, flags.target.cluster) if bus is not None else None
@@ -103,8 +104,13 @@ async def look(flags: DoctorFlags, bus: Bus | None) -> Report:
     return report(survey, verdict, policy=source, cleared=cleared, said=said)
 
 
+def _meant(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    return f"Did you mean {near[0]}?" if near else f"Names are {', '.join(known)}."
+
+
 async def _settle(
-    survey: Survey, verdict: Verdict, bus: Bus | None, flags: DoctorFlags
+    survey: Survey, verdict: DoctorVerdict, bus: Bus | None, flags: DoctorFlags
 ) -> tuple[Clearance | None, list[str]]:
     """Give leave where it follows; what stands afterwards, and what to say."""
     said = [closing(survey, verdict)]
@@ -132,7 +138,7 @@ async def _settle(
     ]
 
 
-def _refusal(survey: Survey, verdict: Verdict) -> list[str]:
+def _refusal(survey: Survey, verdict: DoctorVerdict) -> list[str]:
     command = acceptance(survey, verdict)
     if survey.clearance is None:
         return [

@@ -14,7 +14,7 @@ EXIT_WARNINGS, EXIT_ERRORS = 1, 2
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2, Severity.OK: 3}
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """All findings, the worst first, and what follows from them."""
 
     findings: list[Finding]
@@ -54,7 +54,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def judge(survey: Survey, findings: Iterable[Finding], accept: Collection[str]) -> Verdict:
+def judge(survey: Survey, findings: Iterable[Finding], accept: Collection[str]) -> DoctorVerdict:
     """Weigh the findings.
 
     What the standing clearance accepted stays accepted: a person said so, and takes it back with `--revoke`.
@@ -74,7 +74,7 @@ def judge(survey: Survey, findings: Iterable[Finding], accept: Collection[str]) 
     ]
     lever = lever_of(survey)
     open_errors = [one for one in weighed if one.severity is Severity.ERROR and not one.accepted]
-    return Verdict(
+    return DoctorVerdict(
         findings=sorted(weighed, key=lambda one: _RANK[one.severity]),
         lever=lever,
         passed=not open_errors and lever is not None,

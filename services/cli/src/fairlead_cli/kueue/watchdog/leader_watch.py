@@ -3,7 +3,7 @@
 import enum
 
 
-class Verdict(enum.StrEnum):
+class QueueAction(enum.StrEnum):
     """What to do with the queues."""
 
     WAIT = "wait"
@@ -30,7 +30,7 @@ class Vigil:
         self._leader: str | None = None
         self._since: float | None = None
 
-    def see(self, leader: str | None, now: float) -> Verdict:
+    def see(self, leader: str | None, now: float) -> QueueAction:
         """Judge at an instant.
 
         Args:
@@ -41,5 +41,5 @@ class Vigil:
             self._leader, self._since = leader, now
         lasted = now - self._since
         if leader is None:
-            return Verdict.LOOSEN if lasted >= self._after else Verdict.WAIT
-        return Verdict.TIGHTEN if lasted >= self._back_after else Verdict.WAIT
+            return QueueAction.LOOSEN if lasted >= self._after else QueueAction.WAIT
+        return QueueAction.TIGHTEN if lasted >= self._back_after else QueueAction.WAIT

@@ -5,7 +5,7 @@ Kueue takes the change of `spec.queueingStrategy` on a living queue, and acts by
 
 from datetime import UTC, datetime
 
-from fairlead_cli.kueue.watchdog.leader_watch import Verdict
+from fairlead_cli.kueue.watchdog.leader_watch import QueueAction
 from fairlead_contracts.frontend.marks import WATCHDOG
 from fairlead_kube import CLUSTER_QUEUES, KubeClient
 
@@ -13,7 +13,7 @@ STRICT, FILLING = "StrictFIFO", "BestEffortFIFO"
 FIELD_MANAGER = "fairlead-watchdog"
 
 
-async def carry_out(client: KubeClient, queue: str, verdict: Verdict) -> str:
+async def carry_out(client: KubeClient, queue: str, verdict: QueueAction) -> str:
     """Do to a queue what the verdict says, unless it is done.
 
     A queue that somebody made non-strict by hand is theirs: without our note it is never made strict.
@@ -24,18 +24,18 @@ async def carry_out(client: KubeClient, queue: str, verdict: Verdict) -> str:
     Raises:
         KubeError: it cannot be read or changed just now; or it was changed in between, and is looked at again.
     """
-    if verdict is Verdict.WAIT:
+    if verdict is QueueAction.WAIT:
         return ""
     found = await client.get(CLUSTER_QUEUES, queue)
     noted = found.metadata.annotation(WATCHDOG)
     strategy = found.spec.queueing_strategy
-    if verdict is Verdict.LOOSEN and strategy == STRICT:
+    if verdict is QueueAction.LOOSEN and strategy == STRICT:
         note: str | None = f"was {STRICT}; let go at {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: nobody led"
         wanted, done = (
             FILLING,
             f"{queue} is {FILLING} from now on: no admitter leads, and small jobs need not wait",
         )
-    elif verdict is Verdict.TIGHTEN and noted is not None:
+    elif verdict is QueueAction.TIGHTEN and noted is not None:
         note = None
         wanted, done = STRICT, f"{queue} is {STRICT} again: an admitter leads"
     else:

@@ -14,7 +14,7 @@ from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.watchdog.checks import CheckGuard
-from fairlead_cli.kueue.watchdog.leader_watch import Verdict, Vigil
+from fairlead_cli.kueue.watchdog.leader_watch import QueueAction, Vigil
 from fairlead_cli.kueue.watchdog.queues import carry_out
 from fairlead_cli.signals import ending_on_signals
 from fairlead_kube import KubeError
@@ -113,7 +113,7 @@ async def _guard_checks(flags: WatchdogFlags) -> None:
 
 async def _act(flags: WatchdogFlags, watch: LeaderWatch) -> None:
     vigil = Vigil(flags.after, flags.back_after)
-    last: Verdict | None = None
+    last: QueueAction | None = None
     while True:
         verdict = vigil.see(watch.leader, time.monotonic())
         if verdict is not last:
@@ -123,8 +123,8 @@ async def _act(flags: WatchdogFlags, watch: LeaderWatch) -> None:
         await asyncio.sleep(flags.every)
 
 
-async def _carry_out(flags: WatchdogFlags, verdict: Verdict) -> None:
-    if verdict is Verdict.WAIT:
+async def _carry_out(flags: WatchdogFlags, verdict: QueueAction) -> None:
+    if verdict is QueueAction.WAIT:
         return
     try:
         async with opened(flags.target) as client:
@@ -141,7 +141,7 @@ async def _carry_out(flags: WatchdogFlags, verdict: Verdict) -> None:
 
 
 _SAID = {
-    Verdict.WAIT: "watching",
-    Verdict.LOOSEN: "no admitter leads",
-    Verdict.TIGHTEN: "an admitter leads",
+    QueueAction.WAIT: "watching",
+    QueueAction.LOOSEN: "no admitter leads",
+    QueueAction.TIGHTEN: "an admitter leads",
 }

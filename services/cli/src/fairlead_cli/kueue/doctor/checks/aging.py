@@ -15,7 +15,7 @@ def _rate(survey: Survey) -> Iterator[Finding]:
     rulebook = Rulebook(survey.policy, 0)
     for pool, queues in survey.pools().items():
         named = rulebook.pool_of(survey.cluster, pool)
-        worth, *small = worth_in_words(survey.policy, named, _quota(survey, pool, queues)) or [""]
+        worth, *small = worth_in_words(survey.policy, named, pool_quota(survey, pool, queues)) or [""]
         subject = f"ClusterQueue/{queues[0].metadata.name}" if len(queues) == 1 else f"Cohort/{pool}"
         if worth:
             yield Finding(name="aging", severity=Severity.OK, subject="aging", what=worth)
@@ -29,7 +29,7 @@ def _rate(survey: Survey) -> Iterator[Finding]:
             )
 
 
-def _quota(survey: Survey, pool: str, queues: Sequence[ClusterQueue]) -> Counter[str]:
+def pool_quota(survey: Survey, pool: str, queues: Sequence[ClusterQueue]) -> Counter[str]:
     """Nominal quota of a pool by resource, over its queues and cohorts, in base units."""
     above = {cohort.metadata.name: cohort.spec.above for cohort in survey.cohorts}
     groups: list[ResourceGroup] = [group for queue in queues for group in queue.spec.resource_groups or ()]

@@ -8,9 +8,11 @@ from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.making import makers
 from fairlead_cli.kueue.doctor.survey import Survey, usable_nodes
-from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.base.quantities import base_units, format_quantity
+from fairlead_contracts.frontend.card_annotations import RegisterError, cards_of
+from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT
 from fairlead_contracts.policyfile.document import Pool
-from fairlead_kube import ResourceFlavor, ResourceGroup, in_base_units
+from fairlead_kube import Node, ResourceFlavor, ResourceGroup, in_base_units
 
 _NOT_OF_NODES = ("pods",)
 """Quota of pods bounds their number; nodes bound it by other means, too."""
@@ -34,8 +36,22 @@ def quotas(survey: Survey) -> dict[tuple[str, str], int]:
 def _capacity(survey: Survey, flavor: ResourceFlavor, resource: str) -> int:
     return sum(
         in_base_units(resource, (node.status.allocatable or {}).get(resource, 0))
+        + _on_cards(node).get(resource, 0) * base_units(resource)
         for node in usable_nodes(flavor, survey.nodes)
     )
+
+
+def _on_cards(node: Node) -> dict[str, int]:
+    """What HAMi gives of a node's cards: it registers them by an annotation, and the kubelet knows nothing of it."""
+    try:
+        cards = cards_of(node.metadata.name, node.metadata.annotations or {})
+    except RegisterError:
+        return {}
+    return {
+        CARD_MEMORY: sum(card.memory for card in cards),
+        CARD_MEMORY_PERCENT: 100 * len(cards),
+        CARD_CORES: sum(card.cores for card in cards),
+    }
 
 
 def _quotas(survey: Survey) -> Iterator[Finding]:

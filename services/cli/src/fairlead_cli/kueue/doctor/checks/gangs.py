@@ -1,15 +1,17 @@
 """Gangs that no set of nodes can hold, or that spread over zones."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 
 import msgspec
 
 from fairlead_cli.findings import Finding, counted, info, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
+from fairlead_cli.kueue.doctor.checks.aging import pool_quota
 from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.base.quantities import format_quantity
 from fairlead_kube import (
     ClusterQueue,
     LabelRequirement,
@@ -137,11 +139,11 @@ def _gangs(survey: Survey) -> Iterator[Finding]:
         return  # What Karpenter can make, it makes: today's nodes prove nothing.
     nodes = [node_of(node) for node in survey.nodes]
     shapes = _shapes(survey)
-    for gang, workloads, uncovered in shapes[:MOST_SHAPES]:
+    for gang, workloads, no_quota in shapes[:MOST_SHAPES]:
         found = fit.place(gang, nodes, empty=True)
         if isinstance(found, fit.Unfit):
             if found.exact:
-                yield _never(workloads, found, uncovered)
+                yield _never(workloads, found, no_quota)
         elif gang.pods > 1 and (across := _spread(gang, nodes)):
             yield _across(workloads, across)
     if len(shapes) > MOST_SHAPES:
@@ -152,28 +154,34 @@ def _gangs(survey: Survey) -> Iterator[Finding]:
         )
 
 
-def _shapes(survey: Survey) -> list[tuple[fit.Gang, list[Workload], tuple[str, ...]]]:
-    """Gangs that wait or run, those that are alike once, with what they ask for and their queue has no quota of."""
-    found: dict[tuple[bytes, tuple[str, ...]], tuple[fit.Gang, list[Workload], tuple[str, ...]]] = {}
+def _shapes(survey: Survey) -> list[tuple[fit.Gang, list[Workload], str]]:
+    """Gangs that wait or run, those that are alike once, with why their quota keeps them out for ever, if it does."""
+    most = {pool: pool_quota(survey, pool, queues) for pool, queues in survey.pools().items()}
+    found: dict[tuple[bytes, str], tuple[fit.Gang, list[Workload], str]] = {}
     for workload, queue in _unfinished(survey):
         try:
             gang = gang_of(workload, _flavors_of(survey, queue))
-            uncovered = _uncovered(workload, queue)
+            no_quota = "" if queue is None else _no_quota(workload, queue, most[survey.pool_of(queue)])
         except FieldError:
             continue  # a quantity that no cluster has: the watcher objects to it on the object itself
-        key = msgspec.json.encode(gang), uncovered
-        found.setdefault(key, (gang, [], uncovered))[1].append(workload)
+        key = msgspec.json.encode(gang), no_quota
+        found.setdefault(key, (gang, [], no_quota))[1].append(workload)
     return list(found.values())
 
 
-def _uncovered(workload: Workload, queue: ClusterQueue | None) -> tuple[str, ...]:
-    """What it asks for and its ClusterQueue has no quota of: Kueue never admits it."""
-    if queue is None:
-        return ()
+def _no_quota(workload: Workload, queue: ClusterQueue, most: Mapping[str, int]) -> str:
+    """Why Kueue never admits it, by what its queue has quota of and all quotas of the pool together; empty where it may."""
     flavors = (flavor for group in queue.spec.resource_groups or () for flavor in group.flavors or ())
     covered = {quota.name for flavor in flavors for quota in flavor.resources or ()}
-    asked = {name for name, amount in workload_demand(workload).items() if amount} - {_PODS}
-    return tuple(sorted(asked - covered))
+    asked = {name: amount for name, amount in workload_demand(workload).items() if amount and name != _PODS}
+    if uncovered := sorted(asked.keys() - covered):
+        return f"its ClusterQueue has no quota of {listed(uncovered)}"
+    # Whose pods may be fewer than it asks for is admitted with less.
+    if workload.holds("QuotaReserved") or any(one.min_count for one in workload.spec.pod_sets or ()):
+        return ""
+    beyond = [name for name, amount in sorted(asked.items()) if amount > most[name]]
+    there = (f"{format_quantity(name, most[name])} {name}" for name in beyond)
+    return f"all quotas of its pool together are {listed(there)}" if beyond else ""
 
 
 def _spread(gang: fit.Gang, nodes: list[fit.Node]) -> tuple[str, ...]:
@@ -194,11 +202,11 @@ def _subject(workloads: list[Workload]) -> tuple[str, str]:
     return f"{kind}/{first.metadata.namespace}/{name}", f"{counted(pods, 'pod')}{more}"
 
 
-def _never(workloads: list[Workload], found: fit.Unfit, uncovered: tuple[str, ...]) -> Finding:
+def _never(workloads: list[Workload], found: fit.Unfit, no_quota: str) -> Finding:
     subject, pods = _subject(workloads)
     then = (
-        f"Kueue never admits it either: its ClusterQueue has no quota of {listed(uncovered)}"
-        if uncovered
+        f"Kueue never admits it either: {no_quota}"
+        if no_quota
         else "Kueue admits it all the same, and it holds quota and never starts"
     )
     return warning(

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, error, info, warning
 from fairlead_cli.kueue.doctor.check import Check
-from fairlead_cli.kueue.doctor.kueue_config import HASHING, Release
+from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_kube import KUEUE, Lever
 
 CURRENT_API = "v1beta2"
-OLDEST_TESTED, NEWEST_TESTED = Release(0, 18), Release(0, 19, 99)
+OLDEST_TESTED, NEWEST_TESTED = KueueRelease(0, 18), KueueRelease(0, 19, 99)
 """Releases under which Fairlead's own tests saw the order kept."""
 OPTIONAL = frozenset({"deployments"})
 """Kinds that an operator need not be allowed to read: a booster also shows by what it writes."""
