@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 from bench_lines import cpu_seconds, quantile, say
+from flooding import flood
 
 from fairlead_bus import Bus, Follower, Publisher
 from fairlead_contracts import subjects, topology
@@ -20,6 +21,7 @@ ROUNDS = 3
 STEADY_A_SECOND = 500
 STEADY = 5_000
 FLOOD = 6_000
+FLOOD_A_SECOND = 2_000
 NEIGHBOUR_A_SECOND = 50
 SAMPLES = 150
 TENANTS = [f"team-{number}" for number in range(10)]
@@ -72,8 +74,8 @@ async def intake() -> None:
             listening = asyncio.create_task(heard.run())
             await _rates(bus, fleet, heard)
             await _steady(bus, heard)
-            await _flooded(bus, heard, "accepted", {"nvidia.com/gpu": 1})
-            await _flooded(bus, heard, "refused", {})
+            await _flooded(fleet, bus, heard, "accepted", {"nvidia.com/gpu": 1})
+            await _flooded(fleet, bus, heard, "refused", {})
             listening.cancel()
 
 
@@ -120,21 +122,32 @@ async def _steady(bus: Bus, heard: Heard) -> None:
     )
 
 
-async def _flooded(bus: Bus, heard: Heard, kind: str, demand: dict[str, int]) -> None:
+async def _flooded(fleet: Fleet, bus: Bus, heard: Heard, kind: str, demand: dict[str, int]) -> None:
     """A neighbour beside a flood of another tenant and without, by turns in one run."""
     quiet: list[float] = []
     beside: list[float] = []
+    who = fleet.person(f"tenant.{FLOODER}")
     for round_ in range(ROUNDS):
         name = f"{kind}-{round_}"
         quiet += await _waits(
             bus, heard, NEIGHBOUR, f"quiet-{name}", count=SAMPLES, a_second=NEIGHBOUR_A_SECOND
         )
-        jobs = [job | {"demand": demand} for job in equal_jobs(f"flood-{name}", FLOOD, run_seconds=3600)]
-        flood = asyncio.create_task(submit_all(bus, FLOODER, jobs), name="flood")
+        flooding = asyncio.create_task(
+            flood(
+                who,
+                subjects.submit(CLUSTER, FLOODER),
+                f"flood-{name}",
+                FLOOD,
+                a_second=FLOOD_A_SECOND,
+                demand=demand,
+            ),
+            name="flood",
+        )
+        await heard.all_of([f"flood-{name}-0000"])
         beside += await _waits(
             bus, heard, NEIGHBOUR, f"beside-{name}", count=SAMPLES, a_second=NEIGHBOUR_A_SECOND
         )
-        await heard.all_of(await flood)
+        await heard.all_of(await flooding)
     say(
         "neighbour_of_a_flood",
         kind=kind,

@@ -97,11 +97,11 @@ def lives(ratio: float) -> list[Life]:
     for number in range(JOBS):
         submission = a_submission(id=f"job-{number}")
         root = trace_of_submission(submission.tenant, submission.id, NOW, ratio)
-        uid, carried = f"uid-{number}", root.traceparent
+        uid, carried = f"uid-{number}", None if root is None else root.traceparent
         job = a_job(
             submission.id, uid=uid, started=NOW + SECOND, submission=submission.id, traceparent=carried
         )
-        of_job = {"uid": uid, "job": submission.id, "traceparent": carried}
+        of_job = {"uid": uid, "job": submission.id, "submission": submission.id, "traceparent": carried}
         events: list[Event] = [a_queued_event(**of_job), a_started_event(**of_job), an_ended_event(**of_job)]
         found.append(Life(submission, job, events, a_level_event(**of_job), a_decision()))
     return found

@@ -1,8 +1,12 @@
 import asyncio
+import gc
+import weakref
 
 import pytest
+from nats.aio.msg import Msg
 
-from fairlead_bus import Bus, Delivery, Follower
+from fairlead_bus import Bus, Delivery, Follower, ReplayBrokenError
+from fairlead_bus.streams.feed import Feed
 from fairlead_contracts import subjects
 from fairlead_testkit import NatsServer, eventually
 
@@ -88,3 +92,31 @@ async def test_a_reader_slower_than_the_stream_gets_every_message_once_and_in_or
     reader = Reader(Follower(bus, stream="answer", filter=MINE, since=0))
     assert await reader.payloads(50) == [b"%d" % number for number in range(50)]
     await reader.stop()
+
+
+class Taker:
+    """Takes a replay's messages."""
+
+    def take(self, message: Msg, seq: int) -> None:
+        """Here is one."""
+
+
+async def broken_replay(bus: Bus, taker: Taker) -> None:
+    try:
+        async with Feed(bus, stream="answer", subject=MINE, deliver=taker.take) as feed:
+            feed.abandon("enough")
+            await feed.until_broken()
+    except ReplayBrokenError:
+        return
+
+
+async def test_a_replay_that_broke_lets_go_of_its_reader_without_a_search_for_garbage(bus: Bus) -> None:
+    taker = Taker()
+    dead = weakref.ref(taker)
+    gc.disable()
+    try:
+        await broken_replay(bus, taker)
+        del taker
+        await eventually(lambda: dead() is None, what="nothing holds the reader")
+    finally:
+        gc.enable()

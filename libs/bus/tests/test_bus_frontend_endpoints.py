@@ -68,14 +68,14 @@ class Frontend:
     async def set_levels(self, levels: Sequence[verbs.SetLevel]) -> Sequence[verbs.LevelReply]:
         self.levels += [(one.id, one.level) for one in levels]
         return [
-            verbs.LevelReply(verdict=verbs.Verdict.REFUSED, reason="below zero")
+            verbs.LevelReply(verdict=verbs.VerbOutcome.REFUSED, reason="below zero")
             if one.level is not None and one.level < 0
-            else verbs.LevelReply(verdict=verbs.Verdict.DONE, rev=1)
+            else verbs.LevelReply(verdict=verbs.VerbOutcome.DONE, rev=1)
             for one in levels
         ]
 
     async def delete(self, jobs: Sequence[verbs.DeleteJob]) -> Sequence[verbs.DeleteReply]:
-        return [verbs.DeleteReply(verdict=verbs.Verdict.GONE) for _ in jobs]
+        return [verbs.DeleteReply(verdict=verbs.VerbOutcome.GONE) for _ in jobs]
 
 
 class Meeting:
@@ -127,9 +127,9 @@ async def test_each_item_is_answered_by_itself_and_a_leader_of_the_past_is_told(
         ]
         written = await meeting.ask("levels", a_set_levels(epoch=7, levels=levels))
         assert [reply.verdict for reply in verbs.LEVEL_REPLIES.decode(written).replies] == [
-            verbs.Verdict.DONE,
-            verbs.Verdict.REFUSED,
-            verbs.Verdict.DONE,
+            verbs.VerbOutcome.DONE,
+            verbs.VerbOutcome.REFUSED,
+            verbs.VerbOutcome.DONE,
         ]
         late: dict[subjects.FrontendVerb, Message] = {
             "create": a_create_jobs(epoch=6, jobs=[a_create(id="late")]),
@@ -141,7 +141,9 @@ async def test_each_item_is_answered_by_itself_and_a_leader_of_the_past_is_told(
         assert meeting.frontend.created == ["a", "b"]
         assert meeting.frontend.levels == [("a", 3), ("b", -1), ("c", None)]
         gone = await meeting.ask("delete", a_delete_jobs(epoch=8, jobs=[a_delete()]))
-        assert verbs.DELETE_REPLIES.decode(gone).replies == [verbs.DeleteReply(verdict=verbs.Verdict.GONE)]
+        assert verbs.DELETE_REPLIES.decode(gone).replies == [
+            verbs.DeleteReply(verdict=verbs.VerbOutcome.GONE)
+        ]
 
 
 @pytest.mark.integration

@@ -82,6 +82,31 @@ async def test_it_is_handled_before_the_flood_once_and_in_its_tenants_order(bus:
     assert tally.counts["worker.dead_letters"] == 0
 
 
+async def test_of_whom_something_was_found_lately_the_next_is_read_without_asking_who_has_any(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead_bus.work.overtaking.LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("fairlead_bus.work.overtaking.LATELY_SECONDS", 3600.0)
+    handled: Counter[str] = Counter()
+    over = asyncio.Event()
+
+    async def handle(delivery: Delivery) -> None:
+        tenant = delivery.subject.rpartition(".")[2]
+        if tenant == "flood":
+            await over.wait()
+        handled[tenant] += 1
+
+    await put(bus, "flood", FLOOD)
+    await put(bus, "team-a", 1)
+    async with working(bus, handle):
+        for number in range(1, 6):
+            await eventually(lambda number=number: handled["team-a"] == number, 60)  # type: ignore[misc]
+            await put(bus, "team-a", 1)
+        over.set()
+        await eventually(lambda: none_left(bus), 120)
+    assert handled == {"flood": FLOOD, "team-a": 6}
+
+
 async def test_one_that_fails_is_tried_again_in_its_turn_and_ends_among_the_dead_letters(
     bus: Bus, tally: Tally
 ) -> None:

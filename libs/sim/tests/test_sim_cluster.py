@@ -20,16 +20,16 @@ from fairlead_sim import (
     SimCluster,
     Strategy,
 )
-from fairlead_sim.changes import Known, UsedNames
+from fairlead_sim.changes import UsedName, UsedNames
 from fairlead_sim.lines import Lane
 
 GPU = "nvidia.com/gpu"
 
 
-class Names(dict[JobName, Known]):
+class Names(dict[JobName, UsedName]):
     """Names as a store would keep them."""
 
-    def find(self, name: JobName) -> Known | None:
+    def find(self, name: JobName) -> UsedName | None:
         return self.get(name)
 
 

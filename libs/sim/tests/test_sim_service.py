@@ -40,7 +40,7 @@ from fairlead_contracts.frontend.verbs import (
     LevelReply,
     SetLevel,
     SetLevels,
-    Verdict,
+    VerbOutcome,
 )
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.state import (
@@ -272,11 +272,11 @@ async def test_verbs_statements_and_events(rig: Rig) -> None:
     assert rev is not None
     assert rev > two.rev
     # Only now is there a place: however slow all this was, it was taken by nobody.
-    assert (await rig.delete("keeper")).verdict is Verdict.DONE
+    assert (await rig.delete("keeper")).verdict is VerbOutcome.DONE
     assert (await rig.seen("two", Phase.RUNNING)).level == 7  # before "one", which came earlier
-    assert (await rig.set_level(write)).verdict is Verdict.GONE  # it waits no more
+    assert (await rig.set_level(write)).verdict is VerbOutcome.GONE  # it waits no more
     for id_ in ("one", "two"):
-        assert (await rig.delete(id_)).verdict is Verdict.DONE
+        assert (await rig.delete(id_)).verdict is VerbOutcome.DONE
         assert (await rig.seen(id_, Phase.ENDED)).outcome is Outcome.CANCELLED
 
     await eventually(lambda: len(rig.events) == 11, what="all events")
@@ -304,7 +304,7 @@ async def test_what_cannot_be_kept_is_refused_by_itself_and_harms_nobody(unstart
     assert all(reply.reason for reply in replies[:5])
     levels = [SetLevel(scope="a", id="right", uid="another", level=level) for level in (2**31, 7)]
     verdicts = [reply.verdict for reply in await unstarted.set_levels(levels)]
-    assert verdicts == [Verdict.REFUSED, Verdict.GONE]
+    assert verdicts == [VerbOutcome.REFUSED, VerbOutcome.GONE]
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
@@ -323,7 +323,7 @@ async def test_a_leader_of_the_past_is_obeyed_no_more_not_even_after_a_restart(r
         rig.process.start()
         await rig.process.ready()
     again = SetLevels(epoch=2, levels=[SetLevel(scope="a", id="one", uid=one.uid, level=3)])
-    assert LEVEL_REPLIES.decode(await rig.ask("levels", again)).replies[0].verdict is Verdict.DONE
+    assert LEVEL_REPLIES.decode(await rig.ask("levels", again)).replies[0].verdict is VerbOutcome.DONE
 
     def stands_at(level: int) -> bool:
         job = rig.job("one")

@@ -10,7 +10,7 @@ import pytest
 from fairlead_bus import Outgoing
 from fairlead_contracts import subjects
 from fairlead_contracts.frontend.verbs import CreateJob, DeleteJob
-from fairlead_sim import Changes, JobName, Ledger, Retention, SimCluster, StoreError
+from fairlead_sim import ClusterChanges, ClusterCounters, JobName, Retention, SimCluster, StoreError
 from fairlead_sim.config import DEFAULT
 from fairlead_sim.statements import changed
 from fairlead_sim.store import Store, batch_of
@@ -55,7 +55,7 @@ def test_what_was_committed_comes_back(tmp_path: Path) -> None:
     assert again.find(JobName("team-a", "one")) is None
     assert kept.ledger == cluster.ledger
     assert kept.outbox == [event]
-    again.commit(batch_of(Changes(at=found.until), Ledger(rev=99), [], [1]))
+    again.commit(batch_of(ClusterChanges(at=found.until), ClusterCounters(rev=99), [], [1]))
     assert again.load().outbox == []
     assert again.find(JobName("team-a", "three")) is None
     assert again.load().ledger.rev == 99
@@ -96,9 +96,9 @@ def test_a_file_of_the_version_before_keeps_its_names(tmp_path: Path) -> None:
         old.execute("INSERT INTO names (scope, id, body) VALUES ('team-a', 'one', ?)", (body,))
     store = Store(path, "sim")
     assert store.identity == "0123456789"
-    store.commit(batch_of(Changes(at=69), Ledger(), []))
+    store.commit(batch_of(ClusterChanges(at=69), ClusterCounters(), []))
     assert store.find(JobName("team-a", "one")) is not None
-    store.commit(batch_of(Changes(at=70), Ledger(), []))
+    store.commit(batch_of(ClusterChanges(at=70), ClusterCounters(), []))
     assert store.find(JobName("team-a", "one")) is None
     store.close()
     Store(path, "sim").close()
@@ -149,8 +149,8 @@ def test_a_commit_that_fails_changes_nothing(tmp_path: Path) -> None:
     event = Outgoing(seq=1, subject="s", msg_id="m", payload=b"p")
     broken = Outgoing(seq=2, subject="s", msg_id="m", payload=None)  # type: ignore[arg-type] # what the file refuses
     with pytest.raises(StoreError):
-        store.commit(batch_of(Changes(), Ledger(), [event, broken]))
+        store.commit(batch_of(ClusterChanges(), ClusterCounters(), [event, broken]))
     assert store.load().outbox == []
-    store.commit(batch_of(Changes(), Ledger(), [event]))
+    store.commit(batch_of(ClusterChanges(), ClusterCounters(), [event]))
     assert store.load().outbox == [event]
     store.close()

@@ -10,7 +10,7 @@ the bus's announcer tells NATS, `app` wires it. Virtual time: `workload`, `trace
 order them, `meter` measures.
 """
 
-from fairlead_sim.changes import Changes, Known, Ledger, Retention
+from fairlead_sim.changes import ClusterChanges, ClusterCounters, Retention, UsedName
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import (
     ClusterConfig,
@@ -32,15 +32,14 @@ from fairlead_sim.virtual import Discipline, JobResult, RunResult, VirtualRun, W
 from fairlead_sim.workload import Workload, WorkloadJob, equal_floods, one_pool, policy_for
 
 __all__ = [
-    "Changes",
+    "ClusterChanges",
     "ClusterConfig",
+    "ClusterCounters",
     "ConfigError",
     "Discipline",
     "Fifo",
     "JobName",
     "JobResult",
-    "Known",
-    "Ledger",
     "NodeGroup",
     "QueueConfig",
     "Retention",
@@ -57,6 +56,7 @@ __all__ = [
     "StuckError",
     "TraceError",
     "TraceJob",
+    "UsedName",
     "VirtualRun",
     "Waits",
     "Workload",

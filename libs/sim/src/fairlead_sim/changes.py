@@ -9,7 +9,7 @@ from fairlead_contracts.messages.events import AnyEvent
 from fairlead_sim.jobs import JobName, SimJob
 
 
-class Ledger(msgspec.Struct, kw_only=True):
+class ClusterCounters(msgspec.Struct, kw_only=True):
     """The counters of a cluster. They only grow, across restarts too."""
 
     rev: int = 0
@@ -18,7 +18,7 @@ class Ledger(msgspec.Struct, kw_only=True):
     """The highest epoch of a leader that was obeyed."""
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class UsedName(msgspec.Struct, frozen=True, kw_only=True):
     """A name that was used: after its job is forgotten, the same submission must still not run again."""
 
     digest: str
@@ -30,23 +30,23 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 class UsedNames(Protocol):
     """Where the names are of jobs that were forgotten before the last look."""
 
-    def find(self, name: JobName) -> Known | None:
+    def find(self, name: JobName) -> UsedName | None:
         """What is remembered of a name; it may be free again."""
 
 
 class NoNames:
     """Nothing was forgotten before."""
 
-    def find(self, name: JobName) -> Known | None:  # noqa: ARG002 # as the port has it
+    def find(self, name: JobName) -> UsedName | None:  # noqa: ARG002 # as the port has it
         """None."""
         return None
 
 
-class Changes(msgspec.Struct, kw_only=True):
+class ClusterChanges(msgspec.Struct, kw_only=True):
     """What became different since the last look; each job once, as it is now."""
 
     jobs: dict[JobName, SimJob] = {}
-    gone: dict[JobName, Known] = {}
+    gone: dict[JobName, UsedName] = {}
     """Jobs that are no longer stated, with what is remembered of their names."""
     nodes: set[str] = set()
     pools: set[str] = set()

@@ -13,10 +13,10 @@ from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, CreateReply, DeleteJob, SetLevel
 from fairlead_contracts.messages.state import Outcome, Phase
 from fairlead_sim import lifecycle
-from fairlead_sim.changes import Changes, Known, Ledger, NoNames, Retention, UsedNames
+from fairlead_sim.changes import ClusterChanges, ClusterCounters, NoNames, Retention, UsedName, UsedNames
 from fairlead_sim.config import ClusterConfig, QueueConfig
 from fairlead_sim.jobs import JobName, SimJob
-from fairlead_sim.lines import Line, line_of
+from fairlead_sim.lines import QueueLine, line_of
 from fairlead_sim.pool import Node, SimPool
 
 UID_DIGITS = 12
@@ -49,18 +49,18 @@ class SimCluster:
         self.name = name
         self.config = config
         self.retention = retention or Retention()
-        self.ledger = Ledger()
+        self.ledger = ClusterCounters()
         self.nodes: dict[str, Node] = {}
         self.pools = {pool: SimPool(pool) for pool in config.pools()}
         self.queues = {queue.name: queue for queue in config.queues}
         self.jobs: dict[JobName, SimJob] = {}
         self._uid_prefix = uid_prefix
         self._names = NoNames() if names is None else names
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, QueueLine] = {}
         self._due: list[tuple[Micros, str, SimJob]] = []
         self._expiring: list[tuple[Micros, JobName]] = []
         self._counts: Counter[Phase] = Counter()
-        self._changes = Changes()
+        self._changes = ClusterChanges()
         self._equip()
 
     # Verbs
@@ -139,9 +139,9 @@ class SimCluster:
 
     # Looking
 
-    def take_changes(self) -> Changes:
+    def take_changes(self) -> ClusterChanges:
         """What changed since this was asked last."""
-        changes, self._changes = self._changes, Changes()
+        changes, self._changes = self._changes, ClusterChanges()
         return changes
 
     def waiting(self, queue: str) -> int:
@@ -157,12 +157,14 @@ class SimCluster:
         self.ledger.rev += 1
         return self.ledger.rev
 
-    def restore(self, jobs: Iterable[SimJob], ledger: Ledger, now: Micros) -> None:
+    def restore(self, jobs: Iterable[SimJob], ledger: ClusterCounters, now: Micros) -> None:
         """Take over what a store kept: the cluster goes on as if it had never stopped.
 
         A job that waits or runs in a queue which the configuration no longer has is cancelled.
         """
-        self.ledger = Ledger(rev=max(self.ledger.rev, ledger.rev), created=ledger.created, fence=ledger.fence)
+        self.ledger = ClusterCounters(
+            rev=max(self.ledger.rev, ledger.rev), created=ledger.created, fence=ledger.fence
+        )
         for job in jobs:
             self.jobs[job.name] = job
             self._counts[job.phase] += 1
@@ -264,11 +266,11 @@ class SimCluster:
             job = self.jobs.pop(name)
             self._counts[job.phase] -= 1
             self._changes.jobs.pop(name, None)
-            self._changes.gone[name] = Known(
+            self._changes.gone[name] = UsedName(
                 digest=job.digest, queue=job.queue, until=at + self.retention.names
             )
 
-    def _used(self, name: JobName, now: Micros) -> Known | None:
+    def _used(self, name: JobName, now: Micros) -> UsedName | None:
         """What is remembered of a name that is not free yet."""
         found = self._changes.gone.get(name) or self._names.find(name)
         return found if found is not None and found.until > now else None

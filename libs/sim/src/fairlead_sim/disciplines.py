@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.verbs import SetLevel
-from fairlead_sim.changes import Changes
+from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.jobs import SimJob
 
 
@@ -16,7 +16,7 @@ class Fifo:
         del job
         return None
 
-    def react(self, changes: Changes, now: Micros) -> list[SetLevel]:
+    def react(self, changes: ClusterChanges, now: Micros) -> list[SetLevel]:
         """See `Discipline`."""
         del changes, now
         return []
@@ -36,7 +36,7 @@ class StrictPriority:
         """See `Discipline`."""
         return self._levels.get(job.requested_class or "", 1)
 
-    def react(self, changes: Changes, now: Micros) -> list[SetLevel]:
+    def react(self, changes: ClusterChanges, now: Micros) -> list[SetLevel]:
         """See `Discipline`."""
         del changes, now
         return []

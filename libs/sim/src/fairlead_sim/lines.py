@@ -58,7 +58,7 @@ def fits(demand: Mapping[str, int], free: Mapping[str, int]) -> bool:
     return all(not amount or amount <= free.get(resource, 0) for resource, amount in demand.items())
 
 
-class Line(Protocol):
+class QueueLine(Protocol):
     """The waiting jobs of one queue."""
 
     waiting: int
@@ -87,28 +87,28 @@ class StrictLine:
         self.waiting = 0
 
     def join(self, job: SimJob) -> None:
-        """See `Line`."""
+        """See `QueueLine`."""
         self.waiting += 1
         self._lane.live += 1
         self._lane.stand(job)
 
     def relevel(self, job: SimJob) -> None:
-        """See `Line`."""
+        """See `QueueLine`."""
         self._lane.stand(job)
 
     def leave(self, job: SimJob) -> None:
-        """See `Line`."""
+        """See `QueueLine`."""
         del job
         self.waiting -= 1
         self._lane.live -= 1
 
     def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterator[Lane]:
-        """See `Line`. A changed level or a withdrawn head may have put another job first, so always the lane."""
+        """See `QueueLine`. A changed level or a withdrawn head may have put another job first, so always the lane."""
         del free, grown
         yield self._lane
 
     def hopeless(self, free: Mapping[str, int]) -> bool:
-        """See `Line`."""
+        """See `QueueLine`."""
         del free
         return not self.waiting
 
@@ -129,7 +129,7 @@ class BestEffortLine:
         self.waiting = 0
 
     def join(self, job: SimJob) -> None:
-        """See `Line`."""
+        """See `QueueLine`."""
         shape = shape_of(job.demand)
         lane = self._lanes.get(shape)
         if lane is None:
@@ -140,11 +140,11 @@ class BestEffortLine:
         lane.stand(job)
 
     def relevel(self, job: SimJob) -> None:
-        """See `Line`."""
+        """See `QueueLine`."""
         self._lanes[shape_of(job.demand)].stand(job)
 
     def leave(self, job: SimJob) -> None:
-        """See `Line`."""
+        """See `QueueLine`."""
         shape = shape_of(job.demand)
         self.waiting -= 1
         self._lanes[shape].live -= 1
@@ -152,14 +152,14 @@ class BestEffortLine:
             self._close(shape)
 
     def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterator[Lane]:
-        """See `Line`. Whoever did not fit before still does not, unless more is free: then only new shapes count."""
+        """See `QueueLine`. Whoever did not fit before still does not, unless more is free: then only new shapes count."""
         shapes = self._likely(free) if grown else [shape for shape in self._fresh if shape in self._lanes]
         self._fresh.clear()
         for shape in shapes:
             yield self._lanes[shape]
 
     def hopeless(self, free: Mapping[str, int]) -> bool:
-        """See `Line`."""
+        """See `QueueLine`."""
         return any(
             not amounts or amounts[0][0] > max(free.get(name, 0), 0) for name, amounts in self._sorted.items()
         )
@@ -194,6 +194,6 @@ def _amount(entry: tuple[int, Shape]) -> int:
     return entry[0]
 
 
-def line_of(strategy: Strategy, resources: Iterable[str]) -> Line:
+def line_of(strategy: Strategy, resources: Iterable[str]) -> QueueLine:
     """An empty line of that strategy, in a pool with these resources."""
     return StrictLine() if strategy == "strict" else BestEffortLine(resources)

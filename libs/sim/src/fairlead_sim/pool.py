@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 
 from fairlead_sim.jobs import SimJob
-from fairlead_sim.lines import Lane, Line, fits
+from fairlead_sim.lines import Lane, QueueLine, fits
 
 
 class Node:
@@ -29,7 +29,7 @@ class SimPool:
     def __init__(self, name: str) -> None:
         self.name = name
         self.rev = 0
-        self.lines: list[Line] = []
+        self.lines: list[QueueLine] = []
         self.free: dict[str, int] = {}
         self.capacity: dict[str, int] = {}
         self._grown = True

@@ -26,12 +26,12 @@ from fairlead_contracts.frontend.verbs import (
     DeleteReply,
     LevelReply,
     SetLevel,
-    Verdict,
+    VerbOutcome,
 )
 from fairlead_contracts.messages.events import Event, JobEnded, JobStarted
 from fairlead_contracts.messages.state import HIGHEST_LEVEL, Phase
 from fairlead_sim import statements
-from fairlead_sim.changes import Changes
+from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.instruments import Instruments
 from fairlead_sim.statements import Statements
@@ -183,7 +183,7 @@ class SimService:
             return
         self._wake.clear()
 
-    def _decide(self) -> tuple[list[_Request], Changes]:
+    def _decide(self) -> tuple[list[_Request], ClusterChanges]:
         now = self._tick()
         requests, self._requests = self._requests, []
         for request in requests:
@@ -191,7 +191,7 @@ class SimService:
         self._cluster.advance(now)
         return requests, self._cluster.take_changes()
 
-    async def _record(self, changes: Changes) -> list[Outgoing]:
+    async def _record(self, changes: ClusterChanges) -> list[Outgoing]:
         """Commit in the writer's thread: the loop goes on meanwhile. A cancelled service still ends its commit."""
         if not changes and not self._published and not self._ledger_changed:
             return []
@@ -243,22 +243,22 @@ class SimService:
 
     def _set_level(self, wanted: SetLevel) -> LevelReply:
         if wanted.level is not None and abs(wanted.level) > HIGHEST_LEVEL:
-            reply = LevelReply(verdict=Verdict.REFUSED, reason=f"level {wanted.level} is out of range")
+            reply = LevelReply(verdict=VerbOutcome.REFUSED, reason=f"level {wanted.level} is out of range")
         else:
             rev = self._cluster.set_level(wanted)
-            reply = LevelReply(verdict=Verdict.GONE if rev is None else Verdict.DONE, rev=rev)
+            reply = LevelReply(verdict=VerbOutcome.GONE if rev is None else VerbOutcome.DONE, rev=rev)
         self._instruments.levels.labels(reply.verdict).inc()
         return reply
 
     def _delete(self, wanted: DeleteJob, now: Micros) -> DeleteReply:
         done = self._cluster.delete(wanted, now)
-        return DeleteReply(verdict=Verdict.DONE if done else Verdict.GONE)
+        return DeleteReply(verdict=VerbOutcome.DONE if done else VerbOutcome.GONE)
 
     def _tick(self) -> Micros:
         self._now = max(self._now, self._clock())
         return self._now
 
-    def _count(self, changes: Changes) -> None:
+    def _count(self, changes: ClusterChanges) -> None:
         for event in changes.events:
             match event:
                 case JobStarted():

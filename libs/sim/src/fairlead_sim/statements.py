@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fairlead_contracts import subjects
 from fairlead_contracts.frontend.capabilities import SIMULATED
 from fairlead_contracts.messages.state import NodeState, PoolState, QueueState, State, TenantState, subject_of
-from fairlead_sim.changes import Changes
+from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.jobs import JobName
 
@@ -25,7 +25,7 @@ def everything(cluster: SimCluster) -> Statements:
     return _by_subject(states)
 
 
-def changed(cluster: SimCluster, changes: Changes) -> Statements:
+def changed(cluster: SimCluster, changes: ClusterChanges) -> Statements:
     """What the changes make different."""
     states = [_node(cluster, name) for name in changes.nodes]
     states += [_pool(cluster, name) for name in changes.pools]

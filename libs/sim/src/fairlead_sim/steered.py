@@ -12,7 +12,7 @@ from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_policy.levels.ties import Tie, TieIndex, tie_of
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_sim.changes import Changes
+from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.config import QueueConfig
 from fairlead_sim.jobs import SimJob
 from fairlead_sim.statements import NO_EPOCH
@@ -55,7 +55,7 @@ class Steered:
         del job
         return None
 
-    def react(self, changes: Changes, now: Micros) -> list[SetLevel]:
+    def react(self, changes: ClusterChanges, now: Micros) -> list[SetLevel]:
         """See `Discipline`."""
         for job in changes.jobs.values():
             self._observe(job)

@@ -15,7 +15,7 @@ import msgspec
 
 from fairlead_bus import Outgoing
 from fairlead_contracts.base.instants import Micros
-from fairlead_sim.changes import Changes, Known, Ledger
+from fairlead_sim.changes import ClusterChanges, ClusterCounters, UsedName
 from fairlead_sim.errors import StoreError
 from fairlead_sim.jobs import JobName, SimJob
 
@@ -36,8 +36,8 @@ _BEFORE = 1
 
 _packer = msgspec.msgpack.Encoder()
 _job = msgspec.msgpack.Decoder(SimJob)
-_known = msgspec.msgpack.Decoder(Known)
-_ledger = msgspec.msgpack.Decoder(Ledger)
+_known = msgspec.msgpack.Decoder(UsedName)
+_ledger = msgspec.msgpack.Decoder(ClusterCounters)
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def batch_of(
-    changes: Changes, ledger: Ledger, outgoing: list[Outgoing], published: Iterable[int] = ()
+    changes: ClusterChanges, ledger: ClusterCounters, outgoing: list[Outgoing], published: Iterable[int] = ()
 ) -> Batch:
     """The rows of some changes."""
     return Batch(
@@ -72,7 +72,7 @@ def batch_of(
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """What a file holds, but for the names of forgotten jobs: of those there may be millions."""
 
-    ledger: Ledger
+    ledger: ClusterCounters
     jobs: list[SimJob]
     outbox: list[Outgoing]
 
@@ -121,7 +121,7 @@ class Store:
         """Everything that was committed."""
         ledger = self._fact("ledger")
         return Kept(
-            ledger=_ledger.decode(ledger) if ledger else Ledger(),
+            ledger=_ledger.decode(ledger) if ledger else ClusterCounters(),
             jobs=[_job.decode(body) for (body,) in self._database.execute("SELECT body FROM jobs")],
             outbox=[
                 Outgoing(seq=seq, subject=subject, msg_id=msg_id, payload=payload)
@@ -131,7 +131,7 @@ class Store:
             ],
         )
 
-    def find(self, name: JobName) -> Known | None:
+    def find(self, name: JobName) -> UsedName | None:
         """What is remembered of a name whose job was forgotten.
 
         Raises:

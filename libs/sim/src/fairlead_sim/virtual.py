@@ -8,7 +8,7 @@ from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.frontend.verbs import SetLevel
 from fairlead_contracts.messages.events import JobStarted
 from fairlead_contracts.messages.state import Phase
-from fairlead_sim.changes import Changes, Retention
+from fairlead_sim.changes import ClusterChanges, Retention
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.errors import StuckError
 from fairlead_sim.jobs import JobName, SimJob
@@ -22,7 +22,7 @@ class Discipline(Protocol):
     def first_level(self, job: SimJob) -> int | None:
         """The level that a job is created with; None leaves the queue's default."""
 
-    def react(self, changes: Changes, now: Micros) -> list[SetLevel]:
+    def react(self, changes: ClusterChanges, now: Micros) -> list[SetLevel]:
         """The levels to write after these changes."""
 
 
@@ -106,7 +106,7 @@ class VirtualRun:
         )
         self.meter = ShareMeter(self.cluster.pools[POOL].capacity, workload.tenants)
         self._arrivals = list(reversed(workload.jobs))
-        self._unseen = Changes()
+        self._unseen = ClusterChanges()
         self._react_at: Micros | None = None
         self._started: list[SimJob] = []
         self._writes = 0
@@ -160,7 +160,7 @@ class VirtualRun:
 
     def _react(self, now: Micros) -> None:
         self._react_at = None
-        unseen, self._unseen = self._unseen, Changes()
+        unseen, self._unseen = self._unseen, ClusterChanges()
         writes = self._discipline.react(unseen, now)
         for write in writes:
             self.cluster.set_level(write)

@@ -22,10 +22,14 @@ def inject(headers: Mapping[str, str] | None = None) -> Mapping[str, str] | None
     """
     if _TRACING not in sys.modules:
         return headers
-    from opentelemetry import propagate, trace
+    from opentelemetry import trace
 
     if not trace.get_current_span().get_span_context().is_valid:
         return headers
+    from opentelemetry import (
+        propagate,
+    )  # here: not for each message
+
     carrier = dict(headers or {})
     propagate.inject(carrier)
     return carrier

@@ -30,7 +30,8 @@ class Leadership:
     one may be paused; two are never trusted at once, as each is trusted for two thirds of the lease from before its
     last acked renewal was sent. What leaders write to NATS is fenced by their epoch all the same.
 
-    `reserved`, `followed` and `preemptions` give what an admitter's lease says beside that, at each renewal.
+    `reserved`, `followed`, `preemptions` and `untaken` give what an admitter's lease says beside that, at each renewal;
+    `silent` gives what the lease of who states a cluster says.
     """
 
     def __init__(
@@ -44,10 +45,14 @@ class Leadership:
         reserved: Callable[[], list[Reserved]] | None = None,
         followed: Callable[[], list[Followed]] | None = None,
         preemptions: Callable[[], dict[str, int]] | None = None,
+        untaken: Callable[[], int] | None = None,
+        silent: Callable[[], str | None] | None = None,
     ) -> None:
         self._reserved = reserved
         self._followed = followed
         self._preemptions = preemptions
+        self._untaken = untaken
+        self._silent = silent
         self._bus = bus
         self._role = role
         self._cluster = cluster
@@ -181,6 +186,8 @@ class Leadership:
                 reserved=[] if self._reserved is None else self._reserved(),
                 followed=[] if self._followed is None else self._followed(),
                 preemptions_by_left_levels={} if self._preemptions is None else self._preemptions(),
+                untaken=0 if self._untaken is None else self._untaken(),
+                silent="" if self._silent is None else self._silent() or "",
             )
         )
 

@@ -69,6 +69,11 @@ class Roster:
         """Who leads a role for a cluster; its epoch is 0 until the first renewal."""
         return self._leaders.values.get(kv_subject(MEMBERS, leader_key(role, cluster)))
 
+    def leaders(self, role: str) -> list[LeaderLease]:
+        """Who leads a role, for each cluster where somebody does."""
+        prefix = kv_subject(MEMBERS, f"leader.{role}.")
+        return [lease for subject, lease in self._leaders.values.items() if subject.startswith(prefix)]
+
     async def run(self) -> None:
         """Follows the bucket until cancelled."""
         async with asyncio.TaskGroup() as group:

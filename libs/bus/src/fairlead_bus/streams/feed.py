@@ -121,10 +121,23 @@ class Feed:
             self._timer.cancel()
         if self._subscription is not None:
             await self._bus.wire.unlisten(self._subscription)
-        if self.broken.done() and not self.broken.cancelled():
-            self.broken.exception()
-        else:
+        if not self.broken.done() or self.broken.cancelled():
             self.broken.cancel()
+        elif (reason := self.broken.exception()) is not None:
+            self.broken = asyncio.get_running_loop().create_future()
+            self.broken.set_exception(type(reason)(str(reason)))
+            self.broken.exception()
+        self._untie()
+
+    def _untie(self) -> None:
+        """Lets go of whoever took the messages: a feed ends in knots, and garbage in knots is looked for seldom.
+
+        What it broke with holds the frames that it came through, which hold the feed. Replays that ended so kept whole
+        clusters of jobs for hours.
+        """
+        self._forget_connection = lambda: None
+        self._timer = self._subscription = None
+        self._deliver = _nobody
 
     def _config(self) -> Mapping[str, object]:
         common: dict[str, object] = {
@@ -263,3 +276,7 @@ class Feed:
             return
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(SILENCE_SECONDS / _LOOKS, self._watch_silence)
+
+
+def _nobody(message: Msg, seq: int) -> None:
+    """Takes what still comes after the end."""

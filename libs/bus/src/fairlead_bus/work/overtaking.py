@@ -2,14 +2,15 @@
 
 A durable gives what its stream holds in the order of the stream. A work queue has no room for a durable for each tenant
 beside the one of all: their filters would overlap, which the server refuses. So while a worker has more ahead of it than
-it reads, it asks the stream which other subjects hold messages, and reads the first ones of these by their number. Such
-a message is handled as any other. The durable still brings it when its turn comes: by then it is known, and acked.
+it reads, it asks the stream which other subjects hold messages, and reads the first ones of these by their number. Where
+it found some lately it does not ask first. Such a message is handled as any other. The durable still brings it when its turn comes: by then it is known, and acked.
 
 Nothing depends on that memory but work saved. Who begins without it handles a message twice, which handlers allow.
 """
 
 import asyncio
-from collections import Counter
+import time
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from itertools import islice
 
@@ -21,8 +22,13 @@ from fairlead_bus.connection.jetstream import Stored
 from fairlead_bus.streams.delivery import Delivery
 
 LOOK_SECONDS = 0.01
-"""From a look that found nothing to the next, while messages stand behind what was read: so much later is who comes
-behind a flood."""
+"""From one question which subjects hold messages to the next, while messages stand behind what was read: so much later is
+who comes behind a flood for the first time in a while."""
+PEEK_SECONDS = 0.002
+"""From one read of where something was found lately to the next: it takes one call, not two, and one of a small answer."""
+LATELY_SECONDS = 2.0
+MOST_PEEKED = 8
+"""Subjects that are read without being asked for, the latest ones: each costs a call."""
 MOST_SUBJECTS = 32
 """Looked into at a time."""
 MOST_OF_A_SUBJECT = 64
@@ -61,12 +67,19 @@ class Overtaking:
         bus: the connection.
         stream: of the durable.
         pattern: what the durable delivers.
+        clock: monotonic seconds.
     """
 
-    def __init__(self, bus: Bus, *, stream: str, pattern: str) -> None:
+    def __init__(
+        self, bus: Bus, *, stream: str, pattern: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._bus = bus
         self._stream = stream
         self._pattern = pattern
+        self._clock = clock
+        self._look_due = 0.0
+        self._lately: OrderedDict[str, float] = OrderedDict()
+        """Subjects that something was found of, and when last; the latest at the end."""
         self._taken: dict[int, _Taken] = {}
         self._counts: Counter[str] = Counter()
         """By subject, how many of those that were taken the durable has not brought yet."""
@@ -74,6 +87,11 @@ class Overtaking:
         """By subject, the last that was taken: none is taken twice, also where it was given back meanwhile."""
         self.read_to = 0
         """The durable has delivered what stands up to here."""
+
+    @property
+    def pause(self) -> float:
+        """Seconds from a look that found nothing to the next."""
+        return PEEK_SECONDS if self._lately else LOOK_SECONDS
 
     async def look(
         self, held: Mapping[str, int], passed_over: Callable[[str], bool], found: Callable[[Delivery], None]
@@ -90,20 +108,31 @@ class Overtaking:
         """
         if len(self._taken) >= MOST_TAKEN:
             return 0
+        now = self._clock()
+        while self._lately and next(iter(self._lately.values())) < now - LATELY_SECONDS:
+            self._lately.popitem(last=False)
+        if now < self._look_due:
+            reading = dict.fromkeys(reversed(self._lately), MOST_OF_A_SUBJECT)
+            most = MOST_PEEKED
+        else:
+            reading = await self._unread(held)
+            most = MOST_SUBJECTS
+            self._look_due = self._clock() + LOOK_SECONDS
+        wanted = islice((subject for subject in reading if not passed_over(subject)), most)
+        return sum(
+            await asyncio.gather(*(self._read(subject, reading[subject], found) for subject in wanted))
+        )
+
+    async def _unread(self, held: Mapping[str, int]) -> dict[str, int]:
+        """By subject, how many of its messages nobody here has read."""
         self._last = {subject: last for subject, last in self._last.items() if last > self.read_to}
         asked = {"subjects_filter": self._pattern}
         counts = _stream.decode(await self._bus.jetstream.call(f"STREAM.INFO.{self._stream}", asked)).state
-        more = (
-            (subject, unread)
+        return {
+            subject: min(unread, MOST_OF_A_SUBJECT)
             for subject, count in counts.subjects.items()
             if (unread := count - held.get(subject, 0) - self._counts[subject]) > 0
-            and not passed_over(subject)
-        )
-        reading = [
-            self._read(subject, min(unread, MOST_OF_A_SUBJECT), found)
-            for subject, unread in islice(more, MOST_SUBJECTS)
-        ]
-        return sum(await asyncio.gather(*reading))
+        }
 
     async def _read(self, subject: str, most: int, found: Callable[[Delivery], None]) -> int:
         after = max(self.read_to, self._last.get(subject, 0))
@@ -119,6 +148,9 @@ class Overtaking:
             self._last[subject] = stored.seq
             count += 1
             found(_as_delivery(stored))
+        if count:
+            self._lately[subject] = self._clock()
+            self._lately.move_to_end(subject)
         return count
 
     def bring(self, delivery: Delivery, message: Msg) -> tuple[bool, bytes | None]:

@@ -24,7 +24,7 @@ from fairlead_bus.errors import (
 from fairlead_bus.observer import SparingNotes
 from fairlead_bus.streams.delivery import Delivery, is_delivery, read_delivery
 from fairlead_bus.work.attempts import Attempts
-from fairlead_bus.work.overtaking import LOOK_SECONDS, Overtaking
+from fairlead_bus.work.overtaking import Overtaking
 from fairlead_bus.work.settling import ACK_SECONDS, Settling
 from fairlead_bus.work.shares import Shares
 from fairlead_bus.work.turns import QueuedMessage, Turns
@@ -331,7 +331,7 @@ class Worker:
                 self._bus.observer.note("worker.cannot_overtake", stream=self._stream, error=str(error))
                 return  # it works as well as without
             if not found:
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(overtaking.pause)
 
     def _take_ahead(self, delivery: Delivery) -> None:
         message = Msg(_client=None, subject=delivery.subject, data=delivery.payload)  # type: ignore[arg-type] # says nothing
