@@ -1,14 +1,20 @@
-"""What tracing costs: the same jobs by turns on fleets without it, at the default sampling, and with every job traced.
+"""What tracing costs: the same jobs by turns on fleets without it and at the default sampling, many times over in one run.
 
-Two fleets are without: what the one costs over the other is nothing but noise, and says how much a figure beside it is worth.
+Two fleets of three are without: what the one costs over the other is nothing but noise, and says how much a figure beside
+it is worth. Fleets differ for as long as they live, in what order their sets have and where their objects lie: the first is
+made the same for all, and now and then there are new fleets.
 """
 
 import asyncio
 import contextlib
+import math
+import os
 import statistics
 import tempfile
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from aiohttp import web
 from bench_lines import cpu_seconds, say
@@ -19,10 +25,17 @@ from fairlead_contracts.messages.events import EVENT, JobEnded
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
 
-JOBS = 600
-ROUNDS = 9
+JOBS = 900
+"""Of a round."""
+BLOCKS = 7
+"""So many times there are new fleets."""
+ROUNDS = 6
+"""Of a block, after one that warms up: each fleet is first, second and third twice."""
+RUN_SECONDS = 0.05
+"""So short that services are what jobs wait for, not cards."""
 GPUS = 64
 AIM_PER_CENT = 3.0
+_EACH_TAIL = 0.025
 TENANTS = ["team-a", "team-b", "team-c"]
 POLICY = PolicyDocument(
     pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])], tenants=[Tenant(name=name) for name in TENANTS]
@@ -53,58 +66,84 @@ async def a_collector() -> AsyncIterator[str]:
         await runner.cleanup()
 
 
+class Spent(NamedTuple):
+    """On some jobs."""
+
+    cpu: float
+    """Seconds, of all services."""
+    wall: float
+    """Seconds, from the first submission to the last end."""
+
+
+type Round = dict[str, Spent]
+"""By fleet."""
+
+
 async def tracing() -> None:
-    """CPU seconds of all services for the same jobs from submit to end; the ratio of each round, and what every span would cost."""
-    async with a_collector() as collector, contextlib.AsyncExitStack() as stack:
+    """CPU and time for the same jobs from submit to end, over those without tracing: the median of rounds, and its interval."""
+    os.environ["PYTHONHASHSEED"] = "0"  # of the services
+    async with a_collector() as collector:
+        rounds = [one for _ in range(BLOCKS) for one in await _block(collector)]
+    figures = {"blocks": BLOCKS, "rounds": len(rounds), "jobs": JOBS * len(rounds)}
+    without = statistics.median(one["off"].cpu for one in rounds) / JOBS
+    say("tracing, off: CPU of all services for each job", milliseconds=1e3 * without, **figures)
+    for name, others in (("off again", ("off",)), ("default", ("off", "off again"))):
+        cpu, wall = (
+            [
+                100 * (one[name][of] / statistics.mean(one[other][of] for other in others) - 1)
+                for one in rounds
+            ]
+            for of in range(len(Spent._fields))
+        )
+        say(
+            f"tracing, {name}: per cent over that without",
+            cpu=statistics.median(cpu),
+            cpu_interval=interval_of_median(cpu),
+            seconds=statistics.median(wall),
+            seconds_interval=interval_of_median(wall),
+            aim=AIM_PER_CENT if name == "default" else None,
+        )
+
+
+def interval_of_median(values: Sequence[float]) -> list[float]:
+    """In which the median of all that could be measured lies, in 95 of 100 runs at least; whatever their distribution.
+
+    By the sign test: that the median lies below the k-th smallest of n is as likely as fewer than k heads of n coins.
+    """
+    ordered = sorted(values)
+    number = len(ordered)
+    tail, below = 0.0, 0
+    while (tail := tail + math.comb(number, below) / 2**number) <= _EACH_TAIL:
+        below += 1
+    return [round(one, 2) for one in (ordered[max(0, below - 1)], ordered[min(number - 1, number - below)])]
+
+
+async def _block(collector: str) -> list[Round]:
+    """New fleets; the same jobs on each by turns."""
+    async with contextlib.AsyncExitStack() as stack:
         fleets = {}
-        for name, settings in (
-            ("off", {}),
-            ("off again", {}),
-            ("default", {"otel_endpoint": collector}),
-            ("all", {"otel_endpoint": collector, "otel_sample_ratio": 1}),
-        ):
+        for name, settings in (("off", {}), ("off again", {}), ("default", {"otel_endpoint": collector})):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             fleet = Fleet(folder, policy=POLICY, cluster_config=CONFIG, scorers=1, settings=settings)
             fleets[name] = fleet, await stack.enter_async_context(fleet.running())
-        spent: dict[str, list[float]] = {name: [] for name in fleets}
+        rounds: list[Round] = []
         for number in range(ROUNDS + 1):
-            names = list(fleets)
-            for name in [
-                *names[number % len(names) :],
-                *names[: number % len(names)],
-            ]:  # none is always first
-                fleet, bus = fleets[name]
-                seconds = await _round(bus, fleet, number)
-                if number:  # the first warms up
-                    spent[name].append(seconds)
-    for name in ("off again", "default", "all"):
-        costs = [
-            100 * (traced / untraced - 1) for traced, untraced in zip(spent[name], spent["off"], strict=True)
-        ]
-        say(
-            f"tracing, {name}: CPU of all services over that without",
-            median_of_rounds=round(statistics.median(costs), 2),
-            quartiles=[round(one, 2) for one in statistics.quantiles(costs, n=4)[::2]],
-            all_rounds=round(100 * (sum(spent[name]) / sum(spent["off"]) - 1), 2),
-            least=round(min(costs), 2),
-            most=round(max(costs), 2),
-            aim=AIM_PER_CENT if name == "default" else None,
-            jobs=JOBS,
-            rounds=ROUNDS,
-            cpu_seconds_without=round(sum(spent["off"]), 2),
-        )
+            first = number % len(fleets)  # none is always first
+            names = (list(fleets) * 2)[first : first + len(fleets)]
+            rounds.append({name: await _round(fleets[name][1], fleets[name][0], number) for name in names})
+        return rounds[1:]
 
 
-async def _round(bus: Bus, fleet: Fleet, number: int) -> float:
-    """The CPU seconds of all services for some jobs."""
-    before = _cpu(fleet)
+async def _round(bus: Bus, fleet: Fleet, number: int) -> Spent:
+    """What some jobs cost."""
+    before, began = _cpu(fleet), time.perf_counter()
     ended = asyncio.create_task(_ended(bus, number))
     for tenant in TENANTS:
         await submit_all(
-            bus, tenant, equal_jobs(f"r{number}-{tenant}", JOBS // len(TENANTS), run_seconds=0.2)
+            bus, tenant, equal_jobs(f"r{number}-{tenant}", JOBS // len(TENANTS), run_seconds=RUN_SECONDS)
         )
     await ended
-    return _cpu(fleet) - before
+    return Spent(_cpu(fleet) - before, time.perf_counter() - began)
 
 
 async def _ended(bus: Bus, number: int) -> None:

@@ -29,8 +29,9 @@ FRONTENDS = Dashboard(
         Panel(
             "Slurm: time to read and to write, p99",
             "Reading grows with the jobs that are pending, a fifth of a second for 10,000. Seconds mean a slurmctld that is "
-            "busy with something else: `sdiag` shows with what.",
+            "busy with something else: `sdiag` shows with what. A last reading that grows older is a slurmctld that cannot be read.",
             [
+                Query("max(fairlead_slurm_bridge_age_seconds)", "since the last reading"),
                 Query(
                     "histogram_quantile(0.99, sum by (le) (rate(fairlead_slurm_bridge_read_seconds_bucket[$__rate_interval])))",
                     "read",

@@ -29,7 +29,8 @@ from fairlead_testkit.slurmlab import OPERATOR, SlurmLab, SlurmOptions
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "fairlead"
-WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
+KUEUE_ROOT = "/apis/kueue.x-k8s.io/v1beta2"
+WORKLOADS = f"{KUEUE_ROOT}/workloads"
 STEP_SECONDS = 120
 OVERLAYS = ("dev", "production", "site-example", "keda", "whole")
 PODS = "pods"
@@ -367,6 +368,8 @@ def test_what_production_makes_orders_a_cluster_survives_an_upgrade_and_leaves_n
     )
     submit(served, "team-c", 8)
     submit(served, "team-a", 2)
+    tenant = ("-n", "team-a", "-k", str(served.overlays.parent / "tenant"))
+    served.kubectl("apply", *tenant)
     lab.until(lambda: boosts(lab), 120, "a level is written")
     lab.until(lambda: is_answered(lab), 120, "the check has somebody who answers")
 
@@ -389,6 +392,7 @@ def test_what_production_makes_orders_a_cluster_survives_an_upgrade_and_leaves_n
     served.fairlead("operator.me", "release")
     lab.until(lambda: not boosts(lab), 120, "no level is left")
     stop(served, [*new, watchdog])
+    served.kubectl("delete", *tenant)
     served.kubectl("delete", "--wait=false", "--ignore-not-found", "-f", "-", given=served.built("whole"))
     lab.until(lambda: not left(lab), 120, "nothing is left of it")
 
@@ -529,11 +533,13 @@ def boosts(lab: KubeLab) -> dict[str, str]:
 
 def left(lab: KubeLab) -> list[str]:
     """What is still there of ours."""
-    kinds = ("clusterroles", "clusterrolebindings")
     root = "/apis/rbac.authorization.k8s.io/v1"
-    found = [item["metadata"]["name"] for kind in kinds for item in lab.api.items(f"{root}/{kind}")]
-    found += [item["metadata"]["name"] for item in lab.api.items("/api/v1/namespaces")]
-    return [name for name in found if re.match(r"fairlead\b", name)]
+    kinds = [f"{root}/{kind}" for kind in ("clusterroles", "clusterrolebindings", "roles", "rolebindings")]
+    kinds += [f"{KUEUE_ROOT}/admissionchecks", "/api/v1/namespaces", "/api/v1/serviceaccounts"]
+    found = [item["metadata"] for kind in kinds for item in lab.api.items(kind)]
+    ours = [one for one in found if one.get("labels", {}).get("app.kubernetes.io/part-of") == "fairlead"]
+    ours += [one for one in found if re.match(r"fairlead\b", one["name"])]
+    return [f"{one.get('namespace', '')}/{one['name']}" for one in ours]
 
 
 def test_every_dashboard_and_the_rules_go_along(site: Site) -> None:

@@ -48,6 +48,7 @@ NOT_OF_A_SIMULATED_CLUSTER = "fairlead-frontends.json"
 """What bridges and checkers tell: tests/e2e/test_slurm_order.py and test_kueue_gang_fit.py give it data, on a real Slurm and Kueue."""
 _SUFFIX = re.compile(r"_(bucket|total|count|sum)$")
 _JOB = re.compile(r"team-[ab]-\d")
+SLURMCTLD = "slurmctld"
 MOST_SERIES = 500
 """Of one metric and process, a histogram's buckets among them."""
 _METRIC = re.compile(r"\bfairlead[a-z0-9_:]+")
@@ -166,12 +167,14 @@ async def pages_without_a_cluster(silent: dict[str, float]) -> AsyncIterator[dic
     """Ports of the own instruments of a watcher, a bridge and a checker: no such cluster is beside a simulated one.
 
     Args:
-        silent: for how many seconds the watcher has heard nothing, by kind; asked at each scrape.
+        silent: for how many seconds the watcher has heard nothing, by kind, and the bridge of `SLURMCTLD`; asked at each scrape.
     """
     watcher, bridge, checker = (Metrics(service) for service in ("watcher", "slurm-bridge", "checker"))
     instruments = Instruments(watcher)
-    instruments.heard({kind: partial(silent.__getitem__, kind) for kind in silent})
-    for own in (instruments, BridgeInstruments(bridge), CheckerInstruments(checker)):
+    instruments.heard({kind: partial(silent.__getitem__, kind) for kind in silent.keys() - {SLURMCTLD}})
+    of_bridge = BridgeInstruments(bridge)
+    of_bridge.heard(partial(silent.__getitem__, SLURMCTLD))
+    for own in (instruments, of_bridge, CheckerInstruments(checker)):
         own.role(lambda: True)
     MetricsObserver(watcher, "kube").count("watch.ended")
     async with contextlib.AsyncExitStack() as stack:
@@ -212,7 +215,7 @@ async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its
         # No collector is there: nothing may wait for it, what it does not take is counted, and exemplars are there all the same.
         settings={"stale_after_seconds": 1, "otel_endpoint": "http://127.0.0.1:1", "otel_sample_ratio": 1},
     )
-    silent = {"workloads": 0.0}
+    silent = {"workloads": 0.0, SLURMCTLD: 0.0}
     async with fleet.running() as bus, pages_without_a_cluster(silent) as others:
         ports = {
             f"fairlead-{service}": [await process.health_port() for process in fleet.named(service)]
@@ -231,7 +234,7 @@ async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its
                 assert not await asyncio.to_thread(prometheus.alerts), "nothing is wrong"
                 for scorer in fleet.named("scorer"):
                     scorer.kill()
-                silent["workloads"] = 90.0
+                silent |= dict.fromkeys(silent, 90.0)
                 await check_alerts_fire(prometheus)
         finally:
             loading.cancel()
@@ -273,8 +276,8 @@ async def check_labels_are_few_and_known(ports: list[int]) -> None:
 
 
 async def check_alerts_fire(prometheus: Prometheus) -> None:
-    """With every scorer gone the order goes stale, and nobody knows a pool; a watch that is silent is told as well."""
-    wanted = {"FairleadStaleDecisions", "FairleadScorersGone", "FairleadWatchBroken"}
+    """With every scorer gone the order goes stale, and nobody knows a pool; a watch or a slurmctld that is silent is told as well."""
+    wanted = {"FairleadStaleDecisions", "FairleadScorersGone", "FairleadWatchBroken", "FairleadSlurmNotRead"}
 
     async def firing() -> bool:
         alerts = await asyncio.to_thread(prometheus.alerts)

@@ -51,3 +51,20 @@ async def test_what_stands_is_looked_through_once_and_then_only_with_all() -> No
     gc.collect()
     assert dead() is not None
     await collecting(2, lambda: dead() is None, "the knot is found with all")
+
+
+async def test_what_stands_is_looked_through_again_once_it_has_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlead_runtime.garbage.GROWN", 1.0)
+    knot: _Knot | None = _Knot()
+    dead = weakref.ref(knot)
+    kept: list[list[object]] = []
+
+    def is_found() -> bool:
+        nonlocal knot
+        kept.append([kept])
+        if not any(isinstance(one, _Knot) for one in gc.get_objects()):
+            knot = None  # only now, as it was looked at while it lived
+        return dead() is None
+
+    gc.freeze()
+    await collecting(1000, is_found, "the knot is found")

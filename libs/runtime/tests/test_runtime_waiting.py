@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from fairlead_runtime import Pacing, pause_after, wake_or_timeout
+from fairlead_runtime import Allowance, Pacing, pause_after, wake_or_timeout
 
 PLENTY = 30.0
 SHORT = 0.02
@@ -74,3 +74,33 @@ async def test_a_rest_that_is_over_delays_nothing() -> None:
     wake.set()
     await pacing.wake_or_timeout(wake, PLENTY)
     assert not await pacing.wake_or_timeout(wake, 2 * SHORT)
+
+
+def test_an_allowance_lets_a_burst_pass_and_then_asks_for_rests_until_it_is_back() -> None:
+    now, cpu = [0.0], [0.0]
+    allowance = Allowance(0.05, share=0.1, burst=0.03, clock=lambda: now[0], spent=lambda: cpu[0])
+
+    def after(seconds: float, spent: float) -> float:
+        now[0] += seconds
+        cpu[0] += spent
+        return allowance.due()
+
+    assert [round(after(0.0, 0.01), 6) for _ in range(3)] == [0.0, 0.0, 0.0]
+    assert round(after(0.0, 0.002), 6) == 0.02, "as long as it takes to come back at a tenth of a core"
+    assert round(after(0.0, 10.0), 6) == 0.05, "a long pass is followed by no longer rest than was asked for"
+    assert round(after(0.05, 0.0), 6) == 0.0, "and is forgotten after it"
+    assert [round(after(100.0, 0.0), 6), round(after(0.0, 0.03), 6)] == [0.0, 0.0], (
+        "a quiet time saves up a burst"
+    )
+    assert after(0.0, 0.001) > 0.0, "and no more than that"
+
+
+async def test_a_pass_begins_later_where_the_allowance_is_used_up() -> None:
+    wake = asyncio.Event()
+    pacing = Pacing(allowance=Allowance(10 * SHORT, burst=0.0, spent=iter(range(9)).__next__))
+    wake.set()
+    await pacing.wake_or_timeout(wake, None)
+    wake.set()
+    began = time.monotonic()
+    await pacing.wake_or_timeout(wake, None)
+    assert time.monotonic() - began >= 9 * SHORT

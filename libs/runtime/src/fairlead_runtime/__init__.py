@@ -34,11 +34,12 @@ from fairlead_runtime.settings import (
 from fairlead_runtime.sources import add_arguments, given_arguments, load_settings
 from fairlead_runtime.spans import Spans
 from fairlead_runtime.tracing import Tracing, configure_tracing, within
-from fairlead_runtime.waiting import Pacing, pause_after, wake_or_timeout
+from fairlead_runtime.waiting import Allowance, Pacing, pause_after, wake_or_timeout
 
 __all__ = [
     "LATENCY_BUCKETS",
     "PREFIX",
+    "Allowance",
     "Check",
     "FrontendSpans",
     "HealthReport",

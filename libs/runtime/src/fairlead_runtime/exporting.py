@@ -1,7 +1,7 @@
 """Sending spans by OTLP/HTTP: the one module that imports OpenTelemetry's SDK, loaded where tracing is on."""
 
 from collections.abc import Sequence
-from typing import override
+from typing import Self, override
 
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -17,8 +17,9 @@ from fairlead_runtime.spans import Outcome, Spans
 QUEUED = 8192
 """Spans that wait to be sent; more are dropped and counted."""
 _AT_ONCE = 512
-_EVERY_MILLIS = 500
-"""How long a span waits for others: what a killed process has not sent is lost, or told again by who takes over."""
+_EVERY_MILLIS = 1000
+"""How long a span waits for others: what a killed process has not sent is lost, or told again by who takes over. A request
+costs as much as twenty of the spans in it."""
 _NANOS = 1000
 _SAMPLED = trace.TraceFlags(trace.TraceFlags.SAMPLED)
 _SCOPE = InstrumentationScope("fairlead")
@@ -39,7 +40,7 @@ def begin(
     attributes = {"service.namespace": "fairlead", "service.name": f"fairlead-{service}"}
     if replica is not None:
         attributes["service.instance.id"] = replica
-    resource = Resource.create(attributes)
+    resource = _HashedOnce.of(Resource.create(attributes))
     provider = TracerProvider(
         resource=resource,
         sampler=ParentBasedTraceIdRatio(ratio),
@@ -120,6 +121,27 @@ class _Counting(SpanExporter):
     @override
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return self._exporter.force_flush(timeout_millis)
+
+
+class _HashedOnce(Resource):
+    """What the process is. The encoder looks it up for each span, and the SDK's own writes it as JSON for each hash."""
+
+    _hash: int
+
+    @classmethod
+    def of(cls, resource: Resource) -> Self:
+        """The same, which never changes."""
+        found = cls(resource.attributes, resource.schema_url)
+        found._hash = hash(resource)
+        return found
+
+    @override
+    def __hash__(self) -> int:
+        return self._hash
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return self is other or super().__eq__(other)
 
 
 def _readable(span: Span, resource: Resource) -> ReadableSpan:

@@ -53,7 +53,7 @@ class FrontendSpans:
         self._spans.trouble(
             "take over",
             {"fairlead.cluster": self._cluster, "fairlead.role": "watcher"},
-            links=(trace_of_job(job.uid, job.traceparent, self._spans.ratio) for job in newest),
+            links=(trace_of_job(job, self._spans.ratio) for job in newest),
         )
         for job in jobs:
             self._spans.tell(spans_told_again(job, since, self._spans.ratio))

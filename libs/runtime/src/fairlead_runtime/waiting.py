@@ -40,6 +40,46 @@ async def wake_or_timeout(wake: asyncio.Event, seconds: float | None) -> bool:
     return True
 
 
+class Allowance:
+    """CPU time that a process saves up while little happens.
+
+    As long as some is left, its loop looks at each change at once. Where changes follow each other faster than it comes
+    back, a loop rests, and looks at several together: what each costs by itself is spent once for all of them.
+
+    Args:
+        rest: seconds at most for which a loop rests.
+        share: of a core, at which it comes back.
+        burst: seconds of CPU that can be saved up.
+        clock: monotonic seconds.
+        spent: seconds of CPU.
+    """
+
+    def __init__(
+        self,
+        rest: float,
+        *,
+        share: float = 0.06,
+        burst: float = 0.1,
+        clock: Callable[[], float] = time.monotonic,
+        spent: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._share = share
+        self._burst = burst
+        self._deepest = -rest * share
+        self._clock = clock
+        self._spent = spent
+        self._left = burst
+        self._known = clock(), spent()
+
+    def due(self) -> float:
+        """Seconds to rest now."""
+        (then, before), self._known = self._known, (self._clock(), self._spent())
+        now, spent = self._known
+        left = self._left + (now - then) * self._share - (spent - before)
+        self._left = min(max(left, self._deepest), self._burst)
+        return max(0.0, -self._left / self._share)
+
+
 class Pacing:
     """Rests between the passes of a loop, so that what comes in quick succession is looked at together.
 
@@ -50,6 +90,7 @@ class Pacing:
         least: seconds from the end of a pass to the beginning of the next.
         most: seconds, likewise.
         times: the CPU time of the last pass.
+        allowance: of the process; where it is used up, a pass begins as much later as that says.
         clock: monotonic seconds.
         spent: seconds of CPU.
     """
@@ -60,12 +101,14 @@ class Pacing:
         least: float = 0.0,
         most: float = 0.005,
         times: float = 2.0,
+        allowance: Allowance | None = None,
         clock: Callable[[], float] = time.monotonic,
         spent: Callable[[], float] = time.thread_time,
     ) -> None:
         self._least = least
         self._most = most
         self._times = times
+        self._allowance = allowance
         self._clock = clock
         self._spent = spent
         self._began: float | None = None
@@ -84,4 +127,5 @@ class Pacing:
     def _due(self) -> float:
         if self._began is None:
             return 0.0
-        return max(self._least, min(self._most, self._times * (self._spent() - self._began)))
+        rest = max(self._least, min(self._most, self._times * (self._spent() - self._began)))
+        return rest if self._allowance is None else max(rest, self._allowance.due())
