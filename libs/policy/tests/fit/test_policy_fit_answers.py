@@ -270,7 +270,7 @@ def test_memory_free_in_all_but_on_no_card() -> None:
     )
     assert said(answer) == [
         "workers: 24576 MiB of card memory free in all, but no card has 20480 MiB; the most on one is 12288 MiB.",
-        "workers: of 2 cards, 2 short of memory.",
+        "workers: all 2 cards are short of memory.",
     ]
     placed(place(gang(fraction(memory=20_480)), nodes, empty=True))
     assert said(place(gang(fraction(memory=30_000)), nodes))[0] == (
@@ -285,7 +285,7 @@ def test_cores_that_no_card_has() -> None:
     )
     assert said(place(gang(fraction(cores=50, memory=1)), [node("a", cards=busy)])) == [
         "workers: 80 % of card cores free in all, but no card has 50 %; the most on one is 40 %.",
-        "workers: of 2 cards, 2 short of cores.",
+        "workers: all 2 cards are short of cores.",
     ]
 
 
@@ -299,7 +299,7 @@ def test_cards_too_few_or_none() -> None:
     )
     assert said(place(gang(shape_of_cards(2)), nodes[1:])) == [
         "workers: a container asks for 2 cards; no node has more than 1 that can take it.",
-        "workers: of 2 cards, 1 in use, and the pod wants one for itself.",
+        "workers: of 2 cards, 1 is in use, and the pod wants a card for itself.",
     ]
 
 
@@ -317,14 +317,16 @@ def test_a_card_in_mig_mode_leaves_the_answer_open() -> None:
     mig = Card(uuid="GPU-0", slots=7, memory=81_920, mode="mig")
     answer = unfit(place(gang(fraction(memory=1000)), [node("a", cards=(mig,))]))
     assert not answer.exact
-    assert in_words(answer.obstacles[0]) == "workers: of 1 card, 1 in MIG mode, which is not looked into."
+    assert in_words(answer.obstacles[0]) == (
+        "workers: the only card is in MIG mode, which is not looked into."
+    )
 
 
 def test_some_pods_on_cards_and_why_not_more() -> None:
     nodes = [node("a", cards=cards(0, 20_000)), node("b", cards=cards(0))]
     assert said(place(gang(fraction(6, memory=10_000)), nodes)) == [
         "workers: 4 of 6 pods fit.",
-        "workers: of 3 cards, 1 short of memory.",
+        "workers: of 3 cards, 1 is short of memory.",
     ]
 
 
@@ -341,8 +343,8 @@ def test_why_cards_refuse_is_counted() -> None:
     )
     assert said(place(gang(shape), [node("a", cards=found)])) == [
         (
-            "workers: of 5 cards, 1 cordoned, 1 with all cores given away, 1 of another model or mode than the pod "
-            "accepts, 1 shared by as many pods as they may be and 1 not healthy."
+            "workers: of 5 cards, 1 is cordoned, 1 is without cores left, 1 is of another model or mode than the pod "
+            "accepts, 1 is shared by as many pods as HAMi puts on one and 1 is not healthy."
         )
     ]
 

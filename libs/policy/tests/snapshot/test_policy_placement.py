@@ -150,7 +150,7 @@ def test_fractions_are_placed_on_cards_and_24_gb_in_all_are_not_20_on_one() -> N
     assert words(found.jobs["twenty"]).startswith(
         "pods: 16152 MiB of card memory free in all, but no card has 16000 MiB; the most on one is 11576 MiB."
     )
-    assert "2 in use, and the pod wants one for itself" in words(found.jobs["whole"])
+    assert "2 cards are in use, and the pod wants a card for itself" in words(found.jobs["whole"])
     assert found.jobs["more"].answer is Answer.NEVER
     assert "more than any card has (24576 MiB)" in words(found.jobs["more"])
 

@@ -90,6 +90,17 @@ def test_no_card_has_it_free_though_all_together_have_it() -> None:
     assert crowded_out(a_job(gpu=0), nodes) == ()
 
 
+def test_of_cards_that_are_all_taken_it_is_said_that_they_are_and_not_how_much_is_left() -> None:
+    half = node("n1", card("a", 24576, 8000), card("b", 24576, 8000))
+    taken = "main: all 2 cards are in use, and the pod wants a card for itself."
+    assert said(crowded_out(job({GPU: 1, "nvidia.com/gpucores": 100}), [half])) == [taken]
+    full = node("n1", card("a", 24576, 24576), card("b", 24576, 24576))
+    assert said(crowded_out(job({GPU: 1, MEMORY: 8000}), [full])) == [
+        "main: a vGPU asks for 8000 MiB of card memory; none is free.",
+        "main: all 2 cards are short of memory.",
+    ]
+
+
 def test_what_is_not_known_of_cards_is_nobodys_fault() -> None:
     wide = job({GPU: 1, MEMORY: 20480})
     plain = a_node(name="plain", allocatable={"cpu": 64_000, GPU: 8000})
@@ -212,7 +223,7 @@ def test_an_order_of_live_facts_tells_cards_from_quota() -> None:
         Answer.NO_ROOM,
         [
             "pods: 24576 MiB of card memory free in all, but no card has 20480 MiB; the most on one is 12576 MiB.",
-            "pods: of 2 cards, 2 short of memory.",
+            "pods: all 2 cards are short of memory.",
         ],
     )
     assert found["small"][0] is Answer.UNKNOWN, "what else is used of the nodes is not said"

@@ -31,6 +31,8 @@ from fairlead_policy.hami.annotations import Strategy
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuAsk
 
+_TAKEN = (Refusal.SLOTS, Refusal.IN_USE)
+
 
 def obstacles_of(gang: Gang, ground: ZoneNodes) -> list[Obstacle]:
     """Why these nodes don't hold the gang; at least one reason."""
@@ -137,9 +139,14 @@ def _one_ask(shape: PodShape, ask: VgpuAsk, nodes: Sequence[Node]) -> Iterator[O
         if max(taking) < ask.count:
             have = max(len(node.cards) for node in nodes)
             yield TooFewCards(shape=shape.name, wanted=ask.count, most=max(taking), have=have)
-    else:
+    elif not _full(cards, ask, shape):
         yield from _short_cards(shape, ask, [card for card in cards if barred(card, shape.wishes) is None])
     yield from _refusals(shape, ask, cards)
+
+
+def _full(cards: Sequence[Card], ask: VgpuAsk, shape: PodShape) -> bool:
+    """Whether each card is taken whatever is left on it: how much that is would tell nobody what to wait for."""
+    return all(refusal_of(card, ask, shape.wishes) in _TAKEN for card in cards)
 
 
 def _refusals(shape: PodShape, ask: VgpuAsk, cards: Sequence[Card]) -> Iterator[Obstacle]:

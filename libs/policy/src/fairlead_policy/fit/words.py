@@ -29,11 +29,11 @@ _REFUSED = {
     Refusal.CORDONED: "cordoned",
     Refusal.MODEL: "of another model or mode than the pod accepts",
     Refusal.UUID: "not among the cards that the pod names",
-    Refusal.SLOTS: "shared by as many pods as they may be",
-    Refusal.IN_USE: "in use, and the pod wants one for itself",
+    Refusal.SLOTS: "shared by as many pods as HAMi puts on one",
+    Refusal.IN_USE: "in use, and the pod wants a card for itself",
     Refusal.MEMORY: "short of memory",
     Refusal.CORES: "short of cores",
-    Refusal.CORES_FULL: "with all cores given away",
+    Refusal.CORES_FULL: "without cores left",
     Refusal.MIG: "in MIG mode, which is not looked into",
 }
 
@@ -61,9 +61,8 @@ def in_words(obstacle: Obstacle) -> str:  # noqa: C901, PLR0911, PLR0912 # one l
             return _too_few_cards(obstacle)
         case CardShort():
             return _card_short(obstacle)
-        case CardRefusals(shape=shape, cards=cards, refused=refused):
-            counts = [f"{count} {_REFUSED[Refusal(why)]}" for why, count in refused.items()]
-            return f"{shape}: of {cards} {_plural('card', cards)}, {_listed(counts)}."
+        case CardRefusals():
+            return _refusals(obstacle)
         case PodsShort(shape=shape, wanted=wanted, fits=fits):
             return f"{shape}: {fits} of {wanted} pods {'fits' if fits == 1 else 'fit'}."
         case TotalShort():
@@ -125,6 +124,18 @@ def _too_few_cards(obstacle: TooFewCards) -> str:
     return f"{obstacle.shape}: a container asks for {wanted} cards; no node has more than {most} that can take it."
 
 
+def _refusals(obstacle: CardRefusals) -> str:
+    shape, cards, refused = obstacle.shape, obstacle.cards, obstacle.refused
+    if len(refused) == 1 and cards in refused.values():
+        [why] = refused
+        those = "the only card is" if cards == 1 else f"all {cards} cards are"
+        return f"{shape}: {those} {_REFUSED[Refusal(why)]}."
+    counts = [
+        f"{count} {'is' if count == 1 else 'are'} {_REFUSED[Refusal(why)]}" for why, count in refused.items()
+    ]
+    return f"{shape}: of {cards} {_plural('card', cards)}, {_listed(counts)}."
+
+
 def _card_short(obstacle: CardShort) -> str:
     is_memory = obstacle.of == Refusal.MEMORY
     unit, name = ("MiB", "card memory") if is_memory else ("%", "card cores")
@@ -134,7 +145,8 @@ def _card_short(obstacle: CardShort) -> str:
     if obstacle.free >= obstacle.wanted:
         most = f"the most on one is {obstacle.largest} {unit}"
         return f"{obstacle.shape}: {free} of {name} free in all, but no card has {wanted}; {most}."
-    return f"{obstacle.shape}: a vGPU asks for {wanted} of {name}; {free} free in all."
+    left = f"{free} free in all" if obstacle.free else "none is free"
+    return f"{obstacle.shape}: a vGPU asks for {wanted} of {name}; {left}."
 
 
 def _total_short(obstacle: TotalShort) -> str:
