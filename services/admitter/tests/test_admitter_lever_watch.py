@@ -8,6 +8,7 @@ import pytest
 
 from fairlead_admitter.apply.lever_probe import (
     CONFIRM_SECONDS,
+    GLANCE_SECONDS,
     LOOK_SECONDS,
     REST_SECONDS,
     LeverWatch,
@@ -28,6 +29,7 @@ class Scene:
     stands: LeverFound | None = None
     stated: list[LeverFound] = field(default_factory=list)
     probes: int = 0
+    glances: int = 0
     now: float = 0.0
     epoch: int | None = 1
     outages: int = 0
@@ -35,6 +37,10 @@ class Scene:
     async def probe(self) -> Obeyed:
         self.probes += 1
         return Obeyed(lever=self.obeys, evidence="it was tried")
+
+    async def glance(self) -> Lever | None:
+        self.glances += 1
+        return self.obeys
 
     async def state(self, found: LeverFound) -> None:
         self.stated.append(found)
@@ -111,3 +117,17 @@ async def test_who_does_not_lead_puts_nothing_back() -> None:
     scene.epoch, scene.stands = None, FOREIGN
     await scene.looks(watch, 5 * REST_SECONDS)
     assert scene.stands == FOREIGN
+
+
+async def test_a_change_is_noticed_by_a_glance_and_stated_once_a_probe_agrees() -> None:
+    scene = Scene()
+    watch = scene.watch()
+    await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
+    probes, scene.glances = scene.probes, 0
+    await scene.looks(watch, 5 * GLANCE_SECONDS)
+    assert (scene.probes, scene.glances) == (probes, 5), "a glance that shows nothing new costs no probe"
+    scene.obeys, before = "priority", scene.now
+    while scene.stated[-1].lever == "boost":
+        await scene.looks(watch, LOOK_SECONDS)
+    assert scene.now - before <= GLANCE_SECONDS + LOOK_SECONDS
+    assert scene.probes == probes + 1

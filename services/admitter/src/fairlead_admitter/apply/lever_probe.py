@@ -2,7 +2,8 @@
 
 The doctor finds the lever once. A frontend that is restarted with another configuration may obey another one from then
 on, and tells nobody: levels would be written, and change nothing. So the leader asks again: when it begins to lead, when
-leave is given, every few minutes, and soon after the frontend was away. What it finds it states beside the leave, where
+leave is given, every few seconds, and soon after the frontend was away. In between it glances: one request that may show
+that the answer would be another one now. What it finds it states beside the leave, where
 everybody who writes or answers reads it; what follows from it is judged in policy. Finding no answer changes nothing.
 
 What stands there is the leader's own: what somebody else writes over it, deletes or makes unreadable is stated again.
@@ -26,6 +27,8 @@ from fairlead_runtime import Metrics
 LOOK_SECONDS = 1.0
 CONFIRM_SECONDS = 2.0
 """What is found must be found twice: one probe is several requests, and a restart may fall between them."""
+GLANCE_SECONDS = 2.0
+"""Between two glances. Until it is noticed that the frontend obeys another lever, people are told that it follows."""
 RETRY_SECONDS = 2.0
 """After a probe that nobody answered, as while the frontend restarts."""
 REST_SECONDS = 3.0
@@ -52,6 +55,13 @@ class LeverProber(Protocol):
 
     async def probe(self) -> Obeyed:
         """Ask it. Nothing is written.
+
+        Raises:
+            AdmitterError: nobody answers just now.
+        """
+
+    async def glance(self) -> Lever | None:
+        """The lever that one request hints at; None for no hint. Nothing is written.
 
         Raises:
             AdmitterError: nobody answers just now.
@@ -92,7 +102,7 @@ class LeverWatch:
         self._every = every
         self._clock = clock
         self._occasion: tuple[int, Clearance] | None = None
-        self._due = 0.0
+        self._due = self._glance_due = 0.0
         self._asked = -REST_SECONDS
         self._outages = 0
         self._suspected: Lever | None = None
@@ -135,8 +145,27 @@ class LeverWatch:
             self._due = min(self._due, max(now, self._asked + REST_SECONDS))
         await self._look_after_own_word(now)
         if now >= self._due:
-            self._asked = now
-            self._due = now + await self._ask(clearance)
+            await self._ask_now(clearance, now)
+        elif now >= self._glance_due:
+            self._glance_due = now + GLANCE_SECONDS
+            await self._glance(clearance, now)
+
+    async def _ask_now(self, clearance: Clearance, now: float) -> None:
+        self._asked = now
+        self._due = now + await self._ask(clearance)
+
+    async def _glance(self, clearance: Clearance, now: float) -> None:
+        """A hint counts as found once: a probe that agrees is the second finding."""
+        found = self._found()
+        if found is None or self._stated not in (None, found):
+            return
+        try:
+            hint = await self._probing.glance()
+        except AdmitterError:
+            return  # whoever writes meets the same, and counts it as an outage
+        if hint is not None and hint != found.lever:
+            self._suspected = hint
+            await self._ask_now(clearance, now)
 
     async def _look_after_own_word(self, now: float) -> None:
         """Somebody else may write the key: what we stated is stated again, and else the frontend is asked."""

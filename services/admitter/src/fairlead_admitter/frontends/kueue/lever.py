@@ -3,14 +3,14 @@
 from fairlead_admitter.apply.lever_probe import Obeyed
 from fairlead_admitter.frontends.kueue.calls import telling
 from fairlead_contracts.messages.clearance import Lever
-from fairlead_kube import PROBED_NAMESPACES, KubeClient, LeverProbe, probe_lever
+from fairlead_kube import PROBED_NAMESPACES, KubeClient, LeverProbe, probe_lever, refuses_bad_boost
 from fairlead_kube import Lever as Found
 
 _LEVERS: dict[Found, Lever] = {Found.BOOST: "boost", Found.PRIORITY: "priority"}
 
 
 class KueueLever:
-    """Probes a cluster's Kueue; see LeverProbing.
+    """Probes a cluster's Kueue; see LeverProber.
 
     Args:
         client: of the cluster, with dry runs of its own to spend.
@@ -18,6 +18,8 @@ class KueueLever:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
+        self._asked_in = ""
+        """The namespace in which the last probe had an answer."""
         self.outages = 0
 
     def doubt(self) -> None:
@@ -25,12 +27,20 @@ class KueueLever:
         self.outages += 1
 
     async def probe(self) -> Obeyed:
-        """Ask its webhook; see LeverProbing."""
+        """Ask its webhook; see LeverProber."""
         found: LeverProbe | None = None
         with telling("the probe of Kueue's lever"):
             for namespace in PROBED_NAMESPACES:
                 found = await probe_lever(self._client, namespace)
                 if found.lever in _LEVERS:
+                    self._asked_in = namespace
                     break
         assert found is not None  # noqa: S101 # there are namespaces to probe in
         return Obeyed(lever=_LEVERS.get(found.lever), evidence=found.evidence)
+
+    async def glance(self) -> Lever | None:
+        """By the one dry run of a probe that tells the two apart; see LeverProber."""
+        if not self._asked_in:
+            return None
+        with telling("a glance at Kueue's lever"):
+            return "boost" if await refuses_bad_boost(self._client, self._asked_in) else "priority"
