@@ -12,6 +12,7 @@ from fairlead_admitter.observe.expectations import (
     Sighting,
 )
 from fairlead_admitter.observe.foreign_levels import UNSURE_SECONDS
+from fairlead_contracts.frontend.marks import LEVEL_WRITER
 from fairlead_contracts.messages.state import JobState
 from fairlead_testkit.builders import a_job
 
@@ -226,3 +227,14 @@ def test_levels_of_others_are_noted_and_our_own_are_not() -> None:
     assert expectations.foreign.found == {ours.uid: 700}
     expectations.begin_anew()
     assert expectations.foreign.found == {}
+
+
+def test_where_the_frontend_says_who_wrote_a_level_it_is_known_from_the_first_moment_of_a_lead() -> None:
+    expectations = Expectations(lambda: 1000.0)
+    expectations.begin_anew()
+    theirs = a_job("theirs", level=500, levelled_by="kubectl-annotate")
+    ours = a_job("ours", level=7, levelled_by=LEVEL_WRITER)
+    unsaid = a_job("unsaid", level=9)
+    for job in (theirs, ours, unsaid):
+        expectations.see(job, None, 1001.0)
+    assert expectations.foreign.found == {theirs.uid: 500}

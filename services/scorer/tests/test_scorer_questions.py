@@ -247,6 +247,7 @@ async def test_a_waiting_job_is_explained_by_what_its_place_is_made_of(arena: Ar
     assert "0.5000" in text
 
 
+UNCHECKED = "admission check gang-fit is Pending: Not all of its pods have room on the nodes now."
 FAULT = Fault(field="spec.queueName", value="x", remedy="name another")
 
 
@@ -256,6 +257,7 @@ async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:
         a_job("mute", phase=Phase.HELD),
         a_job("over", phase=Phase.ENDED, started=NOW, ended=NOW + MINUTE, outcome=Outcome.FAILED),
         a_job("lost", queue="nowhere"),
+        a_job("checked", phase=Phase.RUNNING, started=NOW, unchecked=UNCHECKED),
     )
 
     async def reasons(job: str) -> str:
@@ -269,6 +271,17 @@ async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:
     assert "counts as its tenant's use" in await reasons("runs")
     assert "in no order" in await reasons("lost")
     assert await explain(arena, "never-heard-of") == []
+    assert f"no pods yet: {UNCHECKED}" in await reasons("checked")
+    assert [one.unchecked or "" for [one] in [await explain(arena, "checked")]] == [UNCHECKED]
+    [pool] = (await ask_queue(arena)).pools
+    assert pool.unplaced == 3
+    assert {one.job.partition("/")[2]: one.why for one in pool.unplaced_first} == {
+        "held": "it is deactivated (spec.active)",
+        "mute": "its frontend does not say why",
+        "checked": f"has its quota; {UNCHECKED}",
+    }
+    [alone] = (await ask_queue(arena, tenant="team-b")).pools
+    assert (alone.unplaced, alone.unplaced_first) == (0, [])
 
 
 async def test_a_class_that_was_refused_and_a_demand_above_the_pool_are_said(arena: Arena) -> None:
@@ -341,13 +354,13 @@ async def test_cards_that_are_full_or_too_small_are_told_apart_from_a_pool_that_
     unread = "Not counted: the cards of n2, whose register cannot be read."
     why = (
         "main: a vGPU asks for 32000 MiB of card memory, more than any card has (24576 MiB). "
-        "main: of 2 cards, 2 short of memory."
+        "main: all 2 cards are short of memory."
     )
     nowhere = "The nodes of cluster c1 cannot hold it, even if nothing else ran."
     assert huge.never == [f"{nowhere} {why}", unread]
     why = (
         "main: 24576 MiB of card memory free in all, but no card has 20480 MiB; the most on one is 12576 MiB. "
-        "main: of 2 cards, 2 short of memory."
+        "main: all 2 cards are short of memory."
     )
     not_now = "The cards of cluster c1 have no room for it now, as HAMi gave them away."
     assert crowded.no_room == [f"{not_now} {why}", unread]

@@ -299,6 +299,36 @@ def test_a_back_off_ends_by_itself() -> None:
     assert job.phase is Phase.WAITING
 
 
+CHECK = {"name": "gang-fit", "state": "Pending", "message": "Not all of its pods have room."}
+CHECK_SAID = "admission check gang-fit is Pending: Not all of its pods have room."
+
+
+@pytest.mark.parametrize(
+    ("checks", "admitted", "told"),
+    [
+        ([CHECK], False, CHECK_SAID),
+        ([CHECK, {"name": "other", "state": "Ready"}], False, CHECK_SAID),
+        ([{"name": "other", "state": "Ready"}], False, "Kueue has not admitted it yet"),
+        ([{"name": "other", "state": "Ready"}], True, ""),
+    ],
+)
+def test_quota_is_no_start_before_kueue_admits(
+    checks: list[KubeObject], admitted: bool, told: str
+) -> None:  # a parameter
+    job = job_of(raw(RESERVED, *([ADMITTED] if admitted else []), status__admissionChecks=checks))
+    assert (job.phase, job.unchecked) == (Phase.RUNNING, told)
+
+
+def test_who_was_put_back_by_a_check_is_told_what_the_check_said() -> None:
+    evicted = condition("Evicted", reason="AdmissionCheck")
+    at = {"requeueAt": "2026-11-21T12:00:00Z"}
+    job = job_of(raw(evicted, status__admissionChecks=[CHECK], status__requeueState=at))
+    assert job.held_by == f"backing off until 2026-11-21T12:00:00+00:00; {CHECK_SAID}"
+    timeout = condition("Evicted", reason="PodsReadyTimeout")
+    job = job_of(raw(timeout, status__admissionChecks=[CHECK], status__requeueState=at))
+    assert CHECK_SAID not in job.held_by
+
+
 @pytest.mark.parametrize(
     ("reason", "status", "expected"),
     [

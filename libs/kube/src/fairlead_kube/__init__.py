@@ -80,7 +80,7 @@ from fairlead_kube.errors import (
 )
 from fairlead_kube.integers import HIGHEST_INT32, LOWEST_INT32, int32
 from fairlead_kube.kubeconfig import contexts
-from fairlead_kube.lever import PROBED_NAMESPACES, Lever, LeverProbe, probe_lever
+from fairlead_kube.lever import PROBED_NAMESPACES, Lever, LeverProbe, probe_lever, refuses_bad_boost
 from fairlead_kube.objects import (
     Amount,
     Amounts,
@@ -172,6 +172,7 @@ from fairlead_kube.workloads import (
     AdmissionCheckSpec,
     AdmissionCheckStatus,
     CheckState,
+    ManagedFields,
     PodSet,
     PodSetAssignment,
     PodSetRequest,
@@ -180,8 +181,10 @@ from fairlead_kube.workloads import (
     ReclaimablePod,
     RequeueState,
     Workload,
+    WorkloadMeta,
     WorkloadSpec,
     WorkloadStatus,
+    lever_owner,
 )
 
 __all__ = [
@@ -268,6 +271,7 @@ __all__ = [
     "LocalQueueSpec",
     "LocalQueueStatus",
     "MalformedAnswerError",
+    "ManagedFields",
     "MissingKubeconfigError",
     "Namespace",
     "Node",
@@ -330,6 +334,7 @@ __all__ = [
     "WebhookRule",
     "Whoami",
     "Workload",
+    "WorkloadMeta",
     "WorkloadSpec",
     "WorkloadStatus",
     "account_can",
@@ -343,6 +348,7 @@ __all__ = [
     "in_base_units",
     "instant",
     "int32",
+    "lever_owner",
     "nanos",
     "pick_version",
     "pod_count",
@@ -351,6 +357,7 @@ __all__ = [
     "pods_left",
     "probe_lever",
     "readable_amounts",
+    "refuses_bad_boost",
     "served",
     "server_version",
     "service_account",

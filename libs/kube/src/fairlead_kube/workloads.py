@@ -1,5 +1,7 @@
 """Kueue's Workload, v1beta2 and v1beta1 in one shape. Paths and versions: Kueue 0.19, `apis/kueue/v1beta2`."""
 
+import msgspec
+
 from fairlead_kube.objects import Amounts, Condition, KubeStruct, ObjectMeta, condition, holds
 from fairlead_kube.pods import PodTemplate
 
@@ -11,6 +13,50 @@ _SOURCES = {
     "kueue.x-k8s.io/workloadpriorityclass": WORKLOAD_PRIORITY_CLASS,
     "scheduling.k8s.io/priorityclass": POD_PRIORITY_CLASS,
 }
+
+
+_UPDATE = "Update"
+
+
+class OwnedAnnotations(KubeStruct, frozen=True, kw_only=True):
+    """Which of these annotations one manager owns."""
+
+    boost: object = msgspec.field(name=f"f:{PRIORITY_BOOST}", default=None)
+
+
+class OwnedMetadata(KubeStruct, frozen=True, kw_only=True):
+    """What one manager owns of the metadata."""
+
+    annotations: OwnedAnnotations | None = msgspec.field(name="f:annotations", default=None)
+
+
+class OwnedSpec(KubeStruct, frozen=True, kw_only=True):
+    """What one manager owns of the specification."""
+
+    priority: object = msgspec.field(name="f:priority", default=None)
+
+
+class OwnedFields(KubeStruct, frozen=True, kw_only=True):
+    """Fields that one manager owns; `{}` stands for each that it does."""
+
+    metadata: OwnedMetadata | None = msgspec.field(name="f:metadata", default=None)
+    spec: OwnedSpec | None = msgspec.field(name="f:spec", default=None)
+
+
+class ManagedFields(KubeStruct, frozen=True, kw_only=True):
+    """Who wrote what last, as the API server keeps it."""
+
+    manager: str = ""
+    operation: str = _UPDATE
+    """`Update` or `Apply`."""
+    subresource: str = ""
+    fields: OwnedFields | None = msgspec.field(name="fieldsV1", default=None)
+
+
+class WorkloadMeta(ObjectMeta, frozen=True, kw_only=True):
+    """The metadata of a Workload, with who wrote what it is ordered by."""
+
+    managed_fields: list[ManagedFields] | None = None
 
 
 class PriorityClassRef(KubeStruct, frozen=True, kw_only=True):
@@ -123,7 +169,7 @@ class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
 class Workload(KubeStruct, frozen=True, kw_only=True):
     """A job as Kueue queues and admits it."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: WorkloadMeta = WorkloadMeta()
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()
 
@@ -139,6 +185,27 @@ class Workload(KubeStruct, frozen=True, kw_only=True):
     def active(self) -> bool:
         """False: deactivated, it is not queued."""
         return self.spec.active is not False
+
+
+def lever_owner(metadata: WorkloadMeta) -> str:
+    """Who wrote the boost last; without a boost, the priority. Empty where the API server does not say.
+
+    Kueue's own writes to the status own the annotations, too, without having written any.
+    """
+    owns = _owns_priority if metadata.annotation(PRIORITY_BOOST) is None else _owns_boost
+    managers = [one for one in metadata.managed_fields or () if not one.subresource and owns(one.fields)]
+    # One that updates a field takes it from all others but those that apply the same value.
+    managers.sort(key=lambda one: one.operation != _UPDATE)
+    return managers[0].manager if managers else ""
+
+
+def _owns_boost(fields: OwnedFields | None) -> bool:
+    annotations = fields.metadata.annotations if fields is not None and fields.metadata is not None else None
+    return annotations is not None and annotations.boost is not None
+
+
+def _owns_priority(fields: OwnedFields | None) -> bool:
+    return fields is not None and fields.spec is not None and fields.spec.priority is not None
 
 
 class PriorityClass(KubeStruct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.state import Fault
 from fairlead_watcher.surroundings import DoorFacts, QueueView, Surroundings
-from fairlead_watcher.workload_facts import WorkloadFacts
+from fairlead_watcher.workload_facts import EVICTED_BY_CHECK, WorkloadFacts
 
 QUEUE_FIELD = "spec.queueName"
 """Of faults that name a queue which is not there."""
@@ -44,11 +44,17 @@ def _own_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
     if facts.gates:
         return Hold(why=f"gated by {facts.gates}")
     if facts.put_back:
-        return Hold(why="evicted, and not queued again yet")
+        return Hold(why=f"evicted, and not queued again yet{_by_a_check(facts)}")
     if facts.requeue_at is not None and facts.requeue_at > now:
         until = to_datetime(facts.requeue_at).isoformat()
-        return Hold(why=f"backing off until {until}", until=facts.requeue_at)
+        return Hold(why=f"backing off until {until}{_by_a_check(facts)}", until=facts.requeue_at)
     return None
+
+
+def _by_a_check(facts: WorkloadFacts) -> str:
+    """What it was put back for, where an admission check did that: Kueue's own words do not say."""
+    by_check = facts.eviction is not None and facts.eviction.reason == EVICTED_BY_CHECK
+    return f"; {facts.open_checks}" if by_check and facts.open_checks else ""
 
 
 def _queue_hold(facts: WorkloadFacts, door: DoorFacts | None, queue: QueueView | None) -> Hold | None:

@@ -49,6 +49,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
         submitted=facts.created,
         queue_time=facts.queue_time,
         level=_level(facts, around),
+        levelled_by=facts.levelled_by,
         base=_base(facts, around),
         pods=facts.pods,
         shapes=facts.shapes,
@@ -61,6 +62,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
         flavors=_flavors(facts, queue, around),
         charged=facts.run.charged if facts.run and not facts.end else {},
         started=_started(facts),
+        unchecked=_unchecked(facts),
         ended=facts.end.at if facts.end else None,
         outcome=facts.end.outcome if facts.end else None,
         run_limit=facts.run_limit,
@@ -114,6 +116,13 @@ def _phase(facts: WorkloadFacts, hold: Hold | None) -> Phase:
 
 def _started(facts: WorkloadFacts) -> Micros | None:
     return facts.end.started if facts.end else facts.run.since if facts.run else None
+
+
+def _unchecked(facts: WorkloadFacts) -> str:
+    """Kueue starts nothing before it calls the Workload admitted, whatever its checks say."""
+    if facts.end is not None or facts.run is None or facts.run.admitted is not None:
+        return ""
+    return facts.open_checks or "Kueue has not admitted it yet"
 
 
 def _ends_by(facts: WorkloadFacts) -> Micros | None:

@@ -14,6 +14,7 @@ from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.state import Fault, JobShape, Outcome
 from fairlead_kube import (
     PRIORITY_BOOST,
+    CheckState,
     Condition,
     ObjectMeta,
     PartialObject,
@@ -21,6 +22,7 @@ from fairlead_kube import (
     Workload,
     instant,
     int32,
+    lever_owner,
     pod_count,
     workload_charges,
     workload_demand,
@@ -34,7 +36,9 @@ PODS = "pods"
 MOST_OWNERS = 16
 """Of a pod group each pod is an owner. They say the same; so many are read, by name."""
 LONGEST_SAID = 512
-_BACK_OF_THE_LINE = ("PodsReadyTimeout", "AdmissionCheck")
+_AGREED = "Ready"
+EVICTED_BY_CHECK = "AdmissionCheck"
+_BACK_OF_THE_LINE = ("PodsReadyTimeout", EVICTED_BY_CHECK)
 """Evictions after which Kueue orders by the eviction's time (`GetQueueOrderTimestamp`, pkg/workload), with its
 default `requeuingStrategy.timestamp: Eviction`."""
 _OUTCOMES = {
@@ -111,6 +115,8 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Who must let go of it before Kueue looks at it (KEP-6915); empty for nobody."""
     priority: int = 0
     boost: int = 0
+    levelled_by: str = ""
+    """Who wrote the boost, or the priority in its place, of one that is queued; see `lever_owner`."""
     noted_base: int | None = None
     """What was its priority before we wrote one."""
     class_kind: str = ""
@@ -132,6 +138,8 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     requeue_at: Micros | None = None
     eviction: Eviction | None = None
     end: End | None = None
+    open_checks: str = ""
+    """The admission checks that do not let it start, in words with what they say."""
     said: str = ""
 
 
@@ -170,6 +178,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         gates=metadata.annotation(GATES) or "",
         priority=spec.priority or 0,
         boost=int32(metadata.annotation(PRIORITY_BOOST)) or 0,
+        levelled_by="" if run or end else lever_owner(metadata),
         noted_base=_noted_base(metadata),
         class_kind=reference.kind if reference else "",
         class_name=reference.name if reference else "",
@@ -184,6 +193,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         requeue_at=_requeue_at(workload),
         eviction=eviction,
         end=end,
+        open_checks="" if end else _open_checks(workload),
         said=_said(workload),
     )
 
@@ -309,6 +319,17 @@ def _said(workload: Workload) -> str:
         kinds.insert(0, "Finished")
     found = (workload.condition(kind) for kind in kinds)
     return next((_shortened(one.message) for one in found if one is not None and one.message), "")
+
+
+def _open_checks(workload: Workload) -> str:
+    """A check that is `Ready` is none."""
+    found = [_check_in_words(one) for one in workload.status.admission_checks or () if one.state != _AGREED]
+    return _shortened("; ".join(found))
+
+
+def _check_in_words(check: CheckState) -> str:
+    said = f": {check.message}" if check.message else ""
+    return f"admission check {check.name} is {check.state}{said}"
 
 
 def _shortened(text: str) -> str:

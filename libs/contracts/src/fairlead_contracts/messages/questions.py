@@ -118,6 +118,15 @@ class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
     the first, and where it is not told: of one tenant's jobs alone, and far down."""
 
 
+class UnplacedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that has not started and has no place in the order."""
+
+    job: str
+    """As `<scope>/<name>`."""
+    tenant: str
+    why: str
+
+
 class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
     """One pool's order, or its beginning."""
 
@@ -130,6 +139,11 @@ class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
     """Shards whose owner did not answer: the order lacks their tenants."""
     more: int = 0
     """Jobs that wait, too, and that the places leave out: of the tenant, where one was asked for."""
+    unplaced: int = 0
+    """Jobs that have not started and have no place: held, or with quota and not let start yet. Of the tenant, where one was
+    asked for."""
+    unplaced_first: list[UnplacedJob] = []
+    """The first of them, who was submitted first before others."""
     most: int | None = None
     """So many places an answer holds at most, whatever the limit; None from a scorer that does not say."""
 
@@ -234,6 +248,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     behind the scope and a `/`."""
     said: str = ""
     """What the frontend last said of why it waits."""
+    unchecked: str | msgspec.UnsetType = msgspec.UNSET
+    """Of a running job that has its quota and no pods yet: what has yet to let it start, in words. Left out of all others."""
     steering: Steering | None = None
     ahead: list[AheadOf] = []
     waited_seconds: float = 0.0

@@ -243,6 +243,9 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     queue_time: Micros
     """The instant by which the frontend breaks ties between equal levels."""
     level: int = 0
+    levelled_by: str = ""
+    """Who gave a queued job its level, by the name under which the frontend keeps that; empty where it does not say, and of
+    a job that nobody gave one."""
     base: int = 0
     """The level that it has when nobody steers: its class's value in the cluster. Never read back from a level."""
     pods: int = 1
@@ -266,6 +269,9 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     charged: dict[str, Quantities] = {}
     """What a running job holds of its queue's quota: by flavor, of each resource. Empty where nobody says."""
     started: Micros | None = None
+    unchecked: str = ""
+    """Of a running job: what has yet to let it start, in words, as an admission check of Kueue. It counts as use, and has no
+    pods. Empty where it started."""
     ended: Micros | None = None
     outcome: Outcome | None = None
     run_limit: Micros | None = None

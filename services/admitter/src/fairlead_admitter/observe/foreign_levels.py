@@ -3,10 +3,12 @@
 import math
 from collections.abc import Mapping
 
+from fairlead_contracts.frontend.marks import LEVEL_WRITER
 from fairlead_contracts.messages.state import JobState
 
 UNSURE_SECONDS = 30.0
-"""After the lead began, a level that nobody here wrote may be the leader's before: longer than its writes last."""
+"""After the lead began, a level that nobody here wrote may be the leader's before, where the frontend does not say whose it
+is: longer than its writes last."""
 
 
 class ForeignLevels:
@@ -28,7 +30,9 @@ class ForeignLevels:
 
     def note(self, job: JobState, now: float) -> None:
         """A queued job has a level that we did not write; its own one, perhaps."""
-        if now >= self._sure_from:
+        if job.levelled_by == LEVEL_WRITER:
+            return
+        if job.levelled_by or now >= self._sure_from:
             self._found[job.uid] = job.level
 
     def forget(self, uid: str) -> None:

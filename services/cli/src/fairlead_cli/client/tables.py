@@ -44,13 +44,14 @@ def queue_view(
     if not reply.pools:
         return "\n".join(_no_pools(reply, columns, style))
     if not any(pool.waiting for pool in reply.pools):
+        nobody = "Nobody waits in line." if any(pool.unplaced for pool in reply.pools) else "Nobody waits."
         return "\n".join(
-            ["Nobody waits.", *(line for pool in reply.pools for line in _idle_lines(pool, columns, style))]
+            [nobody, *(line for pool in reply.pools for line in _idle_lines(pool, columns, style))]
         )
     return "\n".join(
         line
         for pool in reply.pools
-        if pool.waiting
+        if pool.waiting or pool.unplaced
         for line in _queue_lines(pool, reply.at, tenant, columns, style)
     )
 
@@ -64,9 +65,10 @@ def _no_pools(reply: QueueReply, columns: int, style: Style) -> Iterator[str]:
 
 def _idle_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
     """Of a pool in which nobody waits: what would be in the way if somebody did."""
-    if any(one.withheld or one.unheard or one.untaken for one in pool.steering):
+    if pool.unplaced or any(one.withheld or one.unheard or one.untaken for one in pool.steering):
         yield style(f"pool {pool.pool}", "bold")
         yield from steering_lines(pool.steering, columns=columns, style=style)
+    yield from _unplaced_lines(pool, columns, style)
     yield from _silences(pool, columns, style)
 
 
@@ -75,7 +77,7 @@ def _queue_lines(
 ) -> Iterator[str]:
     yield f"{style(f'pool {pool.pool}', 'bold')}: {pool.waiting} waiting"
     yield from steering_lines(pool.steering, columns=columns, style=style)
-    if tenant is None or pool.places:
+    if pool.places or (tenant is None and pool.waiting):
         yield from places_lines(pool.places, now, columns=columns, style=style)
     if pool.places and columns >= NARROW_COLUMNS:
         yield style(_SHARE_THEN, "dim")
@@ -86,7 +88,20 @@ def _queue_lines(
         yield style(f"No job of {tenant} waits here.", "dim")
     if more > 0:
         yield style(wrapped(f"… and {more} more{of_whom} ({_how_to_see_more(pool)})", columns), "dim")
+    yield from _unplaced_lines(pool, columns, style)
     yield from _silences(pool, columns, style)
+
+
+def _unplaced_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
+    """Jobs that have not started and stand in no line: how many, and why the first of them."""
+    if not pool.unplaced:
+        return
+    jobs = "1 job has" if pool.unplaced == 1 else f"{pool.unplaced} jobs have"
+    yield style(wrapped(f"{jobs} not started and no place in this order:", columns), "yellow")
+    for one in pool.unplaced_first:
+        yield wrapped(f"{one.job}: {one.why}", columns, indent="  · ", hanging="    ")
+    if (more := pool.unplaced - len(pool.unplaced_first)) > 0:
+        yield style(wrapped(f"  … and {more} more (`fairlead explain JOB` says why)", columns), "dim")
 
 
 def _how_to_see_more(pool: PoolQueue) -> str:

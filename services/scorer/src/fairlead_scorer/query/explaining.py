@@ -73,7 +73,7 @@ class Explainer:
         return msgspec.structs.replace(fact, reasons=[*told, *fact.reasons]) if told else fact
 
     def _facts(self, job: JobState, at: Micros) -> Explanation:
-        until = job.started or job.ended or at
+        until = at if job.unchecked else job.started or job.ended or at
         rulebook = self._cache.rulebook
         tenant = None if rulebook is None else rulebook.tenant_of(job)
         refused = None if rulebook is None or tenant is None else rulebook.class_of(job, tenant).refused
@@ -95,6 +95,7 @@ class Explainer:
             owner=job.owner,
             name=msgspec.UNSET if job.name == job.id else job.name,
             said=job.said,
+            unchecked=job.unchecked or msgspec.UNSET,
             steering=None if pool is None else self._steering.of_cluster(pool, job.cluster),
             waited_seconds=to_seconds(max(0, until - job.submitted)),
             refused_class=refused,

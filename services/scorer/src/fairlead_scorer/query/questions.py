@@ -4,6 +4,7 @@ One scorer of a queue group answers; it asks the owners of all shards and puts t
 """
 
 import asyncio
+import heapq
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import NoReturn
 
@@ -29,6 +30,7 @@ from fairlead_contracts.messages.questions import (
     ShardReply,
     TenantLine,
     TenantsReply,
+    UnplacedJob,
 )
 from fairlead_contracts.messages.state import job_name
 from fairlead_policy.explain.explanation import neighbour_of
@@ -36,6 +38,7 @@ from fairlead_policy.explain.neighbour_text import cause_in_words
 from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.shares import quotient_of
 from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_scorer.query import words
 from fairlead_scorer.query.counterfactuals import concealed_place
 from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.shard_answers import MOST_PLACES
@@ -48,6 +51,8 @@ _SPARE_PLACES = 8
 """That each shard tells beyond twice its even part."""
 _RANKED_AT_ONCE = 20
 """Places worked out for an answer before others of this process have their turn: some five milliseconds."""
+_UNPLACED_TOLD = 3
+"""Jobs without a place that are named."""
 _MOST_RANKED = 200
 """Places of one tenant whose ranks are counted for one answer: each costs a count in every shard."""
 
@@ -129,6 +134,7 @@ class Questions:
         wanted = min(limit or MOST_PLACES, MOST_PLACES)
         part, places = await self._first_places(pool, at, wanted)
         waiting = sum(reply.waiting for reply in part.replies)
+        unplaced, first = self._unplaced(pool.name, None)
         return PoolQueue(
             pool=pool.name,
             waiting=waiting,
@@ -137,6 +143,8 @@ class Questions:
             places=[place async for place in self._all_ranked(places, pool.rules, at)],
             steering=self._steering.of(pool.name),
             silent_shards=part.silent,
+            unplaced=unplaced,
+            unplaced_first=first,
         )
 
     async def _first_places(self, pool: ScoredPool, at: Micros, wanted: int) -> tuple[Part, list[Place]]:
@@ -175,6 +183,7 @@ class Questions:
         places: list[Place] = [place for reply in own.replies for place in reply.places]
         part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, among=places, limit=1))
         ranks = [sum(reply.before[number] for reply in part.replies) for number in range(len(places))]
+        unplaced, first = self._unplaced(pool.name, tenant)
         return PoolQueue(
             pool=pool.name,
             waiting=sum(reply.waiting for reply in part.replies),
@@ -186,7 +195,19 @@ class Questions:
             most=_MOST_RANKED,
             steering=[as_a_tenant_hears(one) for one in self._steering.of(pool.name)],
             silent_shards=sorted({*own.silent, *part.silent}),
+            unplaced=unplaced,
+            unplaced_first=first,
         )
+
+    def _unplaced(self, pool: str, tenant: str | None) -> tuple[int, list[UnplacedJob]]:
+        """How many have no place, and the first of them. Waiting tasks of an array count one by one."""
+        jobs = self._cache.unplaced_in(pool, tenant)
+        first = heapq.nsmallest(_UNPLACED_TOLD, jobs, key=lambda job: (job.submitted, job.uid))
+        tasks = sum(job.array.tasks if job.array is not None else 1 for job in jobs)
+        return tasks, [
+            UnplacedJob(job=job.full_name, tenant=self._cache.tenant_of(job), why=words.unplaced(job))
+            for job in first
+        ]
 
     def _ranked(self, rank: int, place: Place, rules: PoolRules, why: str = "") -> RankedPlace:
         share, entitled = quotient_of(place, rules)

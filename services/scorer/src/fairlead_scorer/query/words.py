@@ -11,21 +11,39 @@ _HOLDERS = {
 }
 
 
-def held(job: JobState) -> list[str]:
-    """Of a job that is queued but may not start."""
+def unplaced(job: JobState) -> str:
+    """Why a job has no place that has not started; reads on from its name."""
+    return f"has its quota; {job.unchecked}" if job.unchecked else _why_held(job)
+
+
+def _why_held(job: JobState) -> str:
     why = job.held_by or "its frontend does not say why"
     if job.holder is not None:
         why = f"{_HOLDERS[job.holder]} ({job.held_by})" if job.held_by else _HOLDERS[job.holder]
+    return why
+
+
+def held(job: JobState) -> list[str]:
+    """Of a job that is queued but may not start."""
+    why = _why_held(job)
     remedies = [f"{fault.field}: {fault.remedy}." for fault in job.faults]
     return [f"It is held: {why}. It has no place until that ends.", *remedies]
 
 
 def running(job: JobState) -> list[str]:
-    """Of a job that runs."""
+    """Of a job that runs, or has its quota and is not let start yet."""
+    if job.unchecked:
+        return [
+            f"It has its quota, which counts as its tenant's use, and no pods yet: {_sentence(job.unchecked)}"
+        ]
     if job.started is None:
         return ["It runs, and counts as its tenant's use."]
     waited = duration(to_seconds(job.started - job.submitted))
     return [f"It started {waited} after it was submitted, and counts as its tenant's use while it runs."]
+
+
+def _sentence(told: str) -> str:
+    return told if told.endswith((".", "…")) else f"{told}."
 
 
 def ended(job: JobState) -> list[str]:

@@ -35,6 +35,7 @@ from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
 from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
 from fairlead_scorer.state.persisted_usage import PersistedUsage, revision_of
 from fairlead_scorer.state.pool import Counted, RunningJob, ScoredPool
+from fairlead_scorer.state.unplaced_jobs import UnplacedJobs
 from fairlead_scorer.state.waiting_kinds import WaitingKinds
 
 _STEP = 500
@@ -65,6 +66,7 @@ class ClusterCache:
         self._jobs = StatedJobs()
         self._carriers = Carriers()
         self._waiting_kinds = WaitingKinds()
+        self._unplaced = UnplacedJobs()
         self._queues: dict[str, QueueState] = {}
         self._stated: dict[str, PoolState] = {}
         self._tenants: dict[str, TenantState] = {}
@@ -223,6 +225,7 @@ class ClusterCache:
                 self._jobs_of.setdefault(_queue_of(after), {})[uid] = None
             self._carriers.replace(before, after)
             self._waiting_kinds.replace(before, after)
+            self._unplaced.replace(before, after)
             self._settle(uid, after)
             if self._carriers:
                 self._settle_carriers({uid, *(one.carries for one in (before, after) if one is not None)})
@@ -467,6 +470,24 @@ class ClusterCache:
     def waiting_differ(self, queues: Iterable[QueueState]) -> bool:
         """Whether the jobs that wait in these queues differ in class or in what they ask for."""
         return self._waiting_kinds.differ((queue.cluster, queue.name) for queue in queues)
+
+    def tenant_of(self, job: JobState) -> str:
+        """Whose job it is, by the policy."""
+        return self._policy().tenant_of(job)
+
+    def unplaced_in(self, pool: str, tenant: str | None) -> list[JobState]:
+        """The jobs of a policy pool that have not started and have no place.
+
+        Args:
+            pool: whose.
+            tenant: whose alone; None for all tenants'.
+        """
+        queues = ((queue.cluster, queue.name) for queue in self.queues_of(pool))
+        return [
+            job
+            for job in self._unplaced.within(queues)
+            if tenant is None or self._policy().tenant_of(job) == tenant
+        ]
 
     def levels_in(self, queue: QueueState) -> int:
         """How many queued jobs of the queue have another level than if nobody steered. Looks at each of its jobs."""

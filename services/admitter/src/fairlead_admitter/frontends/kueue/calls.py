@@ -12,6 +12,7 @@ from fairlead_admitter.errors import (
     FrontendForbiddenHereError,
     FrontendRefusedError,
 )
+from fairlead_contracts.frontend.marks import LEVEL_WRITER
 from fairlead_kube import (
     WORKLOADS,
     ConflictError,
@@ -31,7 +32,6 @@ from fairlead_kube import (
     pick_version,
 )
 
-FIELD_MANAGER = "fairlead"
 _UID = "metadata.uid"
 _NAMESPACES = "namespaces"
 
@@ -142,7 +142,7 @@ class KueueCalls:
         try:
             with telling(f"patch Workload {namespace}/{name}"):
                 return await self._client.merge_patch(
-                    resource, name, body, namespace, field_manager=FIELD_MANAGER
+                    resource, name, body, namespace, field_manager=LEVEL_WRITER
                 )
         except (FrontendDownError, FrontendRefusedError) as error:
             if await self._is_gone(error.__cause__, namespace, name, uid):
