@@ -18,10 +18,11 @@ A node's share may fall as well as rise, so the running maximum is what its orde
 on every machine, given the saturated resources. It is counted job by job: some 20 µs for each job and level.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
-from math import gcd
+from math import ceil, lcm
 from typing import NamedTuple
 
 import numpy as np
@@ -29,10 +30,12 @@ import numpy as np
 from fairlead_policy.exact.ranking import Ints, Rows, ratio
 from fairlead_policy.exact.scoring import Measure, Scores
 from fairlead_policy.rules.pool_rules import FULL, LARGEST, NOTHING, PoolRules
+from fairlead_policy.tenants.fixed_point import COARSEST, FINE, ZERO, Pair, Sum, Term, bounded, bounded_near
 from fairlead_policy.tenants.least import Least
 from fairlead_policy.tenants.merging import Field, Node, Stretch
 
-GRID = 2**64
+_OWN = -1
+"""Number of the node itself among its children."""
 
 type Vector = list[Fraction]
 """By resource of the pool, the part that is held, times the resource's weight."""
@@ -41,26 +44,6 @@ type Vector = list[Fraction]
 def parts_of(total: Sequence[int], rules: PoolRules) -> Vector:
     """The parts of the pool that use comes to, by resource of the pool."""
     return [amount * unit for amount, unit in zip(total, rules.unit_shares, strict=True)]
-
-
-type Pair = tuple[int, int]
-"""Numerator and denominator, not always in lowest terms: sums of these are three times as fast as those of fractions."""
-
-_ZERO: Pair = (0, 1)
-_LONG = 2**512
-
-
-def bounded(over: int, under: int) -> Pair:
-    """The part as it counts further up. Looked for in lowest terms only where it may have to be rounded."""
-    if under <= GRID:
-        return over, under
-    divisor = gcd(over, under)
-    over, under = over // divisor, under // divisor
-    if under <= GRID:
-        return over, under
-    whole, left = divmod(over * GRID, under)
-    up = 2 * left > under or (2 * left == under and whole & 1)  # half to even
-    return whole + up, GRID
 
 
 class ExactFraction:
@@ -80,21 +63,42 @@ class ExactFraction:
     __hash__ = None  # type: ignore[assignment] # equal ones may be written in many ways
 
 
-class Holding(NamedTuple):
-    """What a tenant counts to hold, by resource of the pool."""
+class Dominant(NamedTuple):
+    """The largest part that a tenant counts to hold, the first of equal ones."""
 
-    parts: Sequence[Pair]
-    most: Pair
+    part: Pair
+    at: int
+    """Number of its resource; 0 where nothing is held."""
+
+
+def dominant_of(parts: Iterable[Pair]) -> Dominant:
+    """The largest of parts by resource."""
+    most, dominant = ZERO, 0
+    for at, (over, under) in enumerate(parts):
+        if over * most[1] > most[0] * under:
+            most, dominant = (over, under), at
+    return Dominant(most, dominant)
+
+
+class Holding(NamedTuple):
+    """What a tenant counts to hold, by resource of the pool: parts over one denominator."""
+
+    parts: Sequence[int]
+    under: int
+    most: int
     """The largest of them."""
 
     @classmethod
     def of(cls, parts: Sequence[Pair]) -> "Holding":
         """Of a node, as its children make it."""
-        most = _ZERO
-        for over, under in parts:
-            if over * most[1] > most[0] * under:
-                most = over, under
-        return cls(parts, most)
+        common = lcm(*(under for _, under in parts))
+        whole = [over * (common // under) for over, under in parts]
+        return cls(whole, common, max(whole, default=0))
+
+    @property
+    def dominant(self) -> Dominant:
+        """Its largest part."""
+        return Dominant((self.most, self.under), self.parts.index(self.most) if self.most else 0)
 
 
 class Kin:
@@ -107,137 +111,114 @@ class Kin:
     """
 
     def __init__(self, entitlements: Sequence[Fraction], own: Vector, rules: PoolRules) -> None:
-        self.live = 0
-        """How many of them are."""
         self._entitlements = entitlements
+        self._entitled = ceil(sum(entitlements))
         self._rules = rules
-        self._standing: dict[int, tuple[Holding, bool]] = {}
-        """What each child holds, and whether it is live."""
+        self._live: set[int] = set()
         self._shares: Least[tuple[float, ExactFraction]] = Least()
         """Of the live children that the lowest share is looked for among; as floats first: these are told apart fast."""
-        self._mixes: dict[int, list[Pair]] = {}
-        """What each live child that uses something would hold at a share of 1."""
-        self._as_it_is = own
+        self._in_full = Sum(len(own))
         """What counts in full."""
-        self._along = [_ZERO] * len(own)
-        """The sum of the mixes."""
+        past = Holding.of([part.as_integer_ratio() for part in own])
+        self._in_full.put(_OWN, Term.of(past.parts, past.under))
+        self._scaled = Sum(len(own))
+        """What live children that use something would hold at a share of 1."""
 
     def copy(self) -> "Kin":
         """The same children, for another future."""
-        other = Kin(self._entitlements, self._as_it_is, self._rules)
-        other.live, other._along = self.live, self._along
-        other._standing, other._mixes = self._standing.copy(), self._mixes.copy()
-        other._shares = self._shares.copy()
+        other = copy(self)
+        other.begin()
         return other
+
+    def begin(self) -> None:
+        """Takes what it changes from now on as its own."""
+        self._live, self._shares = self._live.copy(), self._shares.copy()
+        self._in_full, self._scaled = self._in_full.copy(), self._scaled.copy()
+
+    @property
+    def live(self) -> int:
+        """How many of them are."""
+        return len(self._live)
 
     def stands(self, number: int, held: Holding, *, live: bool) -> None:
         """This is what a child holds now, and whether it is live."""
-        before = self._mixes.pop(number, None)
-        self._take(number)
-        self._standing[number] = held, live
-        self.live += live
+        (self._live.add if live else self._live.discard)(number)
         entitlement = self._entitlements[number]
-        mix = None
+        self._shares.drop(number)
         if not (live and entitlement):
-            self._as_it_is = _sum(self._as_it_is, self._in_full(held, live=live))
+            self._scaled.drop(number)
+            self._in_full.put(number, Term.of(self._counted(held, live=live), held.under))
+            return
+        self._in_full.drop(number)
+        over, under = held.most, held.under
+        if over or self._rules.lowest_of_live:
+            share = over * entitlement.denominator, under * entitlement.numerator
+            self._shares.put(number, (ratio(*share), ExactFraction(*share)))
+        if over:
+            self._scaled.put(number, Term.of(held.parts, over, entitlement))
         else:
-            over, under = held.most
-            over, under = over * entitlement.denominator, under * entitlement.numerator
-            if over or self._rules.lowest_of_live:
-                self._shares.put(number, (ratio(over, under), ExactFraction(over, under)))
-            if over:
-                mix = self._mixes[number] = _times(held.parts, under, over)
-        if mix != before:
-            self._along = _changed(self._along, before, mix)
+            self._scaled.drop(number)
 
     def held(self) -> Holding:
         """What the node counts to hold."""
+        near, slack = self._near()
+        return Holding.of([self._bounded(at, one, slack) for at, one in enumerate(near)])
+
+    def dominant(self) -> Dominant:
+        """The largest part of that: the others are looked for only where they come close."""
+        near, slack = self._near()
+        if near:
+            most = max(near)
+            at = near.index(most)
+            close = most - 2 * (slack + COARSEST)
+            if all(one < close for other, one in enumerate(near) if other != at):
+                return Dominant(self._bounded(at, most, slack), at)
+        return dominant_of(self._bounded(at, one, slack) for at, one in enumerate(near))
+
+    def _near(self) -> tuple[list[int], int]:
+        """What the node counts to hold before it is bounded, and by how much that may be wrong: see `fixed_point`."""
+        full, scaled = self._in_full, self._scaled
+        over, under = self._lowest()
+        share = (over << FINE) // under
+        slack = full.slack + scaled.slack * ((share >> FINE) + 2) + self._entitled + 2
+        pairs = zip(full.near, scaled.near, strict=True)
+        return [whole + (part * share >> FINE) for whole, part in pairs], slack
+
+    def _lowest(self) -> Pair:
         first = self._shares.first()
-        if first is None or not first[0][1].over:
-            return Holding.of([bounded(*full.as_integer_ratio()) for full in self._as_it_is])
-        over, under = first[0][1].over, first[0][1].under
-        total: list[Pair] = []
-        for full, (parts, whole) in zip(self._as_it_is, self._along, strict=True):
-            alone, below = full.as_integer_ratio()
-            if parts:
-                scaled = whole * under
-                total.append(bounded(alone * scaled + parts * over * below, below * scaled))
-            else:
-                total.append(bounded(alone, below))
-        return Holding.of(total)
+        return ZERO if first is None else (first[0][1].over, first[0][1].under)
 
-    def _take(self, number: int) -> None:
-        """Takes the child out as it stood, but for its mix."""
-        standing = self._standing.get(number)
-        if standing is None:
-            return
-        held, live = standing
-        self.live -= live
-        if live and self._entitlements[number]:
-            self._shares.drop(number)
-        else:
-            self._as_it_is = _difference(self._as_it_is, self._in_full(held, live=live))
+    def _bounded(self, at: int, near: int, slack: int) -> Pair:
+        """What counts of a resource: from the sums themselves where those near them do not tell."""
+        told = bounded_near(near, slack)
+        if told is not None:
+            return told
+        lowest = self._lowest()
+        (full, below), (part, under) = self._in_full.exact(at), self._scaled.exact(at)
+        under *= lowest[1]
+        return bounded(full * under + part * lowest[0] * below, below * under)
 
-    def _in_full(self, held: Holding, *, live: bool) -> Vector:
+    def _counted(self, held: Holding, *, live: bool) -> Sequence[int]:
         """What counts of a child that is not scaled."""
-        saturated = frozenset[str]() if live else self._rules.saturated
-        return [
-            NOTHING if name in saturated else Fraction(*part)
-            for name, part in zip(self._rules.resources, held.parts, strict=True)
-        ]
+        saturated = self._rules.saturated
+        if live or not saturated:
+            return held.parts
+        named = zip(self._rules.resources, held.parts, strict=True)
+        return [0 if name in saturated else part for name, part in named]
 
 
-def _times(parts: Sequence[Pair], by: int, divided_by: int) -> list[Pair]:
-    """Each part times a fraction, in lowest terms."""
-    found = []
-    for over, under in parts:
-        over, under = over * by, under * divided_by  # noqa: PLW2901 # the same part, scaled
-        divisor = gcd(over, under)
-        found.append((over // divisor, under // divisor))
-    return found
-
-
-def _changed(along: list[Pair], before: list[Pair] | None, after: list[Pair] | None) -> list[Pair]:
-    """The sum with another mix in place of one; None for none."""
-    none = [_ZERO] * len(along)
-    found = []
-    for total, old, new in zip(along, before or none, after or none, strict=True):
-        if old == new:
-            found.append(total)
-            continue
-        over = new[0] * old[1] - old[0] * new[1]
-        under = new[1] * old[1]
-        over, under = total[0] * under + over * total[1], total[1] * under
-        if under > _LONG:
-            divisor = gcd(over, under)
-            over, under = over // divisor, under // divisor
-        found.append((over, under))
-    return found
-
-
-def _sum(one: Vector, other: Vector) -> Vector:
-    return [a + b if b else a for a, b in zip(one, other, strict=True)]
-
-
-def _difference(one: Vector, other: Vector) -> Vector:
-    return [a - b if b else a for a, b in zip(one, other, strict=True)]
-
-
-def scored(stretch: Stretch, field: Field, held: Sequence[Holding], node: Node) -> Stretch:
+def scored(stretch: Stretch, field: Field, held: Sequence[Dominant], node: Node) -> Stretch:
     """The node's sequence by what it counts to hold before each of its jobs; an infinite share stays one."""
     measure, scores = node.scale.measure, stretch.scores
     rules = measure.rules
     entitlement = rules.entitlement_of(node.tenant)
     finite = (scores.rows.rank & 1 == 0).tolist()
     tags = [
-        _over(one.most, entitlement) if is_finite and entitlement else NOTHING
+        _over(one.part, entitlement) if is_finite and entitlement else NOTHING
         for one, is_finite in zip(held, finite, strict=True)
     ]
-    at = [one.parts.index(one.most) if one.most[0] else 0 for one in held]
-    dominant = np.array(at, np.int64)
-    amounts = [
-        _amount(one.most, rules, where) if one.most[0] else 0 for one, where in zip(held, at, strict=True)
-    ]
+    dominant = np.array([one.at for one in held], np.int64)
+    amounts = [_amount(one.part, rules, one.at) if one.part[0] else 0 for one in held]
     use = np.where(scores.lacking, scores.use, np.array(amounts, np.int64))
     rows = _rows(scores.rows, tags, field.columns.grade[stretch.at], measure)
     return replace(stretch, scores=Scores(rows, dominant, use, scores.lacking, tuple(tags)))

@@ -52,7 +52,7 @@ class _Telling:
         if following is not None:
             leaves.append(following.number)
             rows.append(following.started)
-            held.append(node.holding())
+            held.append(node.dominant())
         starts = self._field.starts[[self._numbers[leaf] for leaf in leaves]]
         at: Ints = starts + np.array(rows, np.int64)
         told = _node(node, self._measure)

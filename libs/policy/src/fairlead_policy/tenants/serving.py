@@ -12,7 +12,7 @@ of integers, told apart by their nearest floats where these differ.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from operator import mul
+from operator import add, mul
 from typing import NamedTuple, Protocol
 
 from fairlead_contracts.base.instants import Micros
@@ -20,7 +20,7 @@ from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.scoring import Measure, lacking_of
 from fairlead_policy.rules.pool_rules import LARGEST, counted_amount
 from fairlead_policy.tenants.least import Least
-from fairlead_policy.tenants.rescaling import ExactFraction, Holding, Kin, parts_of
+from fairlead_policy.tenants.rescaling import Dominant, ExactFraction, Holding, Kin, parts_of
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 _BLOCK = 32
@@ -70,7 +70,7 @@ class _Keys:
     """
 
     def __init__(self, measure: Measure, horizon: Micros | None) -> None:
-        self._rate = measure.rules.rate
+        self._rate = measure.rules.rate.as_integer_ratio()
         self._mode = measure.rules.class_mode
         self._weights = measure.multipliers.exact
         self._horizon = horizon
@@ -84,10 +84,10 @@ class _Keys:
         elif job.grade and self._mode == "additive":
             weight = self._weights[job.grade]
             over, under = over * weight.denominator + weight.numerator * under, under * weight.denominator
-        rate = self._rate
-        if rate:
+        faster, slower = self._rate
+        if faster:
             aged = job.submitted if self._horizon is None else max(job.submitted, self._horizon)
-            over, under = over * rate.denominator + aged * rate.numerator * under, under * rate.denominator
+            over, under = over * slower + aged * faster * under, under * slower
         return (
             job.rank * 2 + infinite, ratio(over, under), ExactFraction(over, under), job.submitted, job.uid, job,
         )  # fmt: skip
@@ -115,6 +115,7 @@ class Leaf:
         self.totals = [counted_amount(self.use.get(name, 0)) for name in rules.resources]
         self.started = 0
         self._measure = measure
+        self._held: Holding | None = None
         self._lacks = lacking_of(self.use, rules) is not None
         self._free = 0 if self.tenant_queue is None else self.tenant_queue.unblocked
         self._rows: list[_Job] = []
@@ -131,24 +132,20 @@ class Leaf:
 
     def holding(self) -> Holding:
         """What it holds, as its parent counts it."""
-        under = self._measure.denominator
-        over = list(map(mul, self.totals, self._measure.numerators))
-        return Holding([(part, under) for part in over], (max(over, default=0), under))
+        if self._held is None:
+            parts = list(map(mul, self.totals, self._measure.numerators))
+            self._held = Holding(parts, self._measure.denominator, max(parts, default=0))
+        return self._held
 
     def head(self, keys: _Keys) -> Head | None:
         """Its next job, as its siblings see it; None where all have started."""
         job = self.job()
         if job is None:
             return None
-        measure, entitlement = self._measure, self.entitlement
-        most = max(map(mul, self.totals, measure.numerators), default=0)
+        held, entitlement = self.holding(), self.entitlement
         infinite = not entitlement or self._lacks or max(self.totals, default=0) > LARGEST
-        return keys.head(
-            job,
-            most * entitlement.denominator,
-            measure.denominator * entitlement.numerator,
-            infinite=infinite,
-        )
+        over, under = held.most * entitlement.denominator, held.under * entitlement.numerator
+        return keys.head(job, over, under, infinite=infinite)
 
     def job(self) -> _Job | None:
         """The next one; None where all have started."""
@@ -165,7 +162,8 @@ class Leaf:
         self.started += 1
         self._lacks = self._lacks or job.lacking
         self._free -= not job.rank & 1
-        self.totals = [held + asked for held, asked in zip(self.totals, job.demand, strict=True)]
+        self.totals = list(map(add, self.totals, job.demand))
+        self._held = None
 
 
 def _rows(tenant_queue: TenantQueue, start: int, count: int) -> list[_Job]:
@@ -197,8 +195,8 @@ class ServedLine:
         """The number of each job's tenant."""
         self.row: list[int] = []
         """Its position in that tenant's own order."""
-        self.held: list[Holding] = []
-        """What the node counted to hold before it."""
+        self.held: list[Dominant] = []
+        """The largest part of what the node counted to hold before it."""
 
 
 class Branch:
@@ -218,6 +216,7 @@ class Branch:
         entitlements = [rules.entitlement_of(child) for child in rules.children[tenant]]
         self._kin = Kin(entitlements, parts_of(own, rules), rules)
         self._held: Holding | None = None
+        self._dominant: Dominant | None = None
         self._owned: set[int] = set()
         self._started = [0] * len(rules.resources)
         self._lacks: bool | None = None
@@ -265,11 +264,17 @@ class Branch:
             self._held = self._kin.held()
         return self._held
 
+    def dominant(self) -> Dominant:
+        """The largest part of that. A node that nobody stands above is asked for no more."""
+        if self._dominant is None:
+            self._dominant = self._kin.dominant() if self._held is None else self._held.dominant
+        return self._dominant
+
     def stands(self, number: int, keys: _Keys) -> None:
         """A child has changed."""
         child = self.children[number]
         self._kin.stands(number, child.holding(), live=child.live)
-        self._held = None
+        self._held = self._dominant = None
         head = child.head(keys)
         if head is None:
             self.heads.drop(number)
@@ -298,8 +303,8 @@ class Branch:
         first = self.heads.first()
         if first is None:
             return None
-        most, entitlement = self.holding().most, self.entitlement
-        over, under = most[0] * entitlement.denominator, most[1] * entitlement.numerator
+        held, entitlement = self.holding(), self.entitlement
+        over, under = held.most * entitlement.denominator, held.under * entitlement.numerator
         return keys.head(first[0][-1], over, under, infinite=not entitlement or self._is_infinite())
 
     def serve(self, leaf: Leaf, job: _Job) -> None:
@@ -307,8 +312,8 @@ class Branch:
         line = self.line
         line.leaf.append(leaf.number)
         line.row.append(leaf.started - 1)
-        line.held.append(self.holding())
-        self._started = [all_ + asked for all_, asked in zip(self._started, job.demand, strict=True)]
+        line.held.append(self.dominant())
+        self._started = list(map(add, self._started, job.demand))
         if job.lacking:
             self._lacks = True
 
