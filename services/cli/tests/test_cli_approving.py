@@ -2,6 +2,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,10 +11,11 @@ from fairlead_bus import Asked, Bucket, Bus, ConnectionSettings, connect, provis
 from fairlead_cli.client.asking import show_explanation
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.policy import approving
-from fairlead_cli.policy.applying import apply_file
+from fairlead_cli.policy.applying import ApplyTerms, apply_file, put_in_force
 from fairlead_cli.policy.approving import Approval, approve, granted, withdraw
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.history import print_history
+from fairlead_cli.policy.looking import print_differences
 from fairlead_cli.policy.store import stored_policy
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
@@ -150,6 +152,25 @@ async def test_approve_writes_the_policy_and_withdraw_takes_it_back(
         assert [one.job for one in await stored(bus)] == ["to-come"]
         with pytest.raises(CommandError, match="nothing was granted"):
             await withdraw(nats_server.url, Approval(job="train"))
+
+
+@pytest.mark.integration
+async def test_a_policy_put_over_an_approval_tells_it_by_the_name_of_its_job(
+    nats_server: NatsServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(
+        "version: 1\npools: [{name: gpu, members: [lab/gpu]}]\ntenants: [{name: team-a, weight: 2}]\n"
+    )
+    async with fairlead(nats_server, policy(), [a_job()]):
+        await approve(nats_server.url, Approval(job="train", urgency="urgent", by="ann"))
+        capsys.readouterr()
+        await print_differences(nats_server.url, path)
+        assert "  urgent for job team-a/train of team-a, by ann" in capsys.readouterr().err.splitlines()
+        await print_differences(nats_server.url, path, ApplyTerms(exact=True))
+        assert '- grants[team-a/train].by: "ann"' in capsys.readouterr().out.splitlines()
+        await put_in_force(nats_server.url, path)
+        assert "  urgent for job team-a/train of team-a, by ann" in capsys.readouterr().err.splitlines()
 
 
 @pytest.mark.integration

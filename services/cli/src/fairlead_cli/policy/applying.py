@@ -20,6 +20,7 @@ from fairlead_cli.outcomes import PolicyPut, print_outcome
 from fairlead_cli.policy.approvals import apart_from_approvals, changes_of_approvals, with_approvals
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.files import PolicyFile, differences, read_file
+from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
 from fairlead_cli.policy.members import stated_members, unknown_members
 from fairlead_cli.policy.older import over, told_of
 from fairlead_cli.policy.store import Standing, in_force, kept, swap, unread, writers_since
@@ -101,7 +102,8 @@ async def apply_file(bus: Bus, file: PolicyFile, terms: ApplyTerms = PLAIN) -> A
     onto = made_from if terms.onto is None else await kept(bus, terms.onto)
     for _ in range(_ATTEMPTS):
         standing = await in_force(bus)
-        after = resulting(file, standing, made_from, exact=terms.exact)
+        names = await names_in(bus, [file.policy, standing.policy])
+        after = resulting(file, standing, made_from, exact=terms.exact, names=names)
         if after == standing.policy and standing.followed == standing.revision:
             return Applied(revision=standing.revision, written=False, notes=[])
         onto = onto or standing
@@ -109,12 +111,17 @@ async def apply_file(bus: Bus, file: PolicyFile, terms: ApplyTerms = PLAIN) -> A
             await _refuse_overtaken(bus, file, after, onto, standing)
         revision = await swap(bus, after, standing, terms.by)
         if revision is not None:
-            return Applied(revision=revision, written=True, notes=_told(file, standing, after))
+            return Applied(revision=revision, written=True, notes=_told(file, standing, after, names))
     raise CommandError("the policy is being written by somebody else; it was left as it is")
 
 
 def resulting(
-    file: PolicyFile, standing: Standing, made_from: Standing | None, *, exact: bool
+    file: PolicyFile,
+    standing: Standing,
+    made_from: Standing | None,
+    *,
+    exact: bool,
+    names: JobNames = NOBODY,
 ) -> PolicyDocument:
     """The policy that would be in force.
 
@@ -123,6 +130,7 @@ def resulting(
         standing: what is in force.
         made_from: what the file was made from, where it says so.
         exact: whether grants to single jobs are the file's alone.
+        names: of jobs that are known, for people.
 
     Raises:
         InputError: approvals in force could not be kept.
@@ -130,7 +138,7 @@ def resulting(
     after = over(file, standing.policy)
     if not exact:
         before = None if made_from is None else made_from.policy
-        after = with_approvals(after, standing.policy, before, name=file.name)
+        after = with_approvals(after, standing.policy, before, name=file.name, names=names)
     if problems := check_document(after):
         raise InputError(
             f"{file.name} cannot take the place of what is in force:",
@@ -173,14 +181,14 @@ def _joined(writers: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _told(file: PolicyFile, standing: Standing, after: PolicyDocument) -> list[str]:
+def _told(file: PolicyFile, standing: Standing, after: PolicyDocument, names: JobNames) -> list[str]:
     """What the writing changed, in words."""
-    changes = list(differences(standing.policy, after)) if standing.policy is not None else []
+    changes = list(differences(standing.policy, after, names)) if standing.policy is not None else []
     return [
         *told_of(file, after, standing.revision, standing.policy),
         *([f"changed from revision {standing.revision}:"] if changes else []),
         *(f"  {line}" for line in _few(changes)),
-        *changes_of_approvals(file.policy, standing.policy, after, name=file.name),
+        *changes_of_approvals(file.policy, standing.policy, after, name=file.name, names=names),
     ]
 
 

@@ -5,12 +5,12 @@ they are merged by job: what was approved stays, and what was withdrawn meanwhil
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import overload
 
 import msgspec
 
 from fairlead_cli.errors import InputError
+from fairlead_cli.policy.job_names import NOBODY, JobNames
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Tenant
 
 _MOST_LINES = 8
@@ -41,7 +41,12 @@ def apart_from_approvals(document: PolicyDocument | None) -> PolicyDocument | No
 
 
 def with_approvals(
-    stated: PolicyDocument, standing: PolicyDocument | None, made_from: PolicyDocument | None, *, name: str
+    stated: PolicyDocument,
+    standing: PolicyDocument | None,
+    made_from: PolicyDocument | None,
+    *,
+    name: str,
+    names: JobNames = NOBODY,
 ) -> PolicyDocument:
     """A policy that is to take the place of the standing one, with the grants to single jobs that shall hold then.
 
@@ -53,6 +58,7 @@ def with_approvals(
         standing: the one in force.
         made_from: the one that `stated` was made from, where that is known.
         name: of the file, for people.
+        names: of jobs that are known.
 
     Raises:
         InputError: a grant that stands cannot be kept: the policy to come has not the class, or not the tenant.
@@ -67,35 +73,42 @@ def with_approvals(
     same = {job for job in ours if holding[job] == ours[job]}
     grants = [one for one in stated.grants if one.job is None or one.job in same]
     carried = [one for job, granted in holding.items() if job not in same for one in granted]
-    _refuse_unfit(stated, carried, name)
+    _refuse_unfit(stated, carried, name, names)
     tenants = [*stated.tenants, *_unnamed(stated, carried)]
     return msgspec.structs.replace(stated, tenants=tenants, grants=[*grants, *carried])
 
 
 def changes_of_approvals(
-    stated: PolicyDocument, standing: PolicyDocument | None, after: PolicyDocument, *, name: str
+    stated: PolicyDocument,
+    standing: PolicyDocument | None,
+    after: PolicyDocument,
+    *,
+    name: str,
+    names: JobNames = NOBODY,
 ) -> Iterator[str]:
     """What becomes of grants to single jobs beyond what the file says, and of those that stand, in words."""
     ours, theirs, then = approvals_of(stated), approvals_of(standing), approvals_of(after)
     jobs = [*theirs, *(job for job in ours if job not in theirs)]
     kept = [job for job in jobs if then.get(job) == theirs.get(job) != ours.get(job) and job in then]
     gone = [job for job in jobs if job not in theirs and job not in then]
-    yield from _listed(f"these approvals stay, which {name} lacks or has otherwise:", kept, theirs)
-    yield from _listed(f"these approvals of {name} were taken back since, and stay taken back:", gone, ours)
-    yield from _listed("approvals taken back:", [job for job in theirs if job not in then], theirs)
+    yield from _listed(f"these approvals stay, which {name} lacks or has otherwise:", kept, theirs, names)
+    yield from _listed(
+        f"these approvals of {name} were taken back since, and stay taken back:", gone, ours, names
+    )
+    yield from _listed("approvals taken back:", [job for job in theirs if job not in then], theirs, names)
     changed = [job for job in theirs if job in then and then[job] != theirs[job]]
-    yield from _listed("approvals changed:", changed, then)
+    yield from _listed("approvals changed:", changed, then, names)
 
 
-def _refuse_unfit(stated: PolicyDocument, carried: Sequence[Grant], name: str) -> None:
+def _refuse_unfit(stated: PolicyDocument, carried: Sequence[Grant], name: str, names: JobNames) -> None:
     named = {tenant.name for tenant in stated.tenants}
     problems = []
     for grant in carried:
         unknown = [urgency for urgency in grant.classes if urgency not in stated.classes]
         if unknown:
-            problems.append(f"{grant_in_words(grant)}: {name} has no class {', '.join(unknown)}")
+            problems.append(f"{grant_in_words(grant, names)}: {name} has no class {', '.join(unknown)}")
         elif grant.tenant not in named and stated.unlisted_weight is None:
-            problems.append(f"{grant_in_words(grant)}: {name} has no tenant {grant.tenant}")
+            problems.append(f"{grant_in_words(grant, names)}: {name} has no tenant {grant.tenant}")
     if problems:
         raise InputError(
             "nothing was changed: approvals are in force that could not be kept:",
@@ -112,16 +125,16 @@ def _unnamed(stated: PolicyDocument, carried: Sequence[Grant]) -> Iterator[Tenan
             yield Tenant(name=name, weight=stated.unlisted_weight)
 
 
-def _listed(headline: str, jobs: Sequence[str], grants: Approvals) -> Iterator[str]:
+def _listed(headline: str, jobs: Sequence[str], grants: Approvals, names: JobNames) -> Iterator[str]:
     if not jobs:
         return
     yield headline
-    yield from (f"  {grant_in_words(grant)}" for job in jobs[:_MOST_LINES] for grant in grants[job])
+    yield from (f"  {grant_in_words(grant, names)}" for job in jobs[:_MOST_LINES] for grant in grants[job])
     if len(jobs) > _MOST_LINES:
         yield f"  and {len(jobs) - _MOST_LINES} more"
 
 
-def grant_in_words(grant: Grant, names: Mapping[str, str] = MappingProxyType({})) -> str:
+def grant_in_words(grant: Grant, names: JobNames = NOBODY) -> str:
     """What was granted to whom, by whom and why.
 
     Args:

@@ -16,9 +16,10 @@ from fairlead_cli.console import say
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import ClassGranted, print_outcome
+from fairlead_cli.policy.job_names import named
 from fairlead_cli.policy.store import in_force, swap, unread
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, Explanation
-from fairlead_contracts.messages.state import Phase, job_name
+from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Tenant
 from fairlead_contracts.policyfile.validate import check_document
 
@@ -136,11 +137,6 @@ def without(document: PolicyDocument, jobs: Collection[str]) -> PolicyDocument:
     return msgspec.structs.replace(
         document, grants=[grant for grant in document.grants if grant.job is None or grant.job not in jobs]
     )
-
-
-def named(job: Explanation) -> str:
-    """The job as people know it, and as every command takes it."""
-    return f"{job.scope}/{job_name(job.id, job.owner)}"
 
 
 def _class(document: PolicyDocument, job: Explanation, stated: str | None) -> str:

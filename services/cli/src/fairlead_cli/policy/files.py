@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 import yaml
@@ -120,10 +121,12 @@ def as_yaml(document: PolicyDocument) -> str:
     return text
 
 
-def differences(before: PolicyDocument | None, after: PolicyDocument) -> Iterator[str]:
-    """Each key that differs: `- key: value` as it is, `+ key: value` as it would be."""
-    old = {} if before is None else _flat(msgspec.to_builtins(before), "")
-    new = _flat(msgspec.to_builtins(after), "")
+def differences(
+    before: PolicyDocument | None, after: PolicyDocument, names: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[str]:
+    """Each key that differs: `- key: value` as it is, `+ key: value` as it would be; jobs by these names."""
+    old = {} if before is None else _flat(msgspec.to_builtins(before), "", names)
+    new = _flat(msgspec.to_builtins(after), "", names)
     for key in sorted(old.keys() | new.keys()):
         if (key not in old or key not in new) and (old | new)[key] in _NOTHING:
             continue  # what a new entry leaves out, and what one that is gone had left out
@@ -132,22 +135,25 @@ def differences(before: PolicyDocument | None, after: PolicyDocument) -> Iterato
                 yield f"{sign} {key}: {msgspec.json.encode(known[key]).decode()}"
 
 
-def _flat(value: object, name: str) -> dict[str, object]:
+def _flat(value: object, name: str, names: Mapping[str, str]) -> dict[str, object]:
     """Leaves by path; entries with a name go by it, so that their order in the file is no difference."""
     if isinstance(value, dict) and value:
         parts = [(f"{name}.{key}".lstrip("."), part) for key, part in value.items()]
     elif isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
-        parts = [(f"{name}[{called}]", part) for called, part in zip(_called(value), value, strict=True)]
+        parts = [
+            (f"{name}[{called}]", part) for called, part in zip(_called(value, names), value, strict=True)
+        ]
     else:
         return {name: value}
-    return {key: leaf for path, part in parts for key, leaf in _flat(part, path).items()}
+    return {key: leaf for path, part in parts for key, leaf in _flat(part, path, names).items()}
 
 
-def _called(entries: list[dict[str, object]]) -> Iterator[str]:
+def _called(entries: list[dict[str, object]], names: Mapping[str, str]) -> Iterator[str]:
     """Entries by their name, or the job that they are for; else by their number among those that have neither."""
     times: Counter[object] = Counter()
     for entry in entries:
-        known = entry.get("name") or entry.get("job")
+        job = entry.get("job")
+        known = entry.get("name") or names.get(str(job), job)
         times[known] += 1
         if known is None:
             yield str(times[known] - 1)

@@ -3,22 +3,22 @@
 What operators said meanwhile of writing levels (`pause`, `resume`, `release`) stands in the same bucket, and is told among them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import msgspec
 
 from fairlead_bus import Bucket, Bus, Stored, is_deletion, writer_of
 from fairlead_cli.client import controls
-from fairlead_cli.client.connection import ask, connected
+from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import is_for_people
 from fairlead_cli.policy.applying import ApplyTerms, apply_file, print_applied
 from fairlead_cli.policy.approvals import apart_from_approvals, grant_in_words
-from fairlead_cli.policy.approving import named
 from fairlead_cli.policy.files import PolicyFile, differences
+from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
 from fairlead_cli.policy.store import in_force
 from fairlead_cli.printing import print_names, print_stream
 from fairlead_cli.published import published
@@ -26,13 +26,10 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.control import Mode
-from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import decode_document
 
 _NONE = "there is no policy yet"
-_MOST_NAMED = 20
-"""Jobs that are asked about."""
 _MOST_LINES = 8
 """Of what one revision changed; the rest is counted."""
 
@@ -74,7 +71,8 @@ async def print_history(nats: str | None, *, form: Format) -> None:
         known = await _revisions(bus)
         followed = (await in_force(bus)).followed
         words = [_word(pool, stored) for pool, stored in await controls.said(bus)]
-        names = await _names(bus, known) if is_for_people(form) else {}
+        policies = [one.policy for one in reversed(known)]
+        names = await names_in(bus, policies) if is_for_people(form) else NOBODY
     if not known:
         raise CommandError(_NONE, hint="Put one in force with `fairlead policy apply FILE`.")
     match form:
@@ -172,21 +170,8 @@ def _by_time(known: Sequence[Revision], words: Sequence[OperatorWord]) -> list[R
     return sorted(both, key=lambda one: one.revision)
 
 
-async def _names(bus: Bus, known: Sequence[Revision]) -> dict[str, str]:
-    """What people call the jobs that classes were granted to, by uid, the last first; of jobs that are gone nobody knows it."""
-    jobs = [grant.job for one in reversed(known) if one.policy for grant in one.policy.grants if grant.job]
-    names: dict[str, str] = {}
-    for job in list(dict.fromkeys(jobs))[:_MOST_NAMED]:
-        try:
-            reply = await ask(bus, "explain", ExplainQuestion(job=job), EXPLAIN_REPLY)
-        except CommandError:
-            break  # the history can be told without scorers
-        names |= {found.uid: named(found) for found in reply.found if found.uid == job}
-    return names
-
-
 def _in_words(
-    known: Sequence[Revision], words: Sequence[OperatorWord], followed: int, names: Mapping[str, str]
+    known: Sequence[Revision], words: Sequence[OperatorWord], followed: int, names: JobNames
 ) -> Iterator[str]:
     """A headline each, under it what it changed from the one before that validates."""
     before: Revision | None = None
@@ -219,7 +204,7 @@ def _when(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _changes(before: PolicyDocument, after: PolicyDocument, names: Mapping[str, str]) -> Iterator[str]:
+def _changes(before: PolicyDocument, after: PolicyDocument, names: JobNames) -> Iterator[str]:
     """What one revision changed: grants to single jobs as sentences, with who and why; all else key by key."""
     old, new = ([grant for grant in document.grants if grant.job is not None] for document in (before, after))
     lines = [f"- {grant_in_words(grant, names)}" for grant in old if grant not in new]

@@ -12,6 +12,7 @@ from fairlead_cli.policy.applying import PLAIN, ApplyTerms, overtaken, resulting
 from fairlead_cli.policy.approvals import changes_of_approvals
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.files import MADE_FROM, PolicyFile, as_yaml, differences, read_file
+from fairlead_cli.policy.job_names import names_in
 from fairlead_cli.policy.members import KnownPools, unknown_members
 from fairlead_cli.policy.older import told_of
 from fairlead_cli.policy.store import Standing, in_force, kept, stored_policy
@@ -95,10 +96,11 @@ async def print_differences(
         standing = await in_force(bus)
         made_from = await kept(bus, file.revision)
         onto = made_from if terms.onto is None else await kept(bus, terms.onto)
-    after = resulting(file, standing, made_from, exact=terms.exact)
-    lines = list(differences(standing.policy, after))
+        names = await names_in(bus, [file.policy, standing.policy])
+    after = resulting(file, standing, made_from, exact=terms.exact, names=names)
+    lines = list(differences(standing.policy, after, names))
     notes = [
-        *changes_of_approvals(file.policy, standing.policy, after, name=file.name),
+        *changes_of_approvals(file.policy, standing.policy, after, name=file.name, names=names),
         *told_of(file, after, standing.revision, standing.policy),
     ]
     if is_for_people(form):
