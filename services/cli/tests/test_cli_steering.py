@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fairlead_bus import Asked, Bus, ConnectionSettings, connect, provision
-from fairlead_cli.client.controls import control_words
+from fairlead_cli.client.controls import control_words, said
 from fairlead_cli.client.steering import set_mode
 from fairlead_cli.errors import CommandError
 from fairlead_contracts import subjects, topology
@@ -55,11 +55,11 @@ async def test_a_word_on_all_pools_tells_which_of_them_a_stricter_one_holds_back
         await say(nats_server, Mode.PAUSED, "gpu")
         assert "it holds for: gpu-lab (kueue)" in capsys.readouterr().err
         await say(nats_server, Mode.ACTIVE)
-        said = capsys.readouterr().err.splitlines()
-    assert said[1] == "all pools: active; levels follow the order again, except where a stricter word holds:"
-    assert said[2].startswith("pool gpu stays paused by ann since 20")
-    assert said[2].endswith(" UTC (disks); `fairlead resume gpu` ends that")
-    assert said[3:] == ["it holds for: cpu-lab (kueue)"]
+        told = capsys.readouterr().err.splitlines()
+    assert told[1] == "all pools: active; levels follow the order again, except where a stricter word holds:"
+    assert told[2].startswith("pool gpu stays paused by ann since 20")
+    assert told[2].endswith(" UTC (disks); `fairlead resume gpu` ends that")
+    assert told[3:] == ["it holds for: cpu-lab (kueue)"]
 
 
 async def test_a_word_on_one_pool_tells_that_all_are_held_back(
@@ -69,18 +69,18 @@ async def test_a_word_on_one_pool_tells_that_all_are_held_back(
         await say(nats_server, Mode.RELEASED)
         capsys.readouterr()
         await say(nats_server, Mode.ACTIVE, "gpu")
-        said = capsys.readouterr().err.splitlines()
-    assert said[1] == "pool gpu: active"
-    assert said[2].startswith("but all pools are released by ann since 20")
-    assert len(said) == 3, "it holds nowhere"
+        told = capsys.readouterr().err.splitlines()
+    assert told[1] == "pool gpu: active"
+    assert told[2].startswith("but all pools are released by ann since 20")
+    assert len(told) == 3, "it holds nowhere"
 
 
-async def test_a_word_on_a_pool_that_nobody_knows_is_taken_back(nats_server: NatsServer) -> None:
+async def test_a_word_on_a_pool_that_nobody_knows_is_never_given(nats_server: NatsServer) -> None:
     async with fairlead(nats_server, ["cpu", "gpu"]) as bus:
         with pytest.raises(CommandError, match="no pool 'gpus', so nothing was changed") as refused:
             await say(nats_server, Mode.PAUSED, "gpus")
         assert refused.value.hint == "Pools are cpu, gpu."
-        assert await control_words(bus) == {}
+        assert await said(bus) == [], "and the history shows nothing"
 
 
 async def test_a_word_on_a_pool_that_is_gone_can_be_ended_and_only_that(

@@ -31,25 +31,24 @@ async def set_mode(
 ) -> None:
     """Set the mode, and say what that means and where it holds: a person with several shells may be in the wrong one.
 
-    The word is given first: it must not depend on scorers.
+    It does not depend on scorers: of all pools the word is given before they are asked, of one pool also where none of
+    them answers.
 
     Raises:
-        CommandError: the scorers know no such pool; the word is taken back then.
+        CommandError: the scorers know no such pool; nothing is said of it then.
     """
     async with connected(nats) as bus:
         say(f"speaking to NATS at {server_of(nats)}")
         bucket, key = Bucket(bus, topology.POLICY), subjects.control_key(pool)
-        stood = await bucket.get(key)
+        pools = None
+        if pool is not None:
+            pools = await _known_pools(bus)
+            # A word on a pool that is gone can be ended, and nothing else be said of it.
+            ends = mode is Mode.ACTIVE and await bucket.get(key) is not None
+            _check_known(pool, pools if not ends else None)
         await bucket.put(key, to_json(Control(mode=mode, at=datetime.now(UTC), by=by, why=why)))
-        pools = await _known_pools(bus)
-        # A word on a pool that is gone can be ended, and nothing else be said of it.
-        ends = mode is Mode.ACTIVE and stood is not None
-        if pool is not None and pools and pool not in pools and not ends:
-            await (bucket.delete(key) if stood is None else bucket.put(key, stood.value))
-            raise CommandError(
-                f"there is no pool {pool!r}, so nothing was changed",
-                hint=f"Pools are {', '.join(sorted(pools))}.",
-            )
+        if pool is None:
+            pools = await _known_pools(bus)
         words = await control_words(bus)
     for line in _told(mode, pool, words):
         say(line)
@@ -65,6 +64,15 @@ async def set_mode(
         clusters=clusters,
     )
     print_outcome(said, clusters, form)
+
+
+def _check_known(pool: str, pools: Pools | None) -> None:
+    """Raises: CommandError where the scorers know pools, and this one is none of them."""
+    if pools and pool not in pools:
+        raise CommandError(
+            f"there is no pool {pool!r}, so nothing was changed",
+            hint=f"Pools are {', '.join(sorted(pools))}.",
+        )
 
 
 async def _known_pools(bus: Bus) -> Pools | None:
