@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from fairlead_bus import Bucket, Bus, ConnectionSettings, connect, provision
 from fairlead_cli.client import leave
@@ -16,7 +17,9 @@ from fairlead_cli.kueue.clusters import target
 from fairlead_cli.kueue.doctor.rendering import DoctorReport
 from fairlead_cli.kueue.doctor.running import DoctorFlags, look, run_doctor
 from fairlead_contracts import topology
-from fairlead_contracts.subjects import revocation_key
+from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.messages.state import PoolState
+from fairlead_contracts.subjects import revocation_key, state
 from fairlead_policy.levels.operators import OperatorWords, revocation_of
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.kubelab import (
@@ -386,6 +389,26 @@ async def test_leave_is_given_when_it_passes_and_kept_until_it_is_taken_back(
         assert await leave.standing(bus, "lab") is None
         await look(flags(lab, accept=accepting, give_leave=True), bus)
         await _stands(bus, accepted=["other-writer"])
+        await a_cluster_that_no_service_tells_of_gets_leave_by_insisting_alone(lab, bus)
+
+
+async def a_cluster_that_no_service_tells_of_gets_leave_by_insisting_alone(lab: KubeLab, bus: Bus) -> None:
+    """A misspelt name would get a leave that nobody uses."""
+    stated = PoolState(cluster="lab", name="gpu", capacity={GPU: 8}, epoch=1, rev=1)
+    await bus.publish(state("lab", "pool", "gpu"), to_json(stated))
+
+    def misspelt(**more: bool) -> DoctorFlags:
+        given = replace(flags(lab, accept=["other-writer"]), **more)
+        return replace(given, target=replace(given.target, cluster="lap"))
+
+    found = await look(misspelt(), bus)
+    assert (found.passed, found.cleared) == (True, None)
+    assert "no service of Fairlead has told of a cluster lap. Known are lab: --cluster NAME" in found.said[-2]
+    assert found.said[-1] == "  fairlead doctor --cluster lap --give-leave"
+    assert await leave.standing(bus, "lap") is None
+    assert (await look(misspelt(ours=True), bus)).cleared is not None, "whoever starts it names it"
+    await leave.take_back(bus, "lap", by="tester")
+    assert (await look(misspelt(give_leave=True), bus)).cleared is not None
 
 
 async def _stands(bus: Bus, *, accepted: list[str]) -> None:

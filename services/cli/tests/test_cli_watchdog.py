@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import ConnectionSettings, connect, provision
+from fairlead_bus import ConnectionSettings, Leadership, connect, provision
 from fairlead_cli.client.instance import RunningInstance, forget, remember, state_directory
+from fairlead_cli.errors import InputError
+from fairlead_cli.kueue.clusters import target
 from fairlead_cli.kueue.watchdog import running
 from fairlead_cli.kueue.watchdog.leader_watch import QueueAction, Vigil
-from fairlead_cli.kueue.watchdog.running import LeaderWatch
+from fairlead_cli.kueue.watchdog.running import LeaderWatch, WatchdogFlags, run_watchdog
 from fairlead_contracts import topology
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.kubelab import GPU, KubeLab, things
 
 WAIT, LOOSEN, TIGHTEN = QueueAction.WAIT, QueueAction.LOOSEN, QueueAction.TIGHTEN
 
@@ -36,6 +39,55 @@ WAIT, LOOSEN, TIGHTEN = QueueAction.WAIT, QueueAction.LOOSEN, QueueAction.TIGHTE
 def test_what_lasts_counts(seen: list[tuple[str | None, float]], verdicts: list[QueueAction]) -> None:
     vigil = Vigil(after=10, back_after=5)
     assert [vigil.see(leader, now) for leader, now in seen] == verdicts
+
+
+@pytest.mark.kube
+@pytest.mark.timeout(400)
+async def test_a_queue_that_the_cluster_has_not_is_refused_unless_another_is_there(
+    kube_lab: KubeLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    kube_lab.api.apply(things.cluster_queue("gpus", {GPU: 4}, flavor="gpu"))
+    where = target(kubeconfig=str(kube_lab.kubeconfig()), context=None, cluster="lab")
+
+    def flags(*queues: str) -> WatchdogFlags:
+        return WatchdogFlags(target=where, queues=queues, nats=None, after=600, back_after=30, every=5)
+
+    with pytest.raises(InputError, match="cluster lab has no ClusterQueue nosuch"):
+        await run_watchdog(flags("nosuch"))
+    watching = asyncio.create_task(run_watchdog(flags("gpus", "nosuch")))
+    told = ""
+
+    def is_watching() -> bool:
+        nonlocal told
+        told += capsys.readouterr().err
+        return "cluster lab: watching" in told
+
+    try:
+        await eventually(is_watching, what="it watches the one that is there")
+        assert "cluster lab has no ClusterQueue nosuch: the others are watched" in told
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+
+@pytest.mark.integration
+async def test_a_cluster_that_nobody_leads_is_told_beside_those_that_are_led(
+    nats_server: NatsServer,
+) -> None:
+    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
+        await provision(bus, topology.topology(["lab"]))
+        leading = Leadership(bus, role="admitter", cluster="lab", replica="one", wake=asyncio.Event())
+        watches = LeaderWatch("lap", nats_server.url), LeaderWatch("lab", nats_server.url)
+        tasks = [asyncio.create_task(one.run()) for one in (leading, *watches)]
+        try:
+            await eventually(lambda: watches[0].elsewhere() == ["lab"], what="the other cluster is named")
+            await eventually(lambda: watches[1].leader is not None, what="this one is led")
+            assert watches[1].elsewhere() == []
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @pytest.mark.integration

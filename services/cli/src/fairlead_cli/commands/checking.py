@@ -46,7 +46,8 @@ def doctor(
     revoke:
         Take the leave back: nothing is written to the cluster any more.
     give_leave:
-        Give leave again after --revoke, if the cluster passes. The first time it takes no flag.
+        Give leave again after --revoke, or before the cluster's services first start, if it passes. Else leave takes no
+        flag.
     output:
         Words (wide: the same); json, yaml; name: the names of open findings, as --accept takes them.
     """

@@ -26,7 +26,7 @@ async def examined(
     for target in targets:
         if end.is_set():
             return
-        flags = DoctorFlags(target=target, lever=lever, by=this_user(), dry_run=dry_run)
+        flags = DoctorFlags(target=target, lever=lever, by=this_user(), dry_run=dry_run, ours=True)
         try:
             found = await look(flags, bus)
         except CommandError as error:

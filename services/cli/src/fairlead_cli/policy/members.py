@@ -57,6 +57,12 @@ async def stated_members(bus: Bus) -> list[str]:
     return sorted(found)
 
 
+async def other_clusters(bus: Bus, cluster: str) -> list[str]:
+    """The clusters that services tell of, where this one is none of them; none where nobody tells of any."""
+    told = sorted({member.partition("/")[0] for member in await stated_members(bus)})
+    return [] if cluster in told else told
+
+
 def unknown_members(document: PolicyDocument, stated: Collection[str]) -> Iterator[str]:
     """A sentence for each member that no cluster states; none where nobody states anything."""
     if not stated:

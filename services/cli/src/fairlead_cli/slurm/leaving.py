@@ -9,6 +9,7 @@ from fairlead_cli.client import leave
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn
 from fairlead_cli.options import Format
+from fairlead_cli.policy.members import other_clusters
 from fairlead_cli.slurm.examining import look, print_report
 from fairlead_cli.slurm.survey import RestTarget
 from fairlead_contracts.messages.clearance import Clearance
@@ -39,6 +40,11 @@ async def check_and_clear(wish: Wish, conf: Path | None, user: str, form: Format
         return found.exit_code
     now = datetime.now(UTC)
     async with connected(wish.nats) as bus:
+        if others := await other_clusters(bus, wish.cluster):
+            warn(
+                f"no service of Fairlead has told of a cluster {wish.cluster} yet. Known are {', '.join(others)}: if it is "
+                f"one of these, take this leave back (--cluster {wish.cluster} --revoke) and name that one"
+            )
         await leave.give(bus, Clearance(cluster=wish.cluster, lever="site-factor", at=now, by=wish.by))
     say(f"{wish.cluster}: levels may be written from now on, as SiteFactor (--revoke takes it back)")
     return found.exit_code

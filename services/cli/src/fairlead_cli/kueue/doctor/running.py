@@ -22,6 +22,7 @@ from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import DoctorVerdict, judge
 from fairlead_cli.options import Format
 from fairlead_cli.policy.files import read_policy, shipped_policy
+from fairlead_cli.policy.members import other_clusters
 from fairlead_cli.policy.store import stored_policy
 from fairlead_cli.printing import Result, print_result
 from fairlead_cli.published import published
@@ -49,6 +50,8 @@ class DoctorFlags(msgspec.Struct, frozen=True, kw_only=True):
     """Also where somebody took leave back: a look alone does not go over that person's word."""
     dry_run: bool = False
     """Look, and give no leave."""
+    ours: bool = False
+    """Whether whoever looks started the cluster's services just now: nobody else may know its name yet."""
     form: Format = "table"
 
 
@@ -125,17 +128,26 @@ async def _settle(
         return before, [*said, *_refusal(survey, verdict)]
     if before is not None and (before.lever, before.accepted) == (clearance.lever, clearance.accepted):
         return before, [*said, f"levels may be written already, by {before.lever}: {_given(before)}"]
-    if not flags.give_leave and (taken := await leave.revoked(bus, survey.cluster)):
-        return before, [
-            *said,
-            f"{taken}, and a look alone does not give it again. To give it:",
-            f"  fairlead doctor --cluster {shlex.quote(survey.cluster)} --give-leave",
-        ]
+    if not flags.give_leave and (reasons := await _held_back(bus, survey.cluster, ours=flags.ours)):
+        return before, [*said, *reasons]
     await leave.give(bus, clearance)
     return clearance, [
         *said,
         f"levels may be written from now on, by {clearance.lever} (fairlead doctor --revoke takes it back)",
     ]
+
+
+async def _held_back(bus: Bus, cluster: str, *, ours: bool) -> list[str]:
+    """Why a look alone gives no leave, and what does; empty where it gives it."""
+    command = f"  fairlead doctor --cluster {shlex.quote(cluster)} --give-leave"
+    if taken := await leave.revoked(bus, cluster):
+        return [f"{taken}, and a look alone does not give it again. To give it:", command]
+    # By a name that no service has it would do nothing, and whoever gave it would wait for levels.
+    if not ours and (others := await other_clusters(bus, cluster)):
+        said = f"no leave was given: no service of Fairlead has told of a cluster {cluster}"
+        known = f"Known are {', '.join(others)}: --cluster NAME names one"
+        return [f"{said}. {known}. If its services are yet to start, give leave all the same:", command]
+    return []
 
 
 def _refusal(survey: Survey, verdict: DoctorVerdict) -> list[str]:

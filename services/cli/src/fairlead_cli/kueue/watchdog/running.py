@@ -11,11 +11,11 @@ from fairlead_bus import BusError, Roster, connect
 from fairlead_cli.client.connection import connection_settings
 from fairlead_cli.client.instance import find_url, without_password
 from fairlead_cli.console import say, warn
-from fairlead_cli.errors import CommandError
+from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.watchdog.checks import CheckGuard
 from fairlead_cli.kueue.watchdog.leader_watch import QueueAction, Vigil
-from fairlead_cli.kueue.watchdog.queues import carry_out
+from fairlead_cli.kueue.watchdog.queues import carry_out, unknown_queues
 from fairlead_cli.signals import ending_on_signals
 from fairlead_kube import KubeError
 
@@ -52,6 +52,12 @@ class LeaderWatch:
         lease = self._roster.leader(_ROLE, self._cluster)
         return None if lease is None else f"{lease.replica}/{lease.epoch}"
 
+    def elsewhere(self) -> list[str]:
+        """The clusters for which admitters lead, while none does for this one: its name may be another."""
+        if self._roster is None or not self._roster.complete or self.leader is not None:
+            return []
+        return sorted(lease.cluster for lease in self._roster.leaders(_ROLE))
+
     async def run(self) -> None:
         """Connects, listens, and connects again, until cancelled."""
         while True:
@@ -86,13 +92,33 @@ def _first(lost: BaseExceptionGroup[Exception]) -> Exception:
 
 
 async def run_watchdog(flags: WatchdogFlags) -> None:
-    """Watch until a signal asks for the end: it is a service, whoever keeps it stops it so."""
+    """Watch until a signal asks for the end: it is a service, whoever keeps it stops it so.
+
+    Raises:
+        InputError: the cluster has none of these queues.
+    """
+    await _look_at_names(flags)
     with ending_on_signals() as end:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in _parts(flags)]
             await end.wait()
             for task in tasks:
                 task.cancel()
+
+
+async def _look_at_names(flags: WatchdogFlags) -> None:
+    """A misspelt queue would be watched in vain. Where the cluster does not answer now, names are taken as they are."""
+    try:
+        async with opened(flags.target) as client:
+            unknown = await unknown_queues(client, flags.queues)
+    except CommandError as error:
+        warn(str(error))
+        return
+    told = f"cluster {flags.target.cluster} has no ClusterQueue {', '.join(unknown)}"
+    if unknown and len(unknown) == len(flags.queues):
+        raise InputError(told, hint="`kubectl get clusterqueues` lists them.")
+    if unknown:
+        warn(f"{told}: the others are watched")
 
 
 def _parts(flags: WatchdogFlags) -> Iterator[Coroutine[object, object, None]]:
@@ -114,7 +140,13 @@ async def _guard_checks(flags: WatchdogFlags) -> None:
 async def _act(flags: WatchdogFlags, watch: LeaderWatch) -> None:
     vigil = Vigil(flags.after, flags.back_after)
     last: QueueAction | None = None
+    named: list[str] = []
     while True:
+        if (elsewhere := watch.elsewhere()) != named and (named := elsewhere):
+            say(
+                f"no admitter leads for cluster {flags.target.cluster} now; admitters lead for {', '.join(named)}. "
+                "If it is one of these, name it with --cluster"
+            )
         verdict = vigil.see(watch.leader, time.monotonic())
         if verdict is not last:
             say(f"cluster {flags.target.cluster}: {_SAID[verdict]}")
