@@ -139,9 +139,12 @@ def test_words_say_why_each_job_stands_there() -> None:
     assert lines[0] == "pool gpu: 5 waiting"
     assert lines[1].split()[:7] == ["#", "job", "tenant", "class", "share", "entitled", "tag"]
     assert [line.split()[1] for line in lines[2:7]] == ORDER
-    assert lines[1].endswith("why here: its tenant")
+    assert lines[1].endswith("the one above goes first because")
     assert lines[4].split()[4:6] == ["12.50%", "33.33%"]
-    assert lines[4].split()[9:] == ["30.0", "s", "is", "at", "37.50%", "of", "its", "part", "of", "gpu"]
+    assert lines[2].endswith("  first")
+    assert lines[3].endswith("  class urgent goes before normal"), "and no share is told"
+    assert lines[4].endswith("  their tenant serves it first")
+    assert lines[6].endswith("  (its tenant has weight 0: last)")
     assert "∞" in lines[6]
 
 
@@ -163,9 +166,9 @@ def test_words_name_the_tenant_that_stands_there_and_the_job_that_goes_first() -
         ],
     }
     lines = fairlead("order", "-", text=json.dumps(tree)).stdout.splitlines()
-    assert lines[2].endswith("is below org, which is at 50.00% of its part of cpu")
+    assert lines[2].endswith("  first")
     assert lines[3].endswith(
-        "is below org, which is at 60.00% of its part of cpu; behind a1, which org serves first"
+        "(its tenant is below org, which is at 60.00% of its part of cpu; behind a1, which org serves first)"
     )
 
 

@@ -5,6 +5,7 @@ counts: in every mode of classes, flat, in trees, and with H-DRF.
 import random
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 from math import isclose
 
 from hypothesis import given, settings
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Neighbour
-from fairlead_policy.explain.explanation import prospects_in
+from fairlead_policy.explain.explanation import neighbour_of, prospects_in
 from fairlead_policy.explain.figures import MANY, percent
 from fairlead_policy.explain.neighbour_text import before_in_words
+from fairlead_policy.explain.row_text import RowCauses
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
 from fairlead_testkit.tree_oracle import Pick, Score
@@ -167,3 +169,32 @@ def test_the_terms_that_are_told_add_up_to_the_difference_of_the_keys(scene: Sce
             check(told, own, bar)
             if told.term in ("share", "waiting") or (told.term == "class" and not scene.rules.strict):
                 check_words(told, place, scene)
+
+
+TOLD = {
+    "class": ("class ",),
+    "own-order": ("their tenant serves it first",),
+    "share": ("its tenant comes to ", "its tenant has "),
+    "waiting": ("it has waited longer",),
+    "submitted": ("their keys are equal, and it was submitted first",),
+    "uid": ("they are equal in everything, and its uid comes first",),
+}
+"""What a row of a whole order says of each term."""
+
+
+@given(st.integers(0, 2**32).map(scene_of))
+@settings(max_examples=cases(), deadline=None)
+def test_a_whole_order_tells_of_each_row_the_term_that_decides(scene: Scene) -> None:
+    order = pool(scene).at(scene.now)
+    places = list(order.places())
+    causes = RowCauses(scene.rules, scene.now)
+    told = [cause for part in order.places().parts() for cause in causes.of(part)]
+    assert told[:1] == ["first"][: len(places)]
+    plain = scene.rules.strict and not scene.rules.rescaled and not scene.rules.parents
+    for (before, place), cause in zip(pairwise(places), told[1:], strict=True):
+        found = neighbour_of(place, before, scene.rules, scene.now)
+        equal = isclose(found.share_lead, found.waiting_lead, abs_tol=1e-9)
+        if not plain or found.term not in TOLD or place.unbounded or before.unbounded:
+            assert cause in {"", TOLD["own-order"][0]} or cause.startswith("class ")
+        elif not equal or found.term in ("class", "own-order"):
+            assert cause.startswith(TOLD[found.term])

@@ -12,8 +12,11 @@ _NO_LEAD = 5e-5
 """Of share: a term of less is not worth a word beside others."""
 _TOLD = 1e-4
 """Of what its tenant is entitled to: waiting that is worth less decides by itself, and its figure says nothing."""
-_CLOSE = 2e-3
+CLOSE = 2e-3
 """Of share: figures with one digit may hide a difference of less."""
+EQUAL_KEYS = "their keys are equal, and it was submitted first"
+EQUAL_BUT_UID = "they are equal in everything, and its uid comes first"
+OWN_ORDER = "their tenant serves it first"
 
 
 def before_in_words(one: Neighbour, place: Place, rules: PoolRules) -> str:
@@ -57,9 +60,9 @@ def _why(one: Neighbour, place: Place, rules: PoolRules) -> str:
 
 
 _PLAIN: Mapping[Term, str] = {
-    "submitted": "their keys are equal, and it was submitted first",
-    "uid": "they are equal in everything, and its uid comes first",
-    "own-order": "their tenant serves it first",
+    "submitted": EQUAL_KEYS,
+    "uid": EQUAL_BUT_UID,
+    "own-order": OWN_ORDER,
 }
 
 
@@ -99,14 +102,14 @@ def _by_terms(one: Neighbour, place: Place, rules: PoolRules) -> str:
     told = [(term, lead) for term, lead in leads.items() if abs(lead) >= _NO_LEAD or lead < -decides / 2]
     more = [_FOR[term](one, place, rules, percent(lead)) for term, lead in told if lead > 0]
     less = [_AGAINST[term](one, place, rules, percent(-lead)) for term, lead in told if lead < 0]
-    if one.term == "share" and not told and _stands_alone(one, place, rules) and decides >= _CLOSE:
-        return _both(place.tag - decides, place.tag)
+    if one.term == "share" and not told and _stands_alone(one, place, rules) and decides >= CLOSE:
+        return both_in_words(place.tag - decides, place.tag)
     words = ", and ".join([_FOR[one.term](one, place, rules, percent(decides)), *more])
     if not less:
         return words
     # Where the two sides read alike, what is left between them is told, too.
     left = decides + sum(leads.values())
-    by = f" ({percent(left)} in all)" if 0 < left < _CLOSE else ""
+    by = f" ({percent(left)} in all)" if 0 < left < CLOSE else ""
     return f"{words}, more than {' and '.join(less)}{by}"
 
 
@@ -116,7 +119,7 @@ def _stands_alone(one: Neighbour, place: Place, rules: PoolRules) -> bool:
     return not beside and rules.relative and rules.strict and not rules.rescaled
 
 
-def _both(its: float, this: float) -> str:
+def both_in_words(its: float, this: float) -> str:
     """Where two tenants stand: of two figures a person sees the difference, of "250 % less" not what it is of."""
     if max(its, this) < MANY:
         return f"its tenant comes to {percent(its)} of its part, this one's to {percent(this)}"

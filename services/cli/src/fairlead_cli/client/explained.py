@@ -22,8 +22,8 @@ from fairlead_contracts.messages.explanations import Room
 from fairlead_contracts.messages.questions import ExplainReply, Explanation, Steering
 from fairlead_contracts.messages.state import job_name
 
-MOST_REASONS = 7
-"""That are shown unless all are asked for: five, and two changes that would move the job."""
+MOST_REASONS = 5
+"""That are shown unless all are asked for."""
 _FRONTENDS = {"kueue": "Kueue", "slurm": "Slurm"}
 _NEAR = 0.02
 """So close to its part a tenant is said to have it."""

@@ -12,6 +12,7 @@ from fairlead_contracts.base.instants import HOUR, SECOND, Micros, to_seconds
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
 from fairlead_policy.exact.terms import counted_as
+from fairlead_policy.explain.row_text import RowCauses
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.order.shares import quotients_of
 from fairlead_policy.rules.jobs import PlacedJob
@@ -21,6 +22,8 @@ from fairlead_policy.snapshot.levels import PlannedLevels
 type Columns = list[list[str]]
 """Cells of some lines, none of them empty."""
 
+_WHY = "the one above goes first because"
+"""As `fairlead queue` heads it."""
 _ALIGNED = 2
 """Parts of a table whose columns are aligned together: first the head with a thousand lines, then two thousand each."""
 _MINUTE = 60 * SECOND
@@ -44,8 +47,8 @@ def as_lines(planned: Iterable[PlannedPool], snapshot: Snapshot) -> Iterator[str
 def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
     level = (() if planned.plan is None else ("level",)) + (() if planned.fits is None else ("fit",))
     names = ("#", "job", "tenant", "class", "share", "entitled", "tag", "key", "dominant")
-    yield [[name] for name in (*names, *level, "waited", "why here: its tenant")]
-    rank, ages = 1, _Ages(now)
+    yield [[name] for name in (*names, *level, "waited", _WHY)]
+    rank, ages, causes = 1, _Ages(now), RowCauses(planned.pool.rules, now)
     for part in planned.pool.parts():
         jobs = part.jobs
         *terms, why = _cells(part, planned.pool.rules, now)
@@ -57,7 +60,7 @@ def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
             *terms,
             *_standing(jobs, planned),
             ages.of(part.submitted),
-            why,
+            [cause or f"(its tenant {stands})" for cause, stands in zip(causes.of(part), why, strict=True)],
         ]
         rank += len(jobs)
 

@@ -1,0 +1,92 @@
+"""Why each job of a whole order stands behind the one right before it, in words: a million of them in seconds.
+
+Of tenants side by side with strict classes, by the terms of both keys. Where tenants stand in a tree, classes are terms or
+H-DRF scales shares, two rows of figures do not tell it: `explanation.neighbour_of` does, a job at a time.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_policy.explain.figures import percent
+from fairlead_policy.explain.neighbour_text import CLOSE, EQUAL_BUT_UID, EQUAL_KEYS, OWN_ORDER, both_in_words
+from fairlead_policy.order.position_columns import PositionColumns
+from fairlead_policy.rules.pool_rules import PoolRules
+
+FIRST = "first"
+
+
+class _Row(NamedTuple):
+    """What a job is compared by."""
+
+    rank: int
+    """Of its class."""
+    urgency: str
+    tenant: str
+    tag: float
+    counted: Micros
+    """The submit time that counts."""
+    submitted: Micros
+    unbounded: bool
+
+
+class RowCauses:
+    """Says it of one pool's jobs, part by part.
+
+    Args:
+        rules: that the places were made by.
+        now: the instant of the order.
+    """
+
+    def __init__(self, rules: PoolRules, now: Micros) -> None:
+        self._tells = rules.strict and rules.relative and not rules.rescaled and not rules.parents
+        self._ranks = {urgency: rules.rank_of(urgency) for urgency in rules.classes}
+        self._rate = float(rules.rate)
+        self._horizon = None if rules.cap is None or not rules.rate else now - rules.cap
+        self._before: _Row | None = None
+        self._any = False
+
+    def of(self, part: PositionColumns) -> list[str]:
+        """Of the jobs that come next; empty where figures do not tell it, or the order is another than theirs."""
+        return list(self._causes(part))
+
+    def _causes(self, part: PositionColumns) -> Iterator[str]:
+        if not self._tells:
+            for _ in part.jobs:
+                yield "" if self._any else FIRST
+                self._any = True
+            return
+        for row in self._rows(part):
+            before, self._before = self._before, row
+            yield FIRST if before is None else self._why(before, row)
+
+    def _rows(self, part: PositionColumns) -> Iterator[_Row]:
+        ranks, horizon = self._ranks, self._horizon
+        columns = part.jobs, part.tag, part.submitted, part.unbounded_by
+        for job, tag, submitted, because in zip(*columns, strict=True):
+            counted = submitted if horizon is None or submitted > horizon else horizon
+            unbounded = because is not None
+            yield _Row(ranks[job.urgency], job.urgency, job.tenant, tag, counted, submitted, unbounded)
+
+    def _why(self, before: _Row, row: _Row) -> str:
+        if before.rank != row.rank:
+            return f"class {before.urgency} goes before {row.urgency}" if before.rank < row.rank else ""
+        if before.tenant == row.tenant:
+            return OWN_ORDER if before.submitted <= row.submitted else ""
+        if before.unbounded or row.unbounded:
+            return ""
+        return self._by_terms(before, row)
+
+    def _by_terms(self, before: _Row, row: _Row) -> str:
+        share, waiting = row.tag - before.tag, (row.counted - before.counted) * self._rate
+        if share >= waiting and share > 0:
+            if share + waiting < 0:
+                return ""  # reserve mode let it pass
+            if share < CLOSE:
+                return f"its tenant has {percent(share)} less of its part"
+            return both_in_words(before.tag, row.tag)
+        if waiting > 0:
+            return "it has waited longer" if share + waiting >= 0 else ""
+        if share or waiting:
+            return ""
+        return EQUAL_KEYS if before.submitted < row.submitted else EQUAL_BUT_UID
