@@ -452,11 +452,13 @@ def test_levels_that_should_be_gone_are_said_to_stand() -> None:
         steering=unsafe,
     )
     text = " ".join((explain_text(ExplainReply(at=NOW, found=[found]))).split())
+    assert f"enforcement {KUEUE.enforcement}, once levels are written" in text
     assert "levels left 3 levels stand that should be gone" in text
     told = "preempted 2 running jobs were stopped for others while levels stood that should have been gone"
     assert told in text
-    quiet = msgspec.structs.replace(found, steering=KUEUE)
-    assert "preempted" not in explain_text(ExplainReply(at=NOW, found=[quiet]))
+    quiet = explain_text(ExplainReply(at=NOW, found=[msgspec.structs.replace(found, steering=KUEUE)]))
+    assert "preempted" not in quiet
+    assert "once levels are written" not in quiet
 
 
 def test_what_was_not_seen_is_not_claimed() -> None:
