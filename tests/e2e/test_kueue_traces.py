@@ -1,9 +1,13 @@
 """One trace tells the life of a job that Kueue runs: the hop through Kubernetes is an annotation, or the job's uid."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from fairlead_bus import Bus
+from fairlead_contracts import subjects, topology
+from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_testkit import eventually
 from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import submit_all
@@ -14,6 +18,8 @@ from fairlead_testkit.kubelab import RUN_SECONDS, KubeLab
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(420)]
 
+LONG = 10
+"""Seconds that a job runs which is to be stopped before its end, also where the machine is busy."""
 TEMPLATE = {"image": "busybox", "annotations": {RUN_SECONDS: "1"}}
 OF_KUBECTL = frozenset({"submit", "observed", "admitted", "started", "ended"})
 SENT_BY = {
@@ -92,9 +98,11 @@ async def test_a_kill_of_each_service_and_a_restart_of_the_job_leave_one_story(
         fleet = KubeFleet(tmp_path, kube_lab, policy=policy, scorers=1, settings=settings)
         first, second = estate.namespaces.values()
         async with fleet.running() as bus:
-            estate.job("team-a", "again", seconds=3)
+            estate.job("team-a", "again", seconds=LONG)
             again = await workload_of(estate, "again")
-            await eventually(lambda: again in estate.admitted(), 60, what="the job is admitted")
+            await eventually(
+                partial(is_stated_to_run, bus, first, again), 60, what="the watcher saw the start"
+            )
             jobs: list[str] = []
             for name, service in list(fleet.services.items()):
                 jobs += await submit_all(bus, first, bodies(f"before-{name}", 2), cluster=KUBE_CLUSTER)
@@ -117,11 +125,18 @@ async def test_a_kill_of_each_service_and_a_restart_of_the_job_leave_one_story(
                 check_takeovers(jaeger, f"fairlead-{role}", set(traces.values()))
 
 
+async def is_stated_to_run(bus: Bus, namespace: str, workload: str) -> bool:
+    """Whether NATS has the job's start: a watcher that dies sooner saw none, and nobody could tell of it later."""
+    stated = await bus.last(topology.STATE, subjects.state(KUBE_CLUSTER, "job", workload, scope=namespace))
+    job = None if stated is None else STATE.decode(stated.payload)
+    return isinstance(job, JobState) and job.started is not None
+
+
 async def put_back(lab: KubeLab, estate: Estate, name: str) -> None:
     """Kueue stops a running job and starts it again, with nobody of us watching."""
     path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{estate.namespaces['team-a']}/workloads/{name}"
     lab.api.patch(path, {"spec": {"active": False}})
-    await eventually(lambda: name not in estate.admitted(), 60, what="the job is stopped")
+    await eventually(lambda: name in estate.waiting(), 60, what="the job is stopped before it has ended")
     lab.api.patch(path, {"spec": {"active": True}})
 
 
