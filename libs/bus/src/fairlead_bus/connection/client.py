@@ -91,6 +91,14 @@ class UnbufferedClient(Client):
         self.abort()
         await super()._connect_to_server(s)
 
+    def _connect_command(self) -> bytes:
+        """What follows a handshake. Trap: the reader of an upgraded connection is not told of it; asyncio warns at each end."""
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None and writer.get_extra_info("sslcontext") is not None:
+            writer.transport.get_protocol()._over_ssl = True  # noqa: SLF001 - as `StreamWriter.start_tls` does
+        command: bytes = super()._connect_command()
+        return command
+
     async def _process_info(self, info: dict[str, object], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002 - nats-py's form
         """Trap: servers that the cluster told of stay in the list for ever, also those that have left it.
 
