@@ -1,6 +1,13 @@
-from fairlead_cli.demo.feeding import lap_of
+from pathlib import Path
+
+import pytest
+
+from fairlead_cli.demo.feeding import held_back, lap_of
 from fairlead_contracts.base.tokens import encode_token
+from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_sim import demo_workload
+from fairlead_testkit import eventually
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
 
 
 def test_each_lap_has_jobs_of_its_own_and_all_else_is_equal() -> None:
@@ -13,3 +20,35 @@ def test_each_lap_has_jobs_of_its_own_and_all_else_is_equal() -> None:
         (job.offset, job.demand, job.run) for job in workload.jobs
     ]
     assert second.policy == workload.policy
+
+
+@pytest.mark.integration
+async def test_a_lap_waits_until_the_submissions_before_it_are_taken_up(tmp_path: Path) -> None:
+    config = {
+        "nodes": [{"name": "node", "count": 1, "allocatable": {"nvidia.com/gpu": 4}}],
+        "queues": [{"name": "main"}],
+        "accounts": {"team-a": "main"},
+    }
+    policy = PolicyDocument(
+        pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])], tenants=[Tenant(name="team-a")]
+    )
+    fleet = Fleet(tmp_path, policy=policy, cluster_config=config, scorers=1)
+    async with fleet.running() as bus:
+        assert await held_back(bus, CLUSTER) == ""
+        [cluster] = fleet.named("sim")
+        cluster.kill()
+        await submit_all(bus, "team-a", equal_jobs("job", 3, run_seconds=60))
+
+        async def waits() -> bool:
+            return await held_back(bus, CLUSTER) == "submissions not taken up yet: 3"
+
+        await eventually(waits, 60, what="the lap waits for them")
+        await cluster.start().ready()
+
+        async def goes_on() -> bool:
+            return not await held_back(bus, CLUSTER)
+
+        await eventually(goes_on, 60, what="they are taken up")
+        for scorer in fleet.named("scorer"):
+            scorer.kill()
+        assert "no scorer" in await held_back(bus, CLUSTER)

@@ -6,11 +6,13 @@ import time
 
 import msgspec
 
-from fairlead_cli.client.connection import connected
+from fairlead_bus import Bus
+from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.console import say
 from fairlead_cli.demo.publishing import publish_workload
-from fairlead_cli.errors import InputError
+from fairlead_cli.errors import InputError, NoScorerAnswersError
 from fairlead_cli.signals import ending_on_signals
+from fairlead_contracts.messages.questions import QUEUE_REPLY, QueueQuestion
 from fairlead_sim import SimError, Workload, demo_workload
 
 LAP_SECONDS = 240.0
@@ -18,6 +20,9 @@ OVERLOAD = 1.5
 """While jobs arrive; between two laps the queue grows shorter, so that a dashboard has both to show."""
 REST = 0.15
 """Part of a lap that is waited after it: a pool that drains is not full, and the queue must not grow from lap to lap."""
+
+_LOOK_SECONDS = 5.0
+"""Between two looks whether the next lap may begin."""
 
 
 async def feed(nats: str | None, *, cluster: str, seconds: float | None) -> int:
@@ -35,14 +40,33 @@ async def feed(nats: str | None, *, cluster: str, seconds: float | None) -> int:
     with ending_on_signals() as end:
         async with connected(nats) as bus, asyncio.TaskGroup() as group:
             while not end.is_set():
-                began = time.time()
-                lap = lap_of(workload, began)
+                if why := await held_back(bus, cluster):
+                    say(f"the next lap waits: {why}")
+                    await _wait(end, _LOOK_SECONDS)
+                    continue
+                lap = lap_of(workload, time.time())
                 say(f"{len(lap.jobs)} jobs of {len(lap.weights)} tenants within {length / OVERLOAD:.0f} s")
                 publishing = group.create_task(publish_workload(bus, lap, cluster=cluster), name="publish")
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(end.wait(), length * (1 + REST))
-                    publishing.cancel()
+                await _wait(end, length * (1 + REST))
+                publishing.cancel()  # what a busy machine has not published by now would only make the next lap longer
     return 0
+
+
+async def held_back(bus: Bus, cluster: str) -> str:
+    """Why a lap has to wait: what is published beside submissions that nobody takes up only waits longer. Empty for none."""
+    try:
+        reply = await ask(bus, "queue", QueueQuestion(limit=1), QUEUE_REPLY)
+    except NoScorerAnswersError as error:
+        return str(error)
+    told = [one.untaken for pool in reply.pools for one in pool.steering if one.cluster == cluster]
+    untaken = next((number for number in told if number), 0)
+    return f"submissions not taken up yet: {untaken}" if untaken else ""
+
+
+async def _wait(end: asyncio.Event, seconds: float) -> None:
+    """So long, or until a signal asks for the end."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(end.wait(), seconds)
 
 
 def lap_of(workload: Workload, began: float) -> Workload:

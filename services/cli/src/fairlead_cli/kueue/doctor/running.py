@@ -120,7 +120,10 @@ async def _settle(
     said += [f"--accept {name}: there is no such finding here" for name in verdict.needless]
     before = survey.clearance
     if bus is None:
-        return None, [*said, "NATS was not reached: leave to write was neither given nor taken back"]
+        return None, [
+            *said,
+            "leave to write was neither given nor taken back: it is kept on NATS, in Fairlead's streams",
+        ]
     if flags.dry_run:
         return before, [*said, "a dry run: nothing is written, and no leave was given"]
     clearance = verdict.clearance(survey, by=flags.by, at=datetime.now(UTC))
@@ -218,6 +221,6 @@ async def _bus(nats: str | None) -> AsyncIterator[Bus | None]:
             if nats is not None:
                 warn(str(error))
         except (NoStreamError, NotFoundError):
-            warn("NATS is there, but Fairlead's streams are not: no leave can be given")
+            warn("NATS is there, but Fairlead's streams are not: `fairlead nats provision` makes them")
             bus = None
         yield bus
