@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.forgetful_slurmctld import forget, saved_while
 from fairlead_testkit.kubelab import KubeLab
 from fairlead_testkit.pod_fleet import PodFleet, PodSite
 from fairlead_testkit.pod_watch import watched
@@ -53,6 +54,8 @@ async def test_few_jobs_are_started_in_vain_and_either_bridge_may_be_killed(
         assert site.licence() == (GPUS, 0), "no job holds one any more"
         for bridge in fleet.named("slurm_bridge"):  # one of them leads
             await _one_may_be_killed(site, bridge)
+        await _jobs_that_are_starting_go_on(site, fleet)
+        await _what_slurmctld_forgets_the_next_leader_knows(site, fleet)
     assert watch.harm == []
 
 
@@ -64,6 +67,56 @@ async def _one_may_be_killed(site: PodSite, bridge: ServiceProcess) -> None:
     await all_ended(site)
     assert {site.state(job) for job in (running, waiting)} == {("COMPLETED", "0:0")}
     await bridge.start().ready()
+
+
+async def _leader(fleet: PodFleet) -> ServiceProcess:
+    async def leads() -> ServiceProcess | None:
+        for bridge in fleet.named("slurm_bridge"):
+            if (await bridge.health()).details.get("role") == "leader":
+                return bridge
+        return None
+
+    return await eventually(leads, 30, what="one leads")
+
+
+async def _jobs_that_are_starting_go_on(site: PodSite, fleet: PodFleet) -> None:
+    """Their pods are made, and the leader is killed before any prolog is answered; and again as soon as their programs begin."""
+    scheduler = site.kube.process("kube-scheduler")
+    scheduler.pause()
+    try:
+        jobs = [site.submit(gpus=2, seconds=6, code=code) for code in (0, 3, 0)]
+        await eventually(lambda: len(site.pods()) == len(jobs), 60, what="their pods are made")
+        first = await _leader(fleet)
+        first.kill()
+    finally:
+        scheduler.resume()
+    await eventually(lambda: any(site.state_of(job) == "RUNNING" for job in jobs), 60, what="one begins")
+    await first.start().ready()
+    second = await _leader(fleet)
+    second.kill()
+    await all_ended(site)
+    await second.start().ready()
+    assert [site.state(job) for job in jobs] == [
+        ("COMPLETED", "0:0"),
+        ("FAILED", "3:0"),
+        ("COMPLETED", "0:0"),
+    ]
+    assert [site.pods_made_for(job) for job in jobs] == [1, 1, 1], "no program has begun twice"
+    assert restarts(site, jobs) == 0
+
+
+async def _what_slurmctld_forgets_the_next_leader_knows(site: PodSite, fleet: PodFleet) -> None:
+    """The host of both is gone, with the store of the one that led."""
+    job = site.submit("--begin=now+10", seconds=0.5, code=3)
+    saved = await asyncio.to_thread(saved_while, site, job, "PENDING")
+    await eventually(lambda: site.state_of(job) == "FAILED", 60, what="it has ended")
+    leader = await _leader(fleet)
+    leader.kill()
+    forget(site, saved)
+    await all_ended(site)
+    await leader.start().ready()
+    assert site.state(job) == ("FAILED", "3:0")
+    assert site.pods_made_for(job) == 1, "its program is not run again"
 
 
 async def _tokens_follow_what_is_free(site: PodSite) -> None:

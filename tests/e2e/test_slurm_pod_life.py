@@ -7,17 +7,17 @@ hosts have that storage.
 import asyncio
 import json
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.forgetful_slurmctld import forget, saved_while
 from fairlead_testkit.kubelab import KubeLab, KubeObject
 from fairlead_testkit.pod_fleet import SECONDS, PodFleet, PodSite
 from fairlead_testkit.pod_watch import watched
-from fairlead_testkit.slurmlab import PEOPLE, URGENT, SlurmCommandError
+from fairlead_testkit.slurmlab import PEOPLE, URGENT
 
 pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -171,13 +171,13 @@ async def test_a_job_that_slurmctld_takes_for_running_goes_back(site: PodSite, t
     async with PodFleet(tmp_path, site).running(), watched(site) as watch:
         job = site.submit(seconds=6)
         await runs(site, job)
-        saved = await asyncio.to_thread(_saved_while, site, job, "RUNNING")
+        saved = await asyncio.to_thread(saved_while, site, job, "RUNNING")
         assert await ended(site, job) == "COMPLETED"
-        _forget(site, saved)
+        forget(site, saved)
         await eventually(lambda: site.state_of(job) == "RUNNING", 60, what="slurmctld takes it for running")
         assert await ended(site, job) == "COMPLETED"
     assert watch.harm == []
-    assert pods_made_for(site, job) == 1, "its program has run, and is not run again"
+    assert site.pods_made_for(job) == 1, "its program has run, and is not run again"
 
 
 async def test_jobs_that_slurmctld_forgets_to_have_started_run_once(site: PodSite, tmp_path: Path) -> None:
@@ -186,44 +186,14 @@ async def test_jobs_that_slurmctld_forgets_to_have_started_run_once(site: PodSit
         long, short = (
             site.submit("--begin=now+10", seconds=seconds, code=code) for seconds, code in ((25, 0), (0.5, 3))
         )
-        saved = await asyncio.to_thread(_saved_while, site, short, "PENDING")
+        saved = await asyncio.to_thread(saved_while, site, short, "PENDING")
         await runs(site, long)
         await eventually(lambda: site.state_of(short) == "FAILED", 60, what="the short one has ended")
-        _forget(site, saved)
+        forget(site, saved)
         assert (await ended(site, long), site.state(short)) == ("COMPLETED", ("FAILED", "3:0"))
         assert site.state(long) == ("COMPLETED", "0:0")
-    assert [pods_made_for(site, job) for job in (long, short)] == [1, 1]
+    assert [site.pods_made_for(job) for job in (long, short)] == [1, 1]
     assert watch.harm == []
-
-
-def pods_made_for(site: PodSite, job: str) -> int:
-    return sum(f"-{job}-r" in name for name in site.pods_made())
-
-
-def _forget(site: PodSite, saved: bytes) -> None:
-    slurmctld = site.lab.part("slurmctld")
-    slurmctld.kill()
-    (site.lab.layout.folder / "state" / "job_state").write_bytes(saved)
-    slurmctld.start()
-    site.lab.until(lambda: _answers(site), "slurmctld answers")
-
-
-def _answers(site: PodSite) -> bool:
-    try:
-        return "UP" in site.lab.run("scontrol", "ping")
-    except SlurmCommandError:
-        return False
-
-
-def _saved_while(site: PodSite, job: str, state: str) -> bytes:
-    """What slurmctld writes of its jobs, once it has written it with this job in that state: within five seconds."""
-    file = site.lab.layout.folder / "state" / "job_state"
-    site.lab.until(lambda: site.state_of(job) == state, f"it is {state}")
-    began = time.time()
-    site.lab.run("scontrol", "update", f"jobid={job}", "nice=1")  # it has something to save
-    site.lab.until(lambda: file.exists() and file.stat().st_mtime > began, "its state is saved")
-    assert site.state_of(job) == state
-    return file.read_bytes()
 
 
 @pytest.mark.deep

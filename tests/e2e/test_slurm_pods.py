@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.kubelab import KubeLab
-from fairlead_testkit.pod_fleet import PodFleet, PodSite
+from fairlead_testkit.kubelab import GPU, KubeLab
+from fairlead_testkit.pod_fleet import SECONDS, PodFleet, PodSite
 from fairlead_testkit.pod_watch import watched
+from fairlead_testkit.process import ServiceProcess
 from fairlead_testkit.slurmlab import SlurmCommandError
 
 pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(300)]
 
 GPUS = 8
+CARDS, CARD_MIB, PART_MIB = ("GPU-1", "GPU-2"), 24_576, 16_000
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +72,8 @@ async def test_whatever_users_write_and_do(site: PodSite, tmp_path: Path) -> Non
         await all_ended(site)
         assert site.state(job) == ("COMPLETED", "0:0")
         await nothing_left(site)
+        await _a_program_goes_on_whose_prolog_was_not_answered(site, bridge)
+        await _parts_of_cards_are_counted_card_by_card(site)
     assert not any("drain" in line for line in site.lab.run("sinfo", "-h", "-N", "-o", "%T").splitlines())
 
 
@@ -122,6 +127,50 @@ async def _who_cannot_run_as_a_pod_is_told(site: PodSite) -> None:
     assert site.state_of(job) == "FAILED"
     assert "cannot be read" in site.output(job), "the user finds the reason in the job's output"
     await nothing_left(site)
+
+
+async def _a_program_goes_on_whose_prolog_was_not_answered(site: PodSite, bridge: ServiceProcess) -> None:
+    """The bridge is killed after it has made the pod: the job goes back, and its next attempt has that pod."""
+    scheduler = site.kube.process("kube-scheduler")
+    scheduler.pause()
+    try:
+        job = site.submit(seconds=2, code=3)
+        await eventually(site.pods, 60, what="its pod is made, and is not ready")
+        bridge.kill()
+    finally:
+        scheduler.resume()
+    await eventually(lambda: "BeginTime" in _line(site, job), 60, what="the job goes back")
+    await bridge.start().ready()
+    await all_ended(site)
+    assert site.state(job) == ("FAILED", "3:0")
+    assert site.pods_made_for(job) == 1, "its program has begun once"
+    await nothing_left(site)
+
+
+async def _parts_of_cards_are_counted_card_by_card(site: PodSite) -> None:
+    """A third of these has no card to itself, though as much memory is free in all. The test does what HAMi would."""
+    node = site.add_cards(*CARDS, memory=CARD_MIB)
+    scheduler = site.kube.process("kube-scheduler")
+    scheduler.pause()
+    try:
+        words = f"--comment=gpu-memory={PART_MIB} gpu-cores=30 env={SECONDS}"
+        jobs = [site.submit(words, seconds=4) for _ in range(3)]
+        await eventually(lambda: len(site.pods()) == len(CARDS), 60, what="two of them have a pod")
+        await eventually(
+            lambda: any("BeginTime" in _line(site, job) for job in jobs), 60, what="the third one goes back"
+        )
+        for pod, card in zip(site.pods(), CARDS, strict=True):
+            limits = pod["spec"]["containers"][0]["resources"]["limits"]
+            assert {name: limits[name] for name in (GPU, CARD_MEMORY, CARD_CORES)} == {
+                GPU: "1", CARD_MEMORY: str(PART_MIB), CARD_CORES: "30",
+            }  # fmt: skip
+            site.give_card(pod, node, f"{card},NVIDIA,{PART_MIB},30:;")
+    finally:
+        scheduler.resume()
+    await all_ended(site)
+    assert {site.state(job) for job in jobs} == {("COMPLETED", "0:0")}
+    await nothing_left(site)
+    site.remove_cards()
 
 
 def _line(site: PodSite, job: str) -> str:

@@ -10,15 +10,19 @@ import pytest
 from aiohttp import web
 
 from fairlead_kube import SILENT, Key, KubeClient, KubeSettings, connect
+from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, Ended, Follower, Output, Said, Word
+from fairlead_slurm_bridge.pods.forgetting import is_run_of
 from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.pods.verdicts import START
+from fairlead_slurm_bridge.pods.witness import Witness
 from fairlead_slurm_bridge.store import Store
+from fairlead_testkit.slurm_builders import NOON, a_slurm_job
 
 ATTEMPT = Attempt(7, 0)
 KEY = Key("slurm", "slurm-hpc-7-r0")
@@ -29,10 +33,14 @@ PRINTED = b"one\n\xff\x00two\n" * 1000
 
 
 class Jobs:
-    """Slurm, which has one job."""
+    """Slurm, which knows one job, or none."""
 
-    async def job(self, number: int) -> None:
+    def __init__(self) -> None:
+        self.known: SlurmJob | None = None
+
+    async def job(self, number: int) -> SlurmJob | None:
         del number
+        return self.known
 
     async def script(self, number: int) -> str:
         raise AssertionError(number)
@@ -49,7 +57,9 @@ class Scene:
         rules = PodRules(cluster="hpc", namespace="slurm", image="busybox")
         times = Times(ready=5, gone=5, silence=30)
         runs = Runs(store, lambda: 0.0)
-        self.life = PodLife(Jobs(), client, self.mirror, rules, runs, partition="pods", times=times)
+        self.jobs = Jobs()
+        self.life = PodLife(self.jobs, client, self.mirror, rules, runs, partition="pods", times=times)
+        self.witness = Witness(self.mirror, runs)
         self.follower = Follower(client, self.mirror, self.life)
 
     def pod(self, pod: JobPod | None) -> None:
@@ -67,7 +77,10 @@ class Scene:
 
 @contextlib.asynccontextmanager
 async def scene(
-    tmp_path: Path, *answers: list[bytes] | int, deleted: asyncio.Event | None = None
+    tmp_path: Path,
+    *answers: list[bytes] | int,
+    deleted: asyncio.Event | None = None,
+    marked: asyncio.Event | None = None,
 ) -> AsyncIterator[Scene]:
     """Each request of the log gets the next answer: pieces, after which the connection breaks off but for the last; or a status."""
     left = list(answers)
@@ -91,7 +104,14 @@ async def scene(
             deleted.set()
         return web.json_response({})
 
+    async def patch(request: web.Request) -> web.Response:
+        wanted = {"metadata": {"annotations": {"slurm.fairlead.dev/began": "true"}}}
+        if marked is not None and await request.json() == wanted:
+            marked.set()
+        return web.json_response({})
+
     app = web.Application()
+    app.router.add_patch("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", patch)
     app.router.add_get("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0/log", log)
     app.router.add_delete("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", delete)
     runner = web.AppRunner(app)
@@ -183,6 +203,49 @@ async def test_a_program_that_has_ended_is_not_run_again(tmp_path: Path) -> None
         assert found.life.runs.replay(ATTEMPT, 0, POD.digest)
         words = await found.heard()
         assert (printed(words), words[-1]) == (b"", Ended(3))
+
+
+async def test_who_did_not_lead_knows_how_a_program_ended(tmp_path: Path) -> None:
+    """It was told to a process by another bridge, which is gone, and its pod as well."""
+    pod = msgspec.structs.replace(POD, submitted=NOON)
+    async with scene(tmp_path, [b"once\n"]) as found:
+        for seen in (pod, msgspec.structs.replace(pod, phase="Failed", exit_code=3, ready=False), None):
+            found.pod(seen)
+            found.witness.look()
+        found.jobs.known = a_slurm_job("7", submitted=NOON)
+        assert (await found.heard())[-1] == Ended(3)
+        found.jobs.known = a_slurm_job("7", submitted=NOON + 1)
+        assert (await found.heard())[-1] == Ended(NO_POD), "another job has got its number"
+        assert found.life.runs.replay(ATTEMPT, NOON, POD.digest)
+
+
+async def test_what_was_stopped_or_begins_anew_has_no_end(tmp_path: Path) -> None:
+    async with scene(tmp_path, [b""]) as found:
+        for seen in (POD, msgspec.structs.replace(over(143), leaving=True), None):
+            found.pod(seen)
+            found.witness.look()
+        assert not found.life.runs.knows(7), "it was asked to end"
+        for seen in (over(0), None, POD):
+            found.pod(seen)
+            found.witness.look()
+        assert not found.life.runs.knows(7), "another bridge has begun it anew"
+
+
+async def test_whose_pod_it_is_whose_process_never_came(tmp_path: Path) -> None:
+    """The bridge that made it was killed before it answered the prolog: it is the next attempt's, until a process comes."""
+    marked = asyncio.Event()
+    second = Attempt(7, 1)
+    assert is_run_of(POD, second, NOON, POD.digest)
+    assert not is_run_of(POD, second, NOON, "another")
+    async with scene(tmp_path, [b"x"], marked=marked) as found:
+        found.pod(POD)
+        hearing = asyncio.create_task(found.heard())
+        async with asyncio.timeout(20):
+            await marked.wait()
+        hearing.cancel()
+    began = msgspec.structs.replace(POD, began=True)
+    assert not is_run_of(began, second, NOON, POD.digest), "it was requeued: its program is to run anew"
+    assert is_run_of(began, ATTEMPT, 0, POD.digest)
 
 
 async def test_a_pod_that_is_handed_on_outlives_the_process_of_its_first_attempt(tmp_path: Path) -> None:

@@ -68,6 +68,15 @@ def test_a_job_that_runs_anew_has_no_end(store: Store) -> None:
     assert not runs_of(store).knows(7)
 
 
+def test_how_the_program_of_an_attempt_without_a_pod_has_ended(store: Store) -> None:
+    runs = runs_of(store)
+    runs.ended(FIRST, NOON, SAME, 3)
+    assert runs.code_of(FIRST, NOON) == 3
+    assert runs.code_of(SECOND_ONE, NOON + SECOND) is None, "it was requeued: another run"
+    assert runs.code_of(FIRST, NOON + SECOND) is None, "another job has got its number"
+    assert runs.code_of(Attempt(8, 0), NOON) is None
+
+
 def test_a_node_holds_a_job_until_slurmd_there_was_told_its_end(store: Store) -> None:
     runs = runs_of(store)
     assert runs.stand(FIRST, "n1") is None

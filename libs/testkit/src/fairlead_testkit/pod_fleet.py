@@ -1,6 +1,7 @@
 """A real Slurm whose partition `pods` runs its jobs as pods of a real Kubernetes, with slurm-bridge's gate between them."""
 
 import contextlib
+import json
 import re
 import shutil
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import trustme
 
+from fairlead_contracts.frontend.cards import ALLOCATED, CARD_CORES, CARD_MEMORY, HOLDER, REGISTER
 from fairlead_slurm.hooks.installing import JOB_SUBMIT, PROGRAM, HookSettings, conf_lines, hook_files
 from fairlead_slurm.licences import licences
 from fairlead_testkit.free_ports import free_ports
@@ -208,6 +210,10 @@ class PodSite:
             if line.namespace == self.namespace and line.code == _CREATED and line.body is not None
         ]
 
+    def pods_made_for(self, job: str) -> int:
+        """How often a pod was made for a job."""
+        return sum(f"-{job}-r" in name for name in self.pods_made())
+
     def add_stranger(self, *, gpus: int) -> None:
         """A pod on the site's first node that is of no job of Slurm's, in another namespace."""
         amounts = {GPU: str(gpus)}
@@ -223,6 +229,38 @@ class PodSite:
     def remove_stranger(self) -> None:
         """It goes at once."""
         self.kube.api.delete(f"/api/v1/namespaces/default/pods/stranger-{self.mark}")
+
+    def add_cards(self, *uuids: str, memory: int) -> str:
+        """One more node, whose cards HAMi lets ten pods share each; gives its name.
+
+        Args:
+            uuids: of its cards.
+            memory: MiB of each.
+        """
+        card = {"count": 10, "devmem": memory, "devcore": 100, "type": "NVIDIA-A30", "mode": "hami-core"}
+        taints = self._shape.taints
+        [node] = NodeShape(f"{self.namespace}-cards", labels={_MARK: self.mark}, taints=taints).nodes()
+        register = [{"id": uuid, "health": True, **card} for uuid in uuids]
+        node["metadata"]["annotations"] = {REGISTER: json.dumps(register)}
+        # HAMi's scheduler looks at cards alone; Kubernetes' own wants the resources to be there.
+        amounts = {GPU: 10, CARD_MEMORY: memory, CARD_CORES: 100}
+        for kind in ("capacity", "allocatable"):
+            node["status"][kind] |= {name: str(each * len(uuids)) for name, each in amounts.items()}
+        self.kube.api.create(node)
+        name: str = node["metadata"]["name"]
+        return name
+
+    def remove_cards(self) -> None:
+        """That node goes."""
+        self.kube.api.delete(f"{NODES}/{self.namespace}-cards-0")
+
+    def give_card(self, pod: KubeObject, node: str, held: str) -> None:
+        """What HAMi's scheduler does with a pod: it writes down which part of which card the pod gets, and binds it."""
+        path = f"{self._path}/{pod['metadata']['name']}"
+        self.kube.api.patch(path, {"metadata": {"annotations": {HOLDER: node, ALLOCATED: held}}})
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod["metadata"]["name"]}}
+        self.kube.api.request("POST", f"{path}/binding", binding | {"target": target})
 
     def add_volume(self) -> str:
         """A volume that the next claim of the namespace is bound to; gives its name. It goes with the site."""

@@ -26,6 +26,7 @@ from fairlead_slurm_bridge.pods.results import ResultRules
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.pods.sweeping import Sweeper
 from fairlead_slurm_bridge.pods.tokens import TokenKeeper
+from fairlead_slurm_bridge.pods.witness import Witness
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 from fairlead_slurm_bridge.store import Store
 
@@ -63,15 +64,17 @@ class Gate:
             gone=settings.pods_gone_seconds,
             silence=settings.pods_silence_seconds,
         )
+        runs = Runs(store, time.time)
         self._life = PodLife(
             self._jobs,
             client,
             self._mirror,
             pod_rules(settings),
-            Runs(store, time.time),
+            runs,
             partition=partition,
             times=times,
         )
+        self._witness = Witness(self._mirror, runs)
         self._follower = Follower(client, self._mirror, self._life)
         self._keeper = ResultKeeper(client, self._mirror)
         self._licence = _licence(settings, conf)
@@ -101,6 +104,7 @@ class Gate:
             door=self._door(leads),
         )
         tasks.start("mirror of Kubernetes", self._mirror.run())
+        tasks.start("witness of programs' ends", self._witness.run())
         tasks.start("checks", checks.keep_current())
         tasks.start("hooks", server.run())
         tasks.start("sweeper", sweeper.run())

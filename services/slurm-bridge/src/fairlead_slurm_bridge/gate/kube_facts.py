@@ -41,6 +41,8 @@ class JobPod(msgspec.Struct, frozen=True, kw_only=True):
     """When its attempt was submitted to slurmctld."""
     handed_on: bool = False
     """Whether it was made for an earlier attempt, and this one has not begun yet."""
+    began: bool = False
+    """Whether a process of its attempt has come. Until then it is as much the pod of the next attempt."""
     results: str = ""
     """What is to become of its results, as it was written down when it was made."""
 
@@ -65,6 +67,7 @@ ANNOTATION_USER = "slurm.fairlead.dev/uid"
 ANNOTATION_DIGEST = "slurm.fairlead.dev/digest"
 ANNOTATION_SUBMITTED = "slurm.fairlead.dev/submitted"
 ANNOTATION_HANDED_ON = "slurm.fairlead.dev/handed-on"
+ANNOTATION_BEGAN = "slurm.fairlead.dev/began"
 ANNOTATION_RESULTS = "slurm.fairlead.dev/results"
 CONTAINER = "job"
 """The name of the container that a job runs in."""
@@ -125,6 +128,7 @@ def _job(pod: Pod, cluster: str) -> JobPod | None:
         digest=pod.metadata.annotation(ANNOTATION_DIGEST) or "",
         submitted=int(submitted) if submitted.isdecimal() else 0,
         handed_on=bool(pod.metadata.annotation(ANNOTATION_HANDED_ON)),
+        began=bool(pod.metadata.annotation(ANNOTATION_BEGAN)),
         results=pod.metadata.annotation(ANNOTATION_RESULTS) or "",
     )
 

@@ -7,12 +7,13 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from fairlead_kube import Key, KubeClient, KubeError, RefusedError
+from fairlead_slurm import SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import CONTAINER, JobPod
 from fairlead_slurm_bridge.pods.bodies import Bodies
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
-from fairlead_slurm_bridge.pods.runs import NEXT
+from fairlead_slurm_bridge.pods.witness import code_of, saw_end
 
 NO_POD = 75
 """A body without a pod ends with this: RequeueExit in slurm.conf puts its job back into the queue."""
@@ -89,29 +90,42 @@ class Follower:
             return
         found = self._mirror.of_attempt(attempt)
         if found is None:
-            yield Said("this attempt has no pod: the job goes back into the queue")
-            yield Ended(NO_POD)
+            for word in await self._without_pod(attempt):
+                yield word
             return
         key, pod = found
         if user not in (0, pod.user):
             yield Said("this is another user's job")
             yield Ended(_FAILED)
             return
-        self._life.runs.came(attempt, node)
         self._life.bodies.came(attempt)
         try:
-            async for word in self._told(key, pod, skip, stop):
+            async for word in self._told(key, pod, skip, stop, node):
                 yield word
         finally:
             self._life.bodies.left(attempt)
 
-    async def _told(self, key: Key, pod: JobPod, skip: int, stop: asyncio.Event) -> AsyncGenerator[Word]:
+    async def _without_pod(self, attempt: Attempt) -> list[Word]:
+        """What its body is told; nothing makes it ask again."""
+        try:
+            code = await self._life.forgetting.code_of(attempt)
+        except SlurmError:
+            return []
+        if code is not None:
+            return [Said("its program has run to its end already"), Ended(code)]
+        return [Said("this attempt has no pod: the job goes back into the queue"), Ended(NO_POD)]
+
+    async def _told(
+        self, key: Key, pod: JobPod, skip: int, stop: asyncio.Event, node: str
+    ) -> AsyncGenerator[Word]:
         words: asyncio.Queue[Word | None] = asyncio.Queue(_QUEUE)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._run(key, pod, skip, stop, words))
+            marking = tasks.create_task(self._life.came(key, pod, node))
             while True:
                 word = await words.get()
                 if word is None:
+                    marking.cancel()
                     return
                 yield word
 
@@ -123,8 +137,7 @@ class Follower:
         try:
             last = await self._until_over(key, pod, stop)
             if last is not None and not stop.is_set():
-                submitted = NEXT if last.handed_on else last.submitted
-                self._life.runs.ended(last.attempt, submitted, last.digest, _code(last))
+                saw_end(self._life.runs, last)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_OUTPUT_SECONDS):
                     await asyncio.shield(output)
@@ -178,18 +191,12 @@ class Follower:
                 return
 
 
-def _code(pod: JobPod) -> int:
-    if pod.exit_code is not None:
-        return pod.exit_code
-    return 0 if pod.phase == "Succeeded" else _FAILED
-
-
 def _ending(pod: JobPod | None, *, stopped: bool) -> list[Word]:
     if pod is None:
         if stopped:
             return [Ended(STOPPED)]
         return [Said("its pod was taken away: the job goes back into the queue"), Ended(NO_POD)]
-    code = _code(pod)
+    code = code_of(pod)
     if code == 0:
         return [Ended(0)]
     why = f" ({pod.reason})" if pod.reason not in ("", "Error") else ""

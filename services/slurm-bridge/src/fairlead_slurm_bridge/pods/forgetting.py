@@ -97,6 +97,17 @@ class Forgetting:
             return PrologVerdict(code=START, why="its program has run to its end already", kind="ended")
         return None
 
+    async def code_of(self, attempt: Attempt) -> int | None:
+        """How the program of an attempt without a pod has ended; None where that is not known.
+
+        The bridge that let it start may have been another one, which is gone.
+
+        Raises:
+            SlurmError: slurmctld does not answer.
+        """
+        job = await self._jobs.job(attempt.job) if self._runs.knows(attempt.job) else None
+        return None if job is None else self._runs.code_of(attempt, job.submitted)
+
     async def hand_on(self, attempt: Attempt, submitted: Micros) -> None:
         """The attempt goes back into the queue, and its program goes on: it is the next one's.
 
@@ -141,9 +152,16 @@ class Forgetting:
 
 
 def is_run_of(pod: JobPod, attempt: Attempt, submitted: Micros, identity: str) -> bool:
-    """Whether a pod is of this attempt, or of a later one that slurmctld has forgotten."""
+    """Whether a pod is of this attempt, of a later one that slurmctld has forgotten, or of an earlier one that never began.
+
+    That one's prolog was not answered, because the bridge that had made the pod was killed: its program is this attempt's.
+    """
+    if pod.digest != identity:
+        return False
+    if not pod.began and pod.attempt.restarts < attempt.restarts:
+        return True
     since = NEXT if pod.handed_on else pod.submitted
-    return pod.digest == identity and is_of(pod.attempt.restarts, since, attempt, submitted)
+    return is_of(pod.attempt.restarts, since, attempt, submitted)
 
 
 def node_of(hook: Mapping[str, str]) -> str:

@@ -39,6 +39,7 @@ from fairlead_slurm_bridge.pods.forgetting import Forgetting, is_run_of, node_of
 from fairlead_slurm_bridge.pods.manifest import (
     Manifest,
     PodRules,
+    begun,
     claim_manifest,
     digest_of,
     on_node,
@@ -127,6 +128,8 @@ class PodLife:
         self.forgetting = Forgetting(jobs, client, mirror, self.bodies, runs)
         self.making: set[Key] = set()
         """Pods that are being made."""
+        self._made: set[Key] = set()
+        """Pods that this process has made, so that it knows what was answered to their prologs."""
         self.refusals: dict[Attempt, str] = {}
         """Why an attempt has no pod and never will: its body tells the user."""
         self.short: dict[int, PodAsk | None] = {}
@@ -292,6 +295,7 @@ class PodLife:
         except ForbiddenError as error:
             # A quota that is full, or a right that somebody has to grant: neither is the user's fault.
             return PrologVerdict(code=REQUEUE, why=str(error), kind="short")
+        self._made = (self._made & (self._mirror.pods.keys() | self._mirror.ledger.promised)) | {key}
         self.runs.begins(job.attempt.job)
         self._log.info(
             "pod_made", job=job.attempt.job, restarts=job.attempt.restarts, pod=key.name, node=node
@@ -369,7 +373,9 @@ class PodLife:
         async with self._turn(number):
             job = await self._jobs.job(number)
             for key, pod in self._mirror.of_job(number).items():
-                if is_over(pod.attempt, job, completing=True, handed_on=pod.handed_on):
+                # What another process has made may be without a process of Slurm's only because no prolog was answered.
+                for_the_next = pod.handed_on or not (pod.began or key in self._made)
+                if is_over(pod.attempt, job, completing=True, handed_on=for_the_next):
                     if not pod.leaving:
                         await self._delete(key, pod.uid)
                     ending.add(key)
@@ -382,6 +388,18 @@ class PodLife:
         left = await self._gone(ending) or await self._claims_gone(claims, began + self._times.gone)
         self._log.info("job_cleaned_up", job=number, seconds=round(time.monotonic() - began, 3), left=left)
         return left
+
+    async def came(self, key: Key, pod: JobPod, node: str) -> None:
+        """A process of the pod's attempt stands on that node: from now on the pod is of this attempt alone."""
+        self.runs.came(pod.attempt, node)
+        if pod.began:
+            return
+        try:
+            await self._client.merge_patch(PODS, key.name, begun(), key.namespace)
+        except NotFoundError:
+            return
+        except KubeError as error:  # its next process says it again
+            self._log.warning("pod_not_marked", pod=key.name, error=str(error))
 
     async def remove(self, key: Key, pod: JobPod) -> None:
         """Ask for the end of a pod, and of the claim that was made for it."""

@@ -12,6 +12,7 @@ from fairlead_kube import Toleration
 from fairlead_slurm.pod_comment import Claim, PodWords
 from fairlead_slurm_bridge.gate.attempts import LABEL_CLUSTER, LABEL_JOB, LABEL_RESTARTS, Attempt
 from fairlead_slurm_bridge.gate.kube_facts import (
+    ANNOTATION_BEGAN,
     ANNOTATION_DIGEST,
     ANNOTATION_HANDED_ON,
     ANNOTATION_RESULTS,
@@ -128,8 +129,14 @@ def handed_to(attempt: Attempt, submitted: Micros | None) -> Manifest:
     annotations = {
         ANNOTATION_SUBMITTED: None if waits else str(submitted),
         ANNOTATION_HANDED_ON: "true" if waits else None,
+        ANNOTATION_BEGAN: None,
     }
     return {"metadata": {"labels": {LABEL_RESTARTS: str(attempt.restarts)}, "annotations": annotations}}
+
+
+def begun() -> Manifest:
+    """What says that a process of the pod's attempt has come: a merge patch."""
+    return {"metadata": {"annotations": {ANNOTATION_BEGAN: "true"}}}
 
 
 def _metadata(job: PodJob, asked: PodWords, payload: Payload, rules: PodRules, name: str) -> Manifest:

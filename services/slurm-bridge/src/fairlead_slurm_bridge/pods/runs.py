@@ -116,6 +116,13 @@ class Runs:
         run = self._runs.get(attempt.job)
         return None if run is None or run.replayed != attempt.restarts else run.code
 
+    def code_of(self, attempt: Attempt, submitted: Micros) -> int | None:
+        """How the program of this attempt has ended, where that is known."""
+        run = self._runs.get(attempt.job)
+        if run is None or not is_of(run.restarts, run.submitted, attempt, submitted):
+            return None
+        return run.code
+
     def hand_on(self, attempt: Attempt, submitted: Micros) -> None:
         """The attempt goes back into the queue though its program may have ended: then that end is the next attempt's."""
         run = self._runs.get(attempt.job)

@@ -95,7 +95,8 @@ class Sweeper:
         jobs = {job.number: job for job in await self._queue.jobs()}
         for key, pod in before.items():
             job = jobs.get(pod.attempt.job)
-            over = is_over(pod.attempt, job, completing=False, handed_on=pod.handed_on)
+            for_the_next = pod.handed_on or not pod.began
+            over = is_over(pod.attempt, job, completing=False, handed_on=for_the_next)
             if not over or self._life.stands_for(pod.attempt):
                 continue
             if not pod.leaving:

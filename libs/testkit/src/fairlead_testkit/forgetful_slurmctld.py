@@ -1,0 +1,33 @@
+"""A slurmctld that is killed and comes back without its last seconds: what it had saved before is put in place of the rest."""
+
+import time
+
+from fairlead_testkit.pod_fleet import PodSite
+from fairlead_testkit.slurmlab import SlurmCommandError
+
+
+def saved_while(site: PodSite, job: str, state: str) -> bytes:
+    """What slurmctld writes of its jobs, once it has written it with this job in that state: within five seconds."""
+    file = site.lab.layout.folder / "state" / "job_state"
+    site.lab.until(lambda: site.state_of(job) == state, f"it is {state}")
+    began = time.time()
+    site.lab.run("scontrol", "update", f"jobid={job}", "nice=1")  # it has something to save
+    site.lab.until(lambda: file.exists() and file.stat().st_mtime > began, "its state is saved")
+    assert site.state_of(job) == state  # noqa: S101 # else what follows would show nothing
+    return file.read_bytes()
+
+
+def forget(site: PodSite, saved: bytes) -> None:
+    """It is killed, and knows of what was saved alone."""
+    slurmctld = site.lab.part("slurmctld")
+    slurmctld.kill()
+    (site.lab.layout.folder / "state" / "job_state").write_bytes(saved)
+    slurmctld.start()
+    site.lab.until(lambda: _answers(site), "slurmctld answers")
+
+
+def _answers(site: PodSite) -> bool:
+    try:
+        return "UP" in site.lab.run("scontrol", "ping")
+    except SlurmCommandError:
+        return False
