@@ -1,6 +1,6 @@
 """Jobs of every kind on a real slurmctld: who has a place, in which domain, as what."""
 
-import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -12,20 +12,36 @@ from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy, wanted_order
 from fairlead_testkit.slurmlab import CLUSTER, SlurmLab, SlurmOptions
-from fairlead_testkit.slurmlab_fixtures import SlurmLabFactory
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 WHOLE = ("--nodes=1", "--ntasks=1", "--gres=gpu:8")
-NODES = 2
+NODES = 4
 STEP = 10_000
 RUSH = "rush"
 """A partition of a higher PriorityTier, and the pool of that name."""
-PARTITIONS = (
-    "PartitionName=gpu Nodes={nodes} Default=YES MaxTime=INFINITE State=UP",
-    "PartitionName=batch Nodes={nodes} MaxTime=INFINITE State=UP",
-    "PartitionName=rush Nodes={nodes} MaxTime=INFINITE State=UP PriorityTier=5",
-)
+MORE = {"batch": (), RUSH: ("prioritytier=5",)}
+"""Partitions of all nodes, beside `gpu`, and what slurmctld is told of each."""
+
+
+RESERVED = ("starttime=now+1day", "duration=60", "nodecnt=1", "accounts=vision")
+
+
+@pytest.fixture
+def lab(slurm_lab: SlurmLab) -> Iterator[SlurmLab]:
+    """With more partitions and, where there is accounting, a reservation, for as long as this test."""
+    made = []
+    for name, words in MORE.items():
+        given = (f"partitionname={name}", "nodes=ALL", "maxtime=INFINITE", "state=UP", *words)
+        slurm_lab.run("scontrol", "create", *given)
+        made.append(given[0])
+    if SlurmOptions().accounting:
+        slurm_lab.run("scontrol", "create", "reservation", "reservationname=tomorrow", *RESERVED)
+        made.append("reservationname=tomorrow")
+    yield slurm_lab
+    slurm_lab.clear()
+    for one in made:
+        slurm_lab.run("scontrol", "delete", one)
 
 
 def priorities(lab: SlurmLab) -> dict[str, int]:
@@ -34,19 +50,7 @@ def priorities(lab: SlurmLab) -> dict[str, int]:
     return {job: int(priority) for job, priority in lines}
 
 
-async def test_every_kind_of_job_has_the_place_that_it_should(
-    slurm_labs: SlurmLabFactory, tmp_path: Path
-) -> None:
-    lab = await asyncio.to_thread(slurm_labs, SlurmOptions(nodes=NODES, partitions=PARTITIONS))
-    if SlurmOptions().accounting:
-        words = (
-            "reservationname=tomorrow",
-            "starttime=now+1day",
-            "duration=60",
-            "nodecnt=1",
-            "accounts=vision",
-        )
-        lab.run("scontrol", "create", "reservation", *words)
+async def test_every_kind_of_job_has_the_place_that_it_should(lab: SlurmLab, tmp_path: Path) -> None:
     blockers = [lab.submit("spare", *WHOLE, "--time=60") for _ in range(NODES)]
     await eventually(lambda: len(lab.jobs("%i", "--states=RUNNING")) == NODES, 30, what="the nodes are full")
     first = lab.submit("vision", *WHOLE)

@@ -159,7 +159,7 @@ async def same_jobs(one: RestController, other: CommandController) -> int:
     return len(found.jobs)
 
 
-@pytest.mark.parametrize("way", ["tcp", "socket"])
+@pytest.mark.parametrize("way", ["tcp", pytest.param("socket", marks=pytest.mark.deep)])
 @on_slurm
 async def test_it_says_what_the_commands_say(lab: SlurmLab, tmp_path: Path, way: str) -> None:
     commands = CommandController(lab.conf)
