@@ -70,13 +70,12 @@ async def _one_may_be_killed(site: PodSite, bridge: ServiceProcess) -> None:
 
 
 async def _leader(fleet: PodFleet) -> ServiceProcess:
-    async def leads() -> ServiceProcess | None:
-        for bridge in fleet.named("slurm_bridge"):
-            if (await bridge.health()).details.get("role") == "leader":
-                return bridge
-        return None
+    async def leads() -> list[ServiceProcess]:
+        bridges = fleet.named("slurm_bridge")
+        return [one for one in bridges if (await one.health()).details.get("role") == "leader"]
 
-    return await eventually(leads, 30, what="one leads")
+    [leader] = await eventually(leads, 30, what="one leads")
+    return leader
 
 
 async def _jobs_that_are_starting_go_on(site: PodSite, fleet: PodFleet) -> None:
