@@ -184,9 +184,10 @@ async def test_a_real_job_submit_refuses_what_validate_would(slurm_programs: Non
 
         assert await sbatch(f"--comment={here}:4") == ""  # nobody to ask: it stands
         nothing: Any = _Nothing()
+        hints: list[str] = []
         server = HookServer(
             folder / "gate", nothing, nothing, nothing, checks,
-            trusted={0}, why_not=lambda: "it does not lead", instruments=nothing,
+            trusted={0}, why_not=lambda: "it does not lead", instruments=nothing, hint=lambda: hints.append("job_submit"),
         )  # fmt: skip
         async with asyncio.TaskGroup() as tasks:
             current, serving = tasks.create_task(checks.keep_current()), tasks.create_task(server.run())
@@ -204,4 +205,5 @@ async def test_a_real_job_submit_refuses_what_validate_would(slurm_programs: Non
                 *(sbatch(f"--comment={here}:{3 + number % 2}") for number in range(16))
             )
             assert [bool(one) for one in found] == [bool(number % 2) for number in range(16)]
+            assert len(hints) >= len(found), "a job that comes is read before the next poll"
             _ = current.cancel(), serving.cancel()

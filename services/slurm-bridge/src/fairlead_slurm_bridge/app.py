@@ -106,7 +106,7 @@ async def _serve(
         tasks.start("announcer", announcer.run())
         tasks.start("bridge", bridge.run(announcer))
         if gated is not None:
-            gated.start(tasks, instruments, lambda: leadership.epoch is not None, checks)
+            gated.start(tasks, instruments, lambda: leadership.epoch is not None, checks, bridge.hint)
 
 
 def _bridge(

@@ -30,6 +30,8 @@ from fairlead_slurm_bridge.store import Store
 from fairlead_slurm_bridge.view import StatedView, Statements
 
 BY_SBATCH = "jobs enter this Slurm cluster by sbatch: its bridge has no submitting helper (--submit-socket)"
+_SOON_SECONDS = 0.5
+"""From a hook to the next reading: slurmctld goes on once it has its answer, and others follow."""
 _GONE = LevelReply(verdict=VerbOutcome.GONE)
 
 
@@ -74,6 +76,7 @@ class Bridge:
         self._creator = creator
         self._turn = asyncio.Lock()
         self._wake = asyncio.Event()
+        self._hinted: asyncio.TimerHandle | None = None
         self._audience: Audience | None = None
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._complained = ""
@@ -91,6 +94,15 @@ class Bridge:
                 self._instruments.failures.inc()
                 self._complain(str(error))
             await wake_or_timeout(self._wake, self._poll_seconds)
+
+    def hint(self) -> None:
+        """A hook of Slurm's came: jobs begin, end or are submitted. What becomes of that is read soon, once for all such."""
+        if self._hinted is None:
+            self._hinted = asyncio.get_running_loop().call_later(_SOON_SECONDS, self._look_now)
+
+    def _look_now(self) -> None:
+        self._hinted = None
+        self._wake.set()
 
     async def _pass(self, audience: Audience) -> None:
         async with self._turn:

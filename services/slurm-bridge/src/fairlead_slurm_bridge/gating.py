@@ -81,9 +81,22 @@ class Gate:
         lifecycle.readiness.add("kubernetes", lambda: self._mirror.why_not(settings.pods_silence_seconds))
 
     def start(
-        self, tasks: Tasks, instruments: Instruments, leads: Callable[[], bool], checks: BatchChecks
+        self,
+        tasks: Tasks,
+        instruments: Instruments,
+        leads: Callable[[], bool],
+        checks: BatchChecks,
+        hint: Callable[[], None],
     ) -> None:
-        """Open the socket, and follow Kubernetes."""
+        """Open the socket, and follow Kubernetes.
+
+        Args:
+            tasks: of the process.
+            instruments: count.
+            leads: whether this bridge does.
+            checks: look at jobs before they stand.
+            hint: told that something happens in Slurm.
+        """
         sweeper = Sweeper(
             self._jobs,
             self._mirror,
@@ -102,6 +115,7 @@ class Gate:
             why_not=lambda: self._why_not(leads),
             instruments=instruments,
             door=self._door(leads),
+            hint=hint,
         )
         tasks.start("mirror of Kubernetes", self._mirror.run())
         tasks.start("witness of programs' ends", self._witness.run())

@@ -5,7 +5,7 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -78,6 +78,7 @@ class HookServer:
         trusted: Unix users who may be Slurm's daemons.
         why_not: why nothing is decided here now, if so.
         instruments: count.
+        hint: told that one of Slurm's daemons asks.
         door: for hooks on other hosts; None for none.
     """
 
@@ -92,6 +93,7 @@ class HookServer:
         trusted: Collection[int],
         why_not: "WhyNot",
         instruments: HookInstruments,
+        hint: Callable[[], None],
         door: TlsDoor | None = None,
     ) -> None:
         self._path = path
@@ -103,6 +105,7 @@ class HookServer:
         self._why_not = why_not
         self._instruments = instruments
         self._door = door
+        self._hint = hint
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def run(self) -> None:
@@ -161,6 +164,7 @@ class HookServer:
         if user not in self._trusted:
             writer.write(words.said("only Slurm's own daemons may ask that") + words.ended(REQUEUE))
             return "denied"
+        self._hint()
         if request.hook == SUBMIT:  # the same on each bridge: it takes no room
             return await self._submit(request, writer)
         if why is not None:

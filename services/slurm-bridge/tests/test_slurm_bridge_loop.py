@@ -1,0 +1,77 @@
+"""The loop: when slurmctld is read."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead_runtime import Metrics
+from fairlead_slurm import Reading
+from fairlead_slurm_bridge.bridge import Bridge
+from fairlead_slurm_bridge.domains import Naming
+from fairlead_slurm_bridge.first_seen import FirstSeen
+from fairlead_slurm_bridge.instruments import Instruments
+from fairlead_slurm_bridge.observing import Observer
+from fairlead_slurm_bridge.store import Store
+from fairlead_slurm_bridge.view import StatedView, Statements
+from fairlead_testkit.slurm_builders import GPU, a_node, a_partition, a_slurm_job, some_settings
+
+AN_HOUR = 3600.0
+
+
+class Slurmctld:
+    """Says each time the same, and that it was asked."""
+
+    def __init__(self) -> None:
+        self.readings = 0
+        self.read = asyncio.Event()
+
+    async def jobs(self) -> Reading:
+        self.readings += 1
+        self.read.set()
+        return Reading(jobs=[a_slurm_job("7")], unreadable=0)
+
+    async def nodes(self) -> list[object]:
+        return [a_node("n1", "gpu")]
+
+    async def partitions(self) -> list[object]:
+        return [a_partition("gpu", is_default=True)]
+
+    async def accounts(self) -> list[object]:
+        return []
+
+    async def settings(self) -> object:
+        return some_settings()
+
+
+class Nobody:
+    """Hears nothing."""
+
+    def update(self, statements: Statements) -> None:
+        del statements
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with contextlib.closing(Store(tmp_path / "bridge.db")) as found:
+        yield found
+
+
+async def test_a_hook_has_slurmctld_read_soon_and_once_for_many(store: Store) -> None:
+    slurmctld: Any = Slurmctld()
+    view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
+    instruments = Instruments(Metrics("slurm-bridge"))
+    bridge = Bridge(slurmctld, Observer(slurmctld), view, store, instruments, poll_seconds=AN_HOUR)
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(20):
+        running = tasks.create_task(bridge.run(Nobody()))
+        await slurmctld.read.wait()
+        for _ in range(2):
+            slurmctld.read.clear()
+            for _ in range(50):
+                bridge.hint()
+            await slurmctld.read.wait()
+        running.cancel()
+    assert slurmctld.readings == 3
