@@ -29,6 +29,8 @@ from fairlead_testkit.slurmlab.options import PEOPLE
 PARTITION = "pods"
 SECONDS, EXIT = "FAIRLEAD_TEST_SECONDS", "FAIRLEAD_TEST_EXIT"
 """Variables that KWOK ends a pod by."""
+SUBMISSION = "FAIRLEAD_TEST_SUBMISSION"
+"""Another for each submission: a slurmctld that was killed gives the numbers of jobs that it has forgotten to others."""
 _MARK = "fairlead.test/gate"
 _CREATED = 201
 
@@ -162,9 +164,9 @@ class PodSite:
     ) -> str:
         """Submit a job as its account's plain user; KWOK runs its pod so long, and ends it with that code."""
         return self.lab.run(
-            "env", f"{SECONDS}={seconds:g}", f"{EXIT}={code}",
+            "env", f"{SECONDS}={seconds:g}", f"{EXIT}={code}", f"{SUBMISSION}={uuid.uuid4().hex}",
             "sbatch", "--parsable", "--output=%u-%j.out", f"--account={account}", f"--gres=gpu:{gpus}", "--ntasks=1",
-            *(() if any(word.startswith("--comment") for word in words) else (f"--comment=env={SECONDS},{EXIT}",)),
+            *(() if any(word.startswith("--comment") for word in words) else (f"--comment=env={SECONDS},{EXIT},{SUBMISSION}",)),
             *words, user=PEOPLE[account], given=script,
         ).strip()  # fmt: skip
 

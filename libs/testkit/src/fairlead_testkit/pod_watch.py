@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from fairlead_testkit.kubelab import KubeObject
 from fairlead_testkit.kubelab.errors import ApiUnreachableError
-from fairlead_testkit.pod_fleet import PodSite
+from fairlead_testkit.pod_fleet import SUBMISSION, PodSite
 from fairlead_testkit.slurmlab import SlurmCommandError
 
 _HELD = ("JobHeld", "launch_failed", "requeued_in_held")
@@ -36,8 +36,8 @@ class PodWatch:
         """Nodes, each time."""
         self.most_gpus = 0
         """In use at a time, of pods that were not over."""
-        self.began: dict[str, set[str]] = {}
-        """By job, the pods whose program was seen to run or to have run."""
+        self.began: dict[tuple[str, str], set[str]] = {}
+        """By job and submission, the pods whose program was seen to run or to have run."""
         self.harm: list[str] = []
         """Jobs that were held, nodes that were drained, jobs with two pods at a time."""
 
@@ -55,8 +55,7 @@ class PodWatch:
                 self.harm += _twice(pods)
                 for pod in pods:
                     if pod["status"].get("phase") in _BEGAN:
-                        job = pod["metadata"]["labels"][_JOB]
-                        self.began.setdefault(job, set()).add(pod["metadata"]["uid"])
+                        self.began.setdefault(_whose(pod), set()).add(pod["metadata"]["uid"])
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _watch_slurm(self) -> None:
@@ -80,6 +79,11 @@ class PodWatch:
             self._site.lab.run("scontrol", "update", f"nodename={line.split(maxsplit=1)[0]}", "state=resume")
             self.resumed += 1
         return True
+
+
+def _whose(pod: KubeObject) -> tuple[str, str]:
+    variables = {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0].get("env", [])}
+    return pod["metadata"]["labels"][_JOB], variables.get(SUBMISSION, "")
 
 
 def _twice(pods: list[KubeObject]) -> list[str]:
