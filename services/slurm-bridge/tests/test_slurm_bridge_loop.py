@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,21 @@ AN_HOUR = 3600.0
 
 
 class Slurmctld:
-    """Says each time the same, and that it was asked."""
+    """Says that it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, busy: int = 0) -> None:
         self.readings = 0
         self.read = asyncio.Event()
+        self.quiet = asyncio.Event()
+        self._busy = busy
 
     async def jobs(self) -> Reading:
+        """For so many readings another job is there each time."""
         self.readings += 1
         self.read.set()
-        return Reading(jobs=[a_slurm_job("7")], unreadable=0)
+        if self.readings > self._busy:
+            self.quiet.set()
+        return Reading(jobs=[a_slurm_job(str(min(self.readings, self._busy) + 1))], unreadable=0)
 
     async def nodes(self) -> list[object]:
         return [a_node("n1", "gpu")]
@@ -60,18 +65,35 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield found
 
 
-async def test_a_hook_has_slurmctld_read_soon_and_once_for_many(store: Store) -> None:
-    slurmctld: Any = Slurmctld()
+@contextlib.asynccontextmanager
+async def reading(slurmctld: Slurmctld, store: Store) -> AsyncIterator[Bridge]:
+    """A bridge whose next poll does not come, once it has read for the first time."""
+    fake: Any = slurmctld
     view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
     instruments = Instruments(Metrics("slurm-bridge"))
-    bridge = Bridge(slurmctld, Observer(slurmctld), view, store, instruments, poll_seconds=AN_HOUR)
-    async with asyncio.TaskGroup() as tasks, asyncio.timeout(20):
+    bridge = Bridge(fake, Observer(fake), view, store, instruments, poll_seconds=AN_HOUR)
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(30):
         running = tasks.create_task(bridge.run(Nobody()))
         await slurmctld.read.wait()
+        yield bridge
+        running.cancel()
+
+
+async def test_what_changes_is_read_again_soon_until_nothing_does(store: Store) -> None:
+    slurmctld = Slurmctld(busy=2)
+    async with reading(slurmctld, store):
+        await slurmctld.quiet.wait()
+    assert slurmctld.readings == 3
+
+
+async def test_a_hook_has_slurmctld_read_soon_and_once_for_many(store: Store) -> None:
+    slurmctld = Slurmctld()
+    async with reading(slurmctld, store) as bridge:
         for _ in range(2):
+            await slurmctld.quiet.wait()
             slurmctld.read.clear()
             for _ in range(50):
                 bridge.hint()
             await slurmctld.read.wait()
-        running.cancel()
-    assert slurmctld.readings == 3
+    # The first reading shows a job that was not known, so that another one follows it soon.
+    assert 3 <= slurmctld.readings <= 4

@@ -4,6 +4,7 @@ Readings and writes take turns: a reading that began before a write would show t
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -31,7 +32,9 @@ from fairlead_slurm_bridge.view import StatedView, Statements
 
 BY_SBATCH = "jobs enter this Slurm cluster by sbatch: its bridge has no submitting helper (--submit-socket)"
 _SOON_SECONDS = 0.5
-"""From a hook to the next reading: slurmctld goes on once it has its answer, and others follow."""
+"""From a hook, or a change, to the next reading: slurmctld goes on once it has its answer, and others follow."""
+_REST = 20.0
+"""Times as long as a reading took before the next one, at least: what is read more often costs slurmctld a twentieth at most."""
 _GONE = LevelReply(verdict=VerbOutcome.GONE)
 
 
@@ -87,13 +90,14 @@ class Bridge:
         """Until cancelled."""
         self._audience = audience
         while True:
+            pause = self._poll_seconds
             try:
-                await self._pass(audience)
+                pause = await self._pass(audience)
                 self._complain("")
             except SlurmError as error:
                 self._instruments.failures.inc()
                 self._complain(str(error))
-            await wake_or_timeout(self._wake, self._poll_seconds)
+            await wake_or_timeout(self._wake, pause)
 
     def hint(self) -> None:
         """A hook of Slurm's came: jobs begin, end or are submitted. What becomes of that is read soon, once for all such."""
@@ -104,16 +108,21 @@ class Bridge:
         self._hinted = None
         self._wake.set()
 
-    async def _pass(self, audience: Audience) -> None:
+    async def _pass(self, audience: Audience) -> float:
+        """Seconds to the next one: where something has changed more does, and a short queue is cheap to read."""
         async with self._turn:
             with self._instruments.read_seconds.time():
                 surroundings = await self._observer.surroundings()
+                began = time.monotonic()
                 reading = await self._observer.jobs()
+                took = time.monotonic() - began
             stated = {} if surroundings is None else self._view.surround(surroundings)
             changed, remembered = self._view.read(reading.jobs)
             self._store.remember(remembered.seen, remembered.forgotten)
             audience.update(stated | changed)
             self._instruments.passed(self._view.phases, len(stated) + len(changed), reading.unreadable)
+        soon = max(_SOON_SECONDS, took * _REST) if changed else self._poll_seconds
+        return min(soon, self._poll_seconds)
 
     # --- the verbs
 

@@ -24,7 +24,7 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
     store: str = "slurm-bridge.sqlite"
     """Path of the SQLite file that remembers when jobs were first seen, which Slurm forgets at a requeue."""
     poll_seconds: Annotated[float, msgspec.Meta(ge=0.1, le=300)] = 2.0
-    """Between two readings of the queue. Nodes, partitions and accounts are read less often."""
+    """At most so long between two readings of the queue; what changes is read again sooner. Nodes, partitions and accounts are read less often."""
     command_seconds: Annotated[float, msgspec.Meta(ge=1, le=300)] = 20.0
     """How long one of Slurm's commands may take."""
     stale_after_seconds: Annotated[float, msgspec.Meta(gt=0)] = 30.0
