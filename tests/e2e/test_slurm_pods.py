@@ -20,7 +20,7 @@ from fairlead_testkit.slurmlab import SlurmCommandError
 pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(300)]
 
 GPUS = 8
-CARDS, CARD_MIB, PART_MIB = ("GPU-1", "GPU-2"), 24_576, 16_000
+CARDS, CARD_MIB, PART_MIB = ("GPU-1", "GPU-2"), 24_576, 16_384
 
 
 @pytest.fixture(scope="module")
