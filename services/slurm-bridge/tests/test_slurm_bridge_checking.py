@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -184,10 +185,10 @@ async def test_a_real_job_submit_refuses_what_validate_would(slurm_programs: Non
 
         assert await sbatch(f"--comment={here}:4") == ""  # nobody to ask: it stands
         nothing: Any = _Nothing()
-        hints: list[str] = []
+        hints = Counter[str]()
         server = HookServer(
             folder / "gate", nothing, nothing, nothing, checks,
-            trusted={0}, why_not=lambda: "it does not lead", instruments=nothing, hint=lambda: hints.append("job_submit"),
+            trusted={0}, why_not=lambda: "it does not lead", instruments=nothing, hint=lambda: hints.update(["job_submit"]),
         )  # fmt: skip
         async with asyncio.TaskGroup() as tasks:
             current, serving = tasks.create_task(checks.keep_current()), tasks.create_task(server.run())
@@ -201,9 +202,8 @@ async def test_a_real_job_submit_refuses_what_validate_would(slurm_programs: Non
             assert "9 gpu on one node" in await sbatch("--gres=gpu:9")
             assert await sbatch("--mem=65M", "--job-name=it's $(id)") == ""
             assert "64001 MiB of memory on one node" in await sbatch("--mem=64001M")
-            found = await asyncio.gather(
-                *(sbatch(f"--comment={here}:{3 + number % 2}") for number in range(16))
-            )
+            both = [f"--comment={here}:{3 + number % 2}" for number in range(16)]
+            found = await asyncio.gather(*map(sbatch, both))
             assert [bool(one) for one in found] == [bool(number % 2) for number in range(16)]
-            assert len(hints) >= len(found), "a job that comes is read before the next poll"
+            assert hints.total() >= len(found), "a job that comes is read before the next poll"
             _ = current.cancel(), serving.cancel()

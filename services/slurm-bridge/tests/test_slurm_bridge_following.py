@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -29,6 +29,7 @@ KEY = Key("slurm", "slurm-hpc-7-r0")
 POD = JobPod(
     attempt=ATTEMPT, uid="u", phase="Running", ready=True, node="a", leaving=False, exit_code=None, reason="", message="", user=1000, digest="",
 )  # fmt: skip
+BEGAN = {"metadata": {"annotations": {"slurm.fairlead.dev/began": "true"}}}
 PRINTED = b"one\n\xff\x00two\n" * 1000
 
 
@@ -75,6 +76,20 @@ class Scene:
         return [word async for word in told]
 
 
+type Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+def noting(what: asyncio.Event | None, body: object) -> Handler:
+    """Answers, and tells that it was asked with that body; None for whatever body."""
+
+    async def handle(request: web.Request) -> web.Response:
+        if what is not None and body in (None, await request.json() if request.can_read_body else None):
+            what.set()
+        return web.json_response({})
+
+    return handle
+
+
 @contextlib.asynccontextmanager
 async def scene(
     tmp_path: Path,
@@ -99,21 +114,10 @@ async def scene(
             request.transport.abort()
         return response
 
-    async def delete(_request: web.Request) -> web.Response:
-        if deleted is not None:
-            deleted.set()
-        return web.json_response({})
-
-    async def patch(request: web.Request) -> web.Response:
-        wanted = {"metadata": {"annotations": {"slurm.fairlead.dev/began": "true"}}}
-        if marked is not None and await request.json() == wanted:
-            marked.set()
-        return web.json_response({})
-
     app = web.Application()
-    app.router.add_patch("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", patch)
+    app.router.add_patch("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", noting(marked, BEGAN))
     app.router.add_get("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0/log", log)
-    app.router.add_delete("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", delete)
+    app.router.add_delete("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", noting(deleted, None))
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
