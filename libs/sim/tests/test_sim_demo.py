@@ -202,3 +202,5 @@ def test_a_cluster_file_that_cannot_be_read_is_an_error_of_its_own(tmp_path: Pat
     path.write_text(text)
     with pytest.raises(ConfigError):
         load_cluster(str(path))
+    with pytest.raises(ConfigError, match=r"none[.]yaml cannot be read: No such file or directory$"):
+        load_cluster(str(tmp_path / "none.yaml"))

@@ -1,6 +1,7 @@
 """The nats-server that `fairlead up` starts: who may connect."""
 
 import os
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import ConnectFailedError, ConnectionSettings, connect
+from fairlead_cli.errors import ProcessFailedError
 from fairlead_cli.local.server import ServerPlan, plan_server, wait_ready
 
 pytestmark = pytest.mark.integration
@@ -54,3 +56,13 @@ def test_each_start_has_a_password_of_its_own_and_reads_no_earlier_file(tmp_path
     first = plan_server(tmp_path, port=None, environ=os.environ, guarded=True)
     assert config.stat().st_mode & 0o777 == 0o600
     assert first.password != plan_server(tmp_path, port=None, environ=os.environ, guarded=True).password
+
+
+def test_a_port_that_somebody_else_has_is_told_at_once(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            ProcessFailedError, match=f"cannot listen on port {port} .*: Address already in use"
+        ):
+            plan_server(tmp_path, port=port, environ=os.environ)
+    assert plan_server(tmp_path, port=port, environ=os.environ).port == port, "and later it is free"

@@ -68,7 +68,7 @@ def test_standard_input_gives_json_lines(monkeypatch: pytest.MonkeyPatch) -> Non
         ("nan.jsonl", '{"demand": {"cpu": NaN}}', "NaN is not a number of JSON"),
         ("broken.yaml", "a: [", "neither JSON nor YAML"),
         ("list.json", "[1]", "must be a mapping"),
-        ("empty.json", "[]", "no job in it"),
+        ("empty.json", "[]", "empty[.]json: there is no job in it"),
         ("twice.json", '[{"id": "a"}, {"id": "a"}]', "id of another one"),
         ("keys.json", '[{"id": "a", "demand": {"cpu": 1, "cpu": 2}}]', "demand.cpu: is given twice"),
         ("keys.jsonl", '{"id": 1}\n{"pods": 1, "pods": 2}\n', "line 2: pods: is given twice"),

@@ -99,7 +99,9 @@ def load_cluster(path: str | None) -> ClusterConfig:
         return DEFAULT
     try:
         found: object = read_yaml(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, YamlError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (UnicodeDecodeError, YamlError) as error:
         raise ConfigError(f"{path}: {error}") from error
     return read_config(found)
 

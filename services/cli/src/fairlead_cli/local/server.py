@@ -47,7 +47,7 @@ def plan_server(
             jobs run in a real cluster as any tenant, or disturb a demo.
 
     Raises:
-        ProcessFailedError: there is no nats-server.
+        ProcessFailedError: there is no nats-server, or the port that is given is taken.
     """
     from fairlead_bus.server.program import ServerMissingError, server_program  # here: it loads a NATS client
 
@@ -57,6 +57,8 @@ def plan_server(
         raise ProcessFailedError(str(error)) from error
 
     name = f"fairlead-{secrets.token_hex(4)}"
+    if port is not None:
+        _refuse_taken(port)
     chosen = port or _free_port()
     config = store / "nats.conf"
     data = store / "nats"
@@ -75,6 +77,20 @@ def plan_server(
     command = [str(binary), "--config", str(config)]
     program = Program(name="nats-server", command=command, environ=environ)
     return ServerPlan(name=name, port=chosen, program=program, password=password)
+
+
+def _refuse_taken(port: int) -> None:
+    """Tell it at once: the server itself would be started in vain again and again."""
+    with socket.socket() as probe:
+        # As the server does: connections that have ended just now are in nobody's way.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise ProcessFailedError(
+                f"NATS cannot listen on port {port} of {HOST}: {error.strerror}",
+                hint="Choose another one with --port; without it, a free one is taken.",
+            ) from error
 
 
 def _free_port() -> int:

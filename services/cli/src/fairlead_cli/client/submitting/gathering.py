@@ -84,7 +84,8 @@ def gather(file: Path | None, flags: JobFlags) -> list[Draft]:
     defaults = defaults_of(flags)
     drafts = [draft(found, defaults) for found in _found(file, flags)]
     if not drafts:
-        raise InputError("there is no job in it")
+        source = "standard input" if str(file) == STANDARD_INPUT else file
+        raise InputError(f"{source}: there is no job in it")
     names = {(job.tenant, job.id) for job in drafts}
     if flags.id is not None and len(drafts) > 1:
         raise InputError("--id names one job, but there are several; give them ids of their own")
