@@ -120,7 +120,7 @@ async def test_a_kueue_that_lost_its_gate_is_followed_again_by_a_leave_for_the_o
 
             async def withheld() -> bool:
                 found = await whole_queue(bus, POOL)
-                return any("does not read boosts" in steering.withheld for steering in found.steering)
+                return any("no longer reads boosts" in steering.withheld for steering in found.steering)
 
             await eventually(withheld, 60, what="who asks for the queue is told")
             await clear(bus, "priority")

@@ -399,7 +399,7 @@ async def test_a_kueue_restarted_without_its_gate_is_noticed_and_no_boost_is_wri
 
         await asyncio.to_thread(lab.restart_kueue, gates={"PriorityBoost": False})
         await eventually(
-            lambda: "does not read boosts" in admitter.readiness.details().get("withheld", ""), timeout=60.0
+            lambda: "no longer reads boosts" in admitter.readiness.details().get("withheld", ""), timeout=60.0
         )
         await eventually(
             lambda: "the cluster obeys priority" in admitter.readiness.details().get("lever", ""), 60

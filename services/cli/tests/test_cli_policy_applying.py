@@ -259,7 +259,7 @@ async def test_revert_leaves_approvals_alone_unless_told(
     assert (await now(bus))[0].window == 7
     assert await approvals(bus) == {"job-53d": ["urgent"]}
     await put_back(url, wanted)
-    assert "--exact puts those of then back" in capsys.readouterr().err
+    assert "--exact puts back those of that revision" in capsys.readouterr().err
     await put_back(url, wanted, exact=True)
     assert await approvals(bus) == {"old": ["urgent"]}
 

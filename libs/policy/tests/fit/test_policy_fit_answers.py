@@ -318,7 +318,7 @@ def test_a_card_in_mig_mode_leaves_the_answer_open() -> None:
     answer = unfit(place(gang(fraction(memory=1000)), [node("a", cards=(mig,))]))
     assert not answer.exact
     assert in_words(answer.obstacles[0]) == (
-        "workers: the only card is in MIG mode, which is not looked into."
+        "workers: the only card is in MIG mode, which Fairlead does not count."
     )
 
 

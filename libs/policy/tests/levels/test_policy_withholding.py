@@ -87,7 +87,7 @@ def test_levels_go_by_every_setting_by_which_one_could_stop_a_running_job(preemp
         (None, True, Mode.PAUSED, None, Fate.STAND, False, "paused"),
         (LEAVE, False, Mode.RELEASED, None, Fate.GO, True, "released"),
         (LEAVE, False, Mode.PAUSED, None, Fate.STAND, False, "paused"),
-        (LEAVE, False, Mode.ACTIVE, 1, Fate.GO, True, "does not read boosts"),
+        (LEAVE, False, Mode.ACTIVE, 1, Fate.GO, True, "no longer reads boosts"),
         (LEAVE, False, Mode.PAUSED, 1, Fate.STAND, False, "paused"),
     ],
 )
@@ -192,7 +192,7 @@ def test_boosts_that_kueue_does_not_read_any_more_are_withheld(
         values={},
         found=words.lever_found("c1"),
     ).why
-    assert ("does not read boosts" in why and "fairlead doctor" in why) == withheld
+    assert ("no longer reads boosts" in why and "fairlead doctor" in why) == withheld
     words.hear(lever_of("c1"), None)
     assert words.lever_found("c1") is None
 

@@ -23,7 +23,7 @@ def aging_in_words(document: PolicyDocument) -> str:
     """What a day is worth, in parts of what a tenant is entitled to."""
     rate = exactly(document.aging.entitlement_per_day)
     if not rate:
-        return "aging: waiting is worth nothing, shares alone count: a tenant above its part waits for all that are not"
+        return "aging: waiting is worth nothing, only shares count: a tenant above its part waits while others below theirs have jobs"
     cap = document.aging.cap_days
     until = "" if cap is None else f", up to {cap:g} {'day' if cap == 1 else 'days'} of it"
     if document.divide_by == "weight":

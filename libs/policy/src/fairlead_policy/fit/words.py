@@ -34,7 +34,7 @@ _REFUSED = {
     Refusal.MEMORY: "short of memory",
     Refusal.CORES: "short of cores",
     Refusal.CORES_FULL: "without cores left",
-    Refusal.MIG: "in MIG mode, which is not looked into",
+    Refusal.MIG: "in MIG mode, which Fairlead does not count",
 }
 
 

@@ -143,7 +143,7 @@ def why_ineffective(clearance: Clearance | None, found: LeverFound | None) -> st
     if clearance.lever != "boost" or found.lever == "boost":
         return ""
     return (
-        f"Kueue on {clearance.cluster} does not read boosts any more (seen {found.at:%Y-%m-%d %H:%M} UTC), and leave was "
+        f"Kueue on {clearance.cluster} no longer reads boosts (seen {found.at:%Y-%m-%d %H:%M} UTC), and leave was "
         "given for these: turn its feature gate PriorityBoost on again, or run `fairlead doctor`, which gives leave for "
         "the lever that it finds. The boosts that stood are taken away"
     )

@@ -85,7 +85,8 @@ async def ask[T: Message](
         payload = await _answer(bus, subjects.ask(question, tenant), to_json(message))
     except NobodyAnswersError as error:
         raise NoScorerAnswersError(
-            "NATS is there, but no scorer answers", hint="Is it up? `fairlead up` starts all services."
+            "NATS is there, but no scorer answers",
+            hint="It may still be starting: `fairlead up` says `running:` when it is there.",
         ) from error
     except AnswerTimeoutError as error:
         raise NoScorerAnswersError(

@@ -15,7 +15,7 @@ WINDOW_SECONDS = 10.0
 _FEWEST_PLACES, _MOST_PLACES = 5, 30
 _OTHER_LINES = 20
 """Of a frame: titles, table heads and a pool's usual tenants."""
-ORDER_RULE = "Class first; then the tenant that has less of its part; waiting counts as so much less."
+ORDER_RULE = "Class first; then the tenant that has less of its part. Waiting makes up for a part of it."
 
 
 class Pulse:

@@ -90,7 +90,7 @@ def validate(
     limits of account, user and QOS. Where jobs run as pods it also looks at the words of the comment, at names that Kubernetes
     would not take, and asks the registry whether the image is there. What stands on sbatch's own command line is not looked at.
 
-    Ends with 0 where nothing stands against it, 1 where it would be refused, 2 where a file cannot be read.
+    Ends with 0 where nothing is found against it, 1 where it would be refused, 2 where a file cannot be read.
 
     Parameters
     ----------

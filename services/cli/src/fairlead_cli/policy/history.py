@@ -118,7 +118,7 @@ async def put_back(
     done = "is in force again" if applied.written else "was in force already"
     say(f"policy revision {applied.revision}: what was revision {found.revision} {done}")
     if not applied.written and not exact and found.revision != applied.revision:
-        say("Grants to single jobs apart: --exact puts those of then back, too.")
+        say("Approvals of single jobs stay as they are now; --exact puts back those of that revision, too.")
     print_applied(applied, form)
 
 

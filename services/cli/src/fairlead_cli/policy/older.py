@@ -48,7 +48,7 @@ def told_of(
         f"and grants. {kept}."
     )
     if revision is None:
-        yield "A class takes a grant of that policy: the controller let any job be urgent that said so."
+        yield "A job gets a class only if that policy grants it: the controller took every job at its word."
         return
     for urgency in after.classes[:-1]:
         holders = _holders(after, urgency)

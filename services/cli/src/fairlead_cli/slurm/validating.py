@@ -126,6 +126,6 @@ def _view(found: BatchVerdict) -> Iterator[RenderableType]:
     against = (
         f"held against cluster {found.cluster}"
         if found.cluster is not None
-        else f"its form alone was looked at, not partitions and accounts: {found.form_alone}"
+        else f"only its form was checked, not partitions and accounts: {found.form_alone}"
     )
-    yield Text(f"{found.script}: {'refused' if found.refused else 'nothing stands against it'}; {against}")
+    yield Text(f"{found.script}: {'refused' if found.refused else 'nothing found against it'}; {against}")

@@ -167,7 +167,7 @@ class _Group(_Making):
             raise FieldError(
                 "template.kind",
                 "pod-group",
-                "is not looked after here: Kueue's framework `pod` is not enabled",
+                "is not managed by Kueue here: its framework `pod` is not enabled",
             )
         await self._complete()
         return Creation.CREATED

@@ -106,7 +106,7 @@ def _unread(survey: Survey) -> Iterator[Finding]:
             "cannot-read",
             kind,
             f"{survey.user or 'our user'} may not list them: {reason}",
-            why="whatever is wrong with them was not looked at",
+            why="the doctor did not check them, and something may be wrong with them",
             mend="kubectl apply -k deploy/kustomize/rbac, and bind the ClusterRole fairlead-operator to this user",
         )
 
