@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fairlead_bus import Bus, ConnectionSettings, RemoteError, connect, provision
+from fairlead_bus import Asked, Bus, ConnectionSettings, RemoteError, connect, provision
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.messages.questions import ANSWER_REPLY, AnswerQuestion, AnswerReply
+from fairlead_contracts.messages.questions import ANSWER_REPLY, MOST_ANSWERS, AnswerQuestion, AnswerReply
 from fairlead_contracts.topology import topology
 from fairlead_scorer.query import past_answers as told
 from fairlead_scorer.query.past_answers import PastAnswers
@@ -52,6 +52,24 @@ async def test_all_that_a_tenant_was_told_is_told_in_order_page_by_page(
         reply = await ask(bus, AnswerQuestion(submissions=submissions, limit=limit, after=reply.after))
         found += told_of(reply)
     assert found == [b'{"n":%d}' % number for number in numbers]
+
+
+@pytest.mark.parametrize("submissions", [None, ["many"]])
+async def test_a_page_of_answers_costs_the_server_a_few_calls(
+    bus: Bus, submissions: list[str] | None
+) -> None:
+    before = await ask(bus, AnswerQuestion())
+    for _ in range(MOST_ANSWERS):
+        await bus.publish(subjects.answer("lab.1", "many"), b"{}")
+    calls: list[str] = []
+
+    async def heard(asked: Asked) -> None:
+        calls.append(asked.subject)
+
+    await bus.subscribe_core("$JS.API.>", heard)
+    reply = await ask(bus, AnswerQuestion(submissions=submissions, after=before.after))
+    assert (len(reply.answers), reply.more) == (MOST_ANSWERS, False)
+    assert 2 <= len(calls) <= 4
 
 
 async def test_what_is_told_later_is_had_from_where_the_last_reply_ended(bus: Bus) -> None:

@@ -84,6 +84,7 @@ def scorer() -> Grants:
             *_follow(topology.EVENT, subjects.event_filter()),
             f"$JS.API.STREAM.MSG.GET.{topology.EVENT}",
             f"$JS.API.STREAM.MSG.GET.{topology.ANSWER}",  # to tell tenants what they missed
+            f"$JS.API.DIRECT.GET.{topology.ANSWER}",
             *_read_bucket(topology.POLICY),
             *_read_bucket(topology.MEMBERS),
             *_read_bucket(topology.ROUTES),

@@ -1,6 +1,6 @@
 """What senders of submissions were told already, for those who missed it: a tenant can read no stream itself."""
 
-from typing import NamedTuple
+from collections import deque
 
 import msgspec
 
@@ -8,7 +8,7 @@ from fairlead_bus import Asked, Bus, Rejected, RetryableBusError, Stored
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.messages.questions import ANSWER_QUESTION, AnswerQuestion, AnswerReply
+from fairlead_contracts.messages.questions import ANSWER_QUESTION, MOST_ANSWERS, AnswerQuestion, AnswerReply
 from fairlead_contracts.topology import ANSWER
 from fairlead_scorer.query.questions import read_question, refuse, tenant_asked
 
@@ -38,28 +38,54 @@ class PastAnswers:
     async def _told(self, filters: list[str], question: AnswerQuestion) -> AnswerReply:
         found: list[Stored] = []
         size = 0
-        heads = [head for filtered in filters if (head := await self._next(filtered, question.after))]
-        while heads:
+        lines = [_Line(self._bus, filtered, question.after) for filtered in filters]
+        lines = [line for line in lines if await line.first()]
+        while lines:
             if len(found) == question.limit or size > MOST_BYTES:
                 return _reply(found, question, more=True)
-            oldest = min(heads, key=lambda head: head.stored.seq)
-            heads.remove(oldest)
-            found.append(oldest.stored)
-            size += len(oldest.stored.payload)
-            if following := await self._next(oldest.filtered, oldest.stored.seq):
-                heads.append(following)
+            line = min(lines, key=lambda one: one.pending[0].seq)
+            oldest = line.pending.popleft()
+            found.append(oldest)
+            size += len(oldest.payload)
+            if not await line.first():
+                lines.remove(line)
         return _reply(found, question, more=False)
 
-    async def _next(self, filtered: str, after: int) -> "_Head | None":
-        stored = await self._bus.jetstream.next_of(ANSWER, filtered, after + 1)
-        return None if stored is None else _Head(filtered, stored)
 
+class _Line:
+    """The answers of one filter: one from the stream's leader, then many at a time, and the leader's word on whether that is all.
 
-class _Head(NamedTuple):
-    """The oldest answer of a filter that is not told yet."""
+    One by one, a question cost the server a hundred calls. But whoever gives many may lag behind the leader.
+    """
 
-    filtered: str
-    stored: Stored
+    def __init__(self, bus: Bus, filtered: str, after: int) -> None:
+        self._bus = bus
+        self._filtered = filtered
+        self._after = after
+        self._has_many = False
+        """Whether the last one came from the leader, so that more may stand behind it."""
+        self.pending: deque[Stored] = deque()
+        """Read and not told yet, the oldest first."""
+
+    async def first(self) -> bool:
+        """Whether there is one that is not told yet; it is the first of `pending` then."""
+        if not self.pending:
+            found = await self._several() if self._has_many else []
+            self._has_many = not found
+            self.pending.extend(found or await self._next())
+        if self.pending:
+            self._after = self.pending[-1].seq
+        return bool(self.pending)
+
+    async def _several(self) -> list[Stored]:
+        found = await self._bus.jetstream.next_several(
+            ANSWER, self._filtered, self._after + 1, MOST_ANSWERS, most_bytes=MOST_BYTES
+        )
+        return [stored for stored in found if stored.seq > self._after]
+
+    async def _next(self) -> list[Stored]:
+        stored = await self._bus.jetstream.next_of(ANSWER, self._filtered, self._after + 1)
+        return [] if stored is None else [stored]
 
 
 def _filters(tenant: str | None, question: AnswerQuestion) -> list[str]:
