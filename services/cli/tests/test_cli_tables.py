@@ -407,7 +407,7 @@ def test_an_explanation_names_what_people_know_and_what_kueue_said() -> None:
     for part in (
         "team-a/train (a Job; its Workload is job-train-1f2e3) on lab",
         "7 (5 when nobody steers)",
-        "tie-break: its queues have quota of their own",
+        "tie-break, once levels are written: its queues have quota of their own",
         "paused by ann",
         "8 more needed",
     ):
@@ -458,7 +458,8 @@ def test_levels_that_should_be_gone_are_said_to_stand() -> None:
     assert told in text
     quiet = explain_text(ExplainReply(at=NOW, found=[msgspec.structs.replace(found, steering=KUEUE)]))
     assert "preempted" not in quiet
-    assert "once levels are written" not in quiet
+    written = msgspec.structs.replace(found, steering=msgspec.structs.replace(KUEUE, withheld=""))
+    assert "once levels are written" not in explain_text(ExplainReply(at=NOW, found=[written]))
 
 
 def test_what_was_not_seen_is_not_claimed() -> None:
