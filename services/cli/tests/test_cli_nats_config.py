@@ -1,5 +1,6 @@
 """`fairlead nats config` and `check`: files that a real nats-server takes, grown and rotated without a restart."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from fairlead_bus import ConnectFailedError, ConnectionSettings, Tally, connect, provision
+from fairlead_bus import ClosedError, ConnectFailedError, ConnectionSettings, Tally, connect, provision
 from fairlead_bus.server.program import server_program
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
@@ -130,6 +131,31 @@ async def test_a_new_tenant_and_a_new_key_take_a_reload_and_disturb_nobody(
             name="gone",
         ):
             pass
+
+
+async def test_who_has_the_old_key_ends_once_the_new_one_is_there_and_says_so(
+    made: Path, server: NatsServer
+) -> None:
+    """A supervisor starts it again, with the new one. As long as there is none it goes on trying."""
+    tally = Tally()
+    async with (
+        connect(settings(server, made, "scorer"), name="scorer", observer=tally) as bus,
+        asyncio.timeout(60),
+    ):
+        key = made / "users" / "scorer.nk"
+        old = key.read_bytes()
+        nats("config", made, "--rotate", "scorer")
+        new = key.read_bytes()
+        key.write_bytes(old)
+        server.reload()
+        await eventually(lambda: tally.counts["bus.error.Error"] > 1, on=tally.heard, what="refused twice")
+        assert not bus.wire.closed.is_set()
+        key.write_bytes(new)
+        await bus.wait_closed()
+        with pytest.raises(ClosedError, match="its file holds another one by now"):
+            await bus.publish("x", b"")
+    async with connect(settings(server, made, "scorer"), name="scorer"):
+        pass
 
 
 def certificates(folder: Path) -> tuple[Path, Path, Path]:

@@ -1,6 +1,6 @@
 """`python -m fairlead_sim`: a simulated cluster on NATS."""
 
-from fairlead_bus import ConnectFailedError, DeniedError, NotProvisionedError
+from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
 from fairlead_runtime import run_service
 from fairlead_sim.app import main
 from fairlead_sim.settings import SimSettings
@@ -11,5 +11,5 @@ if __name__ == "__main__":
         main,
         service="sim",
         description="A simulated cluster: nodes, queues and jobs that run.",
-        foreseen=(ConnectFailedError, DeniedError, NotProvisionedError),
+        foreseen=(ClosedError, ConnectFailedError, DeniedError, NotProvisionedError),
     )

@@ -2,7 +2,7 @@
 
 from fairlead_admitter.app import main
 from fairlead_admitter.settings import AdmitterSettings
-from fairlead_bus import ConnectFailedError, DeniedError, NotProvisionedError
+from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
 from fairlead_kube import ConfigurationError
 from fairlead_runtime import run_service
 
@@ -11,5 +11,5 @@ if __name__ == "__main__":
         AdmitterSettings,
         main,
         description="Makes one cluster follow the order with the fewest writes, and takes in submitted jobs.",
-        foreseen=(ConnectFailedError, DeniedError, NotProvisionedError, ConfigurationError),
+        foreseen=(ClosedError, ConnectFailedError, DeniedError, NotProvisionedError, ConfigurationError),
     )

@@ -1,6 +1,6 @@
 """`python -m fairlead_checker`."""
 
-from fairlead_bus import ConnectFailedError, DeniedError, NotProvisionedError
+from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
 from fairlead_checker.app import main
 from fairlead_checker.settings import CheckerSettings
 from fairlead_kube import FatalKubeError
@@ -11,5 +11,5 @@ if __name__ == "__main__":
         CheckerSettings,
         main,
         description="Answers Kueue's AdmissionCheck for gang fit: starts what all its pods have room for now.",
-        foreseen=(ConnectFailedError, DeniedError, NotProvisionedError, FatalKubeError),
+        foreseen=(ClosedError, ConnectFailedError, DeniedError, NotProvisionedError, FatalKubeError),
     )

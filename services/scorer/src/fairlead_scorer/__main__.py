@@ -1,6 +1,6 @@
 """`python -m fairlead_scorer`."""
 
-from fairlead_bus import ConnectFailedError, DeniedError, NotProvisionedError
+from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
 from fairlead_runtime import run_service
 from fairlead_scorer.app import main
 from fairlead_scorer.settings import ScorerSettings
@@ -10,5 +10,5 @@ if __name__ == "__main__":
         ScorerSettings,
         main,
         description="Decides the order of each pool's waiting jobs; any number of replicas.",
-        foreseen=(ConnectFailedError, DeniedError, NotProvisionedError),
+        foreseen=(ClosedError, ConnectFailedError, DeniedError, NotProvisionedError),
     )

@@ -1,6 +1,6 @@
 """`python -m fairlead_slurm_bridge`."""
 
-from fairlead_bus import ConnectFailedError, DeniedError, NotProvisionedError
+from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
 from fairlead_kube import ConfigurationError
 from fairlead_runtime import run_service
 from fairlead_slurm import ProgramMissingError
@@ -15,6 +15,7 @@ if __name__ == "__main__":
         service="slurm-bridge",
         description="States on NATS what a slurmctld has, and gives its jobs the levels that it is told to.",
         foreseen=(
+            ClosedError,
             ConnectFailedError,
             DeniedError,
             NotProvisionedError,

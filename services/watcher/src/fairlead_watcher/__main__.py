@@ -1,6 +1,6 @@
 """`python -m fairlead_watcher`."""
 
-from fairlead_bus import ConnectFailedError, DeniedError, NotProvisionedError
+from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
 from fairlead_kube import ConfigurationError
 from fairlead_runtime import run_service
 from fairlead_watcher.app import main
@@ -11,5 +11,5 @@ if __name__ == "__main__":
         WatcherSettings,
         main,
         description="States on NATS what a Kubernetes cluster with Kueue has: facts, and no policy.",
-        foreseen=(ConnectFailedError, DeniedError, NotProvisionedError, ConfigurationError),
+        foreseen=(ClosedError, ConnectFailedError, DeniedError, NotProvisionedError, ConfigurationError),
     )

@@ -15,7 +15,7 @@ from fairlead_bus.connection.endpoints import ERROR_CODE, ERROR_TEXT, Asked, End
 from fairlead_bus.connection.jetstream import EXPECTED_LAST, MSG_ID, TTL, Ack, JetStream, Stored
 from fairlead_bus.connection.settings import ConnectionSettings
 from fairlead_bus.connection.wire import Wire
-from fairlead_bus.errors import ConnectFailedError, RemoteError
+from fairlead_bus.errors import ConnectFailedError, FatalBusError, RemoteError
 from fairlead_bus.observer import SILENT, BusObserver
 from fairlead_contracts.base.tokens import encode_key
 from fairlead_contracts.topology import TOMBSTONE_SECONDS
@@ -220,11 +220,12 @@ async def connect(
         InvalidCredentialsError: the seed or the credentials file is none.
     """
     websockets.enable(settings.servers())
-    wire = Wire(observer)
+    identity = settings.identity()
+    wire = Wire(observer, lambda: _has_other_key(settings, identity))
     try:
         # Trap: the first connect retries a dead port for ever, with or without reconnects allowed.
         async with asyncio.timeout(settings.connect_timeout_seconds):
-            await wire.open(_options(settings, name))
+            await wire.open(_options(settings, name, identity or name))
     except TimeoutError as error:
         await wire.close()
         raise ConnectFailedError(
@@ -236,16 +237,23 @@ async def connect(
         await wire.close()
 
 
+def _has_other_key(settings: ConnectionSettings, identity: str | None) -> bool:
+    try:
+        return settings.identity() != identity
+    except FatalBusError:
+        return False  # it is being written just now
+
+
 def inbox_prefix(name: str) -> str:
     """What the inboxes of all who connect under this name, or with this public key, begin with."""
     return f"_INBOX_{encode_key(name)}"
 
 
-def _options(settings: ConnectionSettings, name: str) -> dict[str, object]:
+def _options(settings: ConnectionSettings, name: str, inbox: str) -> dict[str, object]:
     return {
         "servers": settings.servers(),
         "name": name,
-        "inbox_prefix": inbox_prefix(settings.identity() or name),
+        "inbox_prefix": inbox_prefix(inbox),
         # Trap: the default gives up after 60 attempts a server.
         "max_reconnect_attempts": _NEVER_GIVE_UP,
         # Jittered, so that a fleet does not come back in step.

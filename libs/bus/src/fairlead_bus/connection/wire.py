@@ -25,6 +25,8 @@ type Listener = Callable[[Msg], Awaitable[None]]
 type ConnectionListener = Callable[[bool], None]
 
 NO_RESPONDERS = "503"
+_REFUSED = "authorization violation"
+NEW_KEY = "NATS refuses our key, and its file holds another one by now: start again to use that"
 _MOST_NOTED = 100
 """Different errors told between two connects; the rest are counted only."""
 _HEADER_LINE = len(b"NATS/1.0\r\n") + len(b"\r\n")
@@ -34,8 +36,18 @@ _HEADER_PUNCTUATION = len(b": \r\n")
 class Wire:
     """One connection as the rest of this library uses it."""
 
-    def __init__(self, observer: BusObserver) -> None:
+    def __init__(self, observer: BusObserver, has_new_key: Callable[[], bool] = lambda: False) -> None:
+        """Not connected yet.
+
+        Args:
+            observer: hears what the connection meets.
+            has_new_key: whether there is another key now than the one that `open` is given. Our inbox is named after the
+                key, so only a new connection can take it: where the server refuses ours, this one ends.
+        """
         self.observer = observer
+        self._has_new_key = has_new_key
+        self._ending: asyncio.Task[None] | None = None
+        self._why_closed = "the connection is closed"
         self.incarnation = ""
         self.connected = False
         self.closed = asyncio.Event()
@@ -78,7 +90,7 @@ class Wire:
         """
         await self._up.wait()
         if self.closed.is_set():
-            raise ClosedError("the connection is closed")
+            raise ClosedError(self._why_closed)
 
     def _came_up(self) -> None:
         # The incarnation moves together with `connected`, never before: who captured it, reconciled and then publishes
@@ -118,7 +130,7 @@ class Wire:
         self._went_down()
         self._up.set()  # wakes whoever waits for a connection, to learn that none will come
         self._tell(up=False)
-        self.observer.note("bus.closed")
+        self.observer.note("bus.closed", why=self._why_closed, last_error=str(self.last_error or ""))
 
     async def _on_error(self, error: Exception) -> None:
         """Denied subjects, slow consumers and failed callbacks are told here and nowhere else."""
@@ -132,6 +144,10 @@ class Wire:
         if text not in self._noted and len(self._noted) < _MOST_NOTED:
             self._noted.add(text)
             self.observer.note("bus.error", kind=kind, error=text)
+        if _REFUSED in text.lower() and self._ending is None and self._has_new_key():
+            # A task of its own: closing ends the one that reconnects, which is where we are.
+            self._why_closed = NEW_KEY
+            self._ending = asyncio.create_task(self.close())
 
     # --- messages
 
@@ -148,14 +164,14 @@ class Wire:
         """
         self._check_size(payload, headers)
         if not self.connected:
-            raise ClosedError("the connection is closed") if self.closed.is_set() else DisconnectedError
+            raise ClosedError(self._why_closed) if self.closed.is_set() else DisconnectedError
         try:
             # nats-py's header type is a plain dict; ours is never written to.
             await self._client.publish(subject, payload, reply, dict(headers) if headers else None)
         except errors.OutboundBufferLimitError as error:
             raise DisconnectedError from error
         except (errors.ConnectionClosedError, errors.ConnectionDrainingError) as error:
-            raise ClosedError("the connection is closed") from error
+            raise ClosedError(self._why_closed) from error
         except (errors.BadSubjectError, errors.BadHeaderError) as error:
             raise InvalidMessageError(f"{subject!r}: {error}") from error
 
@@ -179,7 +195,7 @@ class Wire:
         try:
             return await self._client.subscribe(subject, queue, cb=listener)
         except (errors.ConnectionClosedError, errors.ConnectionDrainingError) as error:
-            raise ClosedError("the connection is closed") from error
+            raise ClosedError(self._why_closed) from error
         except errors.BadSubjectError as error:
             raise InvalidMessageError(f"{subject!r}: {error}") from error
 
@@ -192,7 +208,7 @@ class Wire:
         try:
             return await self._client.subscribe_sink(subject, sink)
         except (errors.ConnectionClosedError, errors.ConnectionDrainingError) as error:
-            raise ClosedError("the connection is closed") from error
+            raise ClosedError(self._why_closed) from error
 
     async def unlisten(self, subscription: Subscription) -> None:
         """Ends a `listen`; what the connection's end has ended already is no error."""
@@ -315,7 +331,7 @@ class Wire:
     def check_open(self) -> None:
         """Raises ClosedError once the connection is closed: a loop that goes on then would never yield."""
         if self.closed.is_set():
-            raise ClosedError("the connection is closed")
+            raise ClosedError(self._why_closed)
 
 
 def says_nobody(message: Msg) -> bool:
