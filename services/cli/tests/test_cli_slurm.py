@@ -196,7 +196,7 @@ def test_a_real_sbatch_says_the_same(slurm_lab: SlurmLab, tmp_path: Path, old: s
     script = tmp_path / "job.sh"
     script.write_text(GOOD.replace(old, new))
     found = validated(slurm_lab.conf, script)
-    assert "held against cluster lab" in found.stdout
+    assert "checked against cluster lab" in found.stdout
     try:
         slurm_lab.run("sbatch", "--test-only", given=script.read_text())
         taken = True

@@ -129,7 +129,7 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
 def test_up_says_where_it_is_and_what_to_type(instance: Instance) -> None:
     said = instance.log.read_text()
     assert "NATS: nats://127.0.0.1:" in said
-    assert "fairlead submit" in said
+    assert "fairlead submit --tenant team-a --gpus 8" in said
     assert len(instance.children()) == 6, "keeper, nats-server, sim, two scorers, admitter"
 
 

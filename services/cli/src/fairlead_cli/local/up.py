@@ -98,6 +98,14 @@ def _plan(flags: UpFlags, state: Path) -> StackPlan:
     )
 
 
+def _an_account(cluster_file: Path | None) -> str | None:
+    """One that the simulated cluster lets in; None where it has none, or its file has changed meanwhile."""
+    try:
+        return next(iter(load_cluster(None if cluster_file is None else str(cluster_file)).accounts), None)
+    except SimError:
+        return None
+
+
 def _look_at(cluster_file: Path | None) -> None:
     """A file that the simulated cluster would refuse is refused here: it would only say so in its log."""
     try:
@@ -125,8 +133,8 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
     await _tell_words(stack)
     say("")
     say("In another terminal:")
-    if plan.cluster:
-        say("  fairlead submit --tenant team-a --gpus 8 --cpu 32 --memory 128Gi --run-seconds 60")
+    if plan.cluster and (account := _an_account(plan.cluster_file)):
+        say(f"  fairlead submit --tenant {account} --gpus 8 --cpu 32 --memory 128Gi --run-seconds 60")
     say("  fairlead queue | tenants | top | explain JOB")
     say("Ctrl-C ends it.")
 

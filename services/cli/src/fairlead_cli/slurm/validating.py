@@ -124,7 +124,7 @@ def _view(found: BatchVerdict) -> Iterator[RenderableType]:
         if remark.mend:
             yield Text(f"    {remark.mend}", style="green")
     against = (
-        f"held against cluster {found.cluster}"
+        f"checked against cluster {found.cluster}"
         if found.cluster is not None
         else f"only its form was checked, not partitions and accounts: {found.form_alone}"
     )
