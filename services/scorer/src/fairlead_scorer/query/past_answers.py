@@ -38,7 +38,7 @@ class PastAnswers:
     async def _told(self, filters: list[str], question: AnswerQuestion) -> AnswerReply:
         found: list[Stored] = []
         size = 0
-        lines = [_Line(self._bus, filtered, question.after) for filtered in filters]
+        lines = [_FilteredAnswers(self._bus, filtered, question.after) for filtered in filters]
         lines = [line for line in lines if await line.first()]
         while lines:
             if len(found) == question.limit or size > MOST_BYTES:
@@ -52,7 +52,7 @@ class PastAnswers:
         return _reply(found, question, more=False)
 
 
-class _Line:
+class _FilteredAnswers:
     """The answers of one filter: one from the stream's leader, then many at a time, and the leader's word on whether that is all.
 
     One by one, a question cost the server a hundred calls. But whoever gives many may lag behind the leader.
