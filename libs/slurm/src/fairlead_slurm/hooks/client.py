@@ -42,7 +42,7 @@ SUBMIT_SECONDS = 3.0
 
 REQUEUE = 1
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-RESTARTING = 2.0
+RESTARTING = 6.0
 """Seconds for which a hook tries on to reach a gate that may be restarting."""
 CHANGING = 10.0
 """Seconds for which it does where there are several: another one leads within some."""

@@ -30,6 +30,9 @@ _CREDENTIALS = struct.Struct("3i")
 """pid, uid, gid (SO_PEERCRED, socket(7))."""
 EPILOG, EPILOG_SLURMCTLD, PROLOG, BODY, SUBMIT = "epilog", "epilog-slurmctld", "prolog", "body", "submit"
 _HOOKS = frozenset((EPILOG, EPILOG_SLURMCTLD, PROLOG, BODY, SUBMIT))
+_BEGINNING_SECONDS = 8.0
+"""In which a bridge that was killed and has begun again leads: its last lease has three to go, and it reads all pods."""
+_LOOK_SECONDS = 0.2
 _SUBMIT_SECONDS = 2.5
 """job_submit holds slurmctld up: what is not known by then is not said."""
 
@@ -167,11 +170,20 @@ class HookServer:
         self._hint()
         if request.hook == SUBMIT:  # the same on each bridge: it takes no room
             return await self._submit(request, writer)
-        if why is not None:
+        if why is not None and (why := await self._why_not_soon()) is not None:
             writer.write(words.said(why) + words.ended(REQUEUE))
             return "away"
         decide = self._prolog if request.hook == PROLOG else self._epilog
         return await decide(request, reader, writer)
+
+    async def _why_not_soon(self) -> str | None:
+        """Why nothing is decided here also in some seconds: whoever has just begun leads then, and knows what runs."""
+        until = asyncio.get_running_loop().time() + _BEGINNING_SECONDS
+        while True:
+            why = self._why_not()
+            if why is None or asyncio.get_running_loop().time() >= until:
+                return why
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _prolog(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
