@@ -185,7 +185,7 @@ class Announcer:
         """Until cancelled; raises only what makes the process useless."""
         forget = self._bus.on_connection(self._on_connection)
         listening = asyncio.create_task(self._putting_back.run(), name=f"putting back of {self._cluster}")
-        listening.add_done_callback(lambda _: self._wake.set())
+        listening.add_done_callback(self._listening_ended)
         try:
             while not listening.done():
                 await self._woken()
@@ -195,6 +195,12 @@ class Announcer:
             forget()
             listening.cancel()
             await self._endpoints.close()
+
+    def _listening_ended(self, listening: asyncio.Task[None]) -> None:
+        """`run` tells of its error, unless it ends in the same moment: asyncio complains of an error that nobody asks for."""
+        if not listening.cancelled():
+            listening.exception()
+        self._wake.set()
 
     async def _woken(self) -> None:
         with contextlib.suppress(TimeoutError):
