@@ -87,6 +87,10 @@ async def test_an_urgent_job_that_is_parked_is_the_next(kube_lab: KubeLab, tmp_p
         rounds = Rounds(estate, log, ONE_QUEUE)
         rounds.backlog(EACH)
         async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
+            # While the first front gets its levels, what comes free goes to whoever is just being written to.
+            await all_placed(bus, estate)
+            await rounds.play(1, rest=(1.0, 1.0), arrivals=False)
+            await rounds.settle()
             urgent = []
             for _ in range(3):
                 urgent.append(rounds.arrive("team-a", priority_class="urgent", priority=100_000))
@@ -94,7 +98,7 @@ async def test_an_urgent_job_that_is_parked_is_the_next(kube_lab: KubeLab, tmp_p
                 await rounds.play(1, rest=(1.0, 1.0), arrivals=False)
             await rounds.settle()
         placements = rounds.placements(policy, reaction=SLOW)
-        assert [one.name for one in placements] == urgent, told(placements)
+        assert [one.name for one in placements[1:]] == urgent, told(placements)
 
 
 @pytest.mark.deep  # it counts writes to the last one: a woken job that is slow to start is written to once more
