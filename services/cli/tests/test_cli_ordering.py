@@ -57,7 +57,7 @@ def test_json_has_the_documented_form() -> None:
     assert (second["tenant"], second["class"], second["dominant"]) == ("team-2", "normal", GPU)
     assert (second["share"], second["entitled"], second["tag"]) == (0.125, 1 / 3, 0.375)
     assert second["key"] == pytest.approx(0.375 + 4.32 * (NOW - 30) / 86_400, rel=1e-15)
-    assert any("comes to 8 nvidia.com/gpu" in reason for reason in second["reasons"])
+    assert any("comes to 8 gpu" in reason for reason in second["reasons"])
     assert any("more than the 64 that the pool has" in reason for reason in second["reasons"])
     assert [pool["order"][-1][key] for key in ("tag", "key", "entitled")] == [None, None, 0], "infinite"
 

@@ -7,6 +7,7 @@ import pytest
 
 from fairlead_contracts.base.instants import HOUR
 from fairlead_policy.explain.explanation import prospects_in
+from fairlead_policy.explain.figures import amount_format
 from fairlead_policy.explain.forecast_text import moves_in_words, neighbours_in_words, room_in_words
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.order.pool_facts import PoolFacts
@@ -151,3 +152,16 @@ def test_what_counts_otherwise_is_said_to() -> None:
     assert told(half, {"c": {GPU: 4000}}, "c1", a_job("c1", "c"))[1] == (
         "Its tenant c uses nothing that counts before it: it stands at 0.0000; lower goes first."
     )
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "told"),
+    [
+        (GPU, 8000, "8"),
+        ("cpu", 500, "0.5"),
+        ("nvidia.com/gpumem", 71_897_600, "71897.6"),
+        ("memory", 2**31, "2Gi"),
+    ],
+)
+def test_amounts_in_sentences_are_written_as_people_do(resource: str, amount: int, told: str) -> None:
+    assert amount_format(resource)(amount) == told

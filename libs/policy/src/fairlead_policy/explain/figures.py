@@ -1,4 +1,8 @@
-"""Shares and times as a person reads them."""
+"""Shares, times and amounts as a person reads them."""
+
+from collections.abc import Callable
+
+from fairlead_contracts.base.quantities import base_units, quantity_format
 
 _SMALL_SHARE, _TINY_SHARE = 0.0005, 0.00005
 MANY = 10.0
@@ -26,3 +30,13 @@ def duration(seconds: float) -> str:
         if seconds >= length:
             return f"{f'{seconds / length:.1f}'.removesuffix('.0')} {unit}"
     return f"{f'{seconds:.1f}'.removesuffix('.0')} s"
+
+
+def amount_format(resource: str) -> Callable[[int], str]:
+    """How amounts of the resource are written in sentences: `71897.6`, where programs read `71897600m`."""
+    return quantity_format(resource) if base_units(resource) == 1 else _decimal
+
+
+def _decimal(thousandths: int) -> str:
+    whole, rest = divmod(thousandths, 1000)
+    return f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead_contracts.base.instants import DAY, HOUR, SECOND, Micros
-from fairlead_contracts.base.quantities import format_quantity, quantity_format
+from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.decisions import Place, Standing
-from fairlead_policy.explain.figures import duration, percent
+from fairlead_policy.explain.figures import amount_format, duration, percent
 from fairlead_policy.explain.held_back_text import (
     held_back_in_words,
     hold_back,
@@ -153,9 +153,9 @@ class Wording:
             before = f"{_holding(standing, self._rules)}. With its jobs before this one it comes to "
         weight = self._rules.resource_weights.get(dominant, FULL)
         counted = "" if weight == FULL else f", times {float(weight):g} as that weighs"
-        behind = f" {dominant}{counted}, which is "
+        behind = f" {dominant.rpartition('/')[2]}{counted}, which is "
         return _Frame(
-            before, quantity_format(dominant), behind, f" {self._entitled(tenant)}; lower goes first."
+            before, amount_format(dominant), behind, f" {self._entitled(tenant)}; lower goes first."
         )
 
     def _entitled(self, tenant: str) -> str:
