@@ -7,7 +7,7 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Rows, join
 from fairlead_policy.exact.scoring import Measure
-from fairlead_policy.tenants.merging import Field, Node, Stretch, leaf_stretch, ranked, score_node
+from fairlead_policy.tenants.merging import Field, Stretch, leaf_stretch, ranked, score_node
 from fairlead_policy.tenants.rescaling import scored
 from fairlead_policy.tenants.serving import Branch, Leaf, Serving
 
@@ -55,7 +55,7 @@ class _Telling:
             held.append(node.dominant())
         starts = self._field.starts[[self._numbers[leaf] for leaf in leaves]]
         at: Ints = starts + np.array(rows, np.int64)
-        told = _node(node, self._measure)
+        told = node.told()
         stretch = Stretch(at, score_node(self._field, at, told), node.next() is None, self._compared(below))
         return scored(stretch, self._field, held, told)
 
@@ -67,12 +67,3 @@ class _Telling:
         at = np.concatenate([stretch.at for stretch in below])
         order, _ = ranked(rows, at, self._field, self._measure, self._now)
         return rows.take(order)
-
-
-def _node(branch: Branch, measure: Measure) -> Node:
-    return Node(
-        branch.tenant,
-        measure.scale_of(branch.tenant),
-        branch.counted,
-        branch.holds_lacking,
-    )

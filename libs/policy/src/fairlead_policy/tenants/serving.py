@@ -16,11 +16,12 @@ from operator import add, mul
 from typing import NamedTuple, Protocol
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.exact.ranking import ratio
+from fairlead_policy.exact.ranking import Ints, ratio
 from fairlead_policy.exact.scoring import Measure, lacking_of
 from fairlead_policy.rules.pool_rules import LARGEST, counted_amount
 from fairlead_policy.tenants.least import Least
-from fairlead_policy.tenants.rescaling import Dominant, ExactFraction, Holding, Kin, parts_of
+from fairlead_policy.tenants.merging import Node
+from fairlead_policy.tenants.rescaling import Dominant, ExactFraction, Holding, Kin, Standing, parts_of
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 _BLOCK = 32
@@ -133,9 +134,20 @@ class Leaf:
     def holding(self) -> Holding:
         """What it holds, as its parent counts it."""
         if self._held is None:
-            parts = list(map(mul, self.totals, self._measure.numerators))
-            self._held = Holding(parts, self._measure.denominator, max(parts, default=0))
+            self._held = self._holding(self.totals)
         return self._held
+
+    def _holding(self, totals: Sequence[int]) -> Holding:
+        parts = list(map(mul, totals, self._measure.numerators))
+        return Holding(parts, self._measure.denominator, max(parts, default=0))
+
+    def standings(self, rank: Ints, demand: Ints) -> Iterator[Standing]:
+        """How it stands after each of its jobs, told by their ranks and demands. It stays as it is."""
+        totals, free = self.totals, self._free
+        for one, asked in zip(rank.tolist(), demand.tolist(), strict=True):
+            totals = list(map(add, totals, asked))
+            free -= not one & 1
+            yield Standing(self._holding(totals), free > 0)
 
     def head(self, keys: _Keys) -> Head | None:
         """Its next job, as its siblings see it; None where all have started."""
@@ -146,6 +158,10 @@ class Leaf:
         infinite = not entitlement or self._lacks or max(self.totals, default=0) > LARGEST
         over, under = held.most * entitlement.denominator, held.under * entitlement.numerator
         return keys.head(job, over, under, infinite=infinite)
+
+    def told(self) -> Node:
+        """What its scores are made of beside its jobs."""
+        return Node(self.tenant, self._measure.scale_of(self.tenant), self.totals, self._lacks)
 
     def job(self) -> _Job | None:
         """The next one; None where all have started."""
@@ -214,7 +230,7 @@ class Branch:
         past = facts.own_past(tenant)
         own = [counted_amount(past.get(name, 0)) for name in rules.resources]
         entitlements = [rules.entitlement_of(child) for child in rules.children[tenant]]
-        self._kin = Kin(entitlements, parts_of(own, rules), rules)
+        self.kin = Kin(entitlements, parts_of(own, rules), rules)
         self._held: Holding | None = None
         self._dominant: Dominant | None = None
         self._owned: set[int] = set()
@@ -231,7 +247,7 @@ class Branch:
     def begin(self) -> None:
         """Takes what it changes from now on as its own."""
         self.children, self.line, self._owned = self.children.copy(), ServedLine(), set()
-        self.heads, self._kin = self.heads.copy(), self._kin.copy()
+        self.heads, self.kin = self.heads.copy(), self.kin.copy()
         self.use = self.use.copy()
 
     def own(self, number: int) -> Member:
@@ -256,24 +272,24 @@ class Branch:
     @property
     def live(self) -> bool:
         """Whether a job that is not blocked is still to start below it."""
-        return self._kin.live > 0
+        return self.kin.live
 
     def holding(self) -> Holding:
         """What it counts to hold."""
         if self._held is None:
-            self._held = self._kin.held()
+            self._held = self.kin.held()
         return self._held
 
     def dominant(self) -> Dominant:
         """The largest part of that. A node that nobody stands above is asked for no more."""
         if self._dominant is None:
-            self._dominant = self._kin.dominant() if self._held is None else self._held.dominant
+            self._dominant = self.kin.dominant() if self._held is None else self._held.dominant
         return self._dominant
 
     def stands(self, number: int, keys: _Keys) -> None:
         """A child has changed."""
         child = self.children[number]
-        self._kin.stands(number, child.holding(), live=child.live)
+        self.kin.stands(number, child.holding(), child.live)
         self._held = self._dominant = None
         head = child.head(keys)
         if head is None:
@@ -328,6 +344,10 @@ class Branch:
     def holds_lacking(self) -> bool:
         """Whether that takes in a resource of which the pool has none."""
         return lacking_of(self.use, self._measure.rules) is not None
+
+    def told(self) -> Node:
+        """What its scores are made of beside its jobs."""
+        return Node(self.tenant, self._measure.scale_of(self.tenant), self.counted, self.holds_lacking)
 
     def _is_infinite(self) -> bool:
         if self._lacks is None:
@@ -394,6 +414,11 @@ class LiveTree:
         if isinstance(other._top, Branch):
             other._top = other._top.aged(other._keys)
         return other
+
+    @property
+    def top(self) -> Member:
+        """Its root: nobody changes what is below it."""
+        return self._top
 
     def serving(self) -> "Serving":
         """Its jobs, to be served from the first."""
@@ -470,11 +495,6 @@ class Serving:
     def use(self) -> Mapping[str, int]:
         """What runs, and past use."""
         return self._top.use
-
-    def all(self) -> None:
-        """Serves what is left."""
-        while self._serve():
-            pass
 
     def until(self, wanted: Mapping[int, int], tenants: Collection[str] | None) -> None:
         """Serves until so many jobs of each queue are there, of these tenants or all; there must be as many."""

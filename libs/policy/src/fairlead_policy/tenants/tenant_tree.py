@@ -20,6 +20,7 @@ from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
 from fairlead_policy.tenants.lone_tenants import LoneTenants
 from fairlead_policy.tenants.merging import Field, Node, Stretch, leaf_stretch, merge
 from fairlead_policy.tenants.served import served
+from fairlead_policy.tenants.served_whole import served_whole
 from fairlead_policy.tenants.service_order import ServiceOrder
 from fairlead_policy.tenants.serving import LiveTree, Planted, Serving
 from fairlead_policy.tenants.tenant_queue import TenantQueue
@@ -80,10 +81,13 @@ class TenantTree:
         self._past = past
         self._measure = measure
         self.alone = measure.rules.stands_alone(top)
+        self._rescaled = measure.rules.rescaled and not self.alone
         self._planted = planted
         # What somebody looked at last:
         self._made: tuple[Micros | None, int, ServiceOrder] | None = None
         self._serving: Serving | None = None
+        self._served: tuple[int, ServiceOrder] | None = None
+        """How many jobs of it, and these (H-DRF)."""
         self._front: tuple[int, Front] | None = None
         """Of a tenant that stands alone, by its window: instants do not change it."""
 
@@ -132,9 +136,8 @@ class TenantTree:
         made = self._made
         if self.alone and made is not None and (made[1] >= depth or made[2].stretch.whole):
             return made[2]
-        if self.rules.rescaled and not self.alone:
-            self._served_so_far(now).all()
-            return self._as_served(now)
+        if self._rescaled:
+            depth = _ALL
         tenant_queues = [
             tenant_queue for _, tenant_queue in sorted(self.tenant_queues.items()) if len(tenant_queue)
         ]
@@ -143,7 +146,7 @@ class TenantTree:
         if made is None or made[0] != horizon or made[1] < min(depth, longest):
             field = Field.of(tenant_queues, [depth] * len(tenant_queues))
             found = ServiceOrder(
-                self._stretches(field, now),
+                self._stretches(field, now, horizon),
                 self.top,
                 field,
                 self._measure,
@@ -234,21 +237,25 @@ class TenantTree:
         )
         horizon = self._horizon(tenant_queues, now)
         if self._serving is None or self._serving.horizon != horizon:
-            tree = None if self._planted is None else self._planted.grown(self)
-            tree = LiveTree.of(self.top, self._measure, self) if tree is None else tree
-            tree = tree.at(horizon)
-            self._planted, self._made = Planted(tree, frozenset()), None
-            self._serving = tree.serving()
+            self._serving, self._served = self._live_tree(horizon).serving(), None
         return self._serving
+
+    def _live_tree(self, horizon: Micros | None) -> LiveTree:
+        """The tree before any of its jobs starts (H-DRF)."""
+        tree = None if self._planted is None else self._planted.grown(self)
+        tree = LiveTree.of(self.top, self._measure, self) if tree is None else tree
+        tree = tree.at(horizon)
+        self._planted = Planted(tree, frozenset())
+        return tree
 
     def _as_served(self, now: Micros) -> ServiceOrder:
         """The sequence as far as it was served (H-DRF)."""
-        serving, made = self._served_so_far(now), self._made
-        if made is None or made[1] < len(serving):
+        serving, made = self._served_so_far(now), self._served
+        if made is None or made[0] < len(serving):
             field, stretches = served(serving, self._measure, now)
             sequence = ServiceOrder(stretches, self.top, field, self._measure, use=serving.use, now=now)
-            made = self._made = serving.horizon, len(serving), sequence
-        return made[2]
+            made = self._served = len(serving), sequence
+        return made[1]
 
     def _first_of_queues(
         self, sequence: ServiceOrder, window: int, tenants: Collection[str] | None
@@ -273,8 +280,10 @@ class TenantTree:
                 waiting.update(tenant_queue.waiting_by_queue)
         return waiting
 
-    def _stretches(self, field: Field, now: Micros) -> dict[str, Stretch]:
+    def _stretches(self, field: Field, now: Micros, horizon: Micros | None) -> dict[str, Stretch]:
         """The sequence of every tenant that has jobs in the field, from the leaves up."""
+        if self._rescaled:
+            return served_whole(self._live_tree(horizon).top, field, self._measure, now)
         climb = _Climb(self, field, now)
         climb.up_to(self.top)
         return climb.found
