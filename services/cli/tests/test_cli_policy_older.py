@@ -110,7 +110,7 @@ def test_check_and_show_say_what_becomes_of_the_rest(
     assert "Put in force, it keeps those of the policy before it" in capsys.readouterr().err
     print_file(path, {}, form="table")
     shown = capsys.readouterr()
-    assert "let any job be urgent that said so" in shown.err
+    assert "the controller took every job at its word" in shown.err
     assert "class_mode: additive" in shown.out
     ours = tmp_path / "ours.yaml"
     ours.write_text("window: 7\n")
