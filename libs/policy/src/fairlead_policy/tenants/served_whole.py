@@ -19,7 +19,7 @@ from fairlead_policy.tenants.rescaling import Dominant, Standing, scored
 from fairlead_policy.tenants.serving import Branch, Leaf, Member
 
 
-class _Served(NamedTuple):
+class _ServedNode(NamedTuple):
     """A node's jobs."""
 
     stretch: Stretch
@@ -48,7 +48,7 @@ class _Whole:
         queues = enumerate(field.tenant_queues)
         self._numbers = {tenant_queue.tenant: number for number, tenant_queue in queues}
 
-    def of(self, node: Member, *, inner: bool) -> _Served | None:
+    def of(self, node: Member, *, inner: bool) -> _ServedNode | None:
         """A node's jobs; None where nothing waits there. The standings of the one at the top are asked for by nobody."""
         if isinstance(node, Leaf):
             return self._of_leaf(node)
@@ -59,7 +59,7 @@ class _Whole:
                 below[number] = served
         return self._of_branch(node, below, inner=inner) if below else None
 
-    def _of_leaf(self, leaf: Leaf) -> _Served | None:
+    def _of_leaf(self, leaf: Leaf) -> _ServedNode | None:
         number = self._numbers.get(leaf.tenant)
         if number is None:
             return None
@@ -67,9 +67,9 @@ class _Whole:
         if leaf.tenant in self._measure.rules.children:  # what runs below it counts as its own
             stretch = replace(stretch, scores=score_node(self._field, stretch.at, leaf.told()))
         columns = self._field.columns
-        return _Served(stretch, leaf.standings(columns.rank[stretch.at], columns.demand[stretch.at]))
+        return _ServedNode(stretch, leaf.standings(columns.rank[stretch.at], columns.demand[stretch.at]))
 
-    def _of_branch(self, node: Branch, below: dict[int, _Served], *, inner: bool) -> _Served:
+    def _of_branch(self, node: Branch, below: dict[int, _ServedNode], *, inner: bool) -> _ServedNode:
         told = node.told()
         merged = merge(self._field, [served.stretch for served in below.values()], told, self._now)
         standings = {number: served.standings for number, served in below.items()}
@@ -82,9 +82,9 @@ class _Whole:
             if inner:
                 after.append(kin.standing())
         stretch = self.found[node.tenant] = scored(merged, self._field, held, told)
-        return _Served(stretch, iter(after))
+        return _ServedNode(stretch, iter(after))
 
-    def _turns(self, merged: Stretch, below: dict[int, _Served]) -> Ints:
+    def _turns(self, merged: Stretch, below: dict[int, _ServedNode]) -> Ints:
         """The number of the child whose job each one is."""
         child = np.empty(len(self._field.row), np.int64)
         for number, served in below.items():
