@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_kube import PRIORITY_BOOST
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate
@@ -18,6 +19,7 @@ BAD = {
     "override-words": "BadAnnotation",
     "nowhere": "NoSuchQueue",
     "too-large": "LargerThanQuota",
+    "lifted": "ForeignBoost",
 }
 
 
@@ -30,6 +32,8 @@ def plant(estate: Estate) -> None:
     estate.workload("team-a", "urgent-taken", annotations={"wdrf.x-k8s.io/urgent": "true"})
     estate.workload("team-a", "override-words", annotations={"wdrf.x-k8s.io/priority-override": "very"})
     estate.workload("team-a", "too-large", 500)
+    # In the first seconds of a lead, in which it could be the leader's before.
+    estate.workload("team-a", "lifted", annotations={PRIORITY_BOOST: "70"})
     nowhere = things.workload("nowhere", estate.namespaces["team-a"], "no-such-queue", {GPU: 1})
     estate.lab.api.create(nowhere)
 
@@ -68,11 +72,15 @@ async def test_each_mistake_is_told_on_its_object_and_others_are_admitted(
             assert "very" in notes["override-words"]
             assert "no-such-queue" in notes["nowhere"]
             assert "500" in notes["too-large"]
+            assert '"70"' in notes["lifted"]
             assert "fairlead approve" in notes["urgent-taken"] or "grant" in notes["urgent-taken"]
             # Those that are wrong in their words alone run all the same, and so does everybody else's.
             estate.workload("team-b", "good")
             estate.finish("keeper", "keeper")
             log.wait(3)
-            estate.finish(*next((estate.tenant_of(item), name) for name, item in estate.admitted().items()))
-            log.wait(4)
-        assert sorted(log.admitted) == ["good", "keeper", "override-words", "urgent-taken"]
+            for more in (4, 5):
+                estate.finish(
+                    *next((estate.tenant_of(item), name) for name, item in estate.admitted().items())
+                )
+                log.wait(more)
+        assert sorted(log.admitted) == ["good", "keeper", "lifted", "override-words", "urgent-taken"]
