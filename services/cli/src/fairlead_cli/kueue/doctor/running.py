@@ -168,7 +168,7 @@ def _refusal(survey: Survey, verdict: DoctorVerdict) -> list[str]:
 
 def _given(clearance: Clearance) -> str:
     who = f" by {clearance.by}" if clearance.by else ""
-    return f"leave was given{who} at {clearance.at:%Y-%m-%d %H:%M}"
+    return f"leave was given{who} at {clearance.at:%Y-%m-%d %H:%M} UTC"
 
 
 async def _policy(path: Path | None, bus: Bus | None) -> tuple[PolicyDocument, str]:
