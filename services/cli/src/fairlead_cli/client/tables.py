@@ -120,7 +120,8 @@ def places_lines(
     A terminal of less than `NARROW_COLUMNS` shows no demand and no shares, one of less than `SLIM_COLUMNS` no class.
     """
     slim, wide = columns < SLIM_COLUMNS, columns >= NARROW_COLUMNS
-    told = any(ranked.why for ranked in places)
+    # Of the first alone there is nothing to tell; else no reason is one of a scorer of an earlier release.
+    told = any(ranked.why for ranked in places) or not any(ranked.rank for ranked in places)
     heads = [
         Column("#", right=True),
         Column("job", is_name=True),
