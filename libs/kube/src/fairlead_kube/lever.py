@@ -60,15 +60,18 @@ async def probe_lever(client: KubeClient, namespace: str) -> LeverProbe:
     return LeverProbe(Lever.UNKNOWN, f"no webhook of Kueue looks at Workloads in namespace {namespace}")
 
 
-async def refuses_bad_boost(client: KubeClient, namespace: str) -> bool:
+async def refuses_bad_boost(client: KubeClient, resource: Resource[Workload], namespace: str) -> bool:
     """Whether a boost that is not a number is refused: one dry run, where a probe has told before that valid ones are taken.
+
+    Args:
+        client: of the cluster.
+        resource: Workloads, in the version that the cluster serves.
+        namespace: as for the probe.
 
     Raises:
         RetryableKubeError: the server or the webhook does not answer just now.
-        FatalKubeError: the server does not tell us what it serves.
     """
-    resource = await pick_version(client, WORKLOADS)
-    return resource is not None and await _refusal(client, resource, namespace, boost="x") is not None
+    return await _refusal(client, resource, namespace, boost="x") is not None
 
 
 async def _refusal(

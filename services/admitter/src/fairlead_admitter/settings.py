@@ -41,9 +41,9 @@ class AdmitterSettings(ServiceSettings, frozen=True, kw_only=True):
     """Objects created for submissions a second in the long run, beside the writes of levels."""
     kube_create_burst: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 40
     """Objects created for submissions at once after a rest."""
-    lever_probe_seconds: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 10.0
-    """How often Kueue is asked, by two dry runs, whether it still obeys the lever that the leave to steer names: until it
-    is noticed that it does not, people are told that it follows. Sooner after its webhook was away."""
+    lever_probe_seconds: Annotated[float, msgspec.Meta(ge=1, le=86_400)] = 30.0
+    """How often Kueue is asked, by two dry runs, whether it still obeys the lever that the leave to steer names. Sooner
+    after its webhook was away, and when one dry run, sent every two seconds, shows another answer."""
     stale_after_seconds: Annotated[float, msgspec.Meta(gt=0)] = 10.0
     """How long a pool may lack an order that can be followed before the admitter says so. It writes nothing from the
     first moment."""

@@ -3,7 +3,17 @@
 from fairlead_admitter.apply.lever_probe import Obeyed
 from fairlead_admitter.frontends.kueue.calls import telling
 from fairlead_contracts.messages.clearance import Lever
-from fairlead_kube import PROBED_NAMESPACES, KubeClient, LeverProbe, probe_lever, refuses_bad_boost
+from fairlead_kube import (
+    PROBED_NAMESPACES,
+    WORKLOADS,
+    KubeClient,
+    LeverProbe,
+    Resource,
+    Workload,
+    pick_version,
+    probe_lever,
+    refuses_bad_boost,
+)
 from fairlead_kube import Lever as Found
 
 _LEVERS: dict[Found, Lever] = {Found.BOOST: "boost", Found.PRIORITY: "priority"}
@@ -20,6 +30,8 @@ class KueueLever:
         self._client = client
         self._asked_in = ""
         """The namespace in which the last probe had an answer."""
+        self._workloads: Resource[Workload] | None = None
+        """In the version that is served, asked for once a probe: that costs more requests than a glance."""
         self.outages = 0
 
     def doubt(self) -> None:
@@ -29,6 +41,7 @@ class KueueLever:
     async def probe(self) -> Obeyed:
         """Ask its webhook; see LeverProber."""
         found: LeverProbe | None = None
+        self._workloads = None
         with telling("the probe of Kueue's lever"):
             for namespace in PROBED_NAMESPACES:
                 found = await probe_lever(self._client, namespace)
@@ -43,4 +56,8 @@ class KueueLever:
         if not self._asked_in:
             return None
         with telling("a glance at Kueue's lever"):
-            return "boost" if await refuses_bad_boost(self._client, self._asked_in) else "priority"
+            self._workloads = self._workloads or await pick_version(self._client, WORKLOADS)
+            if self._workloads is None:
+                return None
+            read = await refuses_bad_boost(self._client, self._workloads, self._asked_in)
+        return "boost" if read else "priority"
