@@ -324,8 +324,7 @@ async def test_a_namespace_without_the_rights_is_refused_after_the_stated_time_a
         [refused] = answers
         assert isinstance(refused, Refused)
         assert refused.field == "tenant"
-        assert "kubectl apply -k" in refused.reason
-        assert f"`namespace: {shut.name}`" in refused.reason
+        assert f"`kubectl apply -n {shut.name} -k deploy/kustomize/tenant`" in refused.reason
         # The next one need not wait: the refusal stands.
         before = tried()
         await submit(bus, a_body(id="y", template=a_template()), tenant=shut.name)

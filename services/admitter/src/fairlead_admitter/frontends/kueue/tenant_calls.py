@@ -199,8 +199,7 @@ class TenantCalls:
         return FieldError(
             "tenant",
             self._namespace,
-            f"{right}; an operator grants it by `kubectl apply -k` on an overlay of deploy/kustomize/tenant with "
-            f"`namespace: {self._namespace}`",
+            f"{right}; an operator grants it: `kubectl apply -n {self._namespace} -k deploy/kustomize/tenant`",
         )
 
     async def _not_found(self, resource: AnyResource) -> FieldError:
