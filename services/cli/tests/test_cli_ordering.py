@@ -62,6 +62,14 @@ def test_json_has_the_documented_form() -> None:
     assert [pool["order"][-1][key] for key in ("tag", "key", "entitled")] == [None, None, 0], "infinite"
 
 
+def test_names_are_those_that_every_command_takes() -> None:
+    text = json.dumps(SNAPSHOT)
+    names = fairlead("order", "-", "-o", "name", text=text).stdout.split()
+    assert [name.partition("/")[2] for name in names] == ORDER
+    assert names[0] == "team-1/rush"
+    assert fairlead("order", "-", "--explain", names[0], "-o", "name", text=text).stdout == f"{names[0]}\n"
+
+
 def test_levels_come_with_the_writes_that_they_cost(tmp_path: Path) -> None:
     path = tmp_path / "snapshot.json"
     path.write_text(json.dumps(SNAPSHOT))

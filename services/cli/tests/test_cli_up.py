@@ -270,6 +270,9 @@ def test_a_snapshot_put_in_order_gives_the_queue(instance: Instance) -> None:
     assert [
         (job["rank"], job["id"], job["tenant"], job["tag"], job["key"]) for job in pool["order"]
     ] == wanted
+    listed = [instance.ask(*words, "-o", "name") for words in (("queue", "--limit", "0"), ("snapshot",))]
+    assert "team-a/paper-4" in listed[0].stdout.split()
+    assert sorted(listed[0].stdout.split()) == sorted(listed[1].stdout.split())
     whole = instance.eventually(lambda ended: ended.returncode == 0, "snapshot")
     assert json.loads(whole.stdout)["pools"][0]["name"] == "gpu"
     missing = instance.ask("snapshot", "--pool", "tpu")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_contracts.messages.state import JobShape, JobState, Phase, QueueState, State, subject_of
-from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument, Pool, Tenant
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 from fairlead_contracts.snapshot.types import (
     Snapshot,
@@ -403,6 +403,17 @@ def test_a_snapshot_states_what_was_granted_and_names_that_are_unique() -> None:
     }
     [running] = snapshot.running
     assert (running.id, running.ends) == ("train", NOW + 60 * SECOND)
+
+
+def test_a_job_whose_scope_is_not_called_as_its_tenant_says_its_scope() -> None:
+    document = msgspec.structs.replace(
+        DOCUMENT,
+        tenants=[Tenant(name="vision", match=Match(scopes=["team-a"])), *DOCUMENT.tenants],
+    )
+    snapshot = snapshot_of(STATES, document, NOW)
+    names = {job.uid: (job.tenant, job.id, job.full_name) for job in snapshot.jobs}
+    assert names["team-a/one"] == ("vision", "team-a/one", "team-a/one")
+    assert names["stranger/three"] == ("stranger", "three", "stranger/three")
 
 
 def test_a_snapshot_of_one_pool_has_that_one_alone() -> None:

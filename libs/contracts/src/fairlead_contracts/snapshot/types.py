@@ -310,6 +310,11 @@ class SnapshotRunning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     gang: SnapshotGang | None = None
 
 
+def name_in_snapshot(tenant: str, id: str) -> str:  # noqa: A002 - the word of the contracts
+    """A job's name as every command takes it; an id has the scope already where that is not called as the tenant is."""
+    return id if "/" in id else f"{tenant}/{id}"
+
+
 class SnapshotJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A waiting job."""
 
@@ -340,6 +345,11 @@ class SnapshotJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def scope(self) -> str:
         """A snapshot says no other than the tenant."""
         return self.tenant
+
+    @property
+    def full_name(self) -> str:
+        """As every command takes it."""
+        return name_in_snapshot(self.scope, self.id)
 
     @property
     def override(self) -> float | None:

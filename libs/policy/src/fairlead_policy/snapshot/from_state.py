@@ -1,7 +1,7 @@
 """From what clusters state to a snapshot: facts read through the policy, as a scorer reads them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -194,15 +194,22 @@ def _tenants(counted: Iterable[_Counted], rulebook: Rulebook, past: PastUses) ->
     ]
 
 
-def _names(counted: Iterable[_Counted]) -> dict[str, str]:
-    """By uid, the shortest of name, `<scope>/<name>` and uid that no other job has."""
-    jobs = [one.job for one in counted]
-    names: dict[str, str] = {}
-    taken = Counter(name for job in jobs for name in {job.name, job.full_name, job.uid})
-    for job in jobs:
-        short = (name for name in (job.name, job.full_name) if taken[name] == 1)
-        names[job.uid] = next(short, job.uid)
-    return names
+def _names(counted: Sequence[_Counted]) -> dict[str, str]:
+    """By uid, the shortest of name, `<scope>/<name>` and uid that no other job has.
+
+    A snapshot says whose a job is and not its scope: where that has another name, the job's has it, too.
+    """
+    taken = Counter(name for job, _ in _called(counted) for name in {job.name, job.full_name, job.uid})
+    return {
+        job.uid: next((name for name in names if taken[name] == 1), job.uid)
+        for job, names in _called(counted)
+    }
+
+
+def _called(counted: Sequence[_Counted]) -> Iterator[tuple[JobState, list[str]]]:
+    for one in counted:
+        alone = [one.job.name] if one.tenant == one.job.scope else []
+        yield one.job, [*alone, one.job.full_name]
 
 
 def _nodes_of(states: Mapping[str, State], clusters: set[str]) -> Iterator[NodeState]:

@@ -22,7 +22,7 @@ from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.questions import ExplainReply, Explanation
-from fairlead_contracts.snapshot.types import Snapshot
+from fairlead_contracts.snapshot.types import Snapshot, name_in_snapshot
 from fairlead_policy.explain.waiting_text import most_first
 from fairlead_policy.reserve.easy import reserves
 from fairlead_policy.snapshot.explained import explain_in_snapshot
@@ -75,7 +75,7 @@ def _print(
         Result(
             document=lambda: published(reply),
             view=lambda columns: _text(reply, fits, columns, verbose=verbose or form == "wide"),
-            names=lambda: (one.id for one in reply.found),
+            names=lambda: (name_in_snapshot(one.scope, one.id) for one in reply.found),
         ),
         form,
     )

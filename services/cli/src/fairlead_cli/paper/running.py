@@ -17,7 +17,7 @@ from fairlead_cli.paper.results import as_json
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.printing import as_text
 from fairlead_contracts.base.errors import DocumentError
-from fairlead_contracts.snapshot.types import Snapshot
+from fairlead_contracts.snapshot.types import Snapshot, name_in_snapshot
 from fairlead_policy.snapshot.levels import plan_snapshot_levels, steering_of
 
 
@@ -53,7 +53,8 @@ def _print(planned: Sequence[PlannedPool], snapshot: Snapshot, form: Format) -> 
         case "yaml":
             write_line(as_text(msgspec.json.decode(b"".join(as_json(planned, snapshot.now))), form))
         case "name":
-            sys.stdout.writelines(f"{place.id}\n" for one in planned for place in one.pool.places)
+            places = (place for one in planned for place in one.pool.places)
+            sys.stdout.writelines(f"{name_in_snapshot(place.scope, place.id)}\n" for place in places)
         case _:
             sys.stdout.writelines(f"{line}\n" for line in as_lines(planned, snapshot))
 

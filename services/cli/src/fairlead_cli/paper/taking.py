@@ -39,7 +39,7 @@ async def take_snapshot(nats: str | None, *, pool: str | None, form: Format = "t
         case "yaml":
             write_line(as_text(msgspec.json.decode(written), form))
         case "name":
-            print_names(job.id for job in snapshot.jobs)
+            print_names(job.full_name for job in snapshot.jobs)
         case _:
             write_line(written.decode())
 

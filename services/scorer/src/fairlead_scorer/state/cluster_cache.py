@@ -394,7 +394,7 @@ class ClusterCache:
         """The jobs, in any phase, that people may mean by it.
 
         By its name, which is that of what it was made for, where it was made for something; by its frontend's own id,
-        its submission or its uid. Each but the uid with or without its scope.
+        its submission or its uid. Each with or without its scope.
         """
         return [job for job in self._jobs if name in _names(job)]
 
@@ -562,5 +562,5 @@ def _queue_of(job: JobState) -> Stated:
 
 def _names(job: JobState) -> set[str | None]:
     """What people may call the job."""
-    names = {job.name, job.id, job.submission, job.owner} - {None}
-    return {job.uid, *names, *(f"{job.scope}/{name}" for name in names)}
+    names = {job.name, job.id, job.uid, job.submission, job.owner} - {None}
+    return {*names, *(f"{job.scope}/{name}" for name in names)}
