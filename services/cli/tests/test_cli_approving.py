@@ -9,13 +9,13 @@ import pytest
 
 from fairlead_bus import Asked, Bucket, Bus, ConnectionSettings, connect, provision
 from fairlead_cli.client.asking import show_explanation
-from fairlead_cli.errors import CommandError, InputError
+from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.policy import approving
 from fairlead_cli.policy.applying import ApplyTerms, apply_file, put_in_force
 from fairlead_cli.policy.approving import Approval, approve, granted, withdraw
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.history import print_history
-from fairlead_cli.policy.looking import print_differences
+from fairlead_cli.policy.looking import print_differences, print_policy
 from fairlead_cli.policy.store import stored_policy
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
@@ -171,6 +171,38 @@ async def test_a_policy_put_over_an_approval_tells_it_by_the_name_of_its_job(
         assert '- grants[team-a/train].by: "ann"' in capsys.readouterr().out.splitlines()
         await put_in_force(nats_server.url, path)
         assert "  urgent for job team-a/train of team-a, by ann" in capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.integration
+async def test_a_file_that_is_refused_as_overtaken_hears_nothing_of_approvals_that_stay_anyway(
+    nats_server: NatsServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "policy.yaml"
+    async with fairlead(nats_server, policy(), [a_job()]) as bus:
+        await print_policy(nats_server.url, form="table")
+        path.write_text(capsys.readouterr().out.replace("window: 32", "window: 7"))
+        await approve(nats_server.url, Approval(job="train", urgency="urgent", by="ann"))
+        found = await stored_policy(bus)
+        assert found is not None
+        narrower = msgspec.structs.replace(found[0], window=9)
+        await apply_file(bus, PolicyFile(name="x", policy=narrower), ApplyTerms(force=True))
+        with pytest.raises(OvertakenError) as refused:
+            await put_in_force(nats_server.url, path)
+    assert refused.value.problems == ["- window: 32", "+ window: 9"]
+
+
+@pytest.mark.integration
+async def test_a_file_of_a_revision_that_is_not_kept_hears_of_jobs_by_their_names(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text("# policy revision 99\nunlisted_weight: 1\ntenants: [{name: team-a, weight: 3}]\n")
+    async with fairlead(nats_server, policy(), [a_job()]):
+        await approve(nats_server.url, Approval(job="train", urgency="urgent", by="ann"))
+        with pytest.raises(OvertakenError, match="is not kept here") as refused:
+            await put_in_force(nats_server.url, path, ApplyTerms(exact=True))
+    assert '- grants[team-a/train].job: "team-a/train"' in refused.value.problems
+    assert UID not in "".join(refused.value.problems)
 
 
 @pytest.mark.integration

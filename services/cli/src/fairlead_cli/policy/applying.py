@@ -162,13 +162,15 @@ async def _refuse_overtaken(
         raise unread(standing)
     if standing.policy is None or not overtaken(onto, standing):
         return
+    then: PolicyDocument | None = standing.policy
+    now = after
     if onto.revision and onto.policy is None:
         known = f"Revision {onto.revision}, which it was made from, is not kept here. It would change:"
-        lines = list(differences(standing.policy, after))
     else:
         writers = _joined(await writers_since(bus, onto.revision))
         known = f"Since revision {onto.revision}, which it was to replace, {writers} changed:"
-        lines = list(differences(onto.policy, standing.policy))
+        then, now = apart_from_approvals(onto.policy), apart_from_approvals(standing.policy)
+    lines = list(differences(then, now, await names_in(bus, [now, then])))
     raise OvertakenError(
         f"{file.name} was not put in force: revision {standing.revision} is. {known}",
         problems=_few(lines),

@@ -141,7 +141,8 @@ def _flat(value: object, name: str, names: Mapping[str, str]) -> dict[str, objec
         parts = [(f"{name}.{key}".lstrip("."), part) for key, part in value.items()]
     elif isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
         parts = [
-            (f"{name}[{called}]", part) for called, part in zip(_called(value, names), value, strict=True)
+            (f"{name}[{called}]", part | {"job": names[part["job"]]} if part.get("job") in names else part)
+            for called, part in zip(_called(value, names), value, strict=True)
         ]
     else:
         return {name: value}
