@@ -3,18 +3,21 @@
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import DAY, HOUR, Micros
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.state import JobState
-from fairlead_contracts.messages.submissions import Submission
 from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument
 from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
 from fairlead_policy.rules.entitlements import Entitlements, Weights, as_stated, in_relation
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, PoolRules, exactly
+
+if TYPE_CHECKING:
+    # Commands that look at a policy alone would wait for all that checks a template.
+    from fairlead_contracts.messages.submissions import Submission
 
 
 class Granted(NamedTuple):
@@ -288,7 +291,7 @@ class Rulebook:
 
     def check_submission(
         self,
-        submission: Submission,
+        submission: "Submission",
         *,
         capacity: Mapping[str, int],
         cluster: str = "",
@@ -337,7 +340,7 @@ class Rulebook:
                 "tenant", scope, "is not in the policy, and the policy takes only tenants that it names"
             )
 
-    def _check_class(self, submission: Submission, tenant: str) -> None:
+    def _check_class(self, submission: "Submission", tenant: str) -> None:
         asked = submission.urgency
         if asked is None:
             return
