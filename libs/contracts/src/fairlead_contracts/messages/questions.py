@@ -140,7 +140,7 @@ class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
     more: int = 0
     """Jobs that wait, too, and that the places leave out: of the tenant, where one was asked for."""
     unplaced: int = 0
-    """Jobs that have not started and have no place: held, or with quota and not let start yet. Of the tenant, where one was
+    """Jobs that have not started and have no place: held, or with quota whose pods may not start yet. Of the tenant, where one was
     asked for."""
     unplaced_first: list[UnplacedJob] = []
     """The first of them, who was submitted first before others."""

@@ -47,7 +47,7 @@ def explain_text(
 def headline(found: Explanation) -> str:
     """Why the job waits: `Waiting, 6th of 40: needs 2 gpu, none free; team-c is over its share.`, in one sentence."""
     if found.unchecked:
-        return "It has its quota, and its pods are not let start yet."
+        return "It has its quota, and its pods may not start yet."
     if found.rank is None or found.waiting is None:
         return f"{found.phase.capitalize()}."
     clauses = [*_what_is_short(found), *_how_its_tenant_stands(found.standing)]

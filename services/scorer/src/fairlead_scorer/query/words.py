@@ -31,7 +31,7 @@ def held(job: JobState) -> list[str]:
 
 
 def running(job: JobState) -> list[str]:
-    """Of a job that runs, or has its quota and is not let start yet."""
+    """Of a job that runs, or has its quota and may not start its pods yet."""
     if job.unchecked:
         return [
             f"It has its quota, which counts as its tenant's use, and no pods yet: {_sentence(job.unchecked)}"
