@@ -131,7 +131,7 @@ format: $(STAMP) ## let ruff mend what it can
 	$(BIN)/ruff format --quiet $(CODE)
 
 lock: ## resolve requirements.lock anew from the members' pyproject files
-	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
+	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.13 --all-extras \
 	  $(addprefix --no-emit-package ,$(NAMES)) $(PROJECTS) --group pyproject.toml:dev -o requirements.lock
 
 clean: ## remove what setup and the tests made

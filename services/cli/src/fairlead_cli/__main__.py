@@ -62,7 +62,15 @@ def _answer() -> object:
     # Commands import what they run when they run: `fairlead --help` must not wait for NATS, NumPy or rich tables.
     from fairlead_cli.commands import application
 
-    return application(sys.argv[1:])()
+    try:
+        return application(sys.argv[1:])()
+    except ModuleNotFoundError as error:
+        from fairlead_cli.extras import missing_part
+
+        said = missing_part(next(iter(sys.argv[1:]), ""), error)
+        if said is None:
+            raise
+        raise said from None
 
 
 if __name__ == "__main__":

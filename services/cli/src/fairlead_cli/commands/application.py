@@ -12,7 +12,7 @@ HELP = """Fair order for the waiting jobs of shared clusters.
 Start here: `fairlead demo` shows it at work, `fairlead up` runs it on this machine.
 
 Exit codes: 0 all went well; 1 refused or failed; 2 wrong usage or input; 3 nobody is there to answer; 4 a process of our own
-could not be run (its port is taken, say); 130 ended by Ctrl-C.
+could not be run (its port is taken, say), or a part of Fairlead is not installed; 130 ended by Ctrl-C.
 """
 _GROUPS: dict[Group, dict[str, str]] = {
     RUN: {"demo": "running", "up": "running", "feed": "running", "watchdog": "guarding"},

