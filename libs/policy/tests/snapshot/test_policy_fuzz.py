@@ -75,7 +75,8 @@ def check_refusal(error: DocumentError) -> None:
         assert problem.field
         assert problem.reason
         assert str(problem).startswith(f"{problem.field}: {problem.reason}")
-        assert problem.reason == "is missing" or "(found " in str(problem)
+        nothing_there = problem.reason == "is missing" or problem.reason.startswith("is empty: ")
+        assert nothing_there or "(found " in str(problem)
 
 
 def check_policy(_: random.Random, document: PolicyDocument) -> None:
