@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead_runtime import Metrics
-from fairlead_slurm import Reading
+from fairlead_slurm import Reading, RetryableSlurmError
 from fairlead_slurm_bridge.bridge import Bridge
 from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.first_seen import FirstSeen
@@ -50,6 +50,16 @@ class Slurmctld:
 
     async def settings(self) -> object:
         return some_settings()
+
+
+class KilledOnce(Slurmctld):
+    """Dies after it has told of its nodes, before it tells of its jobs, and comes back."""
+
+    async def jobs(self) -> Reading:
+        reading = await super().jobs()
+        if self.readings == 1:
+            raise RetryableSlurmError("slurmctld does not answer")
+        return reading
 
 
 class Nobody:
@@ -97,3 +107,11 @@ async def test_a_hook_has_slurmctld_read_soon_and_once_for_many(store: Store) ->
             await slurmctld.read.wait()
     # The first reading shows a job that was not known, so that another one follows it soon.
     assert 3 <= slurmctld.readings <= 4
+
+
+async def test_a_slurmctld_that_dies_between_its_nodes_and_its_jobs_is_read_when_it_is_back(store: Store) -> None:
+    slurmctld = KilledOnce(busy=2)
+    async with reading(slurmctld, store) as bridge:
+        bridge.hint()
+        await slurmctld.quiet.wait()
+    assert slurmctld.readings == 3

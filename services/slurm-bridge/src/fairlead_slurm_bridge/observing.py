@@ -59,6 +59,7 @@ class Observer:
             found = await self._controller.jobs()
         except SlurmError as error:
             self.trouble = str(error)
+            self._surveyed = None  # nobody took up what was read beside them
             raise
         self._heard = self._clock()
         self.trouble = None
