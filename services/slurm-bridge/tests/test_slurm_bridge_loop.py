@@ -109,7 +109,9 @@ async def test_a_hook_has_slurmctld_read_soon_and_once_for_many(store: Store) ->
     assert 3 <= slurmctld.readings <= 4
 
 
-async def test_a_slurmctld_that_dies_between_its_nodes_and_its_jobs_is_read_when_it_is_back(store: Store) -> None:
+async def test_a_slurmctld_that_dies_between_its_nodes_and_its_jobs_is_read_when_it_is_back(
+    store: Store,
+) -> None:
     slurmctld = KilledOnce(busy=2)
     async with reading(slurmctld, store) as bridge:
         bridge.hint()
