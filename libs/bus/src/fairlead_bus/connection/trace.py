@@ -26,9 +26,7 @@ def inject(headers: Mapping[str, str] | None = None) -> Mapping[str, str] | None
 
     if not trace.get_current_span().get_span_context().is_valid:
         return headers
-    from opentelemetry import (
-        propagate,
-    )  # here: not for each message
+    from opentelemetry import propagate  # no sooner: most messages carry no span
 
     carrier = dict(headers or {})
     propagate.inject(carrier)
