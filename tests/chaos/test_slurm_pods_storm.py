@@ -58,7 +58,7 @@ async def test_a_storm_over_jobs_that_run_as_pods(site: PodSite, tmp_path: Path)
             lambda: not site.pods() and not site.claims(), 60, what="no pod and no claim is left"
         )
         await eventually(lambda: site.licence() == (GPUS, 0), 90, what="no job holds a token any more")
-        ends_are_the_pods_own(site, breaker)
+        ends_are_the_pods_own(site, fleet, breaker)
         again = {job for (job, _), pods in watch.began.items() if len(pods) > 1}
         unasked = sorted(again - breaker.taken_back - breaker.requeued)
         begun = f"{len(watch.began)} programs began, {len(again)} more than once; nobody sent back {unasked}"
@@ -95,11 +95,11 @@ async def all_end(site: PodSite) -> None:
         left = await asyncio.to_thread(site.waiting)
 
 
-def ends_are_the_pods_own(site: PodSite, breaker: PodBreaker) -> None:
+def ends_are_the_pods_own(site: PodSite, fleet: PodFleet, breaker: PodBreaker) -> None:
     """Of jobs that nobody took back."""
     lines = [line.split() for line in site.lab.jobs("%i %j %T", "--states=all")]
     ends = {job: (name, *site.state(job)) for job, name, _ in lines if job not in breaker.taken_back}
     print(dict(Counter(ends.values())))  # noqa: T201 # as above
     allowed = {(f"{ENDS_WITH}0", "COMPLETED", "0:0"), (f"{ENDS_WITH}3", "FAILED", "3:0")}
-    odd = [site.story(job) for job, end in ends.items() if end not in allowed]
+    odd = [f"{site.story(job)}\n{fleet.story(job)}" for job, end in ends.items() if end not in allowed]
     assert odd == [], "\n".join(odd)

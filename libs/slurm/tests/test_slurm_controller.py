@@ -3,13 +3,17 @@
 import asyncio
 import os
 import re
+import socket
+import struct
 from pathlib import Path
 
 import pytest
 
 from fairlead_slurm import (
     CommandController,
+    CommandFailedError,
     NotAnIdError,
+    PartitionJobs,
     ProgramMissingError,
     SlurmToken,
     SlurmUnreachableError,
@@ -49,6 +53,13 @@ async def test_levels_arrive_and_each_refusal_names_its_job(slurm_lab: SlurmLab)
     assert (await controller.cancel([single, "4000000"])).keys() == {"4000000"}
 
 
+async def test_a_script_that_slurmctld_does_not_give_is_not_an_empty_one(slurm_lab: SlurmLab) -> None:
+    jobs = PartitionJobs(slurm_lab.conf, "gpu")
+    assert "sleep" in await jobs.script(int(slurm_lab.submit("vision", "--hold")))
+    with pytest.raises(CommandFailedError, match="Invalid job id"):
+        await jobs.script(4_000_000)
+
+
 async def test_what_is_no_id_goes_nowhere(slurm_lab: SlurmLab) -> None:
     with pytest.raises(NotAnIdError):
         await CommandController(slurm_lab.conf).cancel(["--state=PENDING"])
@@ -64,6 +75,27 @@ async def test_a_paused_slurmctld_is_unreachable_and_comes_back(slurm_lab: Slurm
     finally:
         slurmctld.resume()
     assert (await CommandController(slurm_lab.conf).jobs()).unreadable == 0
+
+
+async def test_a_slurmctld_that_dies_while_it_is_asked_is_unreachable(
+    slurm_lab: SlurmLab, tmp_path: Path
+) -> None:
+    """Its kernel resets the connections of a process that is killed; scontrol then writes no script, and ends with 0."""
+    async with await asyncio.start_server(_reset, "127.0.0.1", 0) as dying:
+        port = dying.sockets[0].getsockname()[1]
+        conf = tmp_path / "slurm.conf"
+        text = slurm_lab.conf.read_text()
+        conf.write_text(re.sub(r"^SlurmctldPort=.*$", f"SlurmctldPort={port}", text, flags=re.MULTILINE))
+        with pytest.raises(SlurmUnreachableError, match="reset by peer"):
+            await CommandController(conf).jobs()
+        with pytest.raises(SlurmUnreachableError, match="reset by peer"):
+            await PartitionJobs(conf, "gpu").script(1)
+
+
+async def _reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(1)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 async def test_the_cluster_is_read(slurm_lab: SlurmLab) -> None:

@@ -24,6 +24,7 @@ _LEFT_OUT = ("SLURM_", "SQUEUE_", "SINFO_", "SBATCH_", "SCONTROL_", "SPRIO_", "S
 _AWAY = (
     "unable to contact slurm controller",
     "connection refused",
+    "connection reset by peer",  # slurmctld was killed while it was asked
     "connection timed out",
     "socket timed out",
     "zero bytes were transmitted or received",

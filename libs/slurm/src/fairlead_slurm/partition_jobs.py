@@ -52,7 +52,11 @@ class PartitionJobs:
         Raises:
             CommandFailedError: it has none, or the job is gone.
         """
-        return await self._commands.output("scontrol", "write", "batch_script", f"{number:d}", "-")
+        ended = await self._commands.run("scontrol", "write", "batch_script", f"{number:d}", "-")
+        # scontrol ends with 0 also where slurmctld gave it none (scontrol.c); no job's script is empty.
+        if not ended.out:
+            raise CommandFailedError(f"the script of job {number:d}: {ended.errors.strip() or 'nothing'}")
+        return ended.out.decode(errors="replace")
 
     async def wake(self, jobs: Iterable[str]) -> None:
         """Let waiting jobs be tried at once, whose begin Slurm put off. Those that are gone are left out."""

@@ -400,6 +400,12 @@ class PodFleet(ProcessFleet):
         self.site = site
         self._more = dict(settings or {})
 
+    def story(self, job: str) -> str:
+        """What the bridges wrote of a job, and when each began: for the message of a failure."""
+        marks = (f'"job":{job},', f'"job":"{job}"', f"-{job}-r", '"event":"health listening"')
+        lines = [line for bridge in self.named("slurm_bridge") for line in bridge.log.splitlines()]
+        return "\n".join(line for line in lines if any(mark in line for mark in marks))
+
     def own_settings(self, service: str) -> Mapping[str, object]:
         """As the base says; the bridge is told where Slurm is, and of the gate."""
         return {

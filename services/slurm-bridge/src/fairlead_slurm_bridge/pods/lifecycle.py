@@ -251,6 +251,9 @@ class PodLife:
         """
         program = payload(await self._jobs.script(job.attempt.job))
         if program is None:
+            self._log.warning(
+                "job_cancelled", job=job.attempt.job, why="job_submit.lua has not seen its script"
+            )
             await self._jobs.cancel(job.attempt.job)
             raise NotPreparedError(
                 "job_submit.lua has not seen its script, which would run on the node: cancelled"
