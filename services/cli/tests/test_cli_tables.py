@@ -414,6 +414,22 @@ def test_an_explanation_names_what_people_know_and_what_kueue_said() -> None:
         assert part in text
 
 
+def test_of_a_cluster_that_is_silent_nothing_is_claimed() -> None:
+    silent = "slurmctld has said nothing for 40 s: squeue: Munge encode failed"
+    steering = Steering(cluster="hpc", frontend="slurm", enforcement="exact", unheard=silent)
+    pool = PoolQueue(
+        pool="hpc/gpu", waiting=1, places=[RankedPlace(rank=0, place=PLACE)], steering=[steering]
+    )
+    text = queue_view(QueueReply(at=NOW, pools=[pool]))
+    assert "hpc (slurm) would follow the order exactly" in text
+    assert "follows the order" not in text
+    assert f"hpc: what stands here may be old: {silent}" in text
+    found = Explanation(
+        cluster="hpc", scope="vision", id="7", uid="7", phase="waiting", queue="gpu", steering=steering
+    )
+    assert "exact, as it was last heard" in explain_text(ExplainReply(at=NOW, found=[found]))
+
+
 def test_how_far_a_cluster_follows_is_shown_everywhere() -> None:
     place = RankedPlace(rank=0, place=PLACE, owner="Job/known")
     queue = QueueReply(at=NOW, pools=[PoolQueue(pool="lab/gpu", waiting=1, places=[place], steering=[KUEUE])])

@@ -117,3 +117,19 @@ async def test_a_slurmctld_that_dies_between_its_nodes_and_its_jobs_is_read_when
         bridge.hint()
         await slurmctld.quiet.wait()
     assert slurmctld.readings == 3
+
+
+async def test_a_slurmctld_that_is_silent_is_said_to_be_with_why_and_for_how_long() -> None:
+    now = 100.0
+    slurmctld: Any = KilledOnce()
+    observer = Observer(slurmctld, lambda: now)
+    assert observer.why_silent(30) == "slurmctld has said nothing for 0 s: no answer yet"
+    with pytest.raises(RetryableSlurmError):
+        await observer.jobs()
+    now = 104.0
+    assert observer.why_silent(30) == "slurmctld has said nothing for 4 s: slurmctld does not answer"
+    await observer.jobs()
+    now = 134.0
+    assert observer.why_silent(30) is None
+    now = 135.0
+    assert observer.why_silent(30) == "slurmctld has said nothing for 31 s: no answer yet"

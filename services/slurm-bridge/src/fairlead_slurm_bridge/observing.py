@@ -73,4 +73,4 @@ class Observer:
         """Why slurmctld counts as silent, once it has said nothing for longer than that (seconds)."""
         if self._heard is not None and self.age() <= longest:
             return None
-        return f"slurmctld: {self.trouble or 'not read yet'}"
+        return f"slurmctld has said nothing for {self.age():.0f} s: {self.trouble or 'no answer yet'}"

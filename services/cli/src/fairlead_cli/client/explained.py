@@ -199,6 +199,7 @@ def _standing_in_words(standing: Standing) -> str:
 def _steering_facts(steering: Steering) -> Iterator[tuple[str, str]]:
     why = f": {steering.enforcement_why}" if steering.enforcement_why else ""
     when = ", once levels are written" if steering.withheld else ""
+    when += ", as it was last heard" if steering.unheard else ""
     yield "enforcement", f"{steering.enforcement}{when}{why}"
     if words := levels_left_in_words(steering):
         yield "levels left", words

@@ -36,7 +36,7 @@ def steering_lines(steering: Iterable[Steering], *, columns: int, style: Style =
     """How far each cluster follows the order, and why nothing is written there; not of a plain simulated one."""
     for one in steering:
         why = f": {one.enforcement_why}" if one.enforcement_why else ""
-        words = _FOLLOWABLE if one.withheld else _FOLLOWED
+        words = _FOLLOWABLE if one.withheld or one.unheard else _FOLLOWED
         followed = words.get(one.enforcement, one.enforcement)
         if one.frontend != "sim" or one.enforcement != "exact":
             colour = "dim" if one.enforcement == "exact" else "yellow"
