@@ -25,26 +25,25 @@ SLURM_PODS = REPOSITORY / "deploy" / "kustomize" / "slurm-pods"
 SLURM_PODS_NAMESPACE = REPOSITORY / "deploy" / "kustomize" / "slurm-pods-namespace"
 
 
-def install_kinds(api: Api, kit: Kit, options: LabOptions, *, port: int, bundle: str) -> None:
-    """Kueue's kinds and those of the options; returns when the API server serves all of them.
-
-    Kueue does not start where one is missing. What it converts between versions it converts here, too.
+def kinds(kit: Kit, options: LabOptions, *, port: int, bundle: str) -> list[KubeObject]:
+    """Kueue's kinds and those of the options; what Kueue converts between versions it converts here, too.
 
     Args:
-        api: of the admin.
         kit: holds the kinds.
         options: which of them.
         port: of Kueue's webhooks.
         bundle: who signed its certificate, in base64.
     """
-    kinds = list(documents(*kit.manifests("kueue-crds")))
+    found = list(documents(*kit.manifests("kueue-crds")))
     if options.webhooks:
-        kinds = [kueue_setup.converted(kind, port=port, bundle=bundle) for kind in kinds]
+        found = [kueue_setup.converted(kind, port=port, bundle=bundle) for kind in found]
     paths = kit.manifests("pytorchjobs") if options.pytorchjobs else []
     paths += kit.manifests("nodepools") if options.nodepools else []
-    kinds += documents(*paths, *options.crds)
-    for kind in kinds:
-        api.create(kind)  # not applied: of 700 kB of schemas the server would work out who owns which field
+    return [*found, *documents(*paths, *options.crds)]
+
+
+def await_kinds(api: Api, kinds: Iterable[KubeObject]) -> None:
+    """Wait until the API server serves all of them: Kueue does not start where one is missing."""
     for kind in kinds:
         until(functools.partial(_is_served, api, kind), _SECONDS, f"{kind['metadata']['name']} is served")
 

@@ -7,12 +7,12 @@ import subprocess
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Self
 
 from fairlead_testkit.kubelab import audit, furnishing, kueue_setup, parts, users
-from fairlead_testkit.kubelab.api import Api, documents
+from fairlead_testkit.kubelab.api import Api, KubeObject, documents
 from fairlead_testkit.kubelab.audit import AuditLine
 from fairlead_testkit.kubelab.building import Kit, build
 from fairlead_testkit.kubelab.certificates import LOOPBACK, Certificates, token_of
@@ -29,6 +29,7 @@ from fairlead_testkit.kubelab.parts import (
 )
 from fairlead_testkit.kubelab.ports import Ports
 from fairlead_testkit.kubelab.processes import Guardian, LabProcess, until
+from fairlead_testkit.kubelab.store import Store
 from fairlead_testkit.kubelab.toolsets import OLDER
 
 READY_SECONDS = 90.0
@@ -77,9 +78,11 @@ class KubeLab:
         self._guardian = Guardian()
         try:
             self._prepare()
+            kinds = self._kinds()
+            self._start_etcd(kinds)
             self._start_apiserver()
             self._start_workers()
-            self._install_kinds()
+            furnishing.await_kinds(self.api, kinds)
             self._start_kueue()
             self._furnish()
             self._await_kueue()
@@ -299,8 +302,18 @@ class KubeLab:
         self._processes[name] = process
         return process.start()
 
+    def _kinds(self) -> list[KubeObject]:
+        port, bundle = self._taken.webhook, self._certificates.bundle
+        return furnishing.kinds(self.kit, self.options, port=port, bundle=bundle)
+
+    def _start_etcd(self, kinds: Iterable[KubeObject]) -> None:
+        process = self._launch(ETCD, parts.etcd(self.kit, self._layout, self._taken))
+        with contextlib.closing(Store(self._taken.etcd)) as store:
+            until(store.is_ready, READY_SECONDS, "etcd is ready", process)
+            for kind in kinds:
+                store.put_kind(kind)
+
     def _start_apiserver(self) -> None:
-        self._launch(ETCD, parts.etcd(self.kit, self._layout, self._taken))
         command = parts.apiserver(self.kit, self._layout, self._taken, self._certificates, self.options)
         self._launch(APISERVER, command)
         self._await_apiserver()
@@ -328,10 +341,6 @@ class KubeLab:
             pair=self._certificates.pair("kueue"),
         )
         self._layout.kueue_configuration.write_text(json.dumps(kueue_setup.merged(found, more)))
-
-    def _install_kinds(self) -> None:
-        port, bundle = self._taken.webhook, self._certificates.bundle
-        furnishing.install_kinds(self.api, self.kit, self.options, port=port, bundle=bundle)
 
     def _furnish(self) -> None:
         if self.options.webhooks:
