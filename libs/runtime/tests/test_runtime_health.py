@@ -1,6 +1,7 @@
 """The health port under connections that want nothing but to be held."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -44,6 +45,34 @@ async def test_a_probe_gets_through_while_others_hold_connections(
         assert all([await ended(reader) for reader, _ in connections[: 2 * MOST_CONNECTIONS]])
     for _, writer in connections:
         writer.transport.abort()
+
+
+async def test_the_cap_holds_for_connections_that_come_at_once(
+    server: HealthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead_runtime.health.CONNECTION_SECONDS", 600.0)
+    loop = asyncio.get_running_loop()
+    many = [socket.socket() for _ in range(MOST_CONNECTIONS + 30)]
+    for one in many:
+        one.settimeout(0)
+    # The kernel takes them in before the server's loop has a turn, which then accepts many together.
+    await asyncio.gather(*(loop.sock_connect(one, ("127.0.0.1", server.port)) for one in many))
+    ends = {asyncio.ensure_future(dropped(one)) for one in many}
+    async with asyncio.timeout(30):
+        while sum(end.done() for end in ends) < 30:
+            await asyncio.wait([end for end in ends if not end.done()], return_when=asyncio.FIRST_COMPLETED)
+    for end in ends:
+        end.cancel()
+    await asyncio.wait(ends)
+    for one in many:
+        one.close()
+
+
+async def dropped(one: socket.socket) -> bool:
+    try:
+        return await asyncio.get_running_loop().sock_recv(one, 1) == b""
+    except ConnectionError:
+        return True
 
 
 async def test_a_connection_that_sends_its_headers_by_the_byte_is_cut(

@@ -85,11 +85,14 @@ class _Doorman:
         """The oldest first; some of them may be gone already."""
 
     def __call__(self) -> web.RequestHandler:
+        loop = asyncio.get_running_loop()
         while len(self._inside) >= MOST_CONNECTIONS:
-            _cut(self._inside.popleft())
+            # Trap: one that was accepted in this same round of the loop has no transport yet, and gets it before what is
+            # called soon.
+            loop.call_soon(_cut, self._inside.popleft())
         handler = self._server()
         self._inside.append(handler)
-        asyncio.get_running_loop().call_later(CONNECTION_SECONDS, self._show_out, handler)
+        loop.call_later(CONNECTION_SECONDS, self._show_out, handler)
         return handler
 
     def _show_out(self, handler: web.RequestHandler) -> None:
@@ -142,7 +145,7 @@ class HealthServer:
         assert served is not None  # noqa: S101 # set up just now
         try:
             self._listening = await asyncio.get_running_loop().create_server(
-                _Doorman(served), self._host, self.port, backlog=128
+                _Doorman(served), self._host, self.port, backlog=MOST_CONNECTIONS
             )
         except OSError as error:
             await self._runner.cleanup()
