@@ -76,6 +76,14 @@ def test_they_are_written_and_read_again() -> None:
             "frontend": "slurm",
             "bands_by_class": True,
             "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
+            "ties": "chance",
+        },
+        {
+            "name": "b",
+            "pool": "cpu",
+            "frontend": "lsf",
+            "ties": "second",
+            "orders_across_queues": False,
         },
     ]
     values = [
@@ -99,6 +107,8 @@ def test_they_are_written_and_read_again() -> None:
         ({"queues": [KUEUE, KUEUE]}, "queues[1].name", "cq-1: is named twice"),
         ({"queues": [KUEUE | {"pool": "cpu"}]}, "queues[0].pool", "cpu: is not a pool; pools are gpu"),
         ({"queues": [KUEUE | {"frontend": "lsf"}]}, "queues[0].frontend", "lsf: is not a frontend"),
+        ({"queues": [KUEUE | {"ties": "fifo"}]}, "queues[0].ties", "fifo: "),
+        ({"queues": [KUEUE | {"orders_across_queues": 0}]}, "queues[0].orders_across_queues", "0: "),
         ({"queues": [KUEUE | {"cluster": "\n"}]}, "queues[0].cluster", "must be 1 to 512"),
         ({"queues": [KUEUE | {"default_level": 2**31}]}, "queues[0].default_level", "2147483648: must lie"),
         ({"queues": [KUEUE | {"lowest_level": -(2**40)}]}, "queues[0].lowest_level", "must lie between"),

@@ -12,6 +12,7 @@ from fairlead_admitter.decide.steering import SteeringPlan, steer
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
+from fairlead_contracts.frontend.capabilities import SHIPPED, SLURM, Capabilities, TieRule
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import JobState, QueueState, State, subject_of
 from fairlead_contracts.policyfile.document import Bands, Grant, PolicyDocument, Tenant
@@ -62,7 +63,9 @@ class Cluster:
             assert job is not None
             window.append(Ranked(rank, place, job))
         segments = segments_by(self.rulebook.document, queues, self.facts.classes)
-        return steer(window, self.facts, [queue.name for queue in queues], Expectations(), segments)
+        sealed = any(queue.able.ties is TieRule.CHANCE for queue in queues)
+        names = [queue.name for queue in queues]
+        return steer(window, self.facts, names, Expectations(), segments, sealed=sealed)
 
     def write(self, writes: Iterable[tuple[str, int]]) -> None:
         """The levels stand."""
@@ -119,10 +122,15 @@ def some_document(dice: random.Random) -> PolicyDocument:
 def some_queues(dice: random.Random) -> list[QueueState]:
     banded = dice.random() < 0.7
     lowest = dice.choice([1, 1, 5])
+    frontend = dice.choice(["kueue", "kueue", "kueue", "slurm", "sim", "another"])
+    rules = dice.choice([*TieRule])
+    stated = Capabilities(ties=rules, orders_across_queues=dice.random() < 0.5)
+    unstated = None if frontend in SHIPPED else stated
     return [
         a_queue(
             name=name,
-            frontend="kueue",
+            frontend=frontend,
+            capabilities=dice.choice([unstated, stated]),
             bands_by_class=banded,
             default_level=0 if banded else dice.choice([0, 0, 0, 4]),
             lowest_level=lowest,
@@ -236,7 +244,20 @@ def test_paper_withholds_what_the_admitter_withholds_for_preemption_and_bands(di
     if not segments_by(document, queues, cluster.facts.classes):
         assert paper.withheld
         return
-    assert paper.withheld == ({("", "kueue"): live} if live else {})
+    assert paper.withheld == ({("", queues[0].frontend): live} if live else {})
+
+
+def test_a_slurm_that_sorts_equals_by_its_own_factors_has_a_level_for_each_place_on_paper_too() -> None:
+    """As the bridge states it where a priority weight is not 0: its name alone would say that the order is FIFO anyway."""
+    by_chance = msgspec.structs.replace(SLURM, ties=TieRule.CHANCE)
+    jobs = [a_job(f"{at}", submitted=NOW - 9 + at, queue_time=NOW + at * SECOND) for at in range(3)]
+    queue = a_queue(frontend="slurm", capabilities=by_chance)
+    cluster = Cluster(PolicyDocument(tenants=[Tenant(name="team-a")]), [a_pool(), queue, *jobs])
+    paper, window = on_paper(cluster.snapshot())
+    assert paper.writes == in_pairs(cluster.admitters_plan(window))
+    levels = [level for _, level in paper.writes]
+    assert levels == sorted(set(levels), reverse=True)
+    assert [uid for uid, _ in paper.writes] == [job.uid for job in jobs]
 
 
 def test_jobs_of_one_second_in_two_queues_of_kueue_are_kept_apart_by_a_level() -> None:

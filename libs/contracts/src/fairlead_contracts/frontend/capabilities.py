@@ -49,9 +49,11 @@ src/slurmctld/job_scheduler.c)."""
 SIMULATED = Capabilities(needs_clearance=False, batch=256)
 """It is nobody's: nothing can be broken there."""
 
-_SHIPPED = {"kueue": KUEUE, "slurm": SLURM, "sim": SIMULATED}
+SHIPPED = {"kueue": KUEUE, "slurm": SLURM, "sim": SIMULATED}
+"""By name, what frontends can do whose facts do not state it: a snapshot's, an older release's."""
+_UNKNOWN = Capabilities()
 
 
 def shipped_capabilities(frontend: str) -> Capabilities:
-    """Those of a frontend by its name, where its facts do not state them: a snapshot's, an older release's."""
-    return _SHIPPED.get(frontend, Capabilities())
+    """Those of a frontend by its name, where its facts do not state them."""
+    return SHIPPED.get(frontend, _UNKNOWN)

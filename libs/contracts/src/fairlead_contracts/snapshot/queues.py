@@ -33,6 +33,8 @@ def check_queue(queue: WrittenQueue, pool: str, fail: Fail) -> SnapshotQueue:
         highest_level=queue.highest_level,
         bands_by_class=queue.bands_by_class,
         preemption=queue.preemption,
+        ties=queue.ties,
+        orders_across_queues=queue.orders_across_queues,
     )
 
 
@@ -103,7 +105,12 @@ def queue_to_plain(queue: SnapshotQueue, alone: str | None) -> Mapping[str, obje
             plain[name] = value
     levels = {name: getattr(queue, name) for name in ("default_level", "lowest_level", "highest_level")}
     stops = {"preemption": queue.preemption} if queue.preemption else {}
-    return plain | levels | {"bands_by_class": queue.bands_by_class} | stops
+    compares = {
+        name: value
+        for name in ("ties", "orders_across_queues")
+        if (value := getattr(queue, name)) is not None
+    }
+    return plain | levels | {"bands_by_class": queue.bands_by_class} | stops | compares
 
 
 def class_value_to_plain(found: SnapshotClassValue) -> Mapping[str, object]:

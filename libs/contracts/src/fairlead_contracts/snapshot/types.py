@@ -7,6 +7,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.base.reading import Strict
+from fairlead_contracts.frontend.capabilities import Capabilities, TieRule, shipped_capabilities
 from fairlead_contracts.frontend.cards import REGISTER, Counted
 from fairlead_contracts.policyfile.document import PolicyDocument
 
@@ -107,6 +108,8 @@ class WrittenQueue(Strict, frozen=True, kw_only=True):
     highest_level: int = 1_000_000
     bands_by_class: bool = False
     preemption: dict[str, str] = {}
+    ties: TieRule | None = None
+    orders_across_queues: bool | None = None
 
 
 class WrittenClassValue(Strict, frozen=True, kw_only=True, rename={"urgency": "class"}):
@@ -261,6 +264,22 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
     """Whether each class has levels of its own there, above the value that the cluster gives it."""
     preemption: dict[str, str] = {}
     """What the frontend may stop for a waiting job, in its own words; empty where it never preempts."""
+    ties: TieRule | None = None
+    """How the frontend orders jobs of one level; None where its name says it."""
+    orders_across_queues: bool | None = None
+    """Whether that holds between two of its queues, too; None where its name says it."""
+
+    @property
+    def able(self) -> Capabilities:
+        """What its frontend can do, as far as levels on paper go."""
+        known = shipped_capabilities(self.frontend)
+        return msgspec.structs.replace(
+            known,
+            ties=self.ties or known.ties,
+            orders_across_queues=known.orders_across_queues
+            if self.orders_across_queues is None
+            else self.orders_across_queues,
+        )
 
 
 class SnapshotClassValue(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ import msgspec
 
 from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.capabilities import SHIPPED
 from fairlead_contracts.frontend.cards import CARD_RESOURCES
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import names_of, read_document
@@ -48,7 +49,8 @@ class SnapshotChecks[Job]:
         self._written = written
         self._jobs = jobs
         self._stated = stated
-        self._values = SnapshotValues(kept, pools)
+        by_queue = dict.fromkeys(queue.frontend for queue in written.queues if queue.frontend and queue.ties)
+        self._values = SnapshotValues(kept, pools, [*SHIPPED, *(by_queue.keys() - SHIPPED.keys())])
         self._resources: dict[str, set[str]] = {}
         """By pool."""
         self._on_nodes: set[str] = set()

@@ -16,7 +16,6 @@ from fairlead_contracts.snapshot.gangs import Amounts, Fail
 type Place = tuple[str, int, str]
 """List, position and field: where an entry of one of the snapshot's lists says something."""
 
-FRONTENDS = ("kueue", "slurm", "sim")
 MAX_NAME = 512
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 """The years 1 to 9999, those that RFC 3339 can name."""
@@ -29,15 +28,19 @@ class SnapshotValues:
     Args:
         kept: by list, the positions in the file of the entries that are in it; by default all are.
         pools: names that a pool may be called by.
+        frontends: names that a frontend may be called by.
 
     Attributes:
         problems: all that were found.
         pools: as given.
     """
 
-    def __init__(self, kept: Mapping[str, list[int]], pools: set[str]) -> None:
+    def __init__(
+        self, kept: Mapping[str, list[int]], pools: set[str], frontends: Collection[str] = ()
+    ) -> None:
         self.problems: list[FieldError] = []
         self.pools = pools
+        self._frontends = frontends
         self._kept = kept
         self._quantities: dict[tuple[str, int | str], int] = {}
         self._good_names: set[str | None] = {None}
@@ -113,8 +116,9 @@ class SnapshotValues:
 
     def frontend(self, key: str, at: int, found: str | None) -> str:
         """The frontend; empty where none is given."""
-        if found is not None and found not in FRONTENDS:
-            reason = f"is not a frontend; frontends are {', '.join(FRONTENDS)}"
+        if found is not None and found not in self._frontends:
+            known = ", ".join(self._frontends)
+            reason = f"is not a frontend; frontends are {known}, and those of a queue in `queues` that says its `ties`"
             self.fail((key, at, "frontend"), found, reason)
         return found or ""
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.frontend.capabilities import SHIPPED
 from fairlead_contracts.messages.state import (
     ClassState,
     JobState,
@@ -239,6 +240,11 @@ def _values_of(
 
 
 def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noqa: FBT001 # said by its name
+    as_named = SHIPPED.get(queue.frontend)
+    said = as_named is None or (queue.able.ties, queue.able.orders_across_queues) != (
+        as_named.ties,
+        as_named.orders_across_queues,
+    )
     return SnapshotQueue(
         name=queue.name,
         pool=pool,
@@ -249,6 +255,8 @@ def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noq
         highest_level=queue.highest_level,
         bands_by_class=queue.bands_by_class,
         preemption=queue.preemption,
+        ties=queue.able.ties if said else None,
+        orders_across_queues=queue.able.orders_across_queues if said else None,
     )
 
 

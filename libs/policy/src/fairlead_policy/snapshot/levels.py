@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairlead_contracts.frontend.capabilities import shipped_capabilities
+from fairlead_contracts.frontend.capabilities import Capabilities, TieRule, shipped_capabilities
 from fairlead_contracts.messages.state import QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotQueue
@@ -39,6 +39,8 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     """The highest first."""
     why_none: str = ""
     """Why no level is written there, in words."""
+    able: Mapping[str, Capabilities] = {}
+    """What the frontend of a queue can do, by the queue's name; of one that is not in there, its frontend's name says it."""
 
 
 _PLAIN = Steering(segments=[Segment(band=PLAIN_BAND)])
@@ -80,7 +82,11 @@ def _steering(
     if any(queue.bands_by_class for queue in queues) and (crossed := why_crossed(document, values)):
         return Steering(segments=[], why_none=crossed)
     segments = segments_by(document, queues, values)
-    return Steering(segments=segments, why_none="" if segments else "its queues have no band in common")
+    return Steering(
+        segments=segments,
+        why_none="" if segments else "its queues have no band in common",
+        able={queue.name: queue.able for queue in queues},
+    )
 
 
 def plan_snapshot_levels(
@@ -117,35 +123,69 @@ def plan_snapshot_levels(
         able = [job for job in ordered if job.uid not in never] if never else ordered
         front = window_of(able, window)
         behind = able[front:] + [job for job in ordered if job.uid in never] if never else able[front:]
-        plan = plan_segments(how.segments, _OnPaper(able[:front], behind, levels))
+        ties = _Ties(how.able, where[1])
+        plan = plan_segments(
+            how.segments, _OnPaper(able[:front], behind, levels, ties), sealed=ties.by_chance
+        )
         writes += [(change.uid, change.level) for change in plan.changes]
         dropped += plan.dropped
     return PlannedLevels(levels=levels | dict(writes), writes=writes, dropped=dropped, withheld=withheld)
+
+
+class _Ties:
+    """How one frontend compares jobs of one level: by what its queues say, else by its name."""
+
+    def __init__(self, able: Mapping[str, Capabilities], frontend: str) -> None:
+        self._able = able
+        self._by_name = shipped_capabilities(frontend)
+        self.by_chance = any(one.ties is TieRule.CHANCE for one in able.values())
+        """Whether nobody outside can tell who stands first among equals."""
+
+    def labelled(self, job: SnapshotJob) -> LabelledJob:
+        """The job as a plan takes it."""
+        within = tied_within(self._of(job), job.queue)
+        return LabelledJob(uid=job.uid, level=job.level, tie=self.tie(job), queue=within)
+
+    def stands(self, job: SnapshotJob) -> tuple[int, Tie]:
+        """Where the frontend has it: the highest level first, then by its tie."""
+        return -job.level, self.tie(job)
+
+    def tie(self, job: SnapshotJob) -> Tie:
+        """What is compared between equal levels."""
+        return tie_of(self._of(job).ties, job.queue_time, name=job.id, uid=job.uid)
+
+    def _of(self, job: SnapshotJob) -> Capabilities:
+        return self._able.get(job.queue, self._by_name)
 
 
 class _OnPaper:
     """The jobs of one frontend as a snapshot lists them, all of them: everything is written at once."""
 
     def __init__(
-        self, front: Sequence[SnapshotJob], behind: Sequence[SnapshotJob], levels: Mapping[str, int]
+        self,
+        front: Sequence[SnapshotJob],
+        behind: Sequence[SnapshotJob],
+        levels: Mapping[str, int],
+        ties: _Ties,
     ) -> None:
         self._front = front
         self._behind = behind
         self._levels = levels
+        self._ties = ties
 
     def window(self, segment: Segment) -> Iterator[LabelledJob]:
         """See `QueuedFront`."""
-        return (_labelled(job) for job in self._front if segment.takes(job.urgency))
+        return (self._ties.labelled(job) for job in self._front if segment.takes(job.urgency))
 
     def outside(self, segment: Segment, most: int) -> Iterator[LabelledJob]:
         """See `QueuedFront`."""
         del most
-        return (_labelled(job) for job in self._behind if segment.takes(job.urgency))
+        return (self._ties.labelled(job) for job in self._behind if segment.takes(job.urgency))
 
     def trespassers(self, segment: Segment) -> Iterator[str]:
         """See `QueuedFront`."""
         found = (job for job in self._behind if segment.takes(job.urgency) and segment.trespassed(job.level))
-        return (job.uid for job in sorted(found, key=_stands))
+        return (job.uid for job in sorted(found, key=self._ties.stands))
 
     def lifted_held(self, segment: Segment) -> Iterator[str]:
         """See `QueuedFront`. Paper knows no held jobs."""
@@ -166,21 +206,3 @@ def window_of(ordered: Sequence[SnapshotJob], size: int) -> int:
 
 def _queue(job: SnapshotJob) -> Queue:
     return job.cluster or job.frontend, job.queue
-
-
-def _labelled(job: SnapshotJob) -> LabelledJob:
-    return LabelledJob(
-        uid=job.uid,
-        level=job.level,
-        tie=_tie(job),
-        queue=tied_within(shipped_capabilities(job.frontend), job.queue),
-    )
-
-
-def _stands(job: SnapshotJob) -> tuple[int, Tie]:
-    """Where the frontend has it: the highest level first, then by its tie."""
-    return -job.level, _tie(job)
-
-
-def _tie(job: SnapshotJob) -> Tie:
-    return tie_of(shipped_capabilities(job.frontend).ties, job.queue_time, name=job.id, uid=job.uid)
