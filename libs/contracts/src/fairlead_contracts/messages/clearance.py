@@ -14,6 +14,17 @@ type Lever = Literal["boost", "priority", "site-factor"]
 """What is written: for Kueue the annotation `kueue.x-k8s.io/priority-boost`, or `spec.priority`; for Slurm SiteFactor."""
 
 
+class LeverFound(Message, frozen=True, kw_only=True):
+    """The lever that a cluster was last found to obey. A leave that was given later knows better."""
+
+    cluster: str
+    lever: Lever
+    """`boost` where both are obeyed."""
+    at: Moment
+    evidence: str = ""
+    """For people."""
+
+
 class Clearance(Message, frozen=True, kw_only=True):
     """What was found of a cluster, and that it may be steered all the same."""
 
@@ -25,6 +36,20 @@ class Clearance(Message, frozen=True, kw_only=True):
     """The findings that stand against it and were accepted, by name."""
     replaced: Lever | None = None
     """The lever of the leave before this one, where it was another: what was written by it is taken away first."""
+
+    def why_ineffective(self, found: LeverFound | None) -> str:
+        """Why levels by its lever would change nothing, in words; empty where they count, or nobody knows better.
+
+        A priority always counts. A boost does where Kueue's feature gate PriorityBoost is on, and Kueue may be restarted
+        without it at any time.
+        """
+        if found is None or found.at <= self.at or self.lever != "boost" or found.lever == "boost":
+            return ""
+        return (
+            f"Kueue on {self.cluster} no longer reads boosts (seen {found.at:%Y-%m-%d %H:%M} UTC), and leave was "
+            "given for these: turn its feature gate PriorityBoost on again, or run `fairlead doctor`, which gives leave "
+            "for the lever that it finds. The boosts that stood are taken away"
+        )
 
 
 class Revocation(Message, frozen=True, kw_only=True):
@@ -40,21 +65,16 @@ class Revocation(Message, frozen=True, kw_only=True):
     at: Moment
     by: str = ""
 
+    @property
+    def given_again_by(self) -> str:
+        """The command that gives leave again, as it is typed."""
+        if self.lever == "site-factor":
+            return f"`fairlead slurm check --cluster {self.cluster}`"
+        return f"`fairlead doctor --cluster {self.cluster} --give-leave`"
+
 
 REVOCATION: Codec[Revocation] = Codec(Revocation, "revocation", packed=False)
 
 CLEARANCE: Codec[Clearance] = Codec(Clearance, "clearance", packed=False)
-
-
-class LeverFound(Message, frozen=True, kw_only=True):
-    """The lever that a cluster was last found to obey. A leave that was given later knows better."""
-
-    cluster: str
-    lever: Lever
-    """`boost` where both are obeyed."""
-    at: Moment
-    evidence: str = ""
-    """For people."""
-
 
 LEVER_FOUND: Codec[LeverFound] = Codec(LeverFound, "lever found", packed=False)

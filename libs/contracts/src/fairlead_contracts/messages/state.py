@@ -16,6 +16,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.frontend.capabilities import Capabilities, shipped_capabilities
 from fairlead_contracts.frontend.cards import CardState
+from fairlead_contracts.frontend.preemption import preempting_settings
 
 HIGHEST_LEVEL = 2**31 - 1
 """Of all frontends: Kueue's priorities are 32 bits wide, with a sign."""
@@ -148,6 +149,11 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
     def able(self) -> Capabilities:
         """What its frontend can do, by its own word or else by its name."""
         return self.capabilities or shipped_capabilities(self.frontend)
+
+    @property
+    def preempting(self) -> dict[str, str]:
+        """Its preemption settings under which a level could stop a running job."""
+        return preempting_settings(self.preemption)
 
 
 class ClassState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="class"):

@@ -9,6 +9,7 @@ from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.base.reading import Strict
 from fairlead_contracts.frontend.capabilities import Capabilities, TieRule, shipped_capabilities
 from fairlead_contracts.frontend.cards import REGISTER, Counted
+from fairlead_contracts.frontend.preemption import preempting_settings
 from fairlead_contracts.policyfile.document import PolicyDocument
 
 # Written and checked alike ---------------------------------------------------------------------------------------------
@@ -280,6 +281,11 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
             if self.orders_across_queues is None
             else self.orders_across_queues,
         )
+
+    @property
+    def preempting(self) -> dict[str, str]:
+        """Its preemption settings under which a level could stop a running job."""
+        return preempting_settings(self.preemption)
 
 
 class SnapshotClassValue(msgspec.Struct, frozen=True, kw_only=True):

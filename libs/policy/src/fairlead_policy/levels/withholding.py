@@ -15,7 +15,6 @@ from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.bands import NarrowBand, narrow_bands
 from fairlead_policy.levels.operators import ControlWord
-from fairlead_policy.levels.preemption import preempting_settings
 
 
 class MayPreempt(Protocol):
@@ -27,8 +26,8 @@ class MayPreempt(Protocol):
         ...
 
     @property
-    def preemption(self) -> Mapping[str, str]:
-        """What its frontend may stop for a waiting job, in its own words."""
+    def preempting(self) -> Mapping[str, str]:
+        """Its preemption settings, in its frontend's words, under which a level could stop a running job."""
         ...
 
 
@@ -52,7 +51,7 @@ class Withholding(msgspec.Struct, frozen=True, kw_only=True):
     unsafe: bool = False
     """Whether a level that stands could stop a running job, and the policy does not take that."""
     everywhere: bool = False
-    """Whether marks go from what runs or has ended, too, and those that Kueue does not read."""
+    """Whether marks go from what runs or has ended, too, and those that the frontend does not read."""
 
 
 _FOLLOWED = Withholding()
@@ -119,34 +118,11 @@ def _why_none_is_left(
         who = f" by {revocation.by}" if revocation.by else ""
         return (
             f"leave to write to {revocation.cluster} was taken back{who} at {revocation.at:%Y-%m-%d %H:%M} UTC: "
-            f"no level of ours is left. {_given_again_by(revocation)} gives it again"
+            f"no level of ours is left. {revocation.given_again_by} gives it again"
         )
     if control.mode is Mode.RELEASED:
         return f"{control.in_words()}: no level of ours is left"
-    return why_ineffective(clearance, found)
-
-
-def _given_again_by(revocation: Revocation) -> str:
-    if revocation.lever == "site-factor":
-        return f"`fairlead slurm check --cluster {revocation.cluster}`"
-    return f"`fairlead doctor --cluster {revocation.cluster} --give-leave`"
-
-
-def why_ineffective(clearance: Clearance | None, found: LeverFound | None) -> str:
-    """Why levels by the leave's lever would change nothing; empty where they count, or nobody knows better.
-
-    A priority always counts. A boost does where Kueue's feature gate PriorityBoost is on, and Kueue may be restarted
-    without it at any time.
-    """
-    if clearance is None or found is None or found.at <= clearance.at:
-        return ""
-    if clearance.lever != "boost" or found.lever == "boost":
-        return ""
-    return (
-        f"Kueue on {clearance.cluster} no longer reads boosts (seen {found.at:%Y-%m-%d %H:%M} UTC), and leave was "
-        "given for these: turn its feature gate PriorityBoost on again, or run `fairlead doctor`, which gives leave for "
-        "the lever that it finds. The boosts that stood are taken away"
-    )
+    return "" if clearance is None else clearance.why_ineffective(found)
 
 
 def why_crossed(document: PolicyDocument, values: Mapping[str, int]) -> str:
@@ -179,7 +155,7 @@ def unsteered_level(job: JobState, queue: QueueState | None) -> int:
 
 def may_preempt(queues: Collection[QueueState]) -> bool:
     """Whether a level in one of these queues could stop a running job."""
-    return any(preempting_settings(queue.preemption) for queue in queues)
+    return any(queue.preempting for queue in queues)
 
 
 def why_preempting(document: PolicyDocument, queues: Collection[MayPreempt]) -> str:
@@ -187,9 +163,8 @@ def why_preempting(document: PolicyDocument, queues: Collection[MayPreempt]) -> 
     if document.preemption != "never":
         return ""
     for queue in sorted(queues, key=lambda queue: queue.name):
-        settings = preempting_settings(queue.preemption)
-        if settings:
-            told = ", ".join(f"{name} {value}" for name, value in sorted(settings.items()))
+        if queue.preempting:
+            told = ", ".join(f"{name} {value}" for name, value in sorted(queue.preempting.items()))
             return (
                 f"queue {queue.name} has {told}: a level could stop a running job, and the policy says "
                 "`preemption: never`, so no waiting job of the pool has a level; set it to Never in the queue, or "

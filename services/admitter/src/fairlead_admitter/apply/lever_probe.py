@@ -21,7 +21,6 @@ import structlog
 from fairlead_admitter.errors import AdmitterError
 from fairlead_bus import BusError
 from fairlead_contracts.messages.clearance import Clearance, Lever, LeverFound
-from fairlead_policy.levels.withholding import why_ineffective
 from fairlead_runtime import Metrics
 
 LOOK_SECONDS = 1.0
@@ -132,7 +131,7 @@ class LeverWatch:
     async def look(self) -> None:
         """Ask, where it is time to."""
         epoch, clearance = self._lead(), self._clearance()
-        self._ineffective.set(bool(why_ineffective(clearance, self._found())))
+        self._ineffective.set(clearance is not None and bool(clearance.why_ineffective(self._found())))
         if epoch is None or clearance is None:
             self._occasion = None
             return

@@ -1,7 +1,8 @@
-"""Whether a level could make a frontend stop a running job.
+"""Whether a level could make a frontend stop a running job, by the settings that it states of its queues.
 
 One integer both queues and preempts in Kueue: a job that is lifted above a running one may be given its place. That
-is fairness by eviction, and not what a level is for (Kueue documentation, "Preemption"; KEP-7990).
+is fairness by eviction, and not what a level is for (Kueue documentation, "Preemption"; KEP-7990). Another frontend's
+settings need no entry here: what is not known counts as dangerous.
 """
 
 from collections.abc import Mapping
