@@ -14,9 +14,9 @@ from fairlead_contracts.messages.state import Outcome, Phase
 from fairlead_sim import (
     ClusterConfig,
     JobName,
+    JobRetention,
     NodeGroup,
     QueueConfig,
-    Retention,
     SimCluster,
     Strategy,
 )
@@ -37,7 +37,7 @@ def a_cluster(
     *,
     cards: int = 4,
     strategy: Strategy = "best-effort",
-    retention: Retention | None = None,
+    retention: JobRetention | None = None,
     names: UsedNames | None = None,
 ) -> SimCluster:
     config = ClusterConfig(
@@ -213,7 +213,7 @@ def test_a_node_that_goes_takes_its_capacity_and_evicts_nobody() -> None:
 
 def test_an_ended_job_is_forgotten_but_its_name_is_not() -> None:
     names = Names()
-    cluster = a_cluster(retention=Retention(ended=HOUR, names=HOUR), names=names)
+    cluster = a_cluster(retention=JobRetention(ended=HOUR, names=HOUR), names=names)
     cluster.create(a_request(run=SECOND), 0)
     cluster.advance(0)
     cluster.advance(SECOND)

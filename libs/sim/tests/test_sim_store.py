@@ -10,7 +10,7 @@ import pytest
 from fairlead_bus import Outgoing
 from fairlead_contracts import subjects
 from fairlead_contracts.frontend.verbs import CreateJob, DeleteJob
-from fairlead_sim import ClusterChanges, ClusterCounters, JobName, Retention, SimCluster, StoreError
+from fairlead_sim import ClusterChanges, ClusterCounters, JobName, JobRetention, SimCluster, StoreError
 from fairlead_sim.config import DEFAULT
 from fairlead_sim.statements import changed
 from fairlead_sim.store import Store, batch_of
@@ -35,7 +35,9 @@ def a_request(id_: str) -> CreateJob:
 def test_what_was_committed_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "sim.sqlite"
     store = Store(path, "sim")
-    cluster = SimCluster("sim", DEFAULT, uid_prefix=store.identity, retention=Retention(ended=50, names=50))
+    cluster = SimCluster(
+        "sim", DEFAULT, uid_prefix=store.identity, retention=JobRetention(ended=50, names=50)
+    )
     for id_ in ("one", "two", "three"):
         cluster.create(a_request(id_), 10)
     cluster.delete(DeleteJob(scope="team-a", id="three"), 11)
@@ -65,7 +67,9 @@ def test_what_was_committed_comes_back(tmp_path: Path) -> None:
 def test_what_was_forgotten_with_its_name_at_once_is_gone_for_good(tmp_path: Path) -> None:
     """The cluster slept for longer than it remembers: both ends come in one commit."""
     store = Store(tmp_path / "sim.sqlite", "sim")
-    cluster = SimCluster("sim", DEFAULT, uid_prefix=store.identity, retention=Retention(ended=50, names=50))
+    cluster = SimCluster(
+        "sim", DEFAULT, uid_prefix=store.identity, retention=JobRetention(ended=50, names=50)
+    )
     cluster.create(a_request("one"), 10)
     cluster.delete(DeleteJob(scope="team-a", id="one"), 11)
     store.commit(batch_of(cluster.take_changes(), cluster.ledger, []))
@@ -106,7 +110,9 @@ def test_a_file_of_the_version_before_keeps_its_names(tmp_path: Path) -> None:
 
 def test_a_name_that_is_used_again_at_once_is_the_new_job(tmp_path: Path) -> None:
     store = Store(tmp_path / "sim.sqlite", "sim")
-    cluster = SimCluster("sim", DEFAULT, uid_prefix=store.identity, retention=Retention(ended=50, names=50))
+    cluster = SimCluster(
+        "sim", DEFAULT, uid_prefix=store.identity, retention=JobRetention(ended=50, names=50)
+    )
     cluster.create(a_request("one"), 10)
     cluster.delete(DeleteJob(scope="team-a", id="one"), 11)
     cluster.advance(1000)

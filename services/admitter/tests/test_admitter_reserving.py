@@ -18,7 +18,7 @@ from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument, Reserve
 from fairlead_policy.levels.class_bands import Segment
 from fairlead_policy.levels.plan import Band
-from fairlead_policy.reserve.reservation import Standing
+from fairlead_policy.reserve.reservation import ReservationState
 from fairlead_runtime import Metrics
 from fairlead_testkit.builders import NOW, a_job, a_place, a_pool, a_queue
 
@@ -108,7 +108,7 @@ class Play:
             self.change(one.job.uid, level=one.level)
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> ReservationState:
         """What was decided and holds."""
         kept = self.reserving.of("gpu")
         assert kept is not None

@@ -12,7 +12,7 @@ from fairlead_cli.client.asking import show_explanation
 from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.policy import approving
 from fairlead_cli.policy.applying import ApplyTerms, apply_file, put_in_force
-from fairlead_cli.policy.approving import Approval, approve, granted, withdraw
+from fairlead_cli.policy.approving import ApprovalRequest, approve, granted, withdraw
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.history import print_history
 from fairlead_cli.policy.looking import print_differences, print_policy
@@ -55,7 +55,9 @@ def policy(**keys: object) -> PolicyDocument:
 
 
 def grant(document: PolicyDocument, urgency: str | None = None, **job: str) -> Grant:
-    changed = granted(document, a_job(**job), Approval(job="train", urgency=urgency, by="ann", why="demo"))
+    changed = granted(
+        document, a_job(**job), ApprovalRequest(job="train", urgency=urgency, by="ann", why="demo")
+    )
     return changed.grants[-1]
 
 
@@ -76,8 +78,8 @@ def test_a_second_grant_takes_the_place_of_the_first_and_leaves_others() -> None
         {"tenant": "team-a", "classes": ["urgent"]},
         {"tenant": "team-a", "classes": ["urgent"], "job": "x"},
     ]
-    first = granted(policy(grants=others), a_job(), Approval(job="train", urgency="urgent"))
-    second = granted(first, a_job(), Approval(job="train", urgency="approved"))
+    first = granted(policy(grants=others), a_job(), ApprovalRequest(job="train", urgency="urgent"))
+    second = granted(first, a_job(), ApprovalRequest(job="train", urgency="approved"))
     assert [(one.job, one.classes) for one in second.grants] == [
         (None, ["urgent"]),
         ("x", ["urgent"]),
@@ -86,18 +88,18 @@ def test_a_second_grant_takes_the_place_of_the_first_and_leaves_others() -> None
 
 
 def test_a_grant_given_again_keeps_its_reason_and_one_of_another_class_has_its_own() -> None:
-    first = granted(policy(), a_job(), Approval(job="train", urgency="urgent", by="ann", why="demo"))
-    again = granted(first, a_job(), Approval(job="train", urgency="urgent", by="bob"))
+    first = granted(policy(), a_job(), ApprovalRequest(job="train", urgency="urgent", by="ann", why="demo"))
+    again = granted(first, a_job(), ApprovalRequest(job="train", urgency="urgent", by="bob"))
     assert (again.grants[-1].by, again.grants[-1].why) == ("bob", "demo")
-    other = granted(again, a_job(), Approval(job="train", urgency="approved", by="bob"))
+    other = granted(again, a_job(), ApprovalRequest(job="train", urgency="approved", by="bob"))
     assert other.grants[-1].why == ""
 
 
 def test_a_tenant_that_counts_without_a_name_gets_one_with_its_weight() -> None:
-    changed = granted(policy(unlisted_weight=0.5), a_job(scope="team-z"), Approval(job="train"))
+    changed = granted(policy(unlisted_weight=0.5), a_job(scope="team-z"), ApprovalRequest(job="train"))
     assert [(tenant.name, tenant.weight) for tenant in changed.tenants] == [("team-a", 3), ("team-z", 0.5)]
     with pytest.raises(InputError, match="not in the policy"):
-        granted(policy(unlisted_weight=None), a_job(scope="team-z"), Approval(job="train"))
+        granted(policy(unlisted_weight=None), a_job(scope="team-z"), ApprovalRequest(job="train"))
 
 
 @pytest.mark.parametrize(
@@ -142,16 +144,18 @@ async def test_approve_writes_the_policy_and_withdraw_takes_it_back(
 ) -> None:
     given = [{"tenant": "team-a", "classes": ["urgent"], "job": job} for job in (GONE, "to-come")]
     async with fairlead(nats_server, policy(grants=given), [a_job()]) as bus:
-        await approve(nats_server.url, Approval(job="team-a/train", urgency="urgent", by="ann", why="demo"))
+        await approve(
+            nats_server.url, ApprovalRequest(job="team-a/train", urgency="urgent", by="ann", why="demo")
+        )
         assert [one.job for one in await stored(bus)] == ["to-come", UID], "a job that is gone needs no grant"
         assert "team-a/train is urgent from now on" in capsys.readouterr().err
         await print_history(nats_server.url, form="table")
         assert "+ urgent for job team-a/train of team-a, by ann: demo" in capsys.readouterr().out
-        await withdraw(nats_server.url, Approval(job="train"), form="name")
+        await withdraw(nats_server.url, ApprovalRequest(job="train"), form="name")
         assert capsys.readouterr().out == "team-a/train\n"
         assert [one.job for one in await stored(bus)] == ["to-come"]
         with pytest.raises(CommandError, match="nothing was granted"):
-            await withdraw(nats_server.url, Approval(job="train"))
+            await withdraw(nats_server.url, ApprovalRequest(job="train"))
 
 
 @pytest.mark.integration
@@ -163,7 +167,7 @@ async def test_a_policy_put_over_an_approval_tells_it_by_the_name_of_its_job(
         "version: 1\npools: [{name: gpu, members: [lab/gpu]}]\ntenants: [{name: team-a, weight: 2}]\n"
     )
     async with fairlead(nats_server, policy(), [a_job()]):
-        await approve(nats_server.url, Approval(job="train", urgency="urgent", by="ann"))
+        await approve(nats_server.url, ApprovalRequest(job="train", urgency="urgent", by="ann"))
         capsys.readouterr()
         await print_differences(nats_server.url, path)
         assert "  urgent for job team-a/train of team-a, by ann" in capsys.readouterr().err.splitlines()
@@ -181,7 +185,7 @@ async def test_a_file_that_is_refused_as_overtaken_hears_nothing_of_approvals_th
     async with fairlead(nats_server, policy(), [a_job()]) as bus:
         await print_policy(nats_server.url, form="table")
         path.write_text(capsys.readouterr().out.replace("window: 32", "window: 7"))
-        await approve(nats_server.url, Approval(job="train", urgency="urgent", by="ann"))
+        await approve(nats_server.url, ApprovalRequest(job="train", urgency="urgent", by="ann"))
         found = await stored_policy(bus)
         assert found is not None
         narrower = msgspec.structs.replace(found[0], window=9)
@@ -198,7 +202,7 @@ async def test_a_file_of_a_revision_that_is_not_kept_hears_of_jobs_by_their_name
     path = tmp_path / "policy.yaml"
     path.write_text("# policy revision 99\nunlisted_weight: 1\ntenants: [{name: team-a, weight: 3}]\n")
     async with fairlead(nats_server, policy(), [a_job()]):
-        await approve(nats_server.url, Approval(job="train", urgency="urgent", by="ann"))
+        await approve(nats_server.url, ApprovalRequest(job="train", urgency="urgent", by="ann"))
         with pytest.raises(OvertakenError, match="is not kept here") as refused:
             await put_in_force(nats_server.url, path, ApplyTerms(exact=True))
     assert '- grants[team-a/train].job: "team-a/train"' in refused.value.problems
@@ -211,7 +215,7 @@ async def test_that_the_policy_lists_one_tenant_more_is_said(
 ) -> None:
     async with fairlead(nats_server, policy(unlisted_weight=2), [a_job(scope="team-z")]):
         for listed in (True, False):
-            await approve(nats_server.url, Approval(job=UID, urgency="urgent", by="ann"))
+            await approve(nats_server.url, ApprovalRequest(job=UID, urgency="urgent", by="ann"))
             told = "the policy lists tenant team-z from now on, with the weight 2 that it had"
             assert (told in capsys.readouterr().err) is listed
 
@@ -222,10 +226,10 @@ async def test_explain_says_who_granted_a_class_when_and_why(
 ) -> None:
     job = msgspec.structs.replace(a_job(), approved=granted_by("ann", "demo"))
     async with fairlead(nats_server, policy(), [job]) as bus:
-        await approve(nats_server.url, Approval(job=UID, urgency="urgent", by="ann", why="demo"))
+        await approve(nats_server.url, ApprovalRequest(job=UID, urgency="urgent", by="ann", why="demo"))
         granted_at = (await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY))[-1].at
         # Another approval since is another revision: the first one's instant counts.
-        other = Approval(job="train", urgency="approved", by="ann")
+        other = ApprovalRequest(job="train", urgency="approved", by="ann")
         found = await stored_policy(bus)
         assert found is not None
         later = granted(found[0], a_job(UID.replace("ab", "ff")), other)
@@ -246,7 +250,7 @@ async def test_what_somebody_else_writes_meanwhile_is_kept(
     async with fairlead(nats_server, policy(), [a_job()]) as bus:
         interfering = True
 
-        def meddled(document: PolicyDocument, job: Explanation, approval: Approval) -> PolicyDocument:
+        def meddled(document: PolicyDocument, job: Explanation, approval: ApprovalRequest) -> PolicyDocument:
             nonlocal interfering
             changed = granted(document, job, approval)
             assert document.window == (32 if interfering else 7)
@@ -262,7 +266,7 @@ async def test_what_somebody_else_writes_meanwhile_is_kept(
 
         monkeypatch.setattr(approving, "granted", meddled)
         monkeypatch.setattr(Bucket, "update", beaten)
-        await approve(nats_server.url, Approval(job="train"))
+        await approve(nats_server.url, ApprovalRequest(job="train"))
         found = await stored_policy(bus)
         assert found is not None
         assert found[0].window == 7
@@ -278,9 +282,9 @@ async def test_an_ambiguous_an_ended_and_an_unknown_job_are_refused(nats_server:
     ]
     async with fairlead(nats_server, policy(), jobs):
         with pytest.raises(InputError) as ambiguous:
-            await approve(nats_server.url, Approval(job="train"))
+            await approve(nats_server.url, ApprovalRequest(job="train"))
         assert len(ambiguous.value.problems) == 2, "the ended one is out"
         with pytest.raises(CommandError, match="has ended"):
-            await approve(nats_server.url, Approval(job=jobs[2].uid))
+            await approve(nats_server.url, ApprovalRequest(job=jobs[2].uid))
         with pytest.raises(CommandError, match="nobody knows"):
-            await approve(nats_server.url, Approval(job="other"))
+            await approve(nats_server.url, ApprovalRequest(job="other"))

@@ -18,7 +18,7 @@ from fairlead_cli.commands import application
 from fairlead_cli.demo.flags import read_weights
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.nats.flags import ServerFlags, WhoFlags
-from fairlead_cli.options import Cluster, Reach
+from fairlead_cli.options import KubeCluster, Reach
 
 
 def parsed(line: str) -> dict[str, object]:
@@ -98,7 +98,7 @@ def test_every_flag_of_every_command_says_what_it_is_for() -> None:
             assert grouped or f"{parameter}:\n" in (command.__doc__ or ""), (name, parameter)
 
 
-@pytest.mark.parametrize("group", [Cluster, JobFlags, Reach, ServerFlags, WhoFlags])
+@pytest.mark.parametrize("group", [KubeCluster, JobFlags, Reach, ServerFlags, WhoFlags])
 def test_every_flag_of_a_group_says_what_it_is_for(group: type) -> None:
     source = inspect.getsource(group)
     for name in inspect.signature(group).parameters:

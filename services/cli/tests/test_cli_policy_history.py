@@ -14,7 +14,7 @@ from fairlead_cli.policy.applying import ApplyTerms, put_in_force
 from fairlead_cli.policy.history import Revision, print_history, put_back
 from fairlead_cli.policy.looking import check_file, print_differences, print_file, print_policy
 from fairlead_cli.policy.members import KnownPools
-from fairlead_cli.policy.store import Standing, stored_policy, swap
+from fairlead_cli.policy.store import StoredPolicy, stored_policy, swap
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.policyfile.document import Grant
@@ -146,7 +146,7 @@ async def test_history_says_who_approved_paused_and_resumed_when_and_why(
         assert found is not None
         grant = Grant(tenant="a", classes=["urgent"], job="train", by="bob", why="a demo")
         changed = msgspec.structs.replace(found[0], grants=[grant])
-        await swap(bus, changed, Standing(revision=found[1], policy=found[0]), "bob")
+        await swap(bus, changed, StoredPolicy(revision=found[1], policy=found[0]), "bob")
         await say(bus, Mode.ACTIVE)
     capsys.readouterr()
     await print_history(nats, form="table")

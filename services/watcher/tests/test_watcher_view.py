@@ -22,13 +22,13 @@ from fairlead_contracts.messages.state import (
     TenantState,
 )
 from fairlead_kube import Key, LabelSelector, Node
-from fairlead_watcher.cards import Holding
+from fairlead_watcher.cards import CardHolding
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.metadata import Words
 from fairlead_watcher.pools import node
 from fairlead_watcher.quota import CohortFacts, FlavorResource, QueueFacts, Quota
 from fairlead_watcher.surroundings import DoorFacts
-from fairlead_watcher.workload_facts import End, Known, Owner, OwnerFacts, Run, WorkloadFacts
+from fairlead_watcher.workload_facts import End, Known, Owner, OwnerFacts, QuotaHold, WorkloadFacts
 
 STAY = 600 * SECOND
 T0 = 1_800_000_000 * SECOND
@@ -46,7 +46,7 @@ class World(msgspec.Struct):
     classes: dict[tuple[ClassKind, Key], int] = {}
     owners: dict[tuple[str, Key], OwnerFacts] = {}
     nodes: dict[Key, NodeState] = {}
-    holders: dict[Key, Holding] = {}
+    holders: dict[Key, CardHolding] = {}
     namespaces: dict[str, dict[str, str]] = {}
     reads_boosts: bool = True
 
@@ -87,7 +87,7 @@ CARDS = st.lists(st.sampled_from(["g1", "g2"]), unique=True).map(
     lambda names: [CardState(uuid=name, count=10, memory=100, cores=100) for name in names]
 )
 HOLDINGS = st.builds(
-    Holding,
+    CardHolding,
     node=st.sampled_from(["n", "m"]),
     held=st.lists(
         st.builds(
@@ -134,7 +134,7 @@ def workloads(draw: st.DrawFn, key: Key) -> Known:
         class_name=draw(CLASSES | st.just("")),
         demand={"gpu": draw(st.integers(0, 5))},
         pods=1,
-        run=draw(st.none() | st.builds(Run, queue=QUEUES, since=INSTANTS)),
+        run=draw(st.none() | st.builds(QuotaHold, queue=QUEUES, since=INSTANTS)),
         requeue_at=draw(st.none() | INSTANTS),
         end=None if end is None else msgspec.structs.replace(end, uid=uid),
     )
@@ -216,7 +216,7 @@ class ViewMachine(RuleBasedStateMachine):
         self.view.node(Key("", name), state)
 
     @rule(key=NAMES, holding=st.none() | HOLDINGS)
-    def card_holder(self, key: Key, holding: Holding | None) -> None:
+    def card_holder(self, key: Key, holding: CardHolding | None) -> None:
         put(self.world.holders, key, holding)
         self.view.card_holder(key, holding)
 

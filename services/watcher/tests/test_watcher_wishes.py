@@ -4,20 +4,22 @@ import pytest
 
 from fairlead_kube import ObjectMeta
 from fairlead_watcher.metadata import MOST_BYTES, merged, words_of
-from fairlead_watcher.wishes import OVERRIDE, Place, Wishes, wishes_in
+from fairlead_watcher.wishes import OVERRIDE, AnnotationSource, Wishes, wishes_in
 
 
 def asked(*places: dict[str, str]) -> Wishes:
     return wishes_in(
         [
-            Place(f"place{number}", {f"wdrf.x-k8s.io/{key}": value for key, value in found.items()})
+            AnnotationSource(
+                f"place{number}", {f"wdrf.x-k8s.io/{key}": value for key, value in found.items()}
+            )
             for number, found in enumerate(places)
         ]
     )
 
 
 def test_without_wishes_there_are_none() -> None:
-    assert wishes_in([Place("a", {"team": "x"}), Place("b", {})]) == Wishes()
+    assert wishes_in([AnnotationSource("a", {"team": "x"}), AnnotationSource("b", {})]) == Wishes()
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_words_that_are_data_or_the_systems_own_are_not_kept() -> None:
 
 def test_the_beginning_of_a_wish_is_not_taken_for_the_whole() -> None:
     words = words_of(ObjectMeta(annotations={OVERRIDE: "0" * 300 + "5"}))
-    found = wishes_in([Place("metadata.annotations", words.annotations)])
+    found = wishes_in([AnnotationSource("metadata.annotations", words.annotations)])
     assert found.priority_override is None
     assert [fault.value for fault in found.faults] == ["0" * 255 + "…"]
 

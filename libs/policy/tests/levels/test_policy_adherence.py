@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairlead_contracts.messages.state import CohortQuota, FlavorQuota, JobState, Phase, QueueState
 from fairlead_policy.levels.adherence import (
     HINDERED_SECONDS,
-    Adherence,
+    AdherenceFold,
     Holdings,
     PoolInstant,
     passed_over,
@@ -105,7 +105,7 @@ def test_idle_is_what_waiting_jobs_would_take() -> None:
 
 def test_the_kindest_of_the_orders_counts() -> None:
     a, b = waiting("a", 1), waiting("b", 1)
-    fold = Adherence()
+    fold = AdherenceFold()
     after = holdings(queues_of([1]), [started(b)])
     fold.look(PoolInstant(at=1.0, orders=[[a, b], [b, a]], admitted=[started(b)], holdings=after))
     assert (fold.judged, fold.missed) == (1, 0)
@@ -114,7 +114,7 @@ def test_the_kindest_of_the_orders_counts() -> None:
 
 
 def test_what_is_not_seen_is_not_counted() -> None:
-    fold, a = Adherence(), waiting("a", 2)
+    fold, a = AdherenceFold(), waiting("a", 2)
     free = holdings(queues_of([3]), [])
     fold.look(PoolInstant(at=10.0, orders=[[a]], holdings=free))
     fold.lose_sight()
@@ -127,7 +127,7 @@ def test_what_is_not_seen_is_not_counted() -> None:
 
 
 def test_a_job_that_something_else_holds_back_counts_for_a_while_only() -> None:
-    fold, stuck, b = Adherence(), waiting("stuck", 2), waiting("b", 2)
+    fold, stuck, b = AdherenceFold(), waiting("stuck", 2), waiting("b", 2)
     free = holdings(queues_of([2]), [])
     for second in range(200):
         fold.look(PoolInstant(at=float(second), orders=[[stuck]], holdings=free))
@@ -197,7 +197,7 @@ def test_a_whole_history_is_counted_as_a_replay_counts_it(
     quotas: tuple[int, int], shared: bool, steps: list[tuple[str, int, int, str, float]]
 ) -> None:
     queues = queues_of(quotas, cohort="all" if shared else "")
-    replay, fold = Replay(dict(zip(QUEUES, quotas, strict=True)), shared), Adherence()
+    replay, fold = Replay(dict(zip(QUEUES, quotas, strict=True)), shared), AdherenceFold()
     now = 0.0
 
     def see(order: Sequence[JobState], admitted: Sequence[JobState] = ()) -> None:

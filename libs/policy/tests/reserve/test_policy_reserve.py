@@ -12,28 +12,30 @@ from fairlead_policy.reserve.reservation import (
     Pass,
     Promise,
     Reservation,
+    ReservationState,
     Scene,
-    Standing,
     Timing,
     Waiting,
     Withdrawal,
 )
-from fairlead_policy.reserve.shadow import Run, shadow_of
+from fairlead_policy.reserve.shadow import CapacityHold, shadow_of
 
 NOW = 1_000
 TIMING = Timing(reaction=10, grace=5, rest=100)
 CAPACITY = {"gpu": 8, "cpu": 64}
 
 
-def run(uid: str, gpus: int, ends: int | None) -> Run:
-    return Run(uid=uid, demand={"gpu": gpus}, ends=ends)
+def run(uid: str, gpus: int, ends: int | None) -> CapacityHold:
+    return CapacityHold(uid=uid, demand={"gpu": gpus}, ends=ends)
 
 
 def job(uid: str, gpus: int, limit: int | None = 50, urgency: str = "normal", **demand: int) -> Waiting:
     return Waiting(uid=uid, demand={"gpu": gpus} | demand, urgency=urgency, limit=limit)
 
 
-def a_scene(*order: Waiting, runs: tuple[Run, ...] = (run("r", 6, 1_500),), **changes: object) -> Scene:
+def a_scene(
+    *order: Waiting, runs: tuple[CapacityHold, ...] = (run("r", 6, 1_500),), **changes: object
+) -> Scene:
     scene = Scene(
         now=NOW,
         timing=TIMING,
@@ -49,17 +51,17 @@ def a_promise(uid: str = "head", shadow: int = 1_500) -> Promise:
     return Promise(uid=uid, urgency="normal", shadow=shadow, made=900, capacity=CAPACITY)
 
 
-IN_PLACE = Standing(in_place=InPlace("head", NOW - 10))
-PROMISED = Standing(promise=a_promise())
+IN_PLACE = ReservationState(in_place=InPlace("head", NOW - 10))
+PROMISED = ReservationState(promise=a_promise())
 HEAD = job("head", 8)
 
 
-def decided(scene: Scene, before: Standing = PROMISED) -> Reservation:
+def decided(scene: Scene, before: ReservationState = PROMISED) -> Reservation:
     return reserve(scene, before)
 
 
 def test_a_promise_takes_a_head_that_was_in_front_for_a_reaction_time() -> None:
-    found = decided(a_scene(HEAD), Standing())
+    found = decided(a_scene(HEAD), ReservationState())
     assert (found.promise, found.obstacle) == (None, Obstacle.NOT_IN_PLACE)
     assert found.standing.in_place == InPlace("head", NOW)
     assert found.wake == NOW + 10
@@ -104,7 +106,7 @@ def test_jobs_that_want_something_else_than_the_head_pass_without_limits() -> No
 
 
 def test_a_pass_must_be_able_to_be_taken_back_before_the_shadow() -> None:
-    near = Standing(promise=a_promise(shadow=1_019))
+    near = ReservationState(promise=a_promise(shadow=1_019))
     assert decided(a_scene(job("head", 6), job("a", 1, None), runs=(run("r", 6, 1_019),)), near).given == ()
 
 
@@ -129,7 +131,7 @@ def test_a_pass_counts_until_it_is_used_or_surely_cannot_be() -> None:
 
 
 def test_the_passes_of_a_head_that_started_are_taken_back() -> None:
-    before = Standing(
+    before = ReservationState(
         promise=a_promise("gone"),
         passes={"a": Pass(uid="a", demand={"gpu": 1}, limit=85, given=990, begins=1_010, ends=1_100)},
     )
@@ -183,7 +185,7 @@ def test_who_was_found_in_front_and_had_no_promise_goes_back_to_its_place(
     ends: int | None, recalled: str
 ) -> None:
     scene = a_scene(job("fair", 3), HEAD, runs=(run("r", 6, ends),))
-    first = decided(scene, Standing(recalled="head"))
+    first = decided(scene, ReservationState(recalled="head"))
     assert (first.order[0], first.wake) == ("head", NOW + 10)
     sure = decided(msgspec.structs.replace(scene, now=NOW + 10), first.standing)
     assert sure.standing.recalled == recalled
@@ -233,7 +235,7 @@ def test_a_higher_class_that_fits_goes_first_and_breaks_nothing_by_itself() -> N
 
 
 def test_a_job_that_can_never_start_is_set_aside() -> None:
-    found = decided(a_scene(job("huge", 9), HEAD), Standing())
+    found = decided(a_scene(job("huge", 9), HEAD), ReservationState())
     assert (found.head, found.aside, found.order) == (HEAD, ("huge",), ("head",))
 
 

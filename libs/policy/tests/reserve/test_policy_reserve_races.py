@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_policy.reserve.easy import recalled, reserve
-from fairlead_policy.reserve.reservation import Reservation, Scene, Standing, Timing, Waiting
-from fairlead_policy.reserve.shadow import Run
+from fairlead_policy.reserve.reservation import Reservation, ReservationState, Scene, Timing, Waiting
+from fairlead_policy.reserve.shadow import CapacityHold
 from fairlead_testkit.cases import cases
 
 GPU = "gpu"
@@ -30,7 +30,7 @@ QUIET = 900
 """When whatever was promised is long due."""
 ENDLESS = 10**6
 
-type Deciding = Callable[[Scene, Standing], Reservation]
+type Deciding = Callable[[Scene, ReservationState], Reservation]
 
 
 @dataclass
@@ -91,7 +91,7 @@ class World:
     promised: dict[str, int] = field(default_factory=dict)
     passed: int = 0
     landings: list[tuple[int, str, int]] = field(default_factory=list)
-    standing: Standing = field(default_factory=Standing)
+    standing: ReservationState = field(default_factory=ReservationState)
     turn_at: int = 0
     history: list[list[Job]] = field(default_factory=list)
 
@@ -103,7 +103,7 @@ class World:
             self._steal()
             if self.now >= self.turn_at and self.now < self.dies:
                 if self.now in self.forgets:
-                    self.standing = Standing()
+                    self.standing = ReservationState()
                 self._turn()
             self.now += 1
         started = {job.uid: ENDLESS if job.started is None else job.started for job in self.jobs}
@@ -146,7 +146,7 @@ class World:
         stands = [job.uid for job in sorted(waiting, key=_stands) if job.level]
         scene = self._scene(seen, ordered, stands)
         if not self.standing.promise and not self.standing.passes:
-            self.standing = Standing(
+            self.standing = ReservationState(
                 resting=self.standing.resting,
                 in_place=self.standing.in_place,
                 recalled=self.standing.recalled or recalled(scene, stands),
@@ -157,7 +157,7 @@ class World:
         passes = {uid: one for uid, one in before.passes.items() if uid in here}
         found = self.decide(
             scene,
-            Standing(
+            ReservationState(
                 promise=before.promise if promise is None else promise,
                 passes=passes,
                 resting=before.resting,
@@ -176,13 +176,15 @@ class World:
         """The front of the order, and behind it who keeps a place: where nothing is remembered, all that is labelled."""
         standing = self.standing
         promised = "" if standing.promise is None else standing.promise.uid
-        keeping = stands if standing == Standing() else {*standing.passes, promised, standing.recalled}
+        keeping = (
+            stands if standing == ReservationState() else {*standing.passes, promised, standing.recalled}
+        )
         return [*ordered[: self.window], *(job for job in ordered[self.window :] if job.uid in keeping)]
 
     def _scene(self, seen: int, ordered: Sequence[Job], stands: Sequence[str]) -> Scene:
         grace = self.believed.grace
         running = [
-            Run(
+            CapacityHold(
                 uid=job.uid,
                 demand={GPU: job.demand},
                 ends=None if job.limit is None else job.started + job.limit + grace,
@@ -328,7 +330,7 @@ def test_no_promise_is_broken_in_thousands_of_worlds() -> None:
 # --- what a promise breaks by, once each on purpose
 
 
-def without_counting(scene: Scene, before: Standing) -> Reservation:
+def without_counting(scene: Scene, before: ReservationState) -> Reservation:
     """Passes that are not taken yet hold nothing: a second decision gives the same free unit again."""
     order = [
         msgspec.structs.replace(one, demand={}) if one.uid in before.passes else one for one in scene.order
@@ -336,13 +338,13 @@ def without_counting(scene: Scene, before: Standing) -> Reservation:
     return reserve(msgspec.structs.replace(scene, order=order), before)
 
 
-def never_taking_back(scene: Scene, before: Standing) -> Reservation:
+def never_taking_back(scene: Scene, before: ReservationState) -> Reservation:
     """Passes stay valid until they are used: what does not fit for the frontend stands before the head for ever."""
     later = {uid: msgspec.structs.replace(one, begins=ENDLESS) for uid, one in before.passes.items()}
     return reserve(scene, msgspec.structs.replace(before, passes=later))
 
 
-def not_looking(scene: Scene, before: Standing) -> Reservation:
+def not_looking(scene: Scene, before: ReservationState) -> Reservation:
     """A promise is made without looking who stands before the head: a pass of the head before it does."""
     blind = msgspec.structs.replace(scene, ahead=lambda _: frozenset())
     long_ago = None if before.in_place is None else before.in_place._replace(since=-ENDLESS)

@@ -28,7 +28,7 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.explained import explain_in_snapshot
 from fairlead_policy.snapshot.levels import PLAIN_BAND, plan_snapshot_levels, steering_of
 from fairlead_policy.snapshot.ordering import OrderedPool, order_snapshot, policy_of
-from fairlead_policy.snapshot.placement import Answer, Walk, walk
+from fairlead_policy.snapshot.placement import FitVerdict, Walk, walk
 from fairlead_policy.snapshot.reserve import in_reserved_order, reserve_snapshot
 from fairlead_testkit.fuzzing import fuzz, fuzz_and_shrink
 from fairlead_testkit.mangled import Plain, a_policy, a_snapshot, mangle, scramble
@@ -136,8 +136,8 @@ def check_fit(snapshot: Snapshot, pools: Sequence[OrderedPool]) -> Walk:
     found = walk(snapshot, order, Strategy.SPREAD if strategy == "none" else Strategy(strategy))
     assert found.jobs.keys() == {job.uid for job in snapshot.jobs}
     for fit in found.jobs.values():
-        assert fit.obstacles or fit.answer in {Answer.PLACED, Answer.UNKNOWN}
-        assert fit.nodes or fit.answer is not Answer.PLACED
+        assert fit.obstacles or fit.answer in {FitVerdict.PLACED, FitVerdict.UNKNOWN}
+        assert fit.nodes or fit.answer is not FitVerdict.PLACED
     return found
 
 

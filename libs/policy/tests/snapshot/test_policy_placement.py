@@ -14,7 +14,7 @@ from fairlead_policy.hami.annotations import Strategy
 from fairlead_policy.snapshot.card_shares import with_card_shares
 from fairlead_policy.snapshot.levels import plan_snapshot_levels
 from fairlead_policy.snapshot.ordering import order_snapshot
-from fairlead_policy.snapshot.placement import Answer, JobFit, Walk, walk
+from fairlead_policy.snapshot.placement import FitVerdict, JobFit, Walk, walk
 
 GPU, MEM, CORES = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores"
 NOW = 1_760_000_000
@@ -99,12 +99,12 @@ def test_no_quota_is_told_apart_from_no_room_and_from_never() -> None:
         )
     )
     assert {uid: fit.answer for uid, fit in found.jobs.items()} == {
-        "wide": Answer.NEVER,
-        "huge": Answer.NEVER,
-        "labels": Answer.NEVER,
-        "fits": Answer.PLACED,
-        "split": Answer.NO_ROOM,
-        "late": Answer.NEVER,
+        "wide": FitVerdict.NEVER,
+        "huge": FitVerdict.NEVER,
+        "labels": FitVerdict.NEVER,
+        "fits": FitVerdict.PLACED,
+        "split": FitVerdict.NO_ROOM,
+        "late": FitVerdict.NEVER,
     }
     assert (
         words(found.jobs["wide"])
@@ -123,7 +123,7 @@ def test_a_full_pool_says_so() -> None:
     found = walked(
         snapshot(job("a", {GPU: 6}), job("b", {GPU: 4}), nodes=[node("n1"), node("n2")], pools=small)
     )
-    assert found.jobs["b"].answer is Answer.NO_QUOTA
+    assert found.jobs["b"].answer is FitVerdict.NO_QUOTA
     assert (
         words(found.jobs["b"])
         == "Pool gpu has too little quota left: the job asks for 4 nvidia.com/gpu, 2 are left."
@@ -146,12 +146,12 @@ def test_fractions_are_placed_on_cards_and_24_gb_in_all_are_not_20_on_one() -> N
     )
     [on] = found.jobs["eight"].nodes
     assert (on.node, on.pods, on.cards) == ("n1", 1, {"GPU-1": 1})
-    assert found.jobs["twenty"].answer is Answer.NO_ROOM
+    assert found.jobs["twenty"].answer is FitVerdict.NO_ROOM
     assert words(found.jobs["twenty"]).startswith(
         "pods: 16152 MiB of card memory free in all, but no card has 16000 MiB; the most on one is 11576 MiB."
     )
     assert "2 cards are in use, and the pod wants a card for itself" in words(found.jobs["whole"])
-    assert found.jobs["more"].answer is Answer.NEVER
+    assert found.jobs["more"].answer is FitVerdict.NEVER
     assert "more than any card has (24576 MiB)" in words(found.jobs["more"])
 
 
@@ -340,9 +340,9 @@ def test_where_use_is_not_stated_nothing_is_claimed_but_what_never_fits() -> Non
             running=[{"id": "r", "tenant": "team", "demand": {GPU: 1}}],
         )
     )
-    assert found.jobs["fits"].answer is Answer.UNKNOWN
+    assert found.jobs["fits"].answer is FitVerdict.UNKNOWN
     assert words(found.jobs["fits"]) == "Jobs run, and 1 node does not say what is used of them."
-    assert found.jobs["never"].answer is Answer.NEVER
+    assert found.jobs["never"].answer is FitVerdict.NEVER
     assert answers(snapshot(job("j", {GPU: 1}), nodes=[])) == {"j": "unknown"}
 
 
@@ -353,16 +353,16 @@ def test_parts_of_cards_that_nobody_registers_are_neither_placed_nor_refused() -
             job("part", {GPU: 1, MEM: 8000}), job("nine", {GPU: 9, MEM: 1}), nodes=[node("n1")], pools=pools
         )
     )
-    assert found.jobs["part"].answer is Answer.UNKNOWN
+    assert found.jobs["part"].answer is FitVerdict.UNKNOWN
     assert words(found.jobs["part"]) == "pods: no node that they may use has registered a card."
-    assert found.jobs["nine"].answer is Answer.NEVER
+    assert found.jobs["nine"].answer is FitVerdict.NEVER
 
 
 def test_taints_and_tolerations_count() -> None:
     nodes = [node("n1", taints=["dedicated=ml:NoSchedule"]), node("n2", unschedulable=True)]
     tolerating = {"tolerations": [{"key": "dedicated", "operator": "Exists"}]}
     found = walked(snapshot(job("a", {GPU: 1}), job("b", {GPU: 1}, gang=tolerating), nodes=nodes))
-    assert found.jobs["a"].answer is Answer.NEVER
+    assert found.jobs["a"].answer is FitVerdict.NEVER
     assert [on.node for on in found.jobs["b"].nodes] == ["n1"]
 
 

@@ -11,7 +11,7 @@ from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy.hami.annotations import Strategy
 from fairlead_policy.snapshot.card_shares import with_card_shares
 from fairlead_policy.snapshot.ordering import order_snapshot
-from fairlead_policy.snapshot.placement import Answer, Walk, walk
+from fairlead_policy.snapshot.placement import FitVerdict, Walk, walk
 from fairlead_testkit.cases import cases
 
 GPU, MEM, CORES = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores"
@@ -190,7 +190,7 @@ def walked(found: Snapshot, strategy: Strategy) -> tuple[list[str], Walk]:
 
 
 def check(seeds: range) -> None:
-    seen = dict.fromkeys(Answer, 0)
+    seen = dict.fromkeys(FitVerdict, 0)
     for seed in seeds:
         document, with_cards = random_snapshot(seed)
         found = read_snapshot(document)
@@ -211,22 +211,22 @@ def check(seeds: range) -> None:
             full = any(amount > left[name] for name, amount in demand.items())
             if beyond or not job.fits(empty, totals):
                 # A job that fits no empty node fits none in use either: the plain walk need not look.
-                expected = Answer.NEVER
+                expected = FitVerdict.NEVER
             elif full:
-                expected = Answer.NO_QUOTA
+                expected = FitVerdict.NO_QUOTA
             else:
-                expected = Answer.PLACED if job.fits(nodes, totals) else Answer.NO_ROOM
+                expected = FitVerdict.PLACED if job.fits(nodes, totals) else FitVerdict.NO_ROOM
             assert fit.answer is expected, (seed, uid, fit)
             assert fit.exact, (seed, uid)
-            assert bool(fit.obstacles) != (expected is Answer.PLACED), (seed, uid)
+            assert bool(fit.obstacles) != (expected is FitVerdict.PLACED), (seed, uid)
             seen[expected] += 1
-            if expected is Answer.PLACED:
+            if expected is FitVerdict.PLACED:
                 job.start(nodes, {on.node: (on.pods, on.cards) for on in fit.nodes})
                 for name, amount in demand.items():
                     left[name] -= amount
-    assert min(count for answer, count in seen.items() if answer is not Answer.UNKNOWN) > len(seeds) // 20, (
-        seen
-    )
+    assert (
+        min(count for answer, count in seen.items() if answer is not FitVerdict.UNKNOWN) > len(seeds) // 20
+    ), seen
 
 
 def test_a_walk_is_the_plain_walk_over_all_placements() -> None:

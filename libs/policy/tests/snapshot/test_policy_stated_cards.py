@@ -24,7 +24,7 @@ from fairlead_policy.hami.register import card_of
 from fairlead_policy.hami.requests import vgpu_asks
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot
-from fairlead_policy.snapshot.placement import Answer, Walk, walk
+from fairlead_policy.snapshot.placement import FitVerdict, Walk, walk
 from fairlead_testkit.builders import NOW, a_document, a_job, a_node, a_pool, a_queue
 from fairlead_testkit.cases import cases
 
@@ -120,8 +120,8 @@ def test_an_ask_that_hami_refuses_never_runs_and_harms_nobody() -> None:
     assert said(outgrown(asked, [node("n1", card("a"))])) == [words]
     found = walked(state(asked, job({GPU: 1, MEMORY: 100}, name="good"), node("n1", card("a"))))
     assert {name: answer for name, (answer, _) in found.items()} == {
-        "odd": Answer.NEVER,
-        "good": Answer.PLACED,
+        "odd": FitVerdict.NEVER,
+        "good": FitVerdict.PLACED,
     }
     assert found["odd"][1] == [words]
 
@@ -138,7 +138,7 @@ def taken(states: Mapping[str, State]) -> Snapshot:
     return again
 
 
-def walked(states: Mapping[str, State]) -> dict[str, tuple[Answer, list[str]]]:
+def walked(states: Mapping[str, State]) -> dict[str, tuple[FitVerdict, list[str]]]:
     snapshot = taken(states)
     found: Walk = walk(
         snapshot,
@@ -218,16 +218,16 @@ def test_an_order_of_live_facts_tells_cards_from_quota() -> None:
             node("bad", cards_refused="?"),
         )
     )
-    assert found["never"][0] is Answer.NEVER
+    assert found["never"][0] is FitVerdict.NEVER
     assert found["crowded"] == (
-        Answer.NO_ROOM,
+        FitVerdict.NO_ROOM,
         [
             "pods: 24576 MiB of card memory free in all, but no card has 20480 MiB; the most on one is 12576 MiB.",
             "pods: all 2 cards are short of memory.",
         ],
     )
-    assert found["small"][0] is Answer.UNKNOWN, "what else is used of the nodes is not said"
-    assert found["full"][0] in {Answer.NO_QUOTA, Answer.NEVER}
+    assert found["small"][0] is FitVerdict.UNKNOWN, "what else is used of the nodes is not said"
+    assert found["full"][0] in {FitVerdict.NO_QUOTA, FitVerdict.NEVER}
 
 
 amounts = st.integers(0, 40)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.fixed_point import FINE, GRID, bounded, bounded_near
-from fairlead_policy.tenants.rescaling import Holding, Kin, dominant_of
+from fairlead_policy.tenants.rescaling import CountedHolding, Kin, dominant_of
 from fairlead_testkit.cases import cases
 
 type Child = tuple[list[Fraction], bool]
@@ -65,7 +65,7 @@ def test_a_node_counts_to_hold_the_very_number_that_sums_in_full_give(
         number = rng.randrange(size)
         held = rng.choice([[Fraction(0)] * 3, [part(), Fraction(0), part()], [part(), part(), part()]])
         children[number] = held, rng.random() < 0.8
-        kin.stands(number, Holding.of([p.as_integer_ratio() for p in held]), children[number][1])
+        kin.stands(number, CountedHolding.of([p.as_integer_ratio() for p in held]), children[number][1])
         if rng.random() < 0.3:
             kin = kin.copy()
         expected = by_fractions(children, entitlements, own, rules)

@@ -10,7 +10,7 @@ the bus's announcer tells NATS, `app` wires it. Virtual time: `workload`, `trace
 order them, `meter` measures.
 """
 
-from fairlead_sim.changes import ClusterChanges, ClusterCounters, Retention, UsedName
+from fairlead_sim.changes import ClusterChanges, ClusterCounters, JobRetention, UsedName
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import (
     ClusterConfig,
@@ -40,9 +40,9 @@ __all__ = [
     "Fifo",
     "JobName",
     "JobResult",
+    "JobRetention",
     "NodeGroup",
     "QueueConfig",
-    "Retention",
     "RunResult",
     "Sample",
     "ShareMeter",

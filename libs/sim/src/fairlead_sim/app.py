@@ -16,7 +16,7 @@ from fairlead_bus import (
 )
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_runtime import FrontendSpans, Lifecycle, wall_clock
-from fairlead_sim.changes import Retention
+from fairlead_sim.changes import JobRetention
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import load_cluster
 from fairlead_sim.instruments import Instruments
@@ -37,7 +37,7 @@ async def main(settings: SimSettings, lifecycle: Lifecycle) -> None:
             settings.cluster,
             config,
             uid_prefix=store.identity,
-            retention=Retention(
+            retention=JobRetention(
                 ended=from_seconds(settings.ended_keep_seconds),
                 names=from_seconds(settings.names_keep_seconds),
             ),

@@ -58,7 +58,7 @@ class ClusterChanges(msgspec.Struct, kw_only=True):
         return bool(self.jobs or self.gone or self.nodes or self.pools or self.events)
 
 
-class Retention(msgspec.Struct, frozen=True, kw_only=True):
+class JobRetention(msgspec.Struct, frozen=True, kw_only=True):
     """How long a cluster remembers."""
 
     ended: Micros | None = HOUR

@@ -13,7 +13,7 @@ from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, CreateReply, DeleteJob, SetLevel
 from fairlead_contracts.messages.state import Outcome, Phase
 from fairlead_sim import lifecycle
-from fairlead_sim.changes import ClusterChanges, ClusterCounters, NoNames, Retention, UsedName, UsedNames
+from fairlead_sim.changes import ClusterChanges, ClusterCounters, JobRetention, NoNames, UsedName, UsedNames
 from fairlead_sim.config import ClusterConfig, QueueConfig
 from fairlead_sim.jobs import JobName, SimJob
 from fairlead_sim.lines import QueueLine, line_of
@@ -34,7 +34,7 @@ class SimCluster:
         config: ClusterConfig,
         *,
         uid_prefix: str,
-        retention: Retention | None = None,
+        retention: JobRetention | None = None,
         names: UsedNames | None = None,
     ) -> None:
         """An empty cluster.
@@ -48,7 +48,7 @@ class SimCluster:
         """
         self.name = name
         self.config = config
-        self.retention = retention or Retention()
+        self.retention = retention or JobRetention()
         self.ledger = ClusterCounters()
         self.nodes: dict[str, Node] = {}
         self.pools = {pool: SimPool(pool) for pool in config.pools()}

@@ -8,7 +8,7 @@ from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.frontend.verbs import SetLevel
 from fairlead_contracts.messages.events import JobStarted
 from fairlead_contracts.messages.state import Phase
-from fairlead_sim.changes import ClusterChanges, Retention
+from fairlead_sim.changes import ClusterChanges, JobRetention
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.errors import StuckError
 from fairlead_sim.jobs import JobName, SimJob
@@ -102,7 +102,7 @@ class VirtualRun:
         self._discipline = discipline
         self._reaction = reaction
         self.cluster = SimCluster(
-            "sim", workload.cluster, uid_prefix="virtual", retention=Retention(ended=None)
+            "sim", workload.cluster, uid_prefix="virtual", retention=JobRetention(ended=None)
         )
         self.meter = ShareMeter(self.cluster.pools[POOL].capacity, workload.tenants)
         self._arrivals = list(reversed(workload.jobs))

@@ -11,7 +11,7 @@ from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.facts import Checked
 from fairlead_checker.ground import Ground
 from fairlead_checker.instruments import Instruments
-from fairlead_checker.placing import Answer, Placing
+from fairlead_checker.placing import Placing, StartAnswer
 from fairlead_checker.steps import Step, our_checks, step_of
 from fairlead_checker.words import Entry
 from fairlead_contracts.base.instants import Micros
@@ -79,7 +79,7 @@ class ReleasedGang(NamedTuple):
     """A gang that was let through by us."""
 
     reserved: Micros
-    answer: Answer
+    answer: StartAnswer
     at: Micros
 
 
@@ -237,7 +237,7 @@ class Checker:
             self._wake.set()
         await _all(writes)
 
-    async def _say(self, one: Checked, answer: Answer, ours: frozenset[str], now: Micros) -> None:
+    async def _say(self, one: Checked, answer: StartAnswer, ours: frozenset[str], now: Micros) -> None:
         if answer.fits:
             self._released.setdefault(one.uid, ReleasedGang(one.reserved or 0, answer, now))
             self._sent.pop(one.uid, None)

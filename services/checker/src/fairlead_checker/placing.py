@@ -19,7 +19,7 @@ _ONE_CARD = 1000
 _EVERYTHING: Mapping[str, int] = {}
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class StartAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a gang starts now."""
 
     fits: bool
@@ -46,10 +46,10 @@ class Placing:
         self._nodes = dict(nodes)
         self._flavors = flavors
         self._strategy = strategy
-        self._unfit: dict[bytes, Answer] = {}
+        self._unfit: dict[bytes, StartAnswer] = {}
         """By gang: what did not fit before does not fit later, for nodes only fill up here."""
 
-    def look(self, workload: Checked, counts: Mapping[str, int] = _EVERYTHING) -> Answer:
+    def look(self, workload: Checked, counts: Mapping[str, int] = _EVERYTHING) -> StartAnswer:
         """Whether all pods of a Workload have room now. What cannot be judged is let through, and that is said.
 
         Args:
@@ -62,9 +62,9 @@ class Placing:
             gang = gang_of(workload, self._flavors, by_cards=by_cards, counts=counts)
         except AskError as error:
             refused = fit.AskRefused(resource=error.field, wanted=shown(error.value), reason=error.reason)
-            return Answer(fits=False, why=fit.in_words(refused))
+            return StartAnswer(fits=False, why=fit.in_words(refused))
         except FieldError as error:
-            return Answer(fits=True, why=f"Not looked at, as what it asks for cannot be read: {error}.")
+            return StartAnswer(fits=True, why=f"Not looked at, as what it asks for cannot be read: {error}.")
         key = msgspec.json.encode(gang)
         if key in self._unfit:
             return self._unfit[key]
@@ -73,13 +73,13 @@ class Placing:
             self._unfit[key] = answer
         return answer
 
-    def _placed(self, gang: fit.Gang, *, whole_cards: bool) -> Answer:
+    def _placed(self, gang: fit.Gang, *, whole_cards: bool) -> StartAnswer:
         nodes = map(with_whole_cards, self._nodes.values()) if whole_cards else self._nodes.values()
         found = fit.place(gang, nodes, self._strategy)
         if isinstance(found, fit.Placement):
             pods = "its pod" if gang.pods == 1 else f"all {gang.pods} pods"
             where = f" in {gang.zone_key}={found.zone}" if found.zone is not None else ""
-            return Answer(
+            return StartAnswer(
                 fits=True,
                 why=f"There is room for {pods}{where}.",
                 zone=found.zone,
@@ -88,10 +88,10 @@ class Placing:
             )
         words = " ".join(map(fit.in_words, found.obstacles[:_TOLD]))
         if not found.exact:
-            return Answer(fits=True, why=f"No room was found, which is no proof. {words}")
-        return Answer(fits=False, why=words)
+            return StartAnswer(fits=True, why=f"No room was found, which is no proof. {words}")
+        return StartAnswer(fits=False, why=words)
 
-    def keep(self, answer: Answer) -> None:
+    def keep(self, answer: StartAnswer) -> None:
         """Keep the room of a gang for it."""
         nodes = {pod.node: with_whole_cards(self._nodes[pod.node]) for pod in answer.pods}
         for name, node in fit.with_pods(answer.gang, nodes, answer.pods).items():

@@ -36,7 +36,7 @@ HERE = Reach()
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Cluster:
+class KubeCluster:
     """Which Kubernetes cluster to look at."""
 
     kubeconfig: str | None = None
@@ -47,5 +47,5 @@ class Cluster:
     """The name that Fairlead has for the cluster; the context's unless given."""
 
 
-CURRENT = Cluster()
+CURRENT = KubeCluster()
 """The kubeconfig's current context."""

@@ -30,7 +30,7 @@ class Registered(NamedTuple):
     """Why it cannot be read; empty where it can."""
 
 
-class Holding(msgspec.Struct, frozen=True, kw_only=True):
+class CardHolding(msgspec.Struct, frozen=True, kw_only=True):
     """What a pod holds of the cards of its node."""
 
     node: str
@@ -47,7 +47,7 @@ def registered_on(node: str, annotations: Mapping[str, str]) -> Registered:
         return Registered([], str(error))
 
 
-def holding_of(pod: PartialObject) -> Holding | None:
+def holding_of(pod: PartialObject) -> CardHolding | None:
     """What a pod holds; None for one that HAMi gave nothing.
 
     Of a pod whose init containers hold cards, all containers are summed: its metadata does not tell them apart.
@@ -59,8 +59,8 @@ def holding_of(pod: PartialObject) -> Holding | None:
     try:
         held = decode_allocated(f"{pod.metadata.namespace}/{pod.metadata.name}", noted)
     except AllocatedError as error:
-        return Holding(node=node, refused=str(error))
-    return Holding(node=node, held=tuple(chain.from_iterable(held)))
+        return CardHolding(node=node, refused=str(error))
+    return CardHolding(node=node, held=tuple(chain.from_iterable(held)))
 
 
 class Refusals:
@@ -88,7 +88,7 @@ class CardBook:
 
     def __init__(self) -> None:
         self._nodes: dict[str, NodeState] = {}
-        self._holdings: dict[Key, Holding] = {}
+        self._holdings: dict[Key, CardHolding] = {}
         self._on: dict[str, set[Key]] = {}
         """The pods that hold something of a node, by its name."""
         self._changed: dict[str, None] = {}
@@ -103,7 +103,7 @@ class CardBook:
         _mark(self._refused[0], name, refused=state is not None and bool(state.cards_refused))
         self._changed[name] = None
 
-    def pod(self, key: Key, holding: Holding | None) -> None:
+    def pod(self, key: Key, holding: CardHolding | None) -> None:
         """A pod that HAMi gave cards; None: it ended or is gone."""
         before = self._holdings.pop(key, None)
         if before is not None:

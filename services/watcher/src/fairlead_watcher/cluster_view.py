@@ -13,7 +13,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.state import JobState, NodeState, Phase, State, subject_of
 from fairlead_kube import WORKLOAD_PRIORITY_CLASS, Key
 from fairlead_watcher import pools
-from fairlead_watcher.cards import CardBook, Holding
+from fairlead_watcher.cards import CardBook, CardHolding
 from fairlead_watcher.jobs import translate
 from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts
 from fairlead_watcher.surroundings import LEVER, ClassKind, Dependency, DoorFacts, Labels, Noting, queue_view
@@ -114,7 +114,7 @@ class ClusterView:
         """A node, nothing of its cards in use."""
         self._book.node(key.name, state)
 
-    def card_holder(self, key: Key, holding: Holding | None) -> None:
+    def card_holder(self, key: Key, holding: CardHolding | None) -> None:
         """A pod that HAMi gave cards, until it ends."""
         self._book.pod(key, holding)
 

@@ -10,7 +10,7 @@ from fairlead_kube import WORKLOAD_PRIORITY_CLASS
 from fairlead_watcher.holds import Hold, hold_on
 from fairlead_watcher.metadata import LONGEST_VALUE, Words, merged
 from fairlead_watcher.surroundings import Surroundings
-from fairlead_watcher.wishes import Place, Wishes, wishes_in
+from fairlead_watcher.wishes import AnnotationSource, Wishes, wishes_in
 from fairlead_watcher.workload_facts import PODS, Owner, WorkloadFacts
 
 UNSTAMPED = 0
@@ -21,14 +21,14 @@ _POD = "Pod"
 _POD_GROUP = "PodGroup"
 
 
-class Translation(NamedTuple):
+class JobTranslation(NamedTuple):
     """A job, and when time alone will change it."""
 
     job: JobState
     due: Micros | None
 
 
-def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Micros) -> Translation:
+def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Micros) -> JobTranslation:
     """The job that a Workload is."""
     queue = _queue(facts, around)
     demand = _demand(facts, queue, around)
@@ -75,7 +75,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
         carries=words.annotations.get(CARRIES),
         traceparent=words.annotations.get(TRACEPARENT),
     )
-    return Translation(job, hold.until if hold else None)
+    return JobTranslation(job, hold.until if hold else None)
 
 
 def _level(facts: WorkloadFacts, around: Surroundings) -> int:
@@ -165,12 +165,12 @@ def _words_of(owner: Owner, namespace: str, around: Surroundings) -> Words:
     return found.words if found is not None and found.uid == owner.uid else Words()
 
 
-def _places(facts: WorkloadFacts, owner: Words) -> tuple[Place, ...]:
+def _places(facts: WorkloadFacts, owner: Words) -> tuple[AnnotationSource, ...]:
     kind = facts.owners[0].kind if facts.owners else ""
     return (
-        Place("metadata.annotations", facts.own.annotations),
-        Place("spec.podSets[*].template.metadata.annotations", facts.template.annotations),
-        Place(f"{kind} metadata.annotations", owner.annotations),
+        AnnotationSource("metadata.annotations", facts.own.annotations),
+        AnnotationSource("spec.podSets[*].template.metadata.annotations", facts.template.annotations),
+        AnnotationSource(f"{kind} metadata.annotations", owner.annotations),
     )
 
 

@@ -37,7 +37,7 @@ from fairlead_kube import (
     Workload,
 )
 from fairlead_watcher import pools
-from fairlead_watcher.cards import Holding, Refusals, holding_of
+from fairlead_watcher.cards import CardHolding, Refusals, holding_of
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.quota import cohort_facts, queue_facts
 from fairlead_watcher.sources import KindSource, WatchedKind
@@ -179,6 +179,6 @@ class Kinds:
         self._refusals.note(key, "" if node is None else node.cards_refused)
         self._view.node(key, node)
 
-    def _holder(self, key: Key, holding: Holding | None) -> None:
+    def _holder(self, key: Key, holding: CardHolding | None) -> None:
         self._refusals.note(key, "" if holding is None else holding.refused)
         self._view.card_holder(key, holding)

@@ -23,7 +23,7 @@ _SETTINGS = ("aging", "max-aging", "weight", "priority-weight", "alpha")
 _OF_THE_POLICY = "take it away: aging and weights are not asked for by a job, the policy sets them for everybody (`aging`, `weight`)"
 
 
-class Place(NamedTuple):
+class AnnotationSource(NamedTuple):
     """Where annotations stand."""
 
     field: str
@@ -42,7 +42,7 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
 NO_WISHES = Wishes()
 
 
-def wishes_in(places: Sequence[Place]) -> Wishes:
+def wishes_in(places: Sequence[AnnotationSource]) -> Wishes:
     """The wishes of a job.
 
     Args:
@@ -70,7 +70,7 @@ def _rank(name: str) -> tuple[int, str]:
     return (_FIRST.index(name) if name in _FIRST else len(_FIRST), name)
 
 
-def _classes(place: Place, faults: list[Fault]) -> dict[str, bool]:
+def _classes(place: AnnotationSource, faults: list[Fault]) -> dict[str, bool]:
     found: dict[str, bool] = {}
     for key, value in place.annotations.items():
         if not key.startswith(ASK_PREFIX) or key == OVERRIDE:
@@ -85,7 +85,7 @@ def _classes(place: Place, faults: list[Fault]) -> dict[str, bool]:
     return found
 
 
-def _override(place: Place, faults: list[Fault]) -> int | None:
+def _override(place: AnnotationSource, faults: list[Fault]) -> int | None:
     value = place.annotations.get(OVERRIDE)
     found = int32(value)
     if value is not None and found is None:
@@ -94,5 +94,5 @@ def _override(place: Place, faults: list[Fault]) -> int | None:
     return found
 
 
-def _fault(place: Place, key: str, value: str, remedy: str) -> Fault:
+def _fault(place: AnnotationSource, key: str, value: str, remedy: str) -> Fault:
     return Fault(field=f"{place.field}[{key}]", value=value, remedy=remedy)

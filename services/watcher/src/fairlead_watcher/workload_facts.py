@@ -65,7 +65,7 @@ class OwnerFacts(msgspec.Struct, frozen=True, kw_only=True):
     words: Words
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class QuotaHold(msgspec.Struct, frozen=True, kw_only=True):
     """Quota that is reserved."""
 
     queue: str
@@ -132,7 +132,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Why the demand is not known."""
     run_limit: Micros | None = None
     """What is left of it."""
-    run: Run | None = None
+    run: QuotaHold | None = None
     put_back: bool = False
     """Kueue does not queue it again yet (Requeued=False)."""
     requeue_at: Micros | None = None
@@ -244,14 +244,14 @@ def _queue_time(workload: Workload) -> Micros:
     return workload.metadata.created
 
 
-def _run(workload: Workload) -> Run | None:
+def _run(workload: Workload) -> QuotaHold | None:
     reserved = workload.condition("QuotaReserved")
     if reserved is None or reserved.status != "True":
         return None
     admission = workload.status.admission
     admitted = workload.condition("Admitted")
     counts = admitted is not None and admitted.status == "True"
-    return Run(
+    return QuotaHold(
         queue=admission.cluster_queue if admission else "",
         since=reserved.since,
         admitted=admitted.since if admitted is not None and counts else None,

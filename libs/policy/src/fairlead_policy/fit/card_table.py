@@ -23,7 +23,7 @@ _SLOTS, _USED, _FREE_MEMORY, _FREE_CORES, _MEMORY, _CORES = range(6)
 _COLUMNS = 6
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _NodeCards(msgspec.Struct, frozen=True):
     """What is remembered of a node's cards."""
 
     cards: tuple[Card, ...]
@@ -36,7 +36,7 @@ class CardTable:
     """Cards of nodes, by the nodes' names."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _NodeCards] = {}
 
     def pods(self, nodes: Sequence[Node], shape: PodShape) -> Ints:
         """How many pods of the shape the cards of each node take, at most as many as there are.
@@ -60,7 +60,7 @@ class CardTable:
                 return pods
             pods = fewer
 
-    def _of(self, node: Node) -> _Kept:
+    def _of(self, node: Node) -> _NodeCards:
         kept = self._kept.get(node.name)
         if kept is None or kept.cards is not node.cards:
             rows = [
@@ -75,10 +75,10 @@ class CardTable:
                 for card in node.cards
             ]
             columns = np.array(rows, np.int64).reshape(len(rows), _COLUMNS)
-            kept = self._kept[node.name] = _Kept(node.cards, columns, {})
+            kept = self._kept[node.name] = _NodeCards(node.cards, columns, {})
         return kept
 
-    def _room(self, kept: Sequence[_Kept], shape: PodShape) -> Ints:
+    def _room(self, kept: Sequence[_NodeCards], shape: PodShape) -> Ints:
         """How many vGPUs of the ask each card takes, one after the other."""
         [ask], wishes = shape.vgpus, shape.wishes
         cards = np.concatenate([one.columns for one in kept])
@@ -100,7 +100,7 @@ class CardTable:
         return np.where(refused, 0, np.maximum(room, 0)).astype(np.int64)
 
 
-def _open_to(kept: _Kept, wishes: CardWishes) -> Bools:
+def _open_to(kept: _NodeCards, wishes: CardWishes) -> Bools:
     if wishes not in kept.open:
         kept.open[wishes] = np.array([barred(card, wishes) is None for card in kept.cards], np.bool_)
     return kept.open[wishes]

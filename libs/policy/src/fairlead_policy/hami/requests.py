@@ -90,7 +90,7 @@ def vgpu_ask(
     Raises:
         AskError: a value that HAMi would not take as it is meant.
     """
-    stated = _Stated(limits, requests or {}, defaults.names)
+    stated = _ContainerAsk(limits, requests or {}, defaults.names)
     count = stated.count
     if count is None and stated.limits_a_fraction and defaults.count > 0:
         count = defaults.count
@@ -114,7 +114,7 @@ def vgpu_asks(containers: Iterable[Mapping[str, int]]) -> tuple[VgpuAsk, ...]:
     return tuple(ask for ask in asks if ask is not None)
 
 
-class _Stated:
+class _ContainerAsk:
     """What a container itself says."""
 
     def __init__(self, limits: Mapping[str, int], requests: Mapping[str, int], names: HamiNames) -> None:

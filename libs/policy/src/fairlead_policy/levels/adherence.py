@@ -148,7 +148,7 @@ class PoolInstant(msgspec.Struct, frozen=True, kw_only=True):
     """With what these hold."""
 
 
-class Adherence:
+class AdherenceFold:
     """The fold over looks at one pool.
 
     Attributes:

@@ -77,7 +77,7 @@ def plan_levels(window: Sequence[LabelledJob], outside: Sequence[LabelledJob], b
     )
 
 
-class _Kept(NamedTuple):
+class _KeptLevels(NamedTuple):
     """Who keeps its level, ascending."""
 
     at: Ints
@@ -121,7 +121,7 @@ class _Front:
             firsts.add(last)
         return None
 
-    def cheapest(self) -> tuple[int, "_Kept"]:
+    def cheapest(self) -> tuple[int, "_KeptLevels"]:
         """The last job's least level, and who keeps its level, for the fewest writes.
 
         A higher floor leaves more labelled jobs behind the window where they are, a lower one lets more of the
@@ -140,9 +140,9 @@ class _Front:
         cheapest = int((writes + self._not_behind(floors)).argmin())
         length, end = divmod(first.item(cheapest), count)
         kept = _trace(end if length else -1, before)
-        return floors.item(cheapest), _Kept(positions[kept], standing[kept])
+        return floors.item(cheapest), _KeptLevels(positions[kept], standing[kept])
 
-    def spread(self, floor: int, kept: "_Kept") -> list[int]:
+    def spread(self, floor: int, kept: "_KeptLevels") -> list[int]:
         """The level of each job: the kept ones' own, the others spread over the gaps between them.
 
         Neighbours that are both written and already go by their tie share a level: one level for many jobs lets a
@@ -153,7 +153,7 @@ class _Front:
         steps = np.array(self._steps, np.int64)
         apart = stays[1:] | stays[:-1] | (steps[1:] > steps[:-1])
         groups = np.append(0, np.cumsum(apart))
-        standing = _Kept(groups[kept.at], kept.xs)
+        standing = _KeptLevels(groups[kept.at], kept.xs)
         xs = _spread(groups.item(-1) + 1, standing, self._highest, floor + self._steps[-1])
         levels: list[int] = (xs[groups] - steps).tolist()
         return levels if self._bottom not in levels else [self._real(level) for level in levels]
@@ -279,7 +279,7 @@ def _in_safe_order(
     return [*raised, *reversed(lowered)]
 
 
-def _spread(count: int, kept: _Kept, top: int, bottom: int) -> Ints:
+def _spread(count: int, kept: _KeptLevels, top: int, bottom: int) -> Ints:
     """`x` of every position: the kept ones' own, those of runs between them over the gap."""
     xs = np.empty(count, np.int64)
     xs[kept.at] = kept.xs

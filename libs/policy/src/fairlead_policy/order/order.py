@@ -18,7 +18,7 @@ from fairlead_policy.rules.jobs import OwnJob, Queue
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.lone_tenants import LoneTenants
 from fairlead_policy.tenants.service_order import ServiceOrder
-from fairlead_policy.tenants.tenant_tree import Front, TenantTree
+from fairlead_policy.tenants.tenant_tree import SequencePart, TenantTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,13 @@ class Order:
                 chosen.setdefault(top, []).append(name)
         return [(trees[top], names) for top, names in chosen.items()]
 
-    def _fronts(self, tenants: Iterable[str] | None, window: int | None) -> list[Front]:
+    def _fronts(self, tenants: Iterable[str] | None, window: int | None) -> list[SequencePart]:
         chosen = self.chosen_trees(tenants)
         if window is not None:
             return [tree.front(self.now, window, names) for tree, names in chosen]
         lone = [tree.tenant_queues[tree.top] for tree, _ in chosen if tree.alone]
         fronts = [tree.all(self.now, names) for tree, names in chosen if not tree.alone]
-        return [Front.of_all(LoneTenants(lone, self.snapshot.measure)), *fronts] if lone else fronts
+        return [SequencePart.of_all(LoneTenants(lone, self.snapshot.measure)), *fronts] if lone else fronts
 
     def _view(self, tenants: Iterable[str] | None, window: int | None = None) -> TopLevelView:
         return TopLevelView(self.snapshot.measure, self._fronts(tenants, window), self.now)

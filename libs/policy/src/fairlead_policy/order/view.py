@@ -13,7 +13,7 @@ from fairlead_policy.exact.scoring import Measure, Scores, join_scores
 from fairlead_policy.order.positions import InSequence, Positions
 from fairlead_policy.rules.jobs import PlacedJob
 from fairlead_policy.tenants.service_order import InfiniteCause, ServiceOrder
-from fairlead_policy.tenants.tenant_tree import Front
+from fairlead_policy.tenants.tenant_tree import SequencePart
 
 _FEW = 256
 """Up to so many jobs are picked one by one."""
@@ -53,7 +53,7 @@ class TopLevelView:
         now: the instant.
     """
 
-    def __init__(self, measure: Measure, parts: Sequence[Front], now: Micros) -> None:
+    def __init__(self, measure: Measure, parts: Sequence[SequencePart], now: Micros) -> None:
         self._now = now
         self._measure = measure
         self._parts = [part.sequence for part in parts]

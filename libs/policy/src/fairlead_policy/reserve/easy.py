@@ -43,13 +43,13 @@ from fairlead_policy.reserve.reservation import (
     Pass,
     Promise,
     Reservation,
+    ReservationState,
     Scene,
-    Standing,
     Timing,
     Waiting,
     Withdrawal,
 )
-from fairlead_policy.reserve.shadow import Run, Shadow, fits, free_of, shadow_of
+from fairlead_policy.reserve.shadow import CapacityHold, Shadow, fits, free_of, shadow_of
 
 
 def reserves(document: PolicyDocument, pool: str) -> bool:
@@ -68,7 +68,7 @@ def timing_of(document: PolicyDocument) -> Timing:
     )
 
 
-def reserve(scene: Scene, before: Standing) -> Reservation:
+def reserve(scene: Scene, before: ReservationState) -> Reservation:
     """The head, its promise, and who may pass it.
 
     Args:
@@ -97,7 +97,7 @@ def recalled(scene: Scene, stands: Sequence[str]) -> str:
 class _Deciding:
     """One decision."""
 
-    def __init__(self, scene: Scene, before: Standing) -> None:
+    def __init__(self, scene: Scene, before: ReservationState) -> None:
         self._scene = scene
         self._now = scene.now
         self._before = before
@@ -122,7 +122,7 @@ class _Deciding:
         passes, withdrawn = self._still_passing(promise)
         given = self._new_passes(promise) if promise is not None and self._scene.writable else []
         passes |= {one.uid: one for one in given}
-        standing = Standing(
+        standing = ReservationState(
             promise=promise,
             passes=passes,
             resting={uid: until for uid, until in self._before.resting.items() if until > self._now}
@@ -174,9 +174,9 @@ class _Deciding:
             starting.append(one)
         return starting, None
 
-    def _passing_runs(self) -> list[Run]:
+    def _passing_runs(self) -> list[CapacityHold]:
         return [
-            Run(uid=one.uid, demand=self._jobs[one.uid].demand, ends=self._end_of_pass(one))
+            CapacityHold(uid=one.uid, demand=self._jobs[one.uid].demand, ends=self._end_of_pass(one))
             for one in self._counted.values()
         ]
 
@@ -187,9 +187,11 @@ class _Deciding:
             return None
         return one.ends + max(0, limit - one.limit)
 
-    def _runs(self) -> list[Run]:
+    def _runs(self) -> list[CapacityHold]:
         """What runs, passes, and those that are about to start."""
-        starting = [Run(uid=one.uid, demand=one.demand, ends=self._end_of(one)) for one in self._starting]
+        starting = [
+            CapacityHold(uid=one.uid, demand=one.demand, ends=self._end_of(one)) for one in self._starting
+        ]
         return [*self._scene.running, *self._passing_runs(), *starting]
 
     def _end_of(self, one: Waiting) -> Micros | None:
@@ -380,7 +382,7 @@ class _Deciding:
         first = [uid for uid in uids[:at] if uid not in passing]
         return (*first, *passing, promise.uid, *(uid for uid in uids[at + 1 :] if uid not in passing))
 
-    def _wake(self, standing: Standing) -> Micros | None:
+    def _wake(self, standing: ReservationState) -> Micros | None:
         timing = self._scene.timing
         due = [self._due(one) for one in standing.passes.values() if one.withdrawn is None]
         due += [

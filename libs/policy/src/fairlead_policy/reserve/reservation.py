@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.reserve.shadow import Run, Shadow
+from fairlead_policy.reserve.shadow import CapacityHold, Shadow
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     now: Micros
     timing: Timing
     capacity: Mapping[str, int]
-    running: Sequence[Run]
+    running: Sequence[CapacityHold]
     """`ends` with the grace."""
     order: Sequence[Waiting]
     """What waits, as the policy orders it; as far as that is known."""
@@ -141,7 +141,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     it stands at the default level: whoever comes may stand before it."""
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class ReservationState(msgspec.Struct, frozen=True, kw_only=True):
     """What was decided before and holds."""
 
     promise: Promise | None = None
@@ -158,7 +158,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     """What to do, and why."""
 
-    standing: Standing
+    standing: ReservationState
     order: tuple[str, ...]
     """The uids in the order that is wanted of the frontend."""
     head: Waiting | None = None

@@ -12,7 +12,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class CapacityHold(msgspec.Struct, frozen=True, kw_only=True):
     """Something that holds capacity, or may do so at any moment."""
 
     uid: str
@@ -35,7 +35,7 @@ class Shadow(msgspec.Struct, frozen=True, kw_only=True):
     """What is left beside the job at that instant, base units."""
 
 
-def free_of(capacity: Mapping[str, int], runs: Iterable[Run]) -> Counter[str]:
+def free_of(capacity: Mapping[str, int], runs: Iterable[CapacityHold]) -> Counter[str]:
     """What these runs leave of a capacity; negative where it shrank below what they hold."""
     free = Counter(dict(capacity))
     for run in runs:
@@ -51,7 +51,7 @@ def fits(demand: Mapping[str, int], free: Mapping[str, int]) -> bool:
 def shadow_of(
     demand: Mapping[str, int],
     capacity: Mapping[str, int],
-    runs: Iterable[Run],
+    runs: Iterable[CapacityHold],
     now: Micros,
     *,
     lag: Micros = 0,
@@ -84,5 +84,5 @@ def shadow_of(
     return Shadow(at=at, spare=dict(spare))
 
 
-def _ended(run: Run, at: Micros) -> bool:
+def _ended(run: CapacityHold, at: Micros) -> bool:
     return run.ends is not None and run.ends <= at

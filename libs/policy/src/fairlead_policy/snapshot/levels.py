@@ -32,7 +32,7 @@ type Steered = tuple[str, str]
 """(cluster, frontend): one that follows levels by itself."""
 
 
-class Steering(msgspec.Struct, frozen=True, kw_only=True):
+class PaperSteering(msgspec.Struct, frozen=True, kw_only=True):
     """Which levels one frontend takes."""
 
     segments: Sequence[Segment]
@@ -43,7 +43,7 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     """What the frontend of a queue can do, by the queue's name; of one that is not in there, its frontend's name says it."""
 
 
-_PLAIN = Steering(segments=[Segment(band=PLAIN_BAND)])
+_PLAIN = PaperSteering(segments=[Segment(band=PLAIN_BAND)])
 
 
 class PlannedLevels(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class PlannedLevels(msgspec.Struct, frozen=True, kw_only=True):
     """Frontends that get no level, and why, in words."""
 
 
-def steering_of(snapshot: Snapshot, pool: str) -> dict[Steered, Steering]:
+def steering_of(snapshot: Snapshot, pool: str) -> dict[Steered, PaperSteering]:
     """By cluster and frontend, the levels that the pool's queues take, as far as the snapshot states queues."""
     queues: dict[Steered, list[SnapshotQueue]] = {}
     for queue in snapshot.queues:
@@ -76,13 +76,13 @@ def steering_of(snapshot: Snapshot, pool: str) -> dict[Steered, Steering]:
 
 def _steering(
     document: PolicyDocument, queues: Collection[SnapshotQueue], values: Mapping[str, int]
-) -> Steering:
+) -> PaperSteering:
     if preempting := why_preempting(document, queues):
-        return Steering(segments=[], why_none=preempting)
+        return PaperSteering(segments=[], why_none=preempting)
     if any(queue.bands_by_class for queue in queues) and (crossed := why_crossed(document, values)):
-        return Steering(segments=[], why_none=crossed)
+        return PaperSteering(segments=[], why_none=crossed)
     segments = segments_by(document, queues, values)
-    return Steering(
+    return PaperSteering(
         segments=segments,
         why_none="" if segments else "its queues have no band in common",
         able={queue.name: queue.able for queue in queues},
@@ -93,7 +93,7 @@ def plan_snapshot_levels(
     pool: OrderedPool,
     jobs: Iterable[SnapshotJob],
     window: int,
-    steering: Mapping[Steered, Steering] | None = None,
+    steering: Mapping[Steered, PaperSteering] | None = None,
     never: Collection[str] = (),
 ) -> PlannedLevels:
     """The fewest writes after which the frontends of the pool follow its order.
@@ -123,7 +123,7 @@ def plan_snapshot_levels(
         able = [job for job in ordered if job.uid not in never] if never else ordered
         front = window_of(able, window)
         behind = able[front:] + [job for job in ordered if job.uid in never] if never else able[front:]
-        ties = _Ties(how.able, where[1])
+        ties = _PaperTies(how.able, where[1])
         plan = plan_segments(
             how.segments, _OnPaper(able[:front], behind, levels, ties), sealed=ties.by_chance
         )
@@ -132,7 +132,7 @@ def plan_snapshot_levels(
     return PlannedLevels(levels=levels | dict(writes), writes=writes, dropped=dropped, withheld=withheld)
 
 
-class _Ties:
+class _PaperTies:
     """How one frontend compares jobs of one level: by what its queues say, else by its name."""
 
     def __init__(self, able: Mapping[str, Capabilities], frontend: str) -> None:
@@ -166,7 +166,7 @@ class _OnPaper:
         front: Sequence[SnapshotJob],
         behind: Sequence[SnapshotJob],
         levels: Mapping[str, int],
-        ties: _Ties,
+        ties: _PaperTies,
     ) -> None:
         self._front = front
         self._behind = behind

@@ -38,7 +38,7 @@ from fairlead_policy.hami.errors import AskError
 from fairlead_policy.snapshot.card_shares import pools_with_cards, with_card_shares
 
 
-class Answer(StrEnum):
+class FitVerdict(StrEnum):
     """Whether a job fits."""
 
     PLACED = "placed"
@@ -61,7 +61,7 @@ class NodeFit(msgspec.Struct, frozen=True, kw_only=True):
 class JobFit(msgspec.Struct, frozen=True, kw_only=True):
     """The answer for one job."""
 
-    answer: Answer
+    answer: FitVerdict
     nodes: tuple[NodeFit, ...] = ()
     """Where it is placed, by name."""
     obstacles: tuple[Obstacle, ...] = ()
@@ -81,7 +81,7 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def never(self) -> frozenset[str]:
         """The uids of jobs that can never run as things are."""
-        return frozenset(uid for uid, fit in self.jobs.items() if fit.answer is Answer.NEVER)
+        return frozenset(uid for uid, fit in self.jobs.items() if fit.answer is FitVerdict.NEVER)
 
 
 def walk(
@@ -143,13 +143,13 @@ class _Walker:
     def meet(self, job: SnapshotJob, pool: str, stopped: BehindHead | None = None) -> None:
         """The next job of the pool's order; `stopped` where the frontend does not get so far."""
         if (refused := self._refused.get(job.uid)) is not None:
-            self.met[job.uid] = JobFit(answer=Answer.NEVER, obstacles=(refused,))
+            self.met[job.uid] = JobFit(answer=FitVerdict.NEVER, obstacles=(refused,))
             return
         gang, demand = self._gangs[job.uid], self._charged[job.uid]
         fit = self._beyond(demand, pool)
         if fit is None and stopped is not None:
             never = self._never(gang, job, pool) if self._nodes else None
-            fit = never or JobFit(answer=Answer.NO_QUOTA, obstacles=(stopped,))
+            fit = never or JobFit(answer=FitVerdict.NO_QUOTA, obstacles=(stopped,))
         fit = fit or self._full(demand, pool, gang, job)
         self.met[job.uid] = fit or self._on_nodes(gang, demand, job, pool)
 
@@ -160,7 +160,7 @@ class _Walker:
             for name, amount in sorted(demand.items())
             if amount > capacity.get(name, 0)
         )
-        return JobFit(answer=Answer.NEVER, obstacles=beyond) if beyond else None
+        return JobFit(answer=FitVerdict.NEVER, obstacles=beyond) if beyond else None
 
     def _full(self, demand: Mapping[str, int], pool: str, gang: Gang, job: SnapshotJob) -> JobFit | None:
         """The pool has no quota for it. One that no node could ever hold is told so instead: quota would not help it."""
@@ -172,14 +172,14 @@ class _Walker:
         )
         if not full:
             return None
-        return self._never(gang, job, pool) or JobFit(answer=Answer.NO_QUOTA, obstacles=full)
+        return self._never(gang, job, pool) or JobFit(answer=FitVerdict.NO_QUOTA, obstacles=full)
 
     def _on_nodes(self, gang: Gang, demand: Mapping[str, int], job: SnapshotJob, pool: str) -> JobFit:
         if (why := self._untold(job)) is not None:
             none = (self._never(gang, job, pool) if self._nodes else None) or self._crowded(gang, job, pool)
             if none is None:
                 self._use[pool].update(demand)
-            return none or JobFit(answer=Answer.UNKNOWN, obstacles=(why,), exact=False)
+            return none or JobFit(answer=FitVerdict.UNKNOWN, obstacles=(why,), exact=False)
         annotations = {} if job.gang is None else job.gang.annotations
         strategy = policies_of(annotations, self._default).node
         found = place(
@@ -187,10 +187,10 @@ class _Walker:
         )
         if isinstance(found, Unfit):
             return self._never(gang, job, pool) or JobFit(
-                answer=Answer.NO_ROOM, obstacles=found.obstacles, exact=found.exact
+                answer=FitVerdict.NO_ROOM, obstacles=found.obstacles, exact=found.exact
             )
         self._take(job, gang, found, demand, pool)
-        return JobFit(answer=Answer.PLACED, nodes=_per_node(found))
+        return JobFit(answer=FitVerdict.PLACED, nodes=_per_node(found))
 
     def _untold(self, job: SnapshotJob) -> Obstacle | None:
         """What is not known, and would have to be for a place to be named."""
@@ -210,12 +210,12 @@ class _Walker:
     def _never(self, gang: Gang, job: SnapshotJob, pool: str) -> JobFit | None:
         """That it fits nowhere even if nothing ran, where that is proven."""
         unfit = self._ever.of(gang, job, pool)
-        return None if unfit is None else JobFit(answer=Answer.NEVER, obstacles=unfit.obstacles)
+        return None if unfit is None else JobFit(answer=FitVerdict.NEVER, obstacles=unfit.obstacles)
 
     def _crowded(self, gang: Gang, job: SnapshotJob, pool: str) -> JobFit | None:
         """That what is said to be used leaves no room, where that is proven: what is not said can only take more."""
         unfit = self._now.of(gang, job, pool) if self._unsaid else None
-        return None if unfit is None else JobFit(answer=Answer.NO_ROOM, obstacles=unfit.obstacles)
+        return None if unfit is None else JobFit(answer=FitVerdict.NO_ROOM, obstacles=unfit.obstacles)
 
 
 class _Proofs:

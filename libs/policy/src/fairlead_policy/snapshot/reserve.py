@@ -12,8 +12,8 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotRunning
 from fairlead_policy.reserve.easy import reserve, reserves, timing_of
-from fairlead_policy.reserve.reservation import InPlace, Obstacle, Scene, Standing, Timing, Waiting
-from fairlead_policy.reserve.shadow import Run, Shadow, fits
+from fairlead_policy.reserve.reservation import InPlace, Obstacle, ReservationState, Scene, Timing, Waiting
+from fairlead_policy.reserve.shadow import CapacityHold, Shadow, fits
 from fairlead_policy.snapshot.card_shares import with_card_shares
 from fairlead_policy.snapshot.ordering import OrderedPool
 
@@ -90,7 +90,7 @@ def _reserved(
     scene: Scene, waiting: Sequence[Waiting], unplaceable: tuple[str, ...], window: int
 ) -> PaperReservation:
     """What becomes of all that wait; in the scene is who may ever start."""
-    first = reserve(scene, Standing())
+    first = reserve(scene, ReservationState())
     aside, lowest = frozenset(first.aside), waiting[-1].urgency if waiting else ""
     told = PaperReservation(
         starting=first.starting,
@@ -143,7 +143,7 @@ def _with_promise(told: PaperReservation, head: Waiting, scene: Scene, window: i
         )
     found = reserve(
         msgspec.structs.replace(scene, running=[*scene.running, *begun], order=known),
-        Standing(in_place=InPlace(head.uid, scene.now - scene.timing.reaction)),
+        ReservationState(in_place=InPlace(head.uid, scene.now - scene.timing.reaction)),
     )
     shadow = found.shadow or Shadow(at=None)
     return msgspec.structs.replace(
@@ -155,14 +155,16 @@ def _with_promise(told: PaperReservation, head: Waiting, scene: Scene, window: i
     )
 
 
-def _begun(one: Waiting, scene: Scene) -> Run:
+def _begun(one: Waiting, scene: Scene) -> CapacityHold:
     timing = scene.timing
     ends = None if one.limit is None else scene.now + 2 * timing.reaction + one.limit + timing.grace
-    return Run(uid=one.uid, demand=one.demand, ends=ends)
+    return CapacityHold(uid=one.uid, demand=one.demand, ends=ends)
 
 
-def _run(job: SnapshotRunning, timing: Timing) -> Run:
-    return Run(uid=job.id, demand=job.demand, ends=None if job.ends is None else job.ends + timing.grace)
+def _run(job: SnapshotRunning, timing: Timing) -> CapacityHold:
+    return CapacityHold(
+        uid=job.id, demand=job.demand, ends=None if job.ends is None else job.ends + timing.grace
+    )
 
 
 def _waiting(job: SnapshotJob, *, strict: bool) -> Waiting:

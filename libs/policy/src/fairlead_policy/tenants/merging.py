@@ -92,7 +92,7 @@ def leaf_stretch(field: Field, number: int) -> Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ScoredNode:
     """What a node's scores are made of beside its jobs."""
 
     tenant: str
@@ -103,7 +103,7 @@ class Node:
     """Whether that use takes in a resource of which the pool has none."""
 
 
-def merge(field: Field, children: Sequence[Stretch], node: Node, now: Micros) -> Stretch:
+def merge(field: Field, children: Sequence[Stretch], node: ScoredNode, now: Micros) -> Stretch:
     """The node's sequence, as far as the children's beginnings tell it."""
     measure = node.scale.measure
     rows = join([child.scores.rows for child in children])
@@ -135,7 +135,7 @@ def _known(line: Ints, ends: Ints, children: Sequence[Stretch]) -> int:
     return int(np.isin(line, cuts).argmax()) + 1 if cuts else len(line)
 
 
-def score_node(field: Field, at: Ints, node: Node) -> Scores:
+def score_node(field: Field, at: Ints, node: ScoredNode) -> Scores:
     """The node's start tags along its sequence: one cumulative sum, as for a single tenant."""
     columns = field.columns
     jobs = JobColumns(

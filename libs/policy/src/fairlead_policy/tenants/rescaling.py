@@ -32,7 +32,7 @@ from fairlead_policy.exact.scoring import Measure, Scores
 from fairlead_policy.rules.pool_rules import FULL, LARGEST, NOTHING, PoolRules
 from fairlead_policy.tenants.fixed_point import COARSEST, FINE, ZERO, Pair, Sum, Term, bounded, bounded_near
 from fairlead_policy.tenants.least import Least
-from fairlead_policy.tenants.merging import Field, Node, Stretch
+from fairlead_policy.tenants.merging import Field, ScoredNode, Stretch
 
 _OWN = -1
 """Number of the node itself among its children."""
@@ -80,7 +80,7 @@ def dominant_of(parts: Iterable[Pair]) -> Dominant:
     return Dominant(most, dominant)
 
 
-class Holding(NamedTuple):
+class CountedHolding(NamedTuple):
     """What a tenant counts to hold, by resource of the pool: parts over one denominator."""
 
     parts: Sequence[int]
@@ -89,7 +89,7 @@ class Holding(NamedTuple):
     """The largest of them."""
 
     @classmethod
-    def of(cls, parts: Sequence[Pair]) -> "Holding":
+    def of(cls, parts: Sequence[Pair]) -> "CountedHolding":
         """Of a node, as its children make it."""
         common = lcm(*(under for _, under in parts))
         whole = [over * (common // under) for over, under in parts]
@@ -101,10 +101,10 @@ class Holding(NamedTuple):
         return Dominant((self.most, self.under), self.parts.index(self.most) if self.most else 0)
 
 
-class Standing(NamedTuple):
+class SiblingState(NamedTuple):
     """How a tenant stands among its siblings."""
 
-    held: Holding
+    held: CountedHolding
     live: bool
     """Whether a job that is not blocked is still to start, there or below."""
 
@@ -127,7 +127,7 @@ class Kin:
         """Of the live children that the lowest share is looked for among; as floats first: these are told apart fast."""
         self._in_full = Sum(len(own))
         """What counts in full."""
-        past = Holding.of([part.as_integer_ratio() for part in own])
+        past = CountedHolding.of([part.as_integer_ratio() for part in own])
         self._in_full.put(_OWN, Term.of(past.parts, past.under))
         self._scaled = Sum(len(own))
         """What live children that use something would hold at a share of 1."""
@@ -148,11 +148,11 @@ class Kin:
         """Whether one of them is."""
         return bool(self._live)
 
-    def standing(self) -> Standing:
+    def standing(self) -> SiblingState:
         """How the node stands among its own siblings."""
-        return Standing(self.held(), self.live)
+        return SiblingState(self.held(), self.live)
 
-    def stands(self, number: int, held: Holding, live: bool) -> None:  # noqa: FBT001 # the fields of a Standing
+    def stands(self, number: int, held: CountedHolding, live: bool) -> None:  # noqa: FBT001 # the fields of a Standing
         """This is what a child holds now, and whether it is live."""
         (self._live.add if live else self._live.discard)(number)
         entitlement = self._entitlements[number]
@@ -171,10 +171,10 @@ class Kin:
         else:
             self._scaled.drop(number)
 
-    def held(self) -> Holding:
+    def held(self) -> CountedHolding:
         """What the node counts to hold."""
         near, slack = self._near()
-        return Holding.of([self._bounded(at, one, slack) for at, one in enumerate(near)])
+        return CountedHolding.of([self._bounded(at, one, slack) for at, one in enumerate(near)])
 
     def dominant(self) -> Dominant:
         """The largest part of that: the others are looked for only where they come close."""
@@ -210,7 +210,7 @@ class Kin:
         under *= lowest[1]
         return bounded(full * under + part * lowest[0] * below, below * under)
 
-    def _counted(self, held: Holding, *, live: bool) -> Sequence[int]:
+    def _counted(self, held: CountedHolding, *, live: bool) -> Sequence[int]:
         """What counts of a child that is not scaled."""
         saturated = self._rules.saturated
         if live or not saturated:
@@ -219,7 +219,7 @@ class Kin:
         return [0 if name in saturated else part for name, part in named]
 
 
-def scored(stretch: Stretch, field: Field, held: Sequence[Dominant], node: Node) -> Stretch:
+def scored(stretch: Stretch, field: Field, held: Sequence[Dominant], node: ScoredNode) -> Stretch:
     """The node's sequence by what it counts to hold before each of its jobs; an infinite share stays one."""
     measure, scores = node.scale.measure, stretch.scores
     rules = measure.rules

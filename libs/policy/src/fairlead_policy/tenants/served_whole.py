@@ -15,7 +15,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.tenants.merging import Field, Stretch, leaf_stretch, merge, score_node
-from fairlead_policy.tenants.rescaling import Dominant, Standing, scored
+from fairlead_policy.tenants.rescaling import Dominant, SiblingState, scored
 from fairlead_policy.tenants.serving import Branch, Leaf, Member
 
 
@@ -23,7 +23,7 @@ class _ServedNode(NamedTuple):
     """A node's jobs."""
 
     stretch: Stretch
-    standings: Iterator[Standing]
+    standings: Iterator[SiblingState]
     """How the node stands after each of them."""
 
 
@@ -74,7 +74,7 @@ class _Whole:
         merged = merge(self._field, [served.stretch for served in below.values()], told, self._now)
         standings = {number: served.standings for number, served in below.items()}
         held: list[Dominant] = []
-        after: list[Standing] = []
+        after: list[SiblingState] = []
         kin = node.kin.copy()
         for number in self._turns(merged, below).tolist():
             held.append(kin.dominant())

@@ -20,8 +20,15 @@ from fairlead_policy.exact.ranking import Ints, ratio
 from fairlead_policy.exact.scoring import Measure, lacking_of
 from fairlead_policy.rules.pool_rules import LARGEST, counted_amount
 from fairlead_policy.tenants.least import Least
-from fairlead_policy.tenants.merging import Node
-from fairlead_policy.tenants.rescaling import Dominant, ExactFraction, Holding, Kin, Standing, parts_of
+from fairlead_policy.tenants.merging import ScoredNode
+from fairlead_policy.tenants.rescaling import (
+    CountedHolding,
+    Dominant,
+    ExactFraction,
+    Kin,
+    SiblingState,
+    parts_of,
+)
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 _BLOCK = 32
@@ -116,7 +123,7 @@ class Leaf:
         self.totals = [counted_amount(self.use.get(name, 0)) for name in rules.resources]
         self.started = 0
         self._measure = measure
-        self._held: Holding | None = None
+        self._held: CountedHolding | None = None
         self._lacks = lacking_of(self.use, rules) is not None
         self._free = 0 if self.tenant_queue is None else self.tenant_queue.unblocked
         self._rows: list[_Job] = []
@@ -131,23 +138,23 @@ class Leaf:
         """Whether a job that is not blocked is still to start."""
         return self._free > 0
 
-    def holding(self) -> Holding:
+    def holding(self) -> CountedHolding:
         """What it holds, as its parent counts it."""
         if self._held is None:
             self._held = self._holding(self.totals)
         return self._held
 
-    def _holding(self, totals: Sequence[int]) -> Holding:
+    def _holding(self, totals: Sequence[int]) -> CountedHolding:
         parts = list(map(mul, totals, self._measure.numerators))
-        return Holding(parts, self._measure.denominator, max(parts, default=0))
+        return CountedHolding(parts, self._measure.denominator, max(parts, default=0))
 
-    def standings(self, rank: Ints, demand: Ints) -> Iterator[Standing]:
+    def standings(self, rank: Ints, demand: Ints) -> Iterator[SiblingState]:
         """How it stands after each of its jobs, told by their ranks and demands. It stays as it is."""
         totals, free = self.totals, self._free
         for one, asked in zip(rank.tolist(), demand.tolist(), strict=True):
             totals = list(map(add, totals, asked))
             free -= not one & 1
-            yield Standing(self._holding(totals), free > 0)
+            yield SiblingState(self._holding(totals), free > 0)
 
     def head(self, keys: _Keys) -> Head | None:
         """Its next job, as its siblings see it; None where all have started."""
@@ -159,9 +166,9 @@ class Leaf:
         over, under = held.most * entitlement.denominator, held.under * entitlement.numerator
         return keys.head(job, over, under, infinite=infinite)
 
-    def told(self) -> Node:
+    def told(self) -> ScoredNode:
         """What its scores are made of beside its jobs."""
-        return Node(self.tenant, self._measure.scale_of(self.tenant), self.totals, self._lacks)
+        return ScoredNode(self.tenant, self._measure.scale_of(self.tenant), self.totals, self._lacks)
 
     def job(self) -> _Job | None:
         """The next one; None where all have started."""
@@ -231,7 +238,7 @@ class Branch:
         own = [counted_amount(past.get(name, 0)) for name in rules.resources]
         entitlements = [rules.entitlement_of(child) for child in rules.children[tenant]]
         self.kin = Kin(entitlements, parts_of(own, rules), rules)
-        self._held: Holding | None = None
+        self._held: CountedHolding | None = None
         self._dominant: Dominant | None = None
         self._owned: set[int] = set()
         self._started = [0] * len(rules.resources)
@@ -274,7 +281,7 @@ class Branch:
         """Whether a job that is not blocked is still to start below it."""
         return self.kin.live
 
-    def holding(self) -> Holding:
+    def holding(self) -> CountedHolding:
         """What it counts to hold."""
         if self._held is None:
             self._held = self.kin.held()
@@ -345,9 +352,9 @@ class Branch:
         """Whether that takes in a resource of which the pool has none."""
         return lacking_of(self.use, self._measure.rules) is not None
 
-    def told(self) -> Node:
+    def told(self) -> ScoredNode:
         """What its scores are made of beside its jobs."""
-        return Node(self.tenant, self._measure.scale_of(self.tenant), self.counted, self.holds_lacking)
+        return ScoredNode(self.tenant, self._measure.scale_of(self.tenant), self.counted, self.holds_lacking)
 
     def _is_infinite(self) -> bool:
         if self._lacks is None:

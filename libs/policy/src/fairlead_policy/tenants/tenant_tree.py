@@ -18,7 +18,7 @@ from fairlead_policy.exact.scoring import Measure, Scores, lacking_of
 from fairlead_policy.rules.jobs import OwnJob, Queue
 from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
 from fairlead_policy.tenants.lone_tenants import LoneTenants
-from fairlead_policy.tenants.merging import Field, Node, Stretch, leaf_stretch, merge
+from fairlead_policy.tenants.merging import Field, ScoredNode, Stretch, leaf_stretch, merge
 from fairlead_policy.tenants.served import served
 from fairlead_policy.tenants.served_whole import served_whole
 from fairlead_policy.tenants.service_order import ServiceOrder
@@ -31,7 +31,7 @@ _DEEPER = 4
 _ALL = 2**62
 
 
-class Front(NamedTuple):
+class SequencePart(NamedTuple):
     """Some jobs of a top-level tenant's sequence, or of several that stand alone, as equal columns."""
 
     sequence: ServiceOrder | LoneTenants
@@ -45,14 +45,14 @@ class Front(NamedTuple):
     """Numbers of their queues."""
 
     @classmethod
-    def of(cls, sequence: ServiceOrder, at: Ints) -> "Front":
+    def of(cls, sequence: ServiceOrder, at: Ints) -> "SequencePart":
         """The jobs at these positions."""
         scores = sequence.scores.take(at)
         rows = scores.rows if sequence.alone else sequence.rows.take(at)
         return cls(sequence, at, scores, rows, sequence.queues[at])
 
     @classmethod
-    def of_all(cls, sequence: ServiceOrder | LoneTenants) -> "Front":
+    def of_all(cls, sequence: ServiceOrder | LoneTenants) -> "SequencePart":
         """All jobs."""
         return cls(sequence, np.arange(len(sequence)), sequence.scores, sequence.rows, sequence.queues)
 
@@ -88,7 +88,7 @@ class TenantTree:
         self._serving: Serving | None = None
         self._served: tuple[int, ServiceOrder] | None = None
         """How many jobs of it, and these (H-DRF)."""
-        self._front: tuple[int, Front] | None = None
+        self._front: tuple[int, SequencePart] | None = None
         """Of a tenant that stands alone, by its window: instants do not change it."""
 
     def changed(
@@ -156,20 +156,20 @@ class TenantTree:
             made = self._made = horizon, depth, found
         return made[2]
 
-    def all(self, now: Micros, tenants: Collection[str] | None = None) -> Front:
+    def all(self, now: Micros, tenants: Collection[str] | None = None) -> SequencePart:
         """All jobs of these tenants, or of all."""
         sequence = self.sequence(now)
         if tenants is None or self.alone:
-            return Front.of_all(sequence)
-        return Front.of(sequence, self.positions(sequence, tenants))
+            return SequencePart.of_all(sequence)
+        return SequencePart.of(sequence, self.positions(sequence, tenants))
 
-    def front(self, now: Micros, window: int, tenants: Collection[str] | None = None) -> Front:
+    def front(self, now: Micros, window: int, tenants: Collection[str] | None = None) -> SequencePart:
         """The first `window` jobs of each queue, of these tenants or all."""
         if not self.alone:
-            return Front.of(*self._first(now, window, tenants))
+            return SequencePart.of(*self._first(now, window, tenants))
         if self._front is None or self._front[0] != window:
             at = self.tenant_queues[self.top].line.first_of_queues(window)
-            self._front = window, Front.of(self.sequence(now, int(at[-1]) + 1), at)
+            self._front = window, SequencePart.of(self.sequence(now, int(at[-1]) + 1), at)
         return self._front[1]
 
     def _first(self, now: Micros, window: int, tenants: Collection[str] | None) -> tuple[ServiceOrder, Ints]:
@@ -288,12 +288,12 @@ class TenantTree:
         climb.up_to(self.top)
         return climb.found
 
-    def node(self, tenant: str) -> Node:
+    def node(self, tenant: str) -> ScoredNode:
         """What a tenant with children is scored by."""
         rules = self._measure.rules
         use = self.use_below(tenant)
         counted = self.amounts(use)
-        return Node(tenant, self._measure.scale_of(tenant), counted, lacking_of(use, rules) is not None)
+        return ScoredNode(tenant, self._measure.scale_of(tenant), counted, lacking_of(use, rules) is not None)
 
     def amounts(self, use: Mapping[str, int]) -> list[int]:
         """By resource of the pool, as it counts."""

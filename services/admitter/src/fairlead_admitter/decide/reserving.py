@@ -21,8 +21,8 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.class_bands import Segment
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.reserve.easy import recalled, reserve, reserves, timing_of
-from fairlead_policy.reserve.reservation import Reservation, Scene, Standing, Timing, Waiting
-from fairlead_policy.reserve.shadow import Run
+from fairlead_policy.reserve.reservation import Reservation, ReservationState, Scene, Timing, Waiting
+from fairlead_policy.reserve.shadow import CapacityHold
 
 
 class ReservedQueue(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class ReservationObserver(Protocol):
 class ReservedPool(msgspec.Struct, frozen=True):
     """What is remembered of a pool between two turns."""
 
-    standing: Standing
+    standing: ReservationState
     ranked: dict[str, Ranked] = {}
     """The head, a recalled one too, and those that pass: they keep their place though the order may put them out of sight."""
     wake: Micros | None = None
@@ -247,12 +247,12 @@ class ReservePlanner:
                 one = ranked.get(uid)
                 yield Ranked(GONE, None, job) if one is None else Ranked(one.rank, one.place, job)
 
-    def _before(self, line: ReservedQueue, scene: Scene) -> Standing:
+    def _before(self, line: ReservedQueue, scene: Scene) -> ReservationState:
         """What was decided before."""
         kept = self._kept
         if kept is not None:
             return kept.standing
-        return Standing(recalled=recalled(scene, self._frontend.labelled(line.queue, line.bands)))
+        return ReservationState(recalled=recalled(scene, self._frontend.labelled(line.queue, line.bands)))
 
     def _scene(self, line: ReservedQueue, ranked: Sequence[Ranked], now: Micros) -> Scene:
         return Scene(
@@ -302,5 +302,7 @@ def why_not(queues: Sequence[QueueState], pools: Sequence[PoolState]) -> str:
     return ""
 
 
-def _run(job: JobState, grace: Micros) -> Run:
-    return Run(uid=job.uid, demand=job.demand, ends=None if job.ends_by is None else job.ends_by + grace)
+def _run(job: JobState, grace: Micros) -> CapacityHold:
+    return CapacityHold(
+        uid=job.uid, demand=job.demand, ends=None if job.ends_by is None else job.ends_by + grace
+    )

@@ -23,7 +23,7 @@ from fairlead_contracts.base.quantities import base_units
 from fairlead_contracts.messages.members import Followed, LeaderLease
 from fairlead_contracts.messages.state import JobState, Phase, QueueState
 from fairlead_contracts.topology import LEASE_SECONDS
-from fairlead_policy.levels.adherence import Adherence, Holdings, PoolInstant
+from fairlead_policy.levels.adherence import AdherenceFold, Holdings, PoolInstant
 from fairlead_policy.reserve.easy import reserves
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime import Metrics
@@ -105,7 +105,7 @@ class _Order:
 class _PoolAdherence:
     def __init__(self, since: Micros) -> None:
         self.since = since
-        self.adherence = Adherence()
+        self.adherence = AdherenceFold()
         self.orders: deque[_Order] = deque()
         self.arrived: dict[str, float] = {}
         """By uid, when jobs came that nobody may have ordered yet."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from fairlead_cli.options import CURRENT, HERE, Cluster, Output, Reach
+from fairlead_cli.options import CURRENT, HERE, KubeCluster, Output, Reach
 
 
 def doctor(
@@ -19,7 +19,7 @@ def doctor(
     revoke: Annotated[bool, Parameter(negative="")] = False,
     give_leave: Annotated[bool, Parameter(negative="")] = False,
     output: Output = "table",
-    where: Cluster = CURRENT,
+    where: KubeCluster = CURRENT,
     reach: Reach = HERE,
 ) -> int:
     """Look a Kubernetes cluster over before Fairlead writes to it: what is wrong, why it matters, what mends it.

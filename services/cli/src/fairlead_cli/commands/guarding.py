@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from fairlead_cli.options import CURRENT, HERE, Cluster, Reach
+from fairlead_cli.options import CURRENT, HERE, KubeCluster, Reach
 
 
 def watchdog(
@@ -18,7 +18,7 @@ def watchdog(
     after: Annotated[float, Parameter(validator=Number(gte=1))] = 600.0,
     back_after: Annotated[float, Parameter(validator=Number(gte=0))] = 30.0,
     every: Annotated[float, Parameter(validator=Number(gte=0.2, lte=60))] = 5.0,
-    where: Cluster = CURRENT,
+    where: KubeCluster = CURRENT,
     reach: Reach = HERE,
 ) -> None:
     """Let go of what waits for Fairlead while it is away: strict ClusterQueues that are reserved, and open checks.

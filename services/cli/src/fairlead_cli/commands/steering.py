@@ -126,7 +126,9 @@ def approve(
     from fairlead_cli.client.steering import this_user
     from fairlead_cli.policy import approving
 
-    approval = approving.Approval(job=job, urgency=urgency, tenant=tenant, by=by or this_user(), why=why)
+    approval = approving.ApprovalRequest(
+        job=job, urgency=urgency, tenant=tenant, by=by or this_user(), why=why
+    )
     run((approving.withdraw if withdraw else approving.approve)(reach.nats, approval, form=output))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fairlead_cli.demo.report.contents import DemoReport, JobStory, Made, Told
-from fairlead_cli.demo.report.figures import DemoFigures, Run, figures, study
+from fairlead_cli.demo.report.figures import DemoFigures, OrderedRun, figures, study
 from fairlead_cli.demo.report.findings import overload
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_sim import Fifo, RunResult, StrictPriority, VirtualRun, Workload
@@ -11,7 +11,7 @@ from fairlead_sim import Fifo, RunResult, StrictPriority, VirtualRun, Workload
 FAIRLEAD, FIFO, PRIORITY = "Fairlead", "FIFO", "strict priority"
 
 
-def compare(workload: Workload) -> list[Run]:
+def compare(workload: Workload) -> list[OrderedRun]:
     """The workload first come first served, and by class alone."""
     classes = workload.policy.classes
     fifo = VirtualRun(workload, Fifo()).run()
@@ -22,7 +22,7 @@ def compare(workload: Workload) -> list[Run]:
 def report_on(
     workload: Workload,
     result: RunResult,
-    others: Sequence[Run],
+    others: Sequence[OrderedRun],
     *,
     finished: int,
     lost: int,
@@ -55,7 +55,7 @@ def report_on(
     )
 
 
-def _story(told: Told, result: RunResult, fifo: Run) -> JobStory | None:
+def _story(told: Told, result: RunResult, fifo: OrderedRun) -> JobStory | None:
     """None where the job never started."""
     job = next((one for one in result.jobs if one.id == told.job), None)
     if job is None:
@@ -64,7 +64,9 @@ def _story(told: Told, result: RunResult, fifo: Run) -> JobStory | None:
     return JobStory(told=told, submitted=submitted, waited=job.waited, waited_fifo=fifo.waited.get(job.id))
 
 
-def _figures(workload: Workload, ours: Run, fifo: Run, *, finished: int, lost: int) -> DemoFigures:
+def _figures(
+    workload: Workload, ours: OrderedRun, fifo: OrderedRun, *, finished: int, lost: int
+) -> DemoFigures:
     jobs = dict.fromkeys(workload.tenants, 0)
     for job in workload.jobs:
         jobs[job.tenant] += 1

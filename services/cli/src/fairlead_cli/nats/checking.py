@@ -14,7 +14,7 @@ from fairlead_bus.server.probing import find_faults, logins
 from fairlead_cli.client.connection import connection_settings
 from fairlead_cli.console import say, write_line
 from fairlead_cli.errors import InputError, NotRunningError
-from fairlead_cli.nats.files import LAYOUT_FILE, NatsDirectory, Stated, read_stated
+from fairlead_cli.nats.files import LAYOUT_FILE, DirectorySource, NatsDirectory, read_stated
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import NatsChecked, is_for_people, print_outcome
 
@@ -51,7 +51,7 @@ async def checked(directory: Path, nats: str | None, *, form: Format = "table") 
     return FAULTY if faults else SOUND
 
 
-def stated_in(directory: Path) -> Stated:
+def stated_in(directory: Path) -> DirectorySource:
     """What the directory was made from.
 
     Raises:
@@ -63,14 +63,16 @@ def stated_in(directory: Path) -> Stated:
     return stated
 
 
-def reaching(stated: Stated, nats: str | None) -> ConnectionSettings:
+def reaching(stated: DirectorySource, nats: str | None) -> ConnectionSettings:
     """How the server is reached, by nobody yet."""
     plain = connection_settings(nats or stated.server.url, {})
     authority = os.environ.get("FAIRLEAD_NATS_TLS_CA") or stated.server.tls_ca
     return msgspec.structs.replace(plain, tls_ca=authority, connect_timeout_seconds=_CONNECT_SECONDS)
 
 
-def as_user(plain: ConnectionSettings, stated: Stated, made: NatsDirectory, user: str) -> ConnectionSettings:
+def as_user(
+    plain: ConnectionSettings, stated: DirectorySource, made: NatsDirectory, user: str
+) -> ConnectionSettings:
     """How one of the directory's users connects."""
     if stated.server.jwt:
         return msgspec.structs.replace(plain, creds=str(made.creds_path(user)))

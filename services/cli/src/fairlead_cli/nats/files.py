@@ -38,7 +38,7 @@ class ServerChoice(msgspec.Struct, frozen=True, kw_only=True):
     """Operator mode: accounts and users are tokens that an operator's key signs."""
 
 
-class Stated(msgspec.Struct, frozen=True, kw_only=True):
+class DirectorySource(msgspec.Struct, frozen=True, kw_only=True):
     """All that the directory is made from, but the keys."""
 
     layout: Layout
@@ -47,7 +47,7 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True):
     """In operator mode, public keys of users that are out, by account, with the second of that."""
 
 
-def read_stated(directory: Path) -> Stated | None:
+def read_stated(directory: Path) -> DirectorySource | None:
     """What the directory was made from; None where there is none yet.
 
     Raises:
@@ -55,7 +55,7 @@ def read_stated(directory: Path) -> Stated | None:
     """
     path = directory / LAYOUT_FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Stated)
+        return msgspec.json.decode(path.read_bytes(), type=DirectorySource)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
@@ -91,12 +91,12 @@ class NatsDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
 
-    def accounts(self, stated: Stated) -> list[Account]:
+    def accounts(self, stated: DirectorySource) -> list[Account]:
         """All accounts; in operator mode the system's last, whose user hands new tokens to the server."""
         accounts = stated.layout.accounts
         return [*accounts, system_account()] if stated.server.jwt else accounts
 
-    def write(self, stated: Stated, *, rotate: Sequence[str]) -> list[str]:
+    def write(self, stated: DirectorySource, *, rotate: Sequence[str]) -> list[str]:
         """Make the files; gives the names of the users whose key is new.
 
         Args:
@@ -142,7 +142,7 @@ class NatsDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / USERS).mkdir(mode=_PRIVATE, exist_ok=True)
 
-    def _revoked(self, stated: Stated, rotate: Sequence[str]) -> Stated:
+    def _revoked(self, stated: DirectorySource, rotate: Sequence[str]) -> DirectorySource:
         """In operator mode a token that was given stays good until its account says otherwise."""
         revoked = {account: dict(keys) for account, keys in stated.revoked.items()}
         for account in self.accounts(stated) if stated.server.jwt else ():
@@ -158,7 +158,7 @@ class NatsDirectory:
         _write(path, new_seed(KeyKind.USER) + "\n", mode=_SECRET)
         return True
 
-    def _write_all(self, stated: Stated, accounts: Sequence[Account]) -> None:
+    def _write_all(self, stated: DirectorySource, accounts: Sequence[Account]) -> None:
         if stated.server.jwt:
             self._write_tokens(stated, accounts)
         else:
@@ -176,7 +176,7 @@ class NatsDirectory:
             msgspec.json.format(msgspec.json.encode(stated), indent=2).decode() + "\n",
         )
 
-    def _write_tokens(self, stated: Stated, accounts: Sequence[Account]) -> None:
+    def _write_tokens(self, stated: DirectorySource, accounts: Sequence[Account]) -> None:
         signers = self._signers(accounts)
         tokens = {}
         (self.path / TOKENS).mkdir(exist_ok=True)
@@ -205,7 +205,7 @@ class NatsDirectory:
         """Where a user's credentials file is, in operator mode."""
         return self.path / USERS / f"{user}.creds"
 
-    def tokens(self, stated: Stated) -> dict[str, str]:
+    def tokens(self, stated: DirectorySource) -> dict[str, str]:
         """The accounts' tokens by their names, in operator mode."""
         names = [account.name for account in self.accounts(stated)]
         return {

@@ -9,7 +9,14 @@ import msgspec
 from fairlead_bus.server.accounts import Layout
 from fairlead_cli.console import say, write_line
 from fairlead_cli.errors import InputError
-from fairlead_cli.nats.files import SERVER_FILE, NatsDirectory, ServerChoice, Stated, grown, read_stated
+from fairlead_cli.nats.files import (
+    SERVER_FILE,
+    DirectorySource,
+    NatsDirectory,
+    ServerChoice,
+    grown,
+    read_stated,
+)
 from fairlead_cli.nats.flags import ServerFlags, WhoFlags
 
 
@@ -22,7 +29,7 @@ def make_config(directory: Path, clusters: Sequence[str], who: WhoFlags, server:
     known = read_stated(directory)
     alone = {tenant: [tenant] for tenant in who.tenant}
     more = Layout(clusters=list(clusters), groups=alone | _groups(who.group), operators=list(who.operator))
-    stated = Stated(
+    stated = DirectorySource(
         layout=grown(known.layout if known else None, more),
         server=_choice(known.server if known else None, server),
     )

@@ -10,17 +10,17 @@ from fairlead_policy.fit.unschedulable import Obstacle
 from fairlead_policy.fit.words import in_words
 from fairlead_policy.hami.annotations import Strategy
 from fairlead_policy.snapshot.ordering import OrderedPool
-from fairlead_policy.snapshot.placement import Answer, JobFit, NodeFit, Walk, walk
+from fairlead_policy.snapshot.placement import FitVerdict, JobFit, NodeFit, Walk, walk
 
 MOST_REASONS = 20
 """Jobs of a pool whose reasons are printed; the rest are counted. JSON has all."""
 MOST_NODES = 8
 """Nodes of a job that a sentence names; the rest are counted."""
 _CELLS = {
-    Answer.NO_QUOTA: "no quota",
-    Answer.NO_ROOM: "no room",
-    Answer.NEVER: "never",
-    Answer.UNKNOWN: "unknown",
+    FitVerdict.NO_QUOTA: "no quota",
+    FitVerdict.NO_ROOM: "no room",
+    FitVerdict.NEVER: "never",
+    FitVerdict.UNKNOWN: "unknown",
 }
 
 
@@ -70,7 +70,7 @@ def fit_line(fit: JobFit) -> FitLine:
 
 def fit_cell(fit: JobFit) -> str:
     """The answer as a cell of a table: the first node and how many more, or why not."""
-    if fit.answer is not Answer.PLACED:
+    if fit.answer is not FitVerdict.PLACED:
         return _CELLS[fit.answer]
     first = fit.nodes[0].node if fit.nodes else "anywhere"
     return first if len(fit.nodes) <= 1 else f"{first} +{len(fit.nodes) - 1}"
@@ -78,7 +78,7 @@ def fit_cell(fit: JobFit) -> str:
 
 def fit_in_words(fit: JobFit) -> str:
     """The answer as a sentence."""
-    if fit.answer is not Answer.PLACED:
+    if fit.answer is not FitVerdict.PLACED:
         return f"On the nodes: {reason_in_words(fit)}"
     parts = [f"{one.pods} on {one.node}{_cards(one)}" for one in fit.nodes[:MOST_NODES]]
     rest = len(fit.nodes) - len(parts)
@@ -91,7 +91,7 @@ def _cards(one: NodeFit) -> str:
 
 def fit_reasons(places: Sequence[Place], fits: Mapping[str, JobFit]) -> Iterator[str]:
     """A line for each job that is not placed."""
-    unplaced = [place for place in places if fits[place.uid].answer is not Answer.PLACED]
+    unplaced = [place for place in places if fits[place.uid].answer is not FitVerdict.PLACED]
     for place in unplaced[:MOST_REASONS]:
         yield f"  {place.id}: {reason_in_words(fits[place.uid])}"
     if len(unplaced) > MOST_REASONS:
@@ -102,9 +102,9 @@ def reason_in_words(fit: JobFit) -> str:
     """Why a job is not placed."""
     why = " ".join(map(in_words, fit.obstacles))
     match fit.answer:
-        case Answer.NEVER:
+        case FitVerdict.NEVER:
             return f"can never run as things are. {why}"
-        case Answer.NO_ROOM if not fit.exact:
+        case FitVerdict.NO_ROOM if not fit.exact:
             return f"no room was found, though there may be some. {why}"
         case _:
             return why

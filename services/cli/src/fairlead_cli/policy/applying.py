@@ -23,7 +23,7 @@ from fairlead_cli.policy.files import PolicyFile, differences, read_file
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
 from fairlead_cli.policy.members import stated_members, unknown_members
 from fairlead_cli.policy.older import over, told_of
-from fairlead_cli.policy.store import Standing, in_force, kept, swap, unread, writers_since
+from fairlead_cli.policy.store import StoredPolicy, in_force, kept, swap, unread, writers_since
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.validate import check_document
 from fairlead_policy.reserve.easy import reserves
@@ -117,8 +117,8 @@ async def apply_file(bus: Bus, file: PolicyFile, terms: ApplyTerms = PLAIN) -> A
 
 def resulting(
     file: PolicyFile,
-    standing: Standing,
-    made_from: Standing | None,
+    standing: StoredPolicy,
+    made_from: StoredPolicy | None,
     *,
     exact: bool,
     names: JobNames = NOBODY,
@@ -147,7 +147,7 @@ def resulting(
     return after
 
 
-def overtaken(onto: Standing, standing: Standing) -> bool:
+def overtaken(onto: StoredPolicy, standing: StoredPolicy) -> bool:
     """Whether more than grants to single jobs was changed since that revision."""
     if not standing.revision or onto.revision == standing.revision:
         return False
@@ -156,7 +156,7 @@ def overtaken(onto: Standing, standing: Standing) -> bool:
 
 
 async def _refuse_overtaken(
-    bus: Bus, file: PolicyFile, after: PolicyDocument, onto: Standing, standing: Standing
+    bus: Bus, file: PolicyFile, after: PolicyDocument, onto: StoredPolicy, standing: StoredPolicy
 ) -> None:
     if standing.why_not_last is not None:
         raise unread(standing)
@@ -183,7 +183,7 @@ def _joined(writers: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _told(file: PolicyFile, standing: Standing, after: PolicyDocument, names: JobNames) -> list[str]:
+def _told(file: PolicyFile, standing: StoredPolicy, after: PolicyDocument, names: JobNames) -> list[str]:
     """What the writing changed, in words."""
     changes = list(differences(standing.policy, after, names)) if standing.policy is not None else []
     return [

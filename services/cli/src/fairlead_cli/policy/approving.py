@@ -27,7 +27,7 @@ _ATTEMPTS = 5
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class Approval(msgspec.Struct, frozen=True, kw_only=True):
+class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator says."""
 
     job: str
@@ -38,7 +38,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-async def approve(nats: str | None, approval: Approval, *, form: Format = "table") -> None:
+async def approve(nats: str | None, approval: ApprovalRequest, *, form: Format = "table") -> None:
     """Grant the class to the job and say so.
 
     Raises:
@@ -73,7 +73,7 @@ async def approve(nats: str | None, approval: Approval, *, form: Format = "table
     print_outcome(said, [said.job], form)
 
 
-async def withdraw(nats: str | None, approval: Approval, *, form: Format = "table") -> None:
+async def withdraw(nats: str | None, approval: ApprovalRequest, *, form: Format = "table") -> None:
     """Take back what was granted to the job and say so.
 
     Raises:
@@ -107,7 +107,7 @@ def _granted_to(document: PolicyDocument, names: Collection[str], job: str) -> s
     return found[0]
 
 
-def granted(document: PolicyDocument, job: Explanation, approval: Approval) -> PolicyDocument:
+def granted(document: PolicyDocument, job: Explanation, approval: ApprovalRequest) -> PolicyDocument:
     """The document with the grant in the place of any other to this job.
 
     A tenant that counts without being named is named with the weight that it has: a grant must name one.

@@ -15,7 +15,7 @@ from fairlead_cli.policy.files import MADE_FROM, PolicyFile, as_yaml, difference
 from fairlead_cli.policy.job_names import names_in
 from fairlead_cli.policy.members import KnownPools, unknown_members
 from fairlead_cli.policy.older import told_of
-from fairlead_cli.policy.store import Standing, in_force, kept, stored_policy
+from fairlead_cli.policy.store import StoredPolicy, in_force, kept, stored_policy
 from fairlead_cli.policy.worth import Capacities, capacities, worth_of_waiting
 from fairlead_contracts.policyfile.read import encode_document
 
@@ -120,7 +120,7 @@ async def print_differences(
     return bool(lines)
 
 
-def _why_refused(standing: Standing, onto: Standing | None) -> str:
+def _why_refused(standing: StoredPolicy, onto: StoredPolicy | None) -> str:
     """Why `apply` would refuse a file that was made from that revision; empty where it would not."""
     if standing.why_not_last is not None:
         return f"{standing.in_words()}: `apply` would refuse to go over it without --force"

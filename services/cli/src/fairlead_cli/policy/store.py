@@ -11,7 +11,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import decode_document, encode_document
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class StoredPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """What stands in the bucket, or stood."""
 
     revision: int
@@ -38,10 +38,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return f"policy revision {self.revision}, written last, does not validate; {instead}"
 
 
-async def in_force(bus: Bus) -> Standing:
+async def in_force(bus: Bus) -> StoredPolicy:
     """The policy that holds, as services find it: where the last revision does not validate, the last one that does."""
     found = await Bucket(bus, topology.POLICY).newest_readable(subjects.DOCUMENT_KEY, decode_document)
-    return Standing(
+    return StoredPolicy(
         revision=found.last_rev, policy=found.value, followed=found.rev, why_not_last=found.why_not_last
     )
 
@@ -66,7 +66,7 @@ async def stored_policy(bus: Bus) -> tuple[PolicyDocument, int] | None:
     return standing.policy, standing.followed
 
 
-def unread(standing: Standing) -> UnreadPolicyError:
+def unread(standing: StoredPolicy) -> UnreadPolicyError:
     """What to tell whoever must not write over what was written last, or cannot go on without it."""
     kept_too = "" if standing.followed else "; approvals in it are not kept"
     return UnreadPolicyError(
@@ -76,21 +76,21 @@ def unread(standing: Standing) -> UnreadPolicyError:
     )
 
 
-async def kept(bus: Bus, revision: int | None) -> Standing | None:
+async def kept(bus: Bus, revision: int | None) -> StoredPolicy | None:
     """That revision, as far as it is named, kept and read."""
     if revision is None:
         return None
     for one in await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY):
         if one.seq == revision and not is_deletion(one.headers):
             return _decoded(revision, one.payload)
-    return Standing(revision=revision, policy=None)
+    return StoredPolicy(revision=revision, policy=None)
 
 
-def _decoded(revision: int, payload: bytes) -> Standing:
+def _decoded(revision: int, payload: bytes) -> StoredPolicy:
     try:
-        return Standing(revision=revision, policy=decode_document(payload), followed=revision)
+        return StoredPolicy(revision=revision, policy=decode_document(payload), followed=revision)
     except DocumentError:
-        return Standing(revision=revision, policy=None)
+        return StoredPolicy(revision=revision, policy=None)
 
 
 async def writers_since(bus: Bus, revision: int) -> list[str]:
@@ -99,7 +99,7 @@ async def writers_since(bus: Bus, revision: int) -> list[str]:
     return list(dict.fromkeys(name for one in history if one.seq > revision and (name := writer_of(one))))
 
 
-async def swap(bus: Bus, after: PolicyDocument, standing: Standing, by: str) -> int | None:
+async def swap(bus: Bus, after: PolicyDocument, standing: StoredPolicy, by: str) -> int | None:
     """Write over exactly this revision; None where somebody was faster."""
     bucket, payload = Bucket(bus, topology.POLICY), encode_document(after)
     try:

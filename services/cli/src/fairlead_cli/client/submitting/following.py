@@ -10,7 +10,7 @@ type Name = tuple[str, str]
 """Tenant and submission id."""
 
 
-class Tally(msgspec.Struct, frozen=True, kw_only=True):
+class SubmissionTally(msgspec.Struct, frozen=True, kw_only=True):
     """How many came how far."""
 
     submitted: int
@@ -93,10 +93,10 @@ class Following:
         self._open.discard(name)
         self._unanswered.discard(name)
 
-    def tally(self) -> Tally:
+    def tally(self) -> SubmissionTally:
         """How many came how far."""
         ended = len(self._seen[Ended])
-        return Tally(
+        return SubmissionTally(
             submitted=len(self._names),
             accepted=len(self._seen[Accepted] | self._seen[Started] | self._seen[Ended]),
             refused=len(self._seen[Refused]),

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from fairlead_cli.demo.report.figures import DemoFigures, Run
+from fairlead_cli.demo.report.figures import DemoFigures, OrderedRun
 
 _START = 0.05
 """Seconds that would be shown as none."""
@@ -63,7 +63,7 @@ class DemoReport(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the text and the page say."""
 
     figures: DemoFigures
-    runs: Sequence[Run]
+    runs: Sequence[OrderedRun]
     """Fairlead's first, then FIFO, then strict priority."""
     facts: Sequence[str]
     """What was run and how, a sentence each: the trace and its licence, the speed-up, the cluster."""

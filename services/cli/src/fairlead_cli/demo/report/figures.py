@@ -50,7 +50,7 @@ class Bin(msgspec.Struct, frozen=True, kw_only=True):
     """What each tenant holds of what is in use: means over the stretch."""
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class OrderedRun(msgspec.Struct, frozen=True, kw_only=True):
     """The same jobs under one order."""
 
     title: str
@@ -73,7 +73,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """By job, seconds."""
 
 
-def study(title: str, result: RunResult, *, classes: Sequence[str]) -> Run:
+def study(title: str, result: RunResult, *, classes: Sequence[str]) -> OrderedRun:
     """What one run came to.
 
     Args:
@@ -83,7 +83,7 @@ def study(title: str, result: RunResult, *, classes: Sequence[str]) -> Run:
     """
     waits = result.waits()
     backlogged = result.backlogged_seconds > 0
-    return Run(
+    return OrderedRun(
         title=title,
         shares=result.shares if backlogged else None,
         jain=result.jain if backlogged else None,
@@ -139,8 +139,8 @@ def _mean(samples: Sequence[Sample]) -> dict[str, float]:
 def figures(
     weights: Mapping[str, float],
     *,
-    ours: Run,
-    fifo: Run,
+    ours: OrderedRun,
+    fifo: OrderedRun,
     jobs: Mapping[str, int],
     finished: int,
     lost: int,

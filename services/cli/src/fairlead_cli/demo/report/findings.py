@@ -3,7 +3,13 @@
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from fairlead_cli.demo.report.figures import TOLERANCE, DemoFigures, Run, TenantFigures, off_entitlement
+from fairlead_cli.demo.report.figures import (
+    TOLERANCE,
+    DemoFigures,
+    OrderedRun,
+    TenantFigures,
+    off_entitlement,
+)
 from fairlead_sim import quantile
 
 UNCONTENDED = (
@@ -31,7 +37,7 @@ _MOST, _LATE_SECONDS = 0.9, 1.0
 tenths of one."""
 
 
-def finding(figures: DemoFigures, runs: Sequence[Run], overloaded: str = "") -> str:
+def finding(figures: DemoFigures, runs: Sequence[OrderedRun], overloaded: str = "") -> str:
     """The result in one sentence: what FIFO did, what Fairlead did, what urgent jobs had of it.
 
     Where the machine did not keep up, that alone: any claim would be about the machine.
@@ -95,7 +101,7 @@ def _fairlead_kept(tenants: Sequence[TenantFigures]) -> str:
     return f"Fairlead kept all {count} within {max(1, ceil(worst * 100 - 1e-9))} % of theirs"
 
 
-def _urgent_waited(ours: Run, fifo: Run) -> str:
+def _urgent_waited(ours: OrderedRun, fifo: OrderedRun) -> str:
     if ours.first_class is None or ours.first_class_wait is None or fifo.first_class_wait is None:
         return ""
     return f"{ours.first_class} jobs waited {_seconds(ours.first_class_wait)} s instead of {_seconds(fifo.first_class_wait)} s"

@@ -5,7 +5,7 @@ from html import escape
 from importlib import resources
 
 from fairlead_cli.demo.report.contents import DemoReport
-from fairlead_cli.demo.report.figures import TOLERANCE, Run, TenantFigures
+from fairlead_cli.demo.report.figures import TOLERANCE, OrderedRun, TenantFigures
 from fairlead_cli.demo.report.findings import JAIN, against_fifo, finding, off_in_words
 from fairlead_cli.demo.report.marks import legend
 from fairlead_cli.demo.report.plots import shares_over_time
@@ -132,7 +132,7 @@ def _class_table(report: DemoReport) -> str:
     return _table(head, rows)
 
 
-def waits_cell(run: Run, group: tuple[str, str]) -> str:
+def waits_cell(run: OrderedRun, group: tuple[str, str]) -> str:
     """Median and 90th percentile of a tenant's jobs of one class."""
     waits = run.by_class.get(group)
     return "-" if waits is None else f"{waits.p50:.1f} / {waits.p90:.1f}"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 from fairlead_cli.demo.report.axes import share_ceiling, ticks
-from fairlead_cli.demo.report.figures import Run
+from fairlead_cli.demo.report.figures import OrderedRun
 from fairlead_cli.demo.report.marks import ORDER_CLASSES
 
 _WIDTH, _HEIGHT = 300, 170
@@ -13,7 +13,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 10, 26, 24
 type Scale = Callable[[float], float]
 
 
-def shares_over_time(runs: Sequence[Run], entitlements: Mapping[str, float]) -> str:
+def shares_over_time(runs: Sequence[OrderedRun], entitlements: Mapping[str, float]) -> str:
     """A panel a tenant: its share of what is in use, under each order, against its entitlement.
 
     All panels have one axis, and no line leaves it.
@@ -25,7 +25,7 @@ def shares_over_time(runs: Sequence[Run], entitlements: Mapping[str, float]) -> 
     return f'<div class="panels">{"".join(panels)}</div>'
 
 
-def _panel(tenant: str, part: float, runs: Sequence[Run], *, top: float, end: float) -> str:
+def _panel(tenant: str, part: float, runs: Sequence[OrderedRun], *, top: float, end: float) -> str:
     inner_width = _WIDTH - _LEFT - _RIGHT
     inner_height = _HEIGHT - _TOP - _BOTTOM
 
@@ -58,7 +58,7 @@ def _panel(tenant: str, part: float, runs: Sequence[Run], *, top: float, end: fl
     )
 
 
-def _course(kind: str, run: Run, tenant: str, *, x: Scale, y: Scale) -> str:
+def _course(kind: str, run: OrderedRun, tenant: str, *, x: Scale, y: Scale) -> str:
     points = " ".join(f"{x(point.begin):.1f},{y(point.shares[tenant]):.1f}" for point in run.course)
     return f'<polyline class="line {kind}" points="{points}"><title>{escape(run.title)}</title></polyline>'
 

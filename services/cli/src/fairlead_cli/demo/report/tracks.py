@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from fairlead_cli.demo.report.axes import share_ceiling, ticks
-from fairlead_cli.demo.report.figures import TOLERANCE, Run
+from fairlead_cli.demo.report.figures import TOLERANCE, OrderedRun
 from fairlead_cli.demo.report.marks import GLYPHS, ORDER_CLASSES
 
 _BAR_PIXELS = 11
 
 
-def shares_against_entitlement(runs: Sequence[Run], entitlements: Mapping[str, float]) -> str:
+def shares_against_entitlement(runs: Sequence[OrderedRun], entitlements: Mapping[str, float]) -> str:
     """A rail a tenant: its mean share under each order, its entitlement, and the band around it that counts as kept."""
     shares = [run.shares or {} for run in runs]
     top = share_ceiling(
@@ -32,7 +32,7 @@ def shares_against_entitlement(runs: Sequence[Run], entitlements: Mapping[str, f
     return _tracks("Mean share of each tenant under each order against its entitlement", rows, axis)
 
 
-def waits_by_tenant(runs: Sequence[Run], tenants: Iterable[str]) -> str:
+def waits_by_tenant(runs: Sequence[OrderedRun], tenants: Iterable[str]) -> str:
     """A rail a tenant: under each order a bar from the median wait to the wait that 9 of 10 jobs stay below."""
     top = max((waits.p90 for run in runs for waits in run.by_tenant.values()), default=1.0) or 1.0
 
