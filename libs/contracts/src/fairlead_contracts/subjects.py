@@ -17,33 +17,33 @@ type FrontendVerb = Literal["create", "levels", "delete"]
 
 
 def state(cluster: str, kind: StateKind, name: str, *, scope: str | None = None) -> str:
-    """Of one object of a cluster's state."""
+    """The subject of one object of a cluster's state."""
     place = NO_NAME if scope is None else encode_token(scope)
     return f"{ROOT}.state.{encode_token(cluster)}.{kind}.{place}.{encode_token(name)}"
 
 
 def mark(cluster: str) -> str:
-    """Of a cluster's sync mark."""
+    """The subject of a cluster's sync mark."""
     return state(cluster, "mark", "sync")
 
 
 def pools_filter() -> str:
-    """Of the pools that all clusters state."""
+    """The filter of the pools that all clusters state."""
     return f"{ROOT}.state.*.pool.*.*"
 
 
 def state_filter(cluster: str | None = None) -> str:
-    """Of all state of a cluster, or of all clusters."""
+    """The filter of all state of a cluster, or of all clusters."""
     return f"{ROOT}.state.>" if cluster is None else f"{ROOT}.state.{encode_token(cluster)}.>"
 
 
 def decision(pool: str, shard: int) -> str:
-    """Of one shard's decision."""
+    """The subject of one shard's decision."""
     return f"{ROOT}.decision.{encode_token(pool)}.{shard}"
 
 
 def decision_filter(pool: str | None = None) -> str:
-    """Of all decisions of a pool, or of all pools."""
+    """The filter of all decisions of a pool, or of all pools."""
     return f"{ROOT}.decision.>" if pool is None else f"{ROOT}.decision.{encode_token(pool)}.>"
 
 
@@ -53,7 +53,7 @@ def submit(cluster: str, tenant: str) -> str:
 
 
 def submit_filter(cluster: str) -> str:
-    """Of everything submitted for a cluster.
+    """The filter of everything submitted for a cluster.
 
     It takes more tokens than one behind the cluster: a tenant whose dots were not encoded is heard, too.
     """
@@ -80,22 +80,22 @@ def line_of(subject: str) -> str:
 
 
 def answer(tenant: str, submission: str) -> str:
-    """Where the sender of a submission hears of it."""
+    """The subject on which the sender of a submission hears of it."""
     return f"{ROOT}.answer.{encode_token(tenant)}.{encode_token(submission)}"
 
 
 def answer_filter(tenant: str | None = None) -> str:
-    """Of all answers to a tenant, or to all."""
+    """The filter of all answers to a tenant, or to all."""
     return f"{ROOT}.answer.>" if tenant is None else f"{ROOT}.answer.{encode_token(tenant)}.>"
 
 
 def event(tenant: str, cluster: str, job: str) -> str:
-    """Of one job's events."""
+    """The subject of one job's events."""
     return f"{ROOT}.event.{encode_token(tenant)}.{encode_token(cluster)}.{encode_token(job)}"
 
 
 def event_filter(cluster: str | None = None) -> str:
-    """Of all events of a cluster, or of all clusters."""
+    """The filter of all events of a cluster, or of all clusters."""
     return f"{ROOT}.event.>" if cluster is None else f"{ROOT}.event.*.{encode_token(cluster)}.>"
 
 
@@ -116,17 +116,17 @@ def ask(question: Question, tenant: str | None = None) -> str:
 
 
 def ask_filter(question: Question) -> str:
-    """Where a question is answered."""
+    """The filter on which a question is answered."""
     return f"{ROOT}.ask.{question}.*"
 
 
 def shard_question(pool: str, shard: int, question: Question) -> str:
-    """Where the owner of a shard answers another scorer."""
+    """The subject on which the owner of a shard answers another scorer."""
     return f"{ROOT}.shard.{encode_token(pool)}.{shard}.{question}"
 
 
 def shard_questions(pool: str, shard: int) -> str:
-    """Where the owner of a shard listens for all of them."""
+    """The filter on which the owner of a shard listens for all questions."""
     return f"{ROOT}.shard.{encode_token(pool)}.{shard}.*"
 
 
@@ -136,7 +136,7 @@ def frontend(cluster: str, verb: FrontendVerb) -> str:
 
 
 def frontend_verbs(cluster: str) -> str:
-    """Where such a frontend listens for all of them."""
+    """The filter on which such a frontend listens for all verbs."""
     return f"{ROOT}.frontend.{encode_token(cluster)}.*"
 
 
@@ -144,7 +144,7 @@ _STATE_TOKENS = 4
 
 
 class StateName(NamedTuple):
-    """What a state subject names; scope is None where the kind has none."""
+    """The names in a state subject; scope is None where the kind has none."""
 
     cluster: str
     kind: str

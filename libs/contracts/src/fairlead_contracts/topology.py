@@ -98,7 +98,7 @@ class DurableSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Topology(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the server must hold."""
+    """The streams, buckets and durables that the server must hold."""
 
     streams: list[StreamSpec]
     buckets: list[BucketSpec]

@@ -1,4 +1,4 @@
-"""What an API server's answer means: bytes, or the error that its Status tells of."""
+"""The meaning of an API server's answer: bytes, or the error that its Status tells of."""
 
 import msgspec
 

@@ -13,14 +13,14 @@ from fairlead_kube.pods import PodTemplate, Taint
 
 
 class NodeSpec(KubeStruct, frozen=True, kw_only=True):
-    """What keeps pods off."""
+    """The taints and the mark of a node that keep pods off."""
 
     taints: list[Taint] | None = None
     unschedulable: bool = False
 
 
 class NodeStatus(KubeStruct, frozen=True, kw_only=True):
-    """What it has."""
+    """The capacity and conditions of a node."""
 
     allocatable: Amounts | None = None
     capacity: Amounts | None = None
@@ -47,7 +47,7 @@ class Namespace(KubeStruct, frozen=True, kw_only=True):
 
 
 class JobSpec(KubeStruct, frozen=True, kw_only=True):
-    """What a batch Job runs."""
+    """The pods that a batch Job runs."""
 
     suspend: bool = False
     template: PodTemplate = PodTemplate()
@@ -98,21 +98,21 @@ class PyTorchJob(KubeStruct, frozen=True, kw_only=True):
 
 
 class NodePoolTemplateSpec(KubeStruct, frozen=True, kw_only=True):
-    """What nodes Karpenter makes."""
+    """The nodes that Karpenter makes."""
 
     requirements: list[LabelRequirement] | None = None
     taints: list[Taint] | None = None
 
 
 class NodePoolTemplate(KubeStruct, frozen=True, kw_only=True):
-    """What nodes Karpenter makes, and their labels."""
+    """The nodes that Karpenter makes, and their labels."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: NodePoolTemplateSpec = NodePoolTemplateSpec()
 
 
 class NodePoolSpec(KubeStruct, frozen=True, kw_only=True):
-    """What a NodePool may make, and how much."""
+    """The nodes that a NodePool may make, and how many."""
 
     template: NodePoolTemplate = NodePoolTemplate()
     limits: Amounts | None = None
@@ -137,7 +137,7 @@ class ObjectReference(KubeStruct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class WebhookRule(KubeStruct, frozen=True, kw_only=True):
-    """Which requests a webhook sees."""
+    """The requests that a webhook sees."""
 
     api_groups: list[str] | None = None
     resources: list[str] | None = None

@@ -1,4 +1,4 @@
-"""What pods, pod sets and Workloads ask for, as Kueue counts it. Pure.
+"""The demand of pods, pod sets and Workloads, as Kueue counts it. Pure.
 
 Two things cannot be seen from here: defaults of a LimitRange, and what Kueue's configuration excludes or transforms.
 Where Kueue has said what it counts (`status.resourceRequests` or the admission), that counts instead. The resource
@@ -65,7 +65,7 @@ def workload_demand(workload: Workload) -> Demand:
 
 
 def workload_charges(workload: Workload) -> dict[str, Demand]:
-    """By flavor, the quota that the Workload holds; nothing where it was not admitted, or its flavors are not told.
+    """The quota that the Workload holds, by flavor; nothing where it was not admitted, or its flavors are not told.
 
     Raises:
         FieldError: a quantity cannot be read; names the field.

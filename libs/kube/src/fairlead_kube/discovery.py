@@ -1,4 +1,4 @@
-"""What a server serves, who we are there and what we may do."""
+"""Discovery of a server: what it serves, who we are there and what we may do."""
 
 import re
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class ServedKind(KubeStruct, frozen=True, kw_only=True):
 
 
 class Whoami(KubeStruct, frozen=True, kw_only=True):
-    """As whom the server knows us."""
+    """The user that the server knows us as."""
 
     username: str = ""
 
@@ -134,7 +134,7 @@ async def account_can[T](
 
 
 async def whoami(client: KubeClient) -> Whoami:
-    """As whom the server knows us (SelfSubjectReview; Kubernetes 1.28)."""
+    """The user that the server knows us as (SelfSubjectReview; Kubernetes 1.28)."""
     review = await _review(client, "authentication.k8s.io/v1", "SelfSubjectReview", None, None)
     return review.status.user_info
 

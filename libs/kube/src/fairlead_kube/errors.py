@@ -19,7 +19,7 @@ class StatusCause(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StatusDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which object a Status is about."""
+    """The object that a Status is about."""
 
     name: str = ""
     group: str = ""

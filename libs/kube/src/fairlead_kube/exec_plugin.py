@@ -50,7 +50,7 @@ class ExecSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ExecStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a plugin gives. Certificate and key are PEM."""
+    """The credentials that a plugin gives. Certificate and key are PEM."""
 
     token: str = ""
     client_certificate_data: str = ""
@@ -59,7 +59,7 @@ class ExecStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ExecAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a plugin prints."""
+    """The answer that a plugin prints."""
 
     api_version: str
     kind: str

@@ -1,4 +1,4 @@
-"""Where a cluster is and how to sign in there: kubeconfig files, or the service account of a pod.
+"""Access to a cluster: where it is and how to sign in there, by kubeconfig files or the service account of a pod.
 
 The kubernetes-asyncio package reads these files, too, but costs 1.7 s and 76 MB to import, reads a token file once and
 leaves private keys in /tmp. It is asked only for the old auth providers (see `credentials`).
@@ -21,14 +21,14 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kubeconfig says beside what Kubernetes knows of."""
+    """An entry of a kubeconfig beside what Kubernetes knows of."""
 
     name: str = ""
     extension: object = None
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """Where an API server is, and how to know that it is the right one."""
+    """The address of an API server, and how to know that it is the right one."""
 
     server: str = ""
     certificate_authority: str | None = None
@@ -88,7 +88,7 @@ class Kubeconfig(msgspec.Struct, kw_only=True):
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is needed to talk to one cluster."""
+    """The address of one cluster and how to sign in there."""
 
     cluster: Cluster
     user: User

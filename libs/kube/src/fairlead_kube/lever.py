@@ -1,4 +1,4 @@
-"""Which lever a Kueue obeys: the boost annotation, or the priority itself.
+"""The lever that a Kueue obeys: the boost annotation, or the priority itself.
 
 Nothing shows Kueue's feature gates, but its webhook reads the annotation only with the gate PriorityBoost on. So
 server-side dry runs of one Workload are compared: as it should be; with a boost that is not a number; and with a
@@ -32,7 +32,7 @@ class Lever(enum.StrEnum):
 
 
 class LeverProbe(msgspec.Struct, frozen=True):
-    """What the probe found, and by what."""
+    """The lever that the probe found, and by what."""
 
     lever: Lever
     evidence: str

@@ -1,4 +1,4 @@
-"""What every Kubernetes object has, and how its JSON is read.
+"""The parts that every Kubernetes object has, and how its JSON is read.
 
 Only the fields that we use are decoded; what else stands in an object costs nothing. Go writes `null` for a nil slice
 or map, so each list and mapping may be None. Structs are read only: what is written is written as a patch.
@@ -120,7 +120,7 @@ class LabelRequirement(KubeStruct, frozen=True, kw_only=True):
 
 
 class LabelSelector(KubeStruct, frozen=True, kw_only=True):
-    """Which labels an object must have. None as a whole selects nothing, an empty one everything."""
+    """The labels that an object must have. None as a whole selects nothing, an empty one everything."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[LabelRequirement] | None = None

@@ -4,7 +4,7 @@ from fairlead_kube.objects import Amounts, Condition, KubeStruct, LabelRequireme
 
 
 class ResourceRequirements(KubeStruct, frozen=True, kw_only=True):
-    """What a container, or a pod as a whole, asks for. A limit without a request is a request, too."""
+    """The resources that a container, or a pod as a whole, asks for. A limit without a request is a request, too."""
 
     requests: Amounts | None = None
     limits: Amounts | None = None
@@ -43,7 +43,7 @@ class Toleration(KubeStruct, frozen=True, kw_only=True):
 
 
 class Taint(KubeStruct, frozen=True, kw_only=True):
-    """What keeps pods without a toleration off a node."""
+    """A taint of a node: it keeps pods without a toleration off."""
 
     key: str
     value: str = ""
@@ -77,7 +77,7 @@ class NodeAffinity(KubeStruct, frozen=True, kw_only=True, rename=_SCHEDULING):
 
 
 class Affinity(KubeStruct, frozen=True, kw_only=True):
-    """Where a pod must run; what it only prefers, and beside whom, is compared and not read."""
+    """The nodes on which a pod must run; what it only prefers, and beside whom, is compared and not read."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: object = None
@@ -85,7 +85,7 @@ class Affinity(KubeStruct, frozen=True, kw_only=True):
 
 
 class PodSpec(KubeStruct, frozen=True, kw_only=True):
-    """What a pod runs, asks for and tolerates."""
+    """The part of a pod that says what it runs, asks for and tolerates."""
 
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None

@@ -30,7 +30,7 @@ def nanos(amount: Amount, *, field: str = "quantity") -> int:
 
 
 def counted(resource: str, billionths: int) -> int:
-    """What Kueue counts: millicores of `cpu`, else whole units; rounded up."""
+    """The amount as Kueue counts it: millicores of `cpu`, else whole units; rounded up."""
     return -(-billionths // (_MILLI if resource == _CPU else NANO))
 
 
@@ -56,7 +56,7 @@ def in_base_units(resource: str, amount: Amount, *, field: str = "quantity") -> 
 
 
 def readable_amounts(amounts: Mapping[str, Amount]) -> dict[str, int]:
-    """By resource, in base units, what can be read of stated quantities; what cannot be is left out."""
+    """The stated quantities that can be read, by resource, in base units; what cannot be is left out."""
     found = {}
     for resource, amount in amounts.items():
         try:

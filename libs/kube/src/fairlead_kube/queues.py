@@ -111,7 +111,7 @@ class ClusterQueueStatus(KubeStruct, frozen=True, kw_only=True):
 
 
 class ClusterQueue(KubeStruct, frozen=True, kw_only=True):
-    """Where Workloads queue for quota."""
+    """A ClusterQueue, in which Workloads queue for quota."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ClusterQueueSpec = ClusterQueueSpec()
@@ -146,7 +146,7 @@ class Cohort(KubeStruct, frozen=True, kw_only=True):
 
 
 class LocalQueueSpec(KubeStruct, frozen=True, kw_only=True):
-    """Where a namespace's Workloads go."""
+    """The ClusterQueue that a namespace's Workloads go to."""
 
     cluster_queue: str = ""
     stop_policy: str | None = None
@@ -173,7 +173,7 @@ class LocalQueue(KubeStruct, frozen=True, kw_only=True):
 
 
 class ResourceFlavorSpec(KubeStruct, frozen=True, kw_only=True):
-    """Which nodes a flavor stands for."""
+    """The nodes that a flavor stands for."""
 
     node_labels: dict[str, str] | None = None
     node_taints: list[Taint] | None = None

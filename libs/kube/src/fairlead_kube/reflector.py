@@ -33,7 +33,7 @@ from fairlead_kube.watching import (
 
 
 class Key(NamedTuple):
-    """Which object."""
+    """The namespace and name of an object."""
 
     namespace: str
     """Empty for an object of the whole cluster."""
@@ -49,7 +49,7 @@ class Described(Protocol):
 
 
 class KubeChanges[U](msgspec.Struct, frozen=True):
-    """What changed since the last look."""
+    """The changes since the last look."""
 
     changed: dict[Key, U | None]
     """None for deleted, or no longer wanted by the projection."""
@@ -121,7 +121,7 @@ class Reflector[T: Described, U]:
         return self._values
 
     def take(self) -> KubeChanges[U]:
-        """What changed since the last take; several changes of an object are one."""
+        """Takes the changes since the last take; several changes of an object are one."""
         changed, self._changed = self._changed, {}
         return KubeChanges(changed, self.complete)
 
@@ -282,7 +282,7 @@ class Reflector[T: Described, U]:
         return self._ever_complete or isinstance(error, ExpiredError)
 
     def _note(self, error: KubeError) -> float:
-        """What follows from the error; returns the pause in seconds that the server asks for."""
+        """Takes note of an error; returns the pause in seconds that the server asks for."""
         if isinstance(error, ExpiredError | NotFoundError | MalformedAnswerError):
             self._version = None
         if isinstance(error, ExpiredError):

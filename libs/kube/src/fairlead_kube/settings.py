@@ -4,7 +4,7 @@ import msgspec
 
 
 class KubeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Which cluster, as whom, and the limits that we keep."""
+    """The settings of a cluster's client: which cluster, as whom, and the limits that we keep."""
 
     kubeconfig: str | None = None
     """A path, or several joined by the path separator of the system (`:`).

@@ -218,7 +218,7 @@ async def _lines(answer: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
 
 
 async def _unbroken(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """What arrives, until the server ends it; one that breaks off raises as a request does."""
+    """The bytes that arrive until the server ends; an answer that breaks off raises as a request does."""
     try:
         async for chunk in answer.content.iter_any():
             yield chunk

@@ -27,7 +27,7 @@ class WatchEvent(KubeStruct, frozen=True, kw_only=True):
 
 
 class Head(KubeStruct, frozen=True, kw_only=True):
-    """What every object has."""
+    """The head that every object has."""
 
     metadata: ObjectMeta = ObjectMeta()
 

@@ -19,19 +19,19 @@ _UPDATE = "Update"
 
 
 class OwnedAnnotations(KubeStruct, frozen=True, kw_only=True):
-    """Which of these annotations one manager owns."""
+    """The annotations that one manager owns, of these."""
 
     boost: object = msgspec.field(name=f"f:{PRIORITY_BOOST}", default=None)
 
 
 class OwnedMetadata(KubeStruct, frozen=True, kw_only=True):
-    """What one manager owns of the metadata."""
+    """The part of the metadata that one manager owns."""
 
     annotations: OwnedAnnotations | None = msgspec.field(name="f:annotations", default=None)
 
 
 class OwnedSpec(KubeStruct, frozen=True, kw_only=True):
-    """What one manager owns of the specification."""
+    """The part of the specification that one manager owns."""
 
     priority: object = msgspec.field(name="f:priority", default=None)
 
@@ -44,7 +44,7 @@ class OwnedFields(KubeStruct, frozen=True, kw_only=True):
 
 
 class ManagedFields(KubeStruct, frozen=True, kw_only=True):
-    """Who wrote what last, as the API server keeps it."""
+    """The last writers of fields, as the API server keeps them."""
 
     manager: str = ""
     operation: str = _UPDATE
@@ -60,7 +60,7 @@ class WorkloadMeta(ObjectMeta, frozen=True, kw_only=True):
 
 
 class PriorityClassRef(KubeStruct, frozen=True, kw_only=True):
-    """Where a Workload's priority comes from."""
+    """The object that a Workload's priority comes from."""
 
     group: str = ""
     kind: str = ""
@@ -80,7 +80,7 @@ class PodSet(KubeStruct, frozen=True, kw_only=True):
 
 
 class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
-    """What is asked for."""
+    """The specification of a Workload."""
 
     queue_name: str = ""
     """The LocalQueue."""
@@ -96,7 +96,7 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
 
     @property
     def class_ref(self) -> PriorityClassRef | None:
-        """Where the priority comes from, in either version."""
+        """The object that the priority comes from, in either version."""
         if self.priority_class_ref is not None or not self.priority_class_name:
             return self.priority_class_ref
         kind = _SOURCES.get(self.priority_class_source, "")
@@ -104,7 +104,7 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class PodSetAssignment(KubeStruct, frozen=True, kw_only=True):
-    """What an admission gave to one pod set."""
+    """The flavors and counts that an admission gave to one pod set."""
 
     name: str = "main"
     flavors: dict[str, str] | None = None
@@ -115,7 +115,7 @@ class PodSetAssignment(KubeStruct, frozen=True, kw_only=True):
 
 
 class Admission(KubeStruct, frozen=True, kw_only=True):
-    """Which quota a Workload holds."""
+    """The quota that a Workload holds."""
 
     cluster_queue: str = ""
     pod_set_assignments: list[PodSetAssignment] | None = None
@@ -136,14 +136,14 @@ class RequeueState(KubeStruct, frozen=True, kw_only=True):
 
 
 class PodSetRequest(KubeStruct, frozen=True, kw_only=True):
-    """What Kueue computed that a pod set asks for; only after an attempt that failed."""
+    """The amounts that Kueue computed for a pod set; only after an attempt that failed."""
 
     name: str = "main"
     resources: Amounts | None = None
 
 
 class CheckState(KubeStruct, frozen=True, kw_only=True):
-    """What an AdmissionCheck says of a Workload."""
+    """The state of an AdmissionCheck in a Workload."""
 
     name: str = ""
     state: str = "Pending"
@@ -188,7 +188,7 @@ class Workload(KubeStruct, frozen=True, kw_only=True):
 
 
 def lever_owner(metadata: WorkloadMeta) -> str:
-    """Who wrote the boost last; without a boost, the priority. Empty where the API server does not say.
+    """The manager that wrote the boost last; without a boost, the priority. Empty where the API server does not say.
 
     Kueue's own writes to the status own the annotations, too, without having written any.
     """
@@ -217,7 +217,7 @@ class PriorityClass(KubeStruct, frozen=True, kw_only=True):
 
 
 class AdmissionCheckSpec(KubeStruct, frozen=True, kw_only=True):
-    """Who answers a check."""
+    """The controller that answers a check."""
 
     controller_name: str = ""
 

@@ -1,4 +1,4 @@
-"""What each Fairlead service runs on: settings, logs, health, metrics, signals, tracing, and how loops wait.
+"""The base of each Fairlead service: settings, logs, health, metrics, signals, tracing, and how loops wait.
 
 A service is `run_service(ItsSettings, main)` in its `__main__`; `main(settings, lifecycle)` is its composition root:
 

@@ -124,7 +124,7 @@ class _Counting(SpanExporter):
 
 
 class _HashedOnce(Resource):
-    """What the process is. The encoder looks it up for each span, and the SDK's own writes it as JSON for each hash."""
+    """The resource of the process. The encoder looks it up for each span, and the SDK's own writes it as JSON for each hash."""
 
     _hash: int
 

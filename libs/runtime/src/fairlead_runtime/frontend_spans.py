@@ -1,4 +1,4 @@
-"""What the owner of a cluster's state tells of its jobs' traces: that they were observed, started, ended."""
+"""Spans that the owner of a cluster's state tells of its jobs' traces: that they were observed, started, ended."""
 
 from collections.abc import Callable, Iterable, Mapping
 

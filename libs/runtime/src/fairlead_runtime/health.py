@@ -55,7 +55,7 @@ class Readiness:
         return {name: reason for name, reason in found.items() if reason is not None}
 
     def details(self) -> dict[str, str]:
-        """What the service says of itself, by detail."""
+        """The service's word on itself, by detail."""
         found = {name: _ask(detail) for name, detail in self._details.items()}
         return {name: said for name, said in found.items() if said is not None}
 
@@ -177,7 +177,7 @@ class HealthServer:
 
 
 def ask_health(host: str, port: int) -> HealthReport:
-    """What the service that runs on this host and port says of its readiness. Blocks, at most two seconds a step."""
+    """Asks the service on this host and port for its readiness. Blocks, at most two seconds a step."""
     if port <= 0:
         return HealthReport(
             ready=False, reasons={"port": f"health port {port} names no port; give the one it listens on"}

@@ -52,7 +52,7 @@ class Tasks:
 
 
 class Lifecycle:
-    """What a service's `main` is given beside its settings.
+    """The parts of a running service that its `main` is given beside its settings.
 
     Attributes:
         service: the service's name, as in logs and metrics.

@@ -57,11 +57,11 @@ class Metrics:
     def counter(
         self, name: str, documentation: str, *, unit: Unit = "", labels: Sequence[str] = ()
     ) -> Counter:
-        """What only grows: `fairlead_<subsystem>_<name>[_<unit>]_total`."""
+        """A metric that only grows: `fairlead_<subsystem>_<name>[_<unit>]_total`."""
         return Counter(name, documentation, labels, NAMESPACE, self.subsystem, unit, registry=self.registry)
 
     def gauge(self, name: str, documentation: str, *, unit: Unit = "", labels: Sequence[str] = ()) -> Gauge:
-        """What goes up and down: `fairlead_<subsystem>_<name>[_<unit>]`."""
+        """A metric that goes up and down: `fairlead_<subsystem>_<name>[_<unit>]`."""
         return Gauge(name, documentation, labels, NAMESPACE, self.subsystem, unit, registry=self.registry)
 
     def histogram(
@@ -79,7 +79,7 @@ class Metrics:
         )
 
     def expose(self, accept: str = "") -> tuple[bytes, str]:
-        """All metrics as text, and its content type.
+        """The metrics as text, and their content type.
 
         Args:
             accept: the request's Accept header; exemplars are in the OpenMetrics form alone.

@@ -30,7 +30,7 @@ type LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What every service can be told. A service's own struct extends it."""
+    """The settings that every service has. A service's own struct extends it."""
 
     nats_url: str = "nats://127.0.0.1:4222"
     """Where NATS is; several servers of one cluster separated by commas."""

@@ -1,4 +1,4 @@
-"""Where settings come from: defaults, below a YAML file, below the environment, below flags.
+"""Sources of settings: defaults, below a YAML file, below the environment, below flags.
 
 Each value is converted by itself, so that all problems are told at once, each with the place that it came from. The
 file is our own: a key in it that no setting has is an error. The environment is shared by several services and is not.

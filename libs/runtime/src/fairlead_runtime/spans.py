@@ -20,7 +20,7 @@ _LINKS = 32
 
 
 class Spans:
-    """Where a service tells its spans. Off until `send_to`: then a call costs an attribute's look-up.
+    """The receiver of a service's spans. Off until `send_to`: then a call costs an attribute's look-up.
 
     Args:
         service: whose they are.

@@ -1,4 +1,4 @@
-"""What a simulated cluster keeps and what became different: the values that travel to its store and to NATS."""
+"""Changes of a simulated cluster: the values that travel to its store and to NATS."""
 
 from typing import Protocol
 
@@ -28,7 +28,7 @@ class UsedName(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsedNames(Protocol):
-    """Where the names are of jobs that were forgotten before the last look."""
+    """The names of jobs that were forgotten before the last look."""
 
     def find(self, name: JobName) -> UsedName | None:
         """What is remembered of a name; it may be free again."""
@@ -43,7 +43,7 @@ class NoNames:
 
 
 class ClusterChanges(msgspec.Struct, kw_only=True):
-    """What became different since the last look; each job once, as it is now."""
+    """The changes since the last look; each job once, as it is now."""
 
     jobs: dict[JobName, SimJob] = {}
     gone: dict[JobName, UsedName] = {}

@@ -140,7 +140,7 @@ class SimCluster:
     # Looking
 
     def take_changes(self) -> ClusterChanges:
-        """What changed since this was asked last."""
+        """Takes the changes since this was asked last."""
         changes, self._changes = self._changes, ClusterChanges()
         return changes
 
@@ -271,7 +271,7 @@ class SimCluster:
             )
 
     def _used(self, name: JobName, now: Micros) -> UsedName | None:
-        """What is remembered of a name that is not free yet."""
+        """The entry of a name that is not free yet."""
         found = self._changes.gone.get(name) or self._names.find(name)
         return found if found is not None and found.until > now else None
 

@@ -1,4 +1,4 @@
-"""What a simulated cluster consists of: nodes, queues and the accounts through which jobs enter."""
+"""The parts of a simulated cluster: nodes, queues and the accounts through which jobs enter."""
 
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,7 @@ class NodeGroup(_Strict, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
 
     def amounts(self) -> dict[str, int]:
-        """What one node offers, in base units."""
+        """The capacity of one node, in base units."""
         return {
             resource: parse_quantity(resource, value, field=f"nodes.{self.name}.{resource}")
             for resource, value in self.allocatable.items()

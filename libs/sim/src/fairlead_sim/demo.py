@@ -50,7 +50,7 @@ URGENT_PART = 0.08
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
-    """Which part of a trace is taken, and how fast it runs."""
+    """The part of a trace that is taken, and how fast it runs."""
 
     name: str
     weights: dict[str, float]
@@ -155,7 +155,7 @@ class _Maker:
         self._entitled = {tenant: weight / total for tenant, weight in weights.items()}
 
     def make(self, trace: Mapping[str, list[TraceJob]]) -> list[WorkloadJob]:
-        """All jobs, by offset."""
+        """Makes all jobs, by offset."""
         parts = self._parts()
         slices = {tenant: self._slice(trace[tenant], parts[tenant]) for tenant in parts}
         standing = self._standing(slices)
@@ -167,7 +167,7 @@ class _Maker:
         return sorted(jobs, key=lambda job: (job.offset, job.tenant, job.id))
 
     def _parts(self) -> dict[str, float]:
-        """Of the offered work, by tenant. Follows the recipe's own weights: who submits what is no matter of policy."""
+        """The parts of the offered work, by tenant. Follows the recipe's own weights: who submits what is no matter of policy."""
         own = self._recipe.weights
         total = sum(own.values())
         busy = sorted(own, key=lambda tenant: (own[tenant], tenant))[: math.ceil(len(own) / 2)]

@@ -4,7 +4,7 @@ from fairlead_runtime import Metrics
 
 
 class Instruments:
-    """What it counts."""
+    """The counters and gauges of a simulated cluster."""
 
     def __init__(self, metrics: Metrics) -> None:
         """Declare them in the process's registry."""

@@ -59,7 +59,7 @@ class SimJob(msgspec.Struct, kw_only=True):
 
     @property
     def place(self) -> tuple[int, Micros, str]:
-        """Where it stands in its queue, lowest first: higher levels, then queue time, then uid."""
+        """The job's place in its queue, lowest first: higher levels, then queue time, then uid."""
         return (-self.level, self.queue_time, self.uid)
 
     @property

@@ -47,7 +47,7 @@ type Clock = Callable[[], Micros]
 
 
 class Audience(Protocol):
-    """Who hears what was committed."""
+    """Hears what was committed."""
 
     def update(self, statements: Statements, outgoing: list[Outgoing]) -> None:
         """These were committed."""

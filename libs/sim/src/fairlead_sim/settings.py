@@ -9,7 +9,7 @@ from fairlead_sim.store import Durability
 
 
 class SimSettings(ServiceSettings, frozen=True, kw_only=True):
-    """What `python -m fairlead_sim` can be told."""
+    """The settings of `python -m fairlead_sim`."""
 
     cluster: Annotated[str, msgspec.Meta(min_length=1)] = "sim"
     """Name of the simulated cluster."""

@@ -1,4 +1,4 @@
-"""What a simulated cluster states on NATS: subject by subject, without the writer's epoch, which the sender adds."""
+"""The statements of a simulated cluster on NATS: subject by subject, without the writer's epoch, which the sender adds."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ FRONTEND = "sim"
 
 
 def everything(cluster: SimCluster) -> Statements:
-    """All that the cluster has."""
+    """The statements of all that the cluster has."""
     states = [_node(cluster, name) for name in cluster.nodes]
     states += [_pool(cluster, name) for name in cluster.pools]
     states += [_job(cluster, name) for name in cluster.jobs]
@@ -26,7 +26,7 @@ def everything(cluster: SimCluster) -> Statements:
 
 
 def changed(cluster: SimCluster, changes: ClusterChanges) -> Statements:
-    """What the changes make different."""
+    """The statements that the changes make different."""
     states = [_node(cluster, name) for name in changes.nodes]
     states += [_pool(cluster, name) for name in changes.pools]
     states += [_job(cluster, name) for name in changes.jobs]

@@ -70,7 +70,7 @@ def batch_of(
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file holds, but for the names of forgotten jobs: of those there may be millions."""
+    """The content of a file, but for the names of forgotten jobs: of those there may be millions."""
 
     ledger: ClusterCounters
     jobs: list[SimJob]
@@ -132,7 +132,7 @@ class Store:
         )
 
     def find(self, name: JobName) -> UsedName | None:
-        """What is remembered of a name whose job was forgotten.
+        """The entry of a name whose job was forgotten.
 
         Raises:
             StoreError: the file cannot be read.

@@ -17,7 +17,7 @@ from fairlead_sim.workload import POOL, Workload, WorkloadJob
 
 
 class Discipline(Protocol):
-    """Who goes first: gives levels to waiting jobs."""
+    """A queueing discipline: gives levels to waiting jobs."""
 
     def first_level(self, job: SimJob) -> int | None:
         """The level that a job is created with; None leaves the queue's default."""
@@ -51,7 +51,7 @@ class Waits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a workload came to under one discipline."""
+    """The result of a workload under one discipline."""
 
     jobs: list[JobResult]
     """In the order in which they started."""

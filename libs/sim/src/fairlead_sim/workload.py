@@ -81,7 +81,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         return {tenant: weight / total for tenant, weight in self.weights.items()}
 
     def capacity(self) -> dict[str, int]:
-        """Of all nodes together, in base units."""
+        """The capacity of all nodes together, in base units."""
         capacity: dict[str, int] = {}
         for group in self.cluster.nodes:
             for resource, amount in group.amounts().items():

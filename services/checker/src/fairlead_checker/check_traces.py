@@ -1,4 +1,4 @@
-"""What the checker tells in traces of its own, always kept: that it answers from now on, and answers that failed."""
+"""Traces of the checker's own, always kept: that it answers from now on, and answers that failed."""
 
 from collections.abc import Iterable
 

@@ -37,19 +37,19 @@ class Manners(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Knowledge(Protocol):
-    """What stands in the cluster."""
+    """The facts of a cluster that answers are made from."""
 
     @property
     def ground(self) -> Ground:
-        """What is free on the nodes."""
+        """The free capacity of the nodes."""
 
     @property
     def workloads(self) -> list[Checked]:
-        """Those that have checks and are not over."""
+        """The Workloads that have checks and are not over."""
 
     @property
     def flavors(self) -> Mapping[str, ResourceFlavor]:
-        """By name."""
+        """The flavors, by name."""
 
     @property
     def checks(self) -> frozenset[str]:
@@ -63,7 +63,7 @@ class Knowledge(Protocol):
 
 
 class Writer(Protocol):
-    """Where answers are written."""
+    """Writes answers."""
 
     async def state(self, workload: Checked, entries: Sequence[Entry]) -> bool:
         """States of our checks; gives whether they stand."""
@@ -128,7 +128,7 @@ class Checker:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """What another leader did meanwhile stands in the Workloads."""
+        """Forgets what was answered: what another leader did meanwhile stands in the Workloads."""
         self._released: dict[str, ReleasedGang] = {}
         self._sent: dict[str, ReturnedGang] = {}
         self._written: dict[str, str] = {}
@@ -193,7 +193,7 @@ class Checker:
     # --- who is let through, and for whom room is kept
 
     def _missing(self, workloads: Iterable[Checked], now: Micros) -> Iterable[tuple[str, Mapping[str, int]]]:
-        """Of those let through, the pods that have not been on nodes yet, by uid and pod set."""
+        """The pods of Workloads let through that have not been on nodes yet, by uid and pod set."""
         for one in workloads:
             release = self._released.get(one.uid)
             if release is None and any(check.state == "Pending" for check in self._ours(one)):
@@ -300,7 +300,7 @@ async def _all(writes: Iterable[Coroutine[None, None, None]]) -> None:
 
 
 def _turn(workload: Checked) -> tuple[int, Micros, str]:
-    """As Kueue orders them, and by their first day where it forgot that."""
+    """The Workload's turn: as Kueue orders them, and by their first day where it forgot that."""
     return -workload.level, workload.created, workload.uid
 
 

@@ -1,4 +1,4 @@
-"""What is kept of Workloads, of pods that are on nodes, and of nodes; the rest is dropped as soon as it is decoded. Pure."""
+"""The facts that are kept of Workloads, of pods that are on nodes, and of nodes; the rest is dropped as soon as it is decoded. Pure."""
 
 from collections.abc import Iterable
 
@@ -73,7 +73,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod takes of its node."""
+    """The use of a pod of its node."""
 
     node: str
     demand: dict[str, int]
@@ -87,7 +87,7 @@ class PodUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checked(workload: Workload) -> Checked | None:
-    """What is kept of a Workload; None for one without checks, and for one that is over."""
+    """The facts that are kept of a Workload; None for one without checks, and for one that is over."""
     status, metadata = workload.status, workload.metadata
     if not status.admission_checks or workload.holds("Finished") or not workload.active:
         return None
@@ -114,7 +114,7 @@ def checked(workload: Workload) -> Checked | None:
 
 
 def _carried(workload: Workload, name: str) -> str | None:
-    """As on its pods: its own annotations are Kueue's choice."""
+    """The labels as on its pods: its own annotations are Kueue's choice."""
     places = [workload.metadata, *(pods.template.metadata for pods in workload.spec.pod_sets or ())]
     return next((found for place in places if (found := place.annotation(name))), None)
 
@@ -130,7 +130,7 @@ def _pod_sets(workload: Workload) -> Iterable[CheckedPods]:
 
 
 def pod_use(pod: Pod) -> PodUse | None:
-    """What a pod takes of its node; None for one that is on none. What cannot be read takes nothing but its place."""
+    """The use of a pod of its node; None for one that is on none. What cannot be read takes nothing but its place."""
     if not pod.spec.node_name:
         return None
     metadata = pod.metadata

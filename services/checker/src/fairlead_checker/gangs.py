@@ -52,7 +52,7 @@ def zone_key_of(workload: Checked) -> str | None:
 
 
 def asks_of(workload: Checked) -> list[dict[str, int]]:
-    """What containers say of cards, those that say something.
+    """The asks for cards of containers, of those that have one.
 
     Raises:
         FieldError: a quantity cannot be read.
@@ -127,7 +127,7 @@ def _card_asks(spec: PodSpec) -> list[dict[str, int]]:
 
 
 def _card_ask(container: Container) -> dict[str, int]:
-    """What a container says of cards. HAMi looks at limits first."""
+    """The ask for cards of one container. HAMi looks at limits first."""
     resources = container.resources
     amounts = {**(resources.requests or {}), **(resources.limits or {})}
     return {name: in_base_units(name, amounts[name]) for name in CARD_RESOURCES if name in amounts}

@@ -1,4 +1,4 @@
-"""What is free on the nodes now: what they have, less what pods take that are on them. Pure, and kept up to date.
+"""The free capacity of the nodes now: what they have, less what pods take that are on them. Pure, and kept up to date.
 
 A pod counts from the moment that it is bound to a node until it is over, whoever made it.
 """

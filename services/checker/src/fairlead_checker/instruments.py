@@ -6,7 +6,7 @@ from fairlead_runtime import Metrics
 
 
 class Instruments:
-    """What it counts and measures."""
+    """The counters and gauges of a checker."""
 
     def __init__(self, metrics: Metrics) -> None:
         """Declare them in the process's registry."""

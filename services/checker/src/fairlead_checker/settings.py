@@ -1,4 +1,4 @@
-"""What a checker can be told."""
+"""The settings of a checker."""
 
 from typing import Annotated, Literal
 

@@ -35,7 +35,7 @@ ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
 class Mirror(Protocol):
-    """What is asked of every mirror, whatever it is of."""
+    """A mirror of whatever kind of objects."""
 
     complete: bool
     following: bool
@@ -96,12 +96,12 @@ class Sources:
 
     @property
     def workloads(self) -> list[Checked]:
-        """Those that have checks and are not over."""
+        """The Workloads that have checks and are not over."""
         return list(self._workloads.values.values())
 
     @property
     def flavors(self) -> Mapping[str, ResourceFlavor]:
-        """By name."""
+        """The flavors, by name."""
         return {key.name: flavor for key, flavor in self._flavors.values.items()}
 
     @property
@@ -120,7 +120,7 @@ class Sources:
         )
 
     def why_silent(self, longest_seconds: float) -> str | None:
-        """What was not heard of for longer than that."""
+        """The sources that were not heard of for longer than that, in words."""
         now = time.monotonic()
         for name, kind in self._all.items():
             if kind.following:

@@ -1,4 +1,4 @@
-"""What a Workload needs next, by what stands in it. Pure.
+"""The next step of a Workload, by what stands in it. Pure.
 
 The way of a gang that does not fit has three steps, for Kueue 0.19 does not let go of quota while it waits out the
 `requeueAfterSeconds` of a check (its Workload controller returns before it evicts). So the check first says `Retry`
@@ -21,7 +21,7 @@ _TAKEN_NOTE = 10 * SECOND
 
 
 class Step(enum.StrEnum):
-    """What is to be done about a Workload."""
+    """The next step of a Workload."""
 
     NONE = "none"
     ANSWER = "answer"
@@ -59,7 +59,7 @@ def step_of(workload: Checked, ours: Collection[str], now: Micros) -> Step:
 
 
 def our_checks(workload: Checked, ours: Collection[str]) -> list[CheckState]:
-    """What stands of our checks in it."""
+    """Our checks as they stand in it."""
     return [one for name, one in workload.checks.items() if name in ours]
 
 

@@ -1,4 +1,4 @@
-"""What is written into a Workload's checks, as Kueue takes it. Pure."""
+"""The words written into a Workload's checks, as Kueue takes them. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 

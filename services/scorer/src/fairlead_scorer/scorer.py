@@ -256,7 +256,7 @@ class Scorer:
         return [shard for shard, ownership in self._ownerships.items() if ownership.owned]
 
     def decided(self) -> Iterator[tuple[ShardName, Content]]:
-        """What stands as our word on each shard that we own."""
+        """The decision that stands on each shard that we own."""
         for shard, ownership in self._ownerships.items():
             if ownership.owned and ownership.published is not None:
                 yield shard, ownership.published

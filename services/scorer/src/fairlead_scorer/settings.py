@@ -1,4 +1,4 @@
-"""What a scorer can be told."""
+"""The settings of a scorer."""
 
 from typing import Annotated
 

@@ -1,1 +1,1 @@
-"""What every contract is made of: encoding, errors, and the reading of single values. Knows no message."""
+"""The base of every contract: encoding, errors, and the reading of single values. Knows no message."""

@@ -69,7 +69,7 @@ def gives_twice(text: bytes) -> bool:
 
 
 def _keys_in(root: object) -> int:
-    """Of all objects together."""
+    """The keys of all objects together."""
     count = 0
     waiting = [root]
     while waiting:

@@ -14,7 +14,7 @@ def in_digits(number: float) -> str:
 
 
 def exponent_hint(found: object, *, whole: bool = False) -> str:
-    """What to say beside the problem where a number is expected: how to write it.
+    """A hint beside the problem where a number is expected: how to write it.
 
     Args:
         found: the value.

@@ -1,4 +1,4 @@
-"""What a key of a document takes, in words: the messages of a parser speak to programmers."""
+"""Kinds of values in words: the messages of a parser speak to programmers."""
 
 from types import NoneType, UnionType
 from typing import Annotated, Literal, TypeAliasType, Union, get_args, get_origin

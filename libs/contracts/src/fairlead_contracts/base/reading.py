@@ -21,7 +21,7 @@ class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def _keys(found: object, fields: Collection[str]) -> str:
-    """Which keys there are; the one that was meant first, where one is near enough."""
+    """The known keys; the one that was meant first, where one is near enough."""
     near = get_close_matches(str(found), fields, 1, _NEAR_ENOUGH)
     meant = f": did you mean {near[0]}? Keys are" if near else "; keys are"
     return f"{meant} {', '.join(sorted(fields))}"

@@ -45,7 +45,7 @@ class YamlError(ContractError):
 
 
 class Yaml(NamedTuple):
-    """What a text says."""
+    """The documents of a text, and its problems."""
 
     documents: list[object]
     """None for an empty one."""
@@ -65,7 +65,7 @@ class Yaml(NamedTuple):
 
 
 def parse_yaml(text: str | bytes) -> Yaml:
-    """All that can be read of a text, and what of it cannot.
+    """Reads all of a text that can be read, and lists what cannot.
 
     Raises:
         YamlError: it is not YAML at all, or nests or repeats out of bounds.
@@ -104,7 +104,7 @@ def _placed(problem: FieldError, places: dict[str, str]) -> FieldError:
 
 
 def read_yaml(text: str | bytes) -> object:
-    """What the only document of a text says; None where it is empty.
+    """Reads the only document of a text; None where it is empty.
 
     Raises:
         YamlError: as `parse_yaml`, and for each problem.
@@ -113,7 +113,7 @@ def read_yaml(text: str | bytes) -> object:
 
 
 def read_yaml_documents(text: str | bytes) -> list[object]:
-    """What each document of a text says; None for an empty one.
+    """Reads each document of a text; None for an empty one.
 
     Raises:
         YamlError: as `parse_yaml`, and for each problem.
@@ -149,7 +149,7 @@ class _Collection:
 
 
 class _Merges:
-    """What the key `<<` is."""
+    """The key `<<`, which merges mappings."""
 
     def __repr__(self) -> str:
         return "'<<'"
@@ -343,7 +343,7 @@ class _Builder:
         self.problems.append(FieldError(self._path() or "document", value, f"{_place(event)}{reason}"))
 
     def _path(self) -> str:
-        """Where in the document we are."""
+        """The path of the value that is being read."""
         return "".join(_steps(self._open)).removeprefix(".")
 
 

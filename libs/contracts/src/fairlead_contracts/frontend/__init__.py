@@ -1,1 +1,1 @@
-"""What frontends are told and what they carry: verbs, cards, marks on objects."""
+"""The words of frontends: verbs, cards, marks on objects."""

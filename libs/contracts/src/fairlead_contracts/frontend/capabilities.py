@@ -1,4 +1,4 @@
-"""What a frontend can do and how it compares jobs, stated with its queues: the core asks this and never a name."""
+"""Capabilities: how a frontend compares jobs and what it can do, stated with its queues. The core asks these and never a name."""
 
 import enum
 
@@ -19,7 +19,7 @@ class TieRule(enum.StrEnum):
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Of one frontend, beside the levels that its queues take and what it may stop for a waiting job."""
+    """The capabilities of one frontend, beside the levels that its queues take and what it may stop for a waiting job."""
 
     ties: TieRule = TieRule.INSTANT
     orders_across_queues: bool = True
@@ -55,5 +55,5 @@ _UNKNOWN = Capabilities()
 
 
 def shipped_capabilities(frontend: str) -> Capabilities:
-    """Those of a frontend by its name, where its facts do not state them."""
+    """The capabilities of a frontend by its name, where its facts do not state them."""
     return SHIPPED.get(frontend, _UNKNOWN)

@@ -1,4 +1,4 @@
-"""What HAMi writes of cards: on a node those that it has, on a pod those that it holds.
+"""HAMi's annotations of cards: on a node the cards that it has, on a pod those that it holds.
 
 A node's register comes in two encodings, told apart by their first character. JSON, an array of objects in which HAMi
 leaves out every zero: NVIDIA since v2.8.0 (`UnMarshalNodeDevices` in `pkg/device/devices.go`@v2.10.0). Before, and still
@@ -177,7 +177,7 @@ def _check_names(node: str, cards: tuple[CardState, ...], field: str) -> None:
 
 
 def decode_allocated(pod: str, value: str) -> tuple[tuple[Allocation, ...], ...]:
-    """What each container of the pod holds, in the annotation's order; containers without a card keep their place.
+    """The cards of each container of the pod, in the annotation's order; containers without a card keep their place.
 
     Raises:
         AllocatedError: an entry has fewer than four fields, or its amounts are no whole numbers.
@@ -190,7 +190,7 @@ def decode_allocated(pod: str, value: str) -> tuple[tuple[Allocation, ...], ...]
 
 
 def held_cards(annotations: Mapping[str, str]) -> tuple[Allocation, ...]:
-    """What a pod holds of cards. As in HAMi, who holds some is whose note can be read."""
+    """The cards that a pod holds. As in HAMi, who holds some is whose note can be read."""
     noted = annotations.get(ALLOCATED)
     if noted is None or not annotations.get(HOLDER):
         return ()

@@ -17,7 +17,7 @@ _SAFE: Mapping[str, frozenset[str]] = {
 
 
 def preempting_settings(preemption: Mapping[str, str]) -> dict[str, str]:
-    """Those of a queue's preemption settings under which a level could stop a running job.
+    """The settings of a queue under which a level could stop a running job.
 
     A setting or a value that is not known here counts as one that could: to write nothing is never the wrong guess.
     """

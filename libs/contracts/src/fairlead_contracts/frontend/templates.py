@@ -1,4 +1,4 @@
-"""What the pods of a submitted job run: an allow-list of fields, each with its own rule."""
+"""Templates of the pods of submitted jobs: an allow-list of fields, each with its own rule."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ _STEERING = ("kubernetes.io", "k8s.io", "fairlead.dev", "kubeflow.org")
 
 
 class JobTemplate(Strict, frozen=True, kw_only=True):
-    """What the pods of a job run, where it becomes pods.
+    """The template of a job's pods, where it becomes pods.
 
     These fields and no others: what is not named here, such as host paths, privileges or another service account,
     cannot be asked for.

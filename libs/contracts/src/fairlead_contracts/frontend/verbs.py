@@ -45,7 +45,7 @@ class CreateJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreateOutcome(enum.StrEnum):
-    """What became of a creation."""
+    """The outcome of a creation."""
 
     CREATED = "created"
     EXISTS = "exists"
@@ -79,7 +79,7 @@ class SetLevel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerbOutcome(enum.StrEnum):
-    """What became of a level or a deletion."""
+    """The outcome of a level or a deletion."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -115,7 +115,7 @@ class DeleteReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FrontendRequest(Message, frozen=True, kw_only=True):
-    """What every batch carries."""
+    """The base of every batch."""
 
     epoch: int
     """Of the leader who asks."""
@@ -140,19 +140,19 @@ class DeleteJobs(FrontendRequest, frozen=True, kw_only=True):
 
 
 class CreateReplies(Message, frozen=True, kw_only=True):
-    """What became of each."""
+    """Replies to creations, one a job, in order."""
 
     replies: list[CreateReply]
 
 
 class LevelReplies(Message, frozen=True, kw_only=True):
-    """What became of each."""
+    """Replies to levels, one a job, in order."""
 
     replies: list[LevelReply]
 
 
 class DeleteReplies(Message, frozen=True, kw_only=True):
-    """What became of each."""
+    """Replies to deletions, one a job, in order."""
 
     replies: list[DeleteReply]
 

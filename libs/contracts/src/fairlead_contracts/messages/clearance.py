@@ -26,7 +26,7 @@ class LeverFound(Message, frozen=True, kw_only=True):
 
 
 class Clearance(Message, frozen=True, kw_only=True):
-    """What was found of a cluster, and that it may be steered all the same."""
+    """An operator's leave to steer a cluster, with what was found of it."""
 
     cluster: str
     lever: Lever

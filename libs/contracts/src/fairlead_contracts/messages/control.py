@@ -10,7 +10,7 @@ from fairlead_contracts.base.instants import Moment
 
 
 class Mode(enum.StrEnum):
-    """What the admitter may write, from the least strict to the strictest."""
+    """The writes that the admitter may make, from the least strict to the strictest."""
 
     ACTIVE = "active"
     """Levels follow the order."""

@@ -40,7 +40,7 @@ class Lift(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
 
 
 class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """Where one tenant below the top stands among its siblings just before the job."""
+    """The standing of one tenant below the top among its siblings just before the job."""
 
     tenant: str
     dominant: str
@@ -115,7 +115,7 @@ class Front(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
-    """What keys are computed with. Only decisions of one basis are merged: keys of two would not compare."""
+    """The basis of keys. Only decisions of one basis are merged: keys of two would not compare."""
 
     policy: int
     """Revision of the policy document."""
@@ -149,7 +149,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class KeptPast(msgspec.Struct, frozen=True, kw_only=True):
-    """What the tenants of a shard used up to an instant, decayed to it: whoever takes the shard over goes on from here.
+    """The past use of a shard's tenants, decayed to an instant: whoever takes the shard over goes on from here.
 
     All use before the instant is in it, and none after: facts told again about what came before change nothing.
     """

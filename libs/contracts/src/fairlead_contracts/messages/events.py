@@ -17,7 +17,7 @@ from fairlead_contracts.messages.state import JobShape, JobState, Outcome
 
 
 class Event(Message, frozen=True, kw_only=True):
-    """What every event has."""
+    """The base of every event."""
 
     id: str
     at: Moment
@@ -48,7 +48,7 @@ class JobStarted(Event, frozen=True, kw_only=True, tag_field="kind", tag="starte
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a run used that is over, and by what policy tells whose it was: the job itself may be forgotten by then."""
+    """A run that is over: its use, and by what the policy tells whose it was. The job itself may be forgotten by then."""
 
     queue: str
     started: Micros
@@ -111,7 +111,7 @@ class LevelWritten(Event, frozen=True, kw_only=True, tag_field="kind", tag="leve
 
 
 class Reserving(enum.StrEnum):
-    """What happened to a job in reserve mode."""
+    """An event of a job in reserve mode."""
 
     PROMISED = "promised"
     """It heads its line, and starts by `by` at the latest."""
@@ -150,7 +150,7 @@ EVENT: Codec[AnyEvent] = Codec(
 
 
 class About(TypedDict):
-    """What every event says of its job."""
+    """The base of every event of a job."""
 
     id: str
     at: datetime

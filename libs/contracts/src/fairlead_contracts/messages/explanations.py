@@ -1,4 +1,4 @@
-"""What a waiting job's place is made of, which jobs stand right before it and why, and what would move it.
+"""Explanations: the parts of a waiting job's place, the jobs right before it and why, and what would move it.
 
 All of it is data: amounts are base units, instants are exact, words are made at the edge.
 """
@@ -22,7 +22,7 @@ another weight."""
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tenant's running jobs hold of one resource."""
+    """The amount of one resource that a tenant's running jobs hold."""
 
     tenant: str
     resource: str
@@ -30,7 +30,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Makeup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job's start tag is made of: the three parts together, by capacity and entitlement, give the tag."""
+    """The parts of a job's start tag: the three together, by capacity and entitlement, give the tag."""
 
     tenant: str
     """Its top-level tenant: pools are shared between these."""
@@ -51,7 +51,7 @@ class Makeup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Around(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands around a place in one part of a pool."""
+    """The surroundings of a place in one part of a pool."""
 
     nearest: list[Place] = []
     """Directly before it, the nearest first."""
@@ -74,7 +74,7 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Promoted(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a job would stand in another class, or after an end."""
+    """A job's place in another class, or after an end."""
 
     place: Place
     own: int

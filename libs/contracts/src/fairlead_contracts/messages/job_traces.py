@@ -56,7 +56,7 @@ _DROPPED = TraceContext("0" * 32, "0" * 16, kept=False)
 
 
 class Traced(Protocol):
-    """What is known of a job that has a trace: stated of it, or told by its events."""
+    """The facts of a job that has a trace: stated of it, or told by its events."""
 
     @property
     def uid(self) -> str:
@@ -189,7 +189,7 @@ def submit_span(root: TraceContext, at: Micros, attributes: Attributes, caller: 
 
 
 def about_job(cluster: str, scope: str, job: str, uid: str = "") -> Attributes:
-    """What a span says of its job."""
+    """The attributes of a span that name its job."""
     said: Attributes = {"fairlead.cluster": cluster, "fairlead.scope": scope, "fairlead.job": job}
     return said | {"fairlead.uid": uid} if uid else said
 
@@ -229,7 +229,7 @@ def spans_of_event(event: Event, ratio: float, seen: Micros | None = None) -> It
 
 
 def spans_told_again(job: JobState, since: Micros, ratio: float) -> Iterator[Span]:
-    """What the frontend of a job saw end from an instant on, by what is stated of the job.
+    """The spans that a job's frontend saw end from an instant on, by what is stated of the job.
 
     Whoever takes over tells it again: the process before may have died before its spans were exported.
     """

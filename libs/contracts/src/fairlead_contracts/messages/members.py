@@ -33,7 +33,7 @@ class MemberLease(Message, frozen=True, kw_only=True):
 
 
 class Reserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an admitter promises in a pool of its cluster (reserve mode). Jobs by uid."""
+    """An admitter's promises in a pool of its cluster (reserve mode). Jobs by uid."""
 
     pool: str
     why_not: str = ""

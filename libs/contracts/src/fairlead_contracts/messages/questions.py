@@ -37,7 +37,7 @@ class Adherence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Promised(msgspec.Struct, frozen=True, kw_only=True):
-    """What reserve mode promises in a pool of one cluster: the jobs behind the first that does not fit wait for it."""
+    """The promises of reserve mode in a pool of one cluster: the jobs behind the first that does not fit wait for it."""
 
     why_not: str = ""
     """Why nothing can be promised there although the policy wants it."""
@@ -79,7 +79,7 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueQuestion(Message, frozen=True, kw_only=True):
-    """Who waits, in order?"""
+    """A question for the waiting jobs, in order."""
 
     pool: str | None = None
     """None for all pools."""
@@ -89,7 +89,7 @@ class QueueQuestion(Message, frozen=True, kw_only=True):
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
-    """Who granted a class to one job, and why."""
+    """A grant of a class to one job: by whom, and why."""
 
     urgency: str
     by: str = ""
@@ -158,7 +158,7 @@ class QueueReply(Message, frozen=True, kw_only=True):
 
 
 class TenantsQuestion(Message, frozen=True, kw_only=True):
-    """Who has what, of what they may have?"""
+    """A question for the tenants: what they have, of what they may have."""
 
     pool: str | None = None
 
@@ -207,7 +207,7 @@ class AheadOf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
-    """What is too little for a job, by how much."""
+    """A resource that is too little for a job, and by how much."""
 
     answer: str
     """`never`: not even if nothing else ran; `no-quota`: its pool has not enough left; `no-room`: its cluster has not."""
@@ -276,7 +276,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExplainReply(Message, frozen=True, kw_only=True):
-    """What is known of the job; several where the name is not unique, none where nobody knows it."""
+    """The jobs of that name, explained; several where the name is not unique, none where nobody knows it."""
 
     at: Moment
     found: list[Explanation]
@@ -287,7 +287,7 @@ MOST_ANSWERS = 100
 
 
 class AnswerQuestion(Message, frozen=True, kw_only=True):
-    """What was our submissions' fate? For senders that were away while it was told: answers are kept for an hour."""
+    """A question for the fate of submissions, by senders that were away while it was told: answers are kept for an hour."""
 
     tenant: str | None = None
     """The subject's, unless that is `_`."""

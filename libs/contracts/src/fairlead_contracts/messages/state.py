@@ -23,7 +23,7 @@ HIGHEST_LEVEL = 2**31 - 1
 
 
 class Phase(enum.StrEnum):
-    """Where a job stands in its frontend."""
+    """The phase of a job in its frontend."""
 
     WAITING = "waiting"
     """Queued and eligible: it has a place in the order."""
@@ -44,7 +44,7 @@ class Outcome(enum.StrEnum):
 
 
 class Stated(Message, frozen=True, kw_only=True):
-    """What every object of the state has."""
+    """The base of every object of the state."""
 
     cluster: str
     epoch: int
@@ -54,7 +54,7 @@ class Stated(Message, frozen=True, kw_only=True):
 
     @property
     def stamp(self) -> tuple[int, int]:
-        """What tells which of two statements of one object is the newer."""
+        """The stamp that tells which of two statements of one object is the newer."""
         return self.epoch, self.rev
 
 
@@ -75,7 +75,7 @@ class NodeState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="node")
 
 
 class FlavorQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one flavor gives a queue or a cohort: of each resource, in base units."""
+    """The quota of one flavor in a queue or a cohort: of each resource, in base units."""
 
     flavor: str
     nominal: Quantities
@@ -147,7 +147,7 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
 
     @property
     def able(self) -> Capabilities:
-        """What its frontend can do, by its own word or else by its name."""
+        """The frontend's capabilities, by its own word or else by its name."""
         return self.capabilities or shipped_capabilities(self.frontend)
 
     @property
@@ -157,7 +157,7 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
 
 
 class ClassState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="class"):
-    """What a cluster itself says of a class: the level that a job of it has when nobody steers."""
+    """A cluster's own word on a class: the level that a job of it has when nobody steers."""
 
     name: str
     value: int
@@ -306,7 +306,7 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
 
     @property
     def name(self) -> str:
-        """What people call it; see job_name."""
+        """The name that people call it by; see job_name."""
         return job_name(self.id, self.owner)
 
     @property
@@ -348,7 +348,7 @@ _KINDS: dict[type[State], subjects.StateKind] = {
 
 
 def subject_of(state: State) -> str:
-    """Where the object is stated."""
+    """The subject under which the object is stated."""
     match state:
         case JobState():
             return subjects.state(state.cluster, "job", state.id, scope=state.scope)

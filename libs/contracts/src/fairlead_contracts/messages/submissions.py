@@ -211,7 +211,7 @@ def field_of(error: ContractError, payload: bytes) -> FieldError:
 
 
 def unheeded(payload: bytes) -> list[str]:
-    """What of a body that was read counts for nothing, in words: unknown fields, and keys that are given twice.
+    """The parts of a body that count for nothing, in words: unknown fields, and keys that are given twice.
 
     Unknown fields are taken, so that a sender may be newer than who reads; but one that is misspelt is worth a word.
     """
@@ -318,7 +318,7 @@ def _checked_seconds(field: str, found: float | None) -> float | None:
 
 
 class Answer(Message, frozen=True, kw_only=True):
-    """What the sender of a submission hears."""
+    """An answer to the sender of a submission."""
 
     id: str
     tenant: str

@@ -21,7 +21,7 @@ class Aging(Strict, frozen=True, kw_only=True):
 
 
 class Match(Strict, frozen=True, kw_only=True):
-    """Which jobs are a tenant's: every list that is given must hold the job's value."""
+    """The jobs that are a tenant's: every list that is given must hold the job's value."""
 
     scopes: list[str] | None = None
     """Namespaces or accounts."""
@@ -124,7 +124,7 @@ class Reserve(Strict, frozen=True, kw_only=True):
 
 
 class PolicyDocument(Strict, frozen=True, kw_only=True):
-    """Who may have what: tenants and weights, classes and grants, aging, and how levels are written."""
+    """The policy: tenants and weights, classes and grants, aging, and how levels are written."""
 
     version: Literal[1] = 1
     """Of this format."""

@@ -7,7 +7,7 @@ DEEPEST = 16
 
 
 def check_tree(parents: Mapping[str, str | None], others: Collection[str] = ()) -> Iterator[tuple[str, str]]:
-    """What is wrong with the parents of tenants: the tenant, and the reason.
+    """Finds faults in the parents of tenants: the tenant, and the reason.
 
     A cycle is told once, at the first of its tenants by name.
 

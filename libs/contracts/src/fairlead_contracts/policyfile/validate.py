@@ -46,7 +46,7 @@ def check_document(
     stated: Collection[str] = (),
     pools: Collection[str] = (),
 ) -> list[FieldError]:
-    """What the types alone do not tell: every problem of the document's sense.
+    """Finds every fault of the document's sense, which the types alone do not tell.
 
     Args:
         document: as far as it could be read.
@@ -117,7 +117,7 @@ def _check_reserve(reserve: Reserve) -> Iterator[FieldError]:
 
 
 def check_weight(field: str, weight: float) -> Iterator[FieldError]:
-    """What is wrong with a weight, of a tenant or of a resource."""
+    """Finds the fault of a weight, of a tenant or of a resource."""
     if weight != 0 and not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
         yield FieldError(
             field,

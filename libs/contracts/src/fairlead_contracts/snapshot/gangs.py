@@ -83,7 +83,7 @@ def check_asks(
     on_nodes: AbstractSet[str],
     fail: Fail,
 ) -> None:
-    """What the pods ask for is what the job is charged for, of each resource that both state.
+    """Checks that the pods ask for what the job is charged for, of each resource that both state.
 
     Not for waiting jobs of a frontend: Kueue's quota may count otherwise than pods ask, by its
     `resources.transformations`, by pods that may be fewer, by pods that ended.

@@ -26,7 +26,7 @@ _REMEMBERED = 131_072
 
 
 class _Names(NamedTuple):
-    """Where a job stands, by names that were checked."""
+    """The checked names of where a job stands."""
 
     pool: str
     urgency: str
@@ -94,7 +94,7 @@ class JobChecks:
     def _check_asks(
         self, key: str, at: int, written: WrittenRunning | WrittenJob, read: SnapshotRunning | SnapshotJob
     ) -> None:
-        """What the pods ask for, where nothing else is wrong with the job."""
+        """Checks what the pods ask for, where nothing else is wrong with the job."""
         counted = self._resources.get(read.pool, set())
         check_asks(read, written.demand, counted, self._on_nodes, self._values.telling(key, at)[1])
 

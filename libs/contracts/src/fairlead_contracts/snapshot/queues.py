@@ -39,7 +39,7 @@ def check_queue(queue: WrittenQueue, pool: str, fail: Fail) -> SnapshotQueue:
 
 
 def check_class_value(found: WrittenClassValue, classes: Collection[str], fail: Fail) -> SnapshotClassValue:
-    """What a cluster says of one class.
+    """Checks a cluster's value of one class.
 
     Args:
         found: as written.
@@ -59,7 +59,7 @@ def check_level(name: str, level: int, fail: Fail) -> None:
 
 
 def misplaced(snapshot: Snapshot) -> Iterator[FieldError]:
-    """What belongs to no queue of the snapshot: jobs of pools that have queues there, and values of classes.
+    """Finds what belongs to no queue of the snapshot: jobs of pools that have queues there, and values of classes.
 
     A job would be planned by levels that it cannot get, and a value would change nothing.
     """

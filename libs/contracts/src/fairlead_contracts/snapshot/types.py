@@ -16,7 +16,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 
 
 class CardUse(Strict, frozen=True, kw_only=True):
-    """What is held of a card: vGPUs, MiB and percent of its cores."""
+    """The held part of a card: vGPUs, MiB and percent of its cores."""
 
     count: Counted = 0
     memory: Counted = 0
@@ -114,7 +114,7 @@ class WrittenQueue(Strict, frozen=True, kw_only=True):
 
 
 class WrittenClassValue(Strict, frozen=True, kw_only=True, rename={"urgency": "class"}):
-    """What a cluster says of one class."""
+    """A cluster's value of one class."""
 
     urgency: str
     value: int
@@ -210,7 +210,7 @@ class SnapshotPool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SnapshotTenant(msgspec.Struct, frozen=True, kw_only=True):
-    """What a snapshot says of a tenant beside the policy; None where the policy counts."""
+    """A tenant as a snapshot has it beside the policy; None where the policy counts."""
 
     name: str
     weight: float | None = None
@@ -272,7 +272,7 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def able(self) -> Capabilities:
-        """What its frontend can do, as far as levels on paper go."""
+        """The frontend's capabilities, as far as levels on paper go."""
         known = shipped_capabilities(self.frontend)
         return msgspec.structs.replace(
             known,
@@ -289,7 +289,7 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SnapshotClassValue(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cluster says of a class: the level that a job of it has when nobody steers (see `ClassState`)."""
+    """A cluster's own word on a class: the level that a job of it has when nobody steers (see `ClassState`)."""
 
     urgency: str
     value: int
@@ -310,7 +310,7 @@ class SnapshotShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SnapshotGang(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job says of its pods beside their number."""
+    """A job's word on its pods beside their number."""
 
     shapes: list[SnapshotShape]
     zone_key: str | None = None
@@ -383,7 +383,7 @@ class SnapshotJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What waits and runs at one instant, and the policy to order it by."""
+    """A pool's waiting and running jobs at one instant, and the policy to order them by."""
 
     now: Micros
     policy: PolicyDocument

@@ -57,7 +57,7 @@ class SnapshotChecks[Job]:
 
     @property
     def problems(self) -> list[FieldError]:
-        """All that were found."""
+        """The problems that were found."""
         return self._values.problems
 
     def snapshot(self) -> Snapshot | None:

@@ -1,4 +1,4 @@
-"""When time alone changes the order: only a cap does that, and only at instants that can be told in advance.
+"""Instants at which time alone changes the order: only a cap makes any, and they can be told in advance.
 
 Below the cap all keys stand still. A job beyond it ages no more, so its key moves with the clock and a younger job
 with a lower tag passes it. The first pair of jobs to change places stands side by side until then: whatever stood
@@ -88,6 +88,6 @@ def _flip(rows: Rows, row: int, rules: PoolRules, multipliers: Multipliers) -> M
 
 
 def _tag(rows: Rows, row: int, multipliers: Multipliers) -> Fraction:
-    """What the key is made of beside waiting."""
+    """The key without its waiting."""
     tag = int(rows.use[row]) * multipliers.exact[int(rows.multiplier[row])]
     return tag if rows.offset is None else tag + multipliers.exact[int(rows.offset[row])]

@@ -1,4 +1,4 @@
-"""What use is worth, and what classes make of it, of many jobs at once: fractions by number, each worked out once."""
+"""Factors from use to keys, for many jobs at once: fractions by number, each worked out once."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _WEIGHTS = 2**31
 
 
 class UnitShares:
-    """What a base unit of use adds to the tags of tenants: to their shares, over what they are entitled to.
+    """The tag that one base unit of use gives each tenant: its share, over what the tenant is entitled to.
 
     Args:
         rules: of the pool.
@@ -37,7 +37,7 @@ class UnitShares:
 
 
 class _UnitTerms(dict[int, Pair]):
-    """By the number of tenant and resource; nothing for a tenant of weight 0, whose share is infinite."""
+    """Unit shares by number of tenant and resource; none for a tenant of weight 0, whose share is infinite."""
 
     def __init__(self, rules: PoolRules, tenants: Sequence[str], resources: int) -> None:
         super().__init__()

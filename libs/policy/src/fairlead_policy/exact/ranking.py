@@ -61,11 +61,11 @@ class ExactMultipliers(Protocol):
         """One of them."""
 
     def __iter__(self) -> Iterator[Fraction]:
-        """All of them."""
+        """Iterates over all rows."""
 
 
 class RowNumbers(Protocol):
-    """What the numbers of rows stand for."""
+    """The meaning of the numbers in rows."""
 
     @property
     def exact(self) -> ExactMultipliers:
@@ -141,7 +141,7 @@ def _offset(part: Rows) -> Ints:
 
 
 class Shared(NamedTuple):
-    """Of rows that may count by the uid of another: what is known of their ties without looking at uids."""
+    """Ties of rows that may count by the uid of another, as far as they are known without looking at uids."""
 
     counted: Ints
     """By row, a number: the same where they count by the same uid."""
@@ -236,7 +236,7 @@ class Ranking:
         ]
 
     def _common_denominator(self, used: set[int]) -> int | None:
-        """Of the rate and these numbers; None where it would be huge."""
+        """The common denominator of the rate and these numbers; None where it would be huge."""
         common = self._rules.rate.denominator
         for number in used:
             common = lcm(common, self._multipliers.exact[number].denominator)

@@ -23,7 +23,7 @@ _SURELY = 1 - 2.0**-30
 
 
 class Grades:
-    """What the class does to a key where classes are not strict: numbers of the weights that jobs have.
+    """Numbers of the class weights that jobs have: where classes are not strict, they change keys.
 
     A grade is the number of a weight among `multipliers`; 0 where classes are strict.
     """
@@ -54,7 +54,7 @@ class Grades:
 
 
 class Measure:
-    """How the pool measures use: the resources that count, and which of them dominates. Shared by its tenants.
+    """The pool's measure of use: the resources that count, and which of them dominates. Shared by its tenants.
 
     What a tenant is entitled to divides all its resources alike, so the dominant resource does not depend on it.
 
@@ -79,7 +79,7 @@ class Measure:
         """By what tenants are entitled to, as two integers: fractions take four times as long to look up."""
 
     def scale_of(self, tenant: str) -> "Scale":
-        """What a tenant is scored by; those of one entitlement share it."""
+        """The scale that a tenant is scored by; tenants of one entitlement share it."""
         return self.scales_of((tenant,))[0]
 
     def scales_of(self, tenants: Iterable[str]) -> "list[Scale]":
@@ -129,7 +129,7 @@ class Measure:
         return best
 
     def _exactly_dominant(self, use: Ints) -> Ints:
-        """As integers over the shares' common denominator; of 64 bits where they fit."""
+        """The dominant resource in integers over the shares' common denominator; of 64 bits where they fit."""
         # A scale counts by itself, too: of what nobody uses it may still be larger than 64 bits hold.
         most = (max(int(column.max()), 1) for column in use.T)
         largest = max(amount * scale for amount, scale in zip(most, self._integers, strict=True))
@@ -170,13 +170,13 @@ class Scores:
         return [""] * len(rows) if self.exact is None else list(map(self.share_at, rows.tolist()))
 
     def first(self, count: int) -> "Scores":
-        """Those of the first jobs."""
+        """The scores of the first jobs."""
         if len(self.rows) == count:
             return self
         return self.take(slice(count))
 
     def take(self, rows: Ints | slice) -> "Scores":
-        """Those of some jobs."""
+        """The scores of some jobs."""
         exact = self.exact
         if exact is not None:
             exact = exact[rows] if isinstance(rows, slice) else tuple(exact[row] for row in rows.tolist())
@@ -201,7 +201,7 @@ def join_scores(parts: Sequence[Scores]) -> Scores:
 
 
 def unbounded_by(scores: Scores, row: int, entitled: Fraction) -> UnboundedBy | None:
-    """What makes the tag of a tenant of this entitlement infinite before a row of its sequence; None where it is finite."""
+    """The cause of an infinite tag of a tenant of this entitlement before a row of its sequence; None where it is finite."""
     if not scores.rows.rank.item(row) & 1:
         return None
     if not entitled:
@@ -290,7 +290,7 @@ def score(jobs: JobColumns, tenants: Tenants, measure: Measure) -> Scores:
 def _units(
     grade: Ints | None, scales: Sequence[Scale], scale: Ints, dominant: Ints, measure: Measure
 ) -> tuple[Ints, Floats]:
-    """What a base unit of each job's dominant resource adds to its key: number of the multiplier, and the float."""
+    """The key that a base unit of each job's dominant resource adds: number of the multiplier, and the float."""
     resources = len(measure.unit_floats)
     if not resources:
         return np.zeros(len(dominant), np.int64), np.zeros(len(dominant))
@@ -327,7 +327,7 @@ def _sums_before(demand: Ints, tenants: Tenants, lengths: Ints) -> tuple[Ints, F
 
 
 def _lengths(starts: Ints, count: int) -> Ints:
-    """How many jobs each tenant has."""
+    """The number of jobs of each tenant."""
     lengths = np.empty_like(starts)
     lengths[-1] = count
     lengths[:-1] = starts[1:]
@@ -336,7 +336,7 @@ def _lengths(starts: Ints, count: int) -> Ints:
 
 
 def _each(values: Ints, lengths: Ints) -> Ints:
-    """What tenants have, job by job; of a single tenant one number, as that is every job's."""
+    """The tenants' amounts, job by job; of a single tenant one number, as that is every job's."""
     return values if len(lengths) == 1 else np.repeat(values, lengths)
 
 

@@ -16,7 +16,7 @@ type Compared = tuple[int, Fraction, Micros, str]
 
 
 class Classed(Protocol):
-    """What a job's class is."""
+    """A job's class, and the number that a grant gives it instead."""
 
     @property
     def urgency(self) -> str:
@@ -28,7 +28,7 @@ class Classed(Protocol):
 
 
 class Terms(Classed, Protocol):
-    """What a job is compared by: of a place, or of the job that it counts as."""
+    """The terms that a job is compared by: of a place, or of the job that it counts as."""
 
     @property
     def uid(self) -> str:
@@ -87,7 +87,7 @@ def worth_of(tag: Fraction, terms: Classed, rules: PoolRules) -> Fraction:
 
 
 def leading_of(terms: Terms, rules: PoolRules) -> int:
-    """What goes before the key."""
+    """The terms that go before the key."""
     return rules.leading(terms.urgency, blocked=terms.blocked, unbounded=terms.unbounded)
 
 

@@ -1,4 +1,4 @@
-"""What the rate of aging means for the tenants of a pool: how much of it a day of waiting is worth to each."""
+"""The rate of aging in words: how much of a tenant's part a day of waiting is worth."""
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -20,7 +20,7 @@ _MANY_PARTS = 2
 
 
 def aging_in_words(document: PolicyDocument) -> str:
-    """What a day is worth, in parts of what a tenant is entitled to."""
+    """The worth of a day, in parts of what a tenant is entitled to."""
     rate = exactly(document.aging.entitlement_per_day)
     if not rate:
         return "aging: waiting is worth nothing, only shares count: a tenant above its part waits while others below theirs have jobs"
@@ -35,7 +35,7 @@ def aging_in_words(document: PolicyDocument) -> str:
 
 
 def worth_in_words(document: PolicyDocument, pool: str, capacity: Mapping[str, int]) -> list[str]:
-    """What that is in a pool, tenant by tenant, and how to choose the rate where parts are small.
+    """The worth of a day in a pool, tenant by tenant, and how to choose the rate where parts are small.
 
     Args:
         document: the policy.
@@ -61,7 +61,7 @@ def worth_in_words(document: PolicyDocument, pool: str, capacity: Mapping[str, i
 def _small_parts(
     pool: str, parts: Mapping[str, Fraction], rate: Fraction, resource: str, size: Fraction | None
 ) -> Iterator[str]:
-    """What a part that is small beside a job means; silent where none is."""
+    """A warning of a part that is small beside a job; silent where none is."""
     name, least = min(parts.items(), key=lambda one: (one[1], one[0]))
     if size is None:
         if least * _JOBS * _MANY_PARTS < 1:
@@ -106,7 +106,7 @@ def _amount(worth: Fraction, resource: str, size: Fraction | None) -> str:
 
 
 def _parts(document: PolicyDocument, pool: str) -> Mapping[str, Fraction]:
-    """What each tenant with jobs of its own is entitled to; those of weight 0 go last, whatever they wait."""
+    """The entitlement of each tenant with jobs of its own; tenants of weight 0 go last, whatever they wait."""
     found = Rulebook(document, 0).entitlements(pool)
     above = {tenant.parent for tenant in document.tenants}
     parts = {name: part for name, part in found.listed.items() if part and name not in above}

@@ -1,4 +1,4 @@
-"""How long later jobs may pass a waiting one: the bound that its tag and the rate of aging come to.
+"""The bound in words: how long later jobs may pass a waiting one, by its tag and the rate of aging.
 
 Of two jobs j, k of one strict class, k submitted later, k stands before j only if it was submitted less than
 (tag of j - tag of k) / rate after j. No tag is below 0, so nobody who is submitted tag / rate after j passes it. In a

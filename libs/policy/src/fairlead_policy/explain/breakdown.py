@@ -1,4 +1,4 @@
-"""What the start tag of a waiting job is made of: what runs, past use, and the tenant's own jobs before it."""
+"""The parts of a waiting job's start tag: what runs, past use, and the tenant's own jobs before it."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -19,7 +19,7 @@ def makeup_of(
     rules: PoolRules,
     past: Mapping[str, int],
 ) -> Makeup:
-    """What the tag of a job is made of.
+    """The parts of a job's start tag.
 
     Args:
         sequence: of its top-level tenant.
@@ -59,7 +59,7 @@ def makeup_of(
 
 
 def _asked(sequence: ServiceOrder, ahead: int, rules: PoolRules) -> Counter[str]:
-    """What the first jobs ask for, of each resource that counts."""
+    """The sum that the first jobs ask for, of each resource that counts."""
     # Sums of Python's integers: 64 bits may not hold them.
     sums = [sum(column.tolist()) for column in sequence.first_columns(ahead).demand.T]
     return Counter(dict(zip(rules.resources, sums, strict=True)))

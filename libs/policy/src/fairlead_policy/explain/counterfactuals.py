@@ -1,4 +1,4 @@
-"""What would move a job, solved exactly: the least change that brings it before another, and the least that is too much.
+"""Changes that would move a job, solved exactly: the least that brings it before another, and the least that is too much.
 
 A tag is `max over r of v_r * (use_r + before_r) / c_r / e`, so to bring it to a bound, each resource that is above it
 must come down by itself: the least amounts of all of them together are the answer, and one unit less of any of them is
@@ -130,7 +130,7 @@ def passes_at(place: Place, other: Place, rules: PoolRules, now: Micros) -> Micr
 
 
 def _flip(own: Terms, bar: Terms, own_top: str, bar_top: str, rules: PoolRules) -> Micros | None:
-    """When the younger of two passes the older one, which then is beyond the cap."""
+    """The instant at which the younger of two passes the older one, which then is beyond the cap."""
     if rules.cap is None or leading_of(own, rules) != leading_of(bar, rules):
         return None
     lead = worth_of(tag_of(bar, bar_top, rules), bar, rules) - worth_of(

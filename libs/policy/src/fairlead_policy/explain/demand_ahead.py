@@ -1,4 +1,4 @@
-"""What jobs ask for that start before another, resource by resource: also of resources that do not count.
+"""The demand of jobs that start before another, resource by resource: also of resources that do not count.
 
 A weight of 0 leaves a resource out of the shares; the room of the pool is taken up all the same.
 """
@@ -16,7 +16,7 @@ def leaves_out(rules: PoolRules) -> bool:
 
 
 def asked_in_turn(jobs: Iterable[WaitingJob], rules: PoolRules) -> Counter[str]:
-    """What jobs ask for of every resource, without those that are larger than the pool: these never start."""
+    """The demand of jobs for every resource, without jobs that are larger than the pool: these never start."""
     asked: Counter[str] = Counter()
     for job in jobs:
         if _startable(job, rules):

@@ -43,7 +43,7 @@ type Amounts = Mapping[str, int]
 
 
 class Found(NamedTuple):
-    """All that is known of one waiting job."""
+    """The orders and facts that one waiting job is explained from."""
 
     place: Place
     makeup: Makeup | None
@@ -59,7 +59,7 @@ class Found(NamedTuple):
 
 
 def prospects_in(order: Order, place: Place) -> Prospects:
-    """Of the job at a place of an order that holds the whole pool."""
+    """The prospects of the job at a place of an order that holds the whole pool."""
     rules, now = order.rules, order.now
     found = around_place(order, place, NEIGHBOURS)
     targets = targets_of(place, found, rules, now)
@@ -109,7 +109,7 @@ def _passable(place: Place, other: Place, rules: PoolRules, now: Micros) -> bool
 
 
 def prospects_of(found: Found, rules: PoolRules, now: Micros) -> Prospects:
-    """What is found, in the form in which people and programs read it."""
+    """The prospects that were found, in the form in which people and programs read them."""
     place, around = found.place, found.around
     others = [one for one in around.nearest if _passable(place, one, rules, now)]
     timed = _by_time(place, others, around, rules, now)
@@ -144,7 +144,7 @@ class _Side(NamedTuple):
 
 
 class _Leads(NamedTuple):
-    """By how much one key is lower than another, term by term: together they are the difference of the keys."""
+    """The lead of one key over another, term by term: together they are the difference of the keys."""
 
     share: Fraction = NOTHING
     urgency: Fraction = NOTHING
@@ -152,7 +152,7 @@ class _Leads(NamedTuple):
 
 
 def neighbour_of(place: Place, other: Place, rules: PoolRules, now: Micros) -> Neighbour:
-    """Of a job that stands before another: by which term.
+    """A job that stands before another, and the term by which it does.
 
     Args:
         place: of the job behind.
@@ -212,7 +212,7 @@ def _at_the_top(place: Place, rules: PoolRules, now: Micros) -> _Side:
 
 
 def _below(tenant: str, place: Place) -> _Side:
-    """What a job counts by as one of this tenant's, among the tenant's siblings."""
+    """The terms that a job counts by as one of this tenant's, among the tenant's siblings."""
     level = next((one for one in place.within if one.tenant == tenant), None)
     if level is None:
         return _Side(tenant, place, None)
@@ -232,7 +232,7 @@ def _below(tenant: str, place: Place) -> _Side:
 
 
 def _leads(own: _Side, bar: _Side, rules: PoolRules, now: Micros) -> _Leads:
-    """What the keys differ by, term by term; an infinite start tag is none of them. Across strict classes keys say nothing."""
+    """The difference of the keys, term by term; an infinite start tag is no term. Across strict classes keys say nothing."""
     if leading_of(own.terms, rules) != leading_of(bar.terms, rules):
         return _Leads()
     tags = [tag_of(one.terms, one.tenant, rules) for one in (own, bar)]
@@ -254,7 +254,7 @@ def _within_tenant(place: Place, other: Place, rules: PoolRules) -> Term:
 
 
 def _term(own: _Side, bar: _Side, leads: _Leads, rules: PoolRules) -> Term:
-    """What decides: of the terms of a key the one that does most for it."""
+    """The term that decides: of a key's terms the one that does most for it."""
     ranked = _by_rank(own.terms, bar.terms, rules)
     if ranked is not None:
         return ranked

@@ -27,7 +27,7 @@ _UPWARDS = Context(prec=4, rounding=ROUND_CEILING)
 
 
 def room_in_words(found: Prospects, place: Place, rules: PoolRules) -> list[str]:
-    """What has to end before it fits: to be first in line is not to start. Nothing where that is not known."""
+    """The ends that make room for it: to be first in line is not to start. Nothing where they are not known."""
     return [] if found.room is None else list(_room(found.room, place, rules.capacity))
 
 
@@ -37,7 +37,7 @@ def neighbours_in_words(found: Prospects, place: Place, rules: PoolRules) -> lis
 
 
 def moves_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
-    """What its tag is made of, and what would move it."""
+    """The parts of its tag, and the changes that would move it."""
     return [
         *makeup_in_words(found, place),
         *chain.from_iterable(changes_in_words(found, place, now)),
@@ -46,12 +46,12 @@ def moves_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros
 
 
 def makeup_in_words(found: Prospects, place: Place) -> list[str]:
-    """What its tag is made of."""
+    """The parts of its tag."""
     return [] if found.makeup is None else list(_made_of(found.makeup, place))
 
 
 def changes_in_words(found: Prospects, place: Place, now: Micros) -> tuple[list[str], list[str]]:
-    """What would move it, a sentence a change: the nearest by two causes, then all others."""
+    """The changes that would move it, a sentence each: the nearest by two causes, then all others."""
     by_cause: dict[str, Move] = {}
     for move in found.moves:
         by_cause.setdefault(move.cause, move)
@@ -62,7 +62,7 @@ def changes_in_words(found: Prospects, place: Place, now: Micros) -> tuple[list[
 
 
 def limits_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
-    """What waiting does not do for it, and how far the others' numbers hold."""
+    """The limits of waiting, and how far the others' numbers hold."""
     lines = []
     if found.still and found.nearest and rules.rate:
         lines.append(f"Waiting longer does not move it past its neighbours: {_because(place, rules, now)}.")

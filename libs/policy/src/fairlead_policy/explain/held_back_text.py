@@ -1,4 +1,4 @@
-"""What holds a job back beside its tenant's share, in words: an infinite one, the levels of a tree, and what is used up."""
+"""Causes beside its tenant's share that hold a job back, in words: an infinite share, levels of a tree, what is used up."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ from fairlead_policy.rules.pool_rules import PoolRules
 
 
 def infinite_in_words(place: Place, rules: PoolRules) -> str:
-    """What makes a share infinite, and what that does to the place."""
+    """The cause of an infinite share, and its effect on the place."""
     others = "the jobs of its class" if rules.strict else "all jobs"
     free = " that ask for nothing that is used up" if rules.saturated and not place.blocked else ""
     return f"{_cause(place)}: it goes last among {others}{free}."
@@ -50,7 +50,7 @@ def rescaled_in_words(place: Place, rules: PoolRules) -> str:
 
 
 def held_back_in_words(place: Place, rules: PoolRules, now: Micros) -> Iterator[str]:
-    """What the levels below the top do to the place, whose terms it counts by, and what it asks for that is used up."""
+    """The effect of the levels below the top on the place, whose terms it counts by, and what it asks for that is used up."""
     for one in reversed(place.within):
         yield _below(one, rules.parents.get(one.tenant, place.top), rules)
     lifter = counted_as(place, rules, now)
@@ -81,7 +81,7 @@ def hold_back(told: Sequence[list[str]], places: PositionColumns, rules: PoolRul
 
 
 def behind_in_words(top: str, name: str) -> str:
-    """Of a job that counts as another one."""
+    """A sentence on a job that counts as another one."""
     return (
         f"{top} serves {name} first: this job counts as that one, and goes right behind it at the earliest."
     )
@@ -122,6 +122,6 @@ def _cause_within(one: Within) -> str:
 
 
 def used_up_of(place: Place, rules: PoolRules) -> str:
-    """What a job asks for of the resources that are used up (H-DRF)."""
+    """The used-up resources that a job asks for (H-DRF)."""
     names = sorted(name for name, amount in place.demand.items() if amount > 0 and name in rules.saturated)
     return " and ".join(names) or "a resource"

@@ -1,4 +1,4 @@
-"""What if: the least end of a tenant's use that brings a job before another, found by trying it in the order itself.
+"""The least end of a tenant's use that brings a job before another, found by trying it in the order itself.
 
 For trees of tenants and classes that are not strict, where less use of one tenant also changes the sequence of those
 above it. What is found is tried from both sides: the end moves the job, and one unit less does not.
@@ -15,7 +15,7 @@ type Ends = Mapping[str, int]
 
 
 def unit_of(resource: str) -> int:
-    """What people count a resource in, base units: one card, one core, one GiB."""
+    """The unit that people count a resource in, as base units: one card, one core, one GiB."""
     return GIBIBYTE if base_units(resource) == 1 else base_units(resource)
 
 

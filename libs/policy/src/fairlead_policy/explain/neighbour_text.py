@@ -33,7 +33,7 @@ def before_in_words(one: Neighbour, place: Place, rules: PoolRules) -> str:
 
 
 def cause_in_words(one: Neighbour, place: Place, rules: PoolRules) -> str:
-    """What puts one job before another: `it` and `that one` are the one before, `this one` is the other."""
+    """The cause that puts one job before another: `it` and `that one` are the one before, `this one` is the other."""
     return f"{_lifted(one)}{_why(one, place, rules)}"
 
 
@@ -92,7 +92,7 @@ def _of_lacking(one: Neighbour, place: Place) -> str:
 
 
 def _by_terms(one: Neighbour, place: Place, rules: PoolRules) -> str:
-    """What speaks for the one before, what does most first, and against it."""
+    """The terms that speak for the one before, the largest first, and those against it."""
     leads: dict[Term, float] = {
         "share": one.share_lead,
         "class": one.class_lead,
@@ -150,7 +150,7 @@ def _has(one: Neighbour, rules: PoolRules) -> str:
 
 
 def _of_what(rules: PoolRules) -> str:
-    """What tags are shares of."""
+    """The thing that tags are shares of."""
     return "of its part" if rules.relative else "over its weight"
 
 

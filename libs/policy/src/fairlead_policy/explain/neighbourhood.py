@@ -1,4 +1,4 @@
-"""What stands around a place: the jobs directly before and behind it, what those before it ask for, who holds what.
+"""The surroundings of a place: the jobs directly before and behind it, what those before it ask for, who holds what.
 
 Each shard tells its part; `join_around` puts parts together exactly.
 """
@@ -22,7 +22,7 @@ MOST_HOLDERS = 3
 
 
 def around(order: Order, side: SideBySide, place: Place, count: int) -> Around:
-    """What stands around a place, of these jobs; who holds what is not known here.
+    """The surroundings of a place among these jobs; who holds what is not known here.
 
     Args:
         order: that the jobs are of.
@@ -53,7 +53,7 @@ def _places(order: Order, side: SideBySide, jobs: Sequence[tuple[int, int]]) -> 
 
 
 def holders_of(tenant_queues: Iterable[TenantQueue], place: Place) -> tuple[dict[str, int], list[Holder]]:
-    """What runs of the resources that a job asks for, and who holds most of it."""
+    """The tenants that hold most of the resources that a job asks for."""
     used: Counter[str] = Counter()
     held: dict[str, list[tuple[int, str]]] = {name: [] for name in _asked_for(place)}
     for tenant_queue in tenant_queues:
@@ -65,7 +65,7 @@ def holders_of(tenant_queues: Iterable[TenantQueue], place: Place) -> tuple[dict
 
 
 def join_around(parts: Sequence[Around], rules: PoolRules, now: Micros, count: int) -> Around:
-    """What stands around a place in the whole pool.
+    """The surroundings of a place in the whole pool, from its parts.
 
     Args:
         parts: of shards, each with what stands around the same place at the same instant.

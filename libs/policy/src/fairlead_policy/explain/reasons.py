@@ -23,7 +23,7 @@ _WHOLE_MINUTE = 60 * SECOND
 
 
 class _Frame(NamedTuple):
-    """What stands around the numbers of a sentence on a tenant's use and tag."""
+    """The words around the numbers of a sentence on a tenant's use and tag."""
 
     before: str
     written: Callable[[int], str]
@@ -33,7 +33,7 @@ class _Frame(NamedTuple):
 
 
 def _unsaid(use: int) -> str:
-    """Of a tenant that uses nothing."""
+    """The sentence on a tenant that uses nothing."""
     del use
     return ""
 
@@ -72,7 +72,7 @@ class Wording:
         """The same of what is said of waiting beyond the cap."""
 
     def reasons(self, place: Place) -> list[str]:
-        """What the class does to its place, the tag, the waiting, what holds the job back, and what can never start."""
+        """The reasons of a place: class, tag, waiting, what holds the job back, and that it can never start."""
         urgency = self._classes.get(place.urgency)
         if urgency is None or place.override is not None:
             urgency = self._class(place.urgency, place.override)
@@ -129,7 +129,7 @@ class Wording:
         return f"{before}{written(use)}{behind}{tag:.4f}{end}"
 
     def _by_uses(self, places: PositionColumns) -> list[str]:
-        """What `_by_use` says of each."""
+        """The sentences of `_by_use`, one a job."""
         frames = map(self._frame, places.top, places.dominant)
         return [
             f"{before}{written(use)}{behind}{tag:.4f}{end}"
@@ -143,7 +143,7 @@ class Wording:
         return known
 
     def _new_frame(self, tenant: str, dominant: str) -> _Frame:
-        """Of the sentence that says what a tenant has, as far as it is known."""
+        """The frame of the sentence that says what a tenant has, as far as it is known."""
         if not dominant:
             before = f"Its tenant {tenant} uses nothing{self._counting} before it: it stands at "
             return _Frame(before, _unsaid, "", "; lower goes first.")
@@ -159,14 +159,14 @@ class Wording:
         )
 
     def _entitled(self, tenant: str) -> str:
-        """What tags of the tenant are multiples of."""
+        """The part that tags of the tenant are multiples of."""
         part = self._rules.entitlement_of(tenant)
         if not self._rules.relative:
             return f"of the pool over its weight of {float(part):g}"
         return f"times the {percent(float(part))} of the pool that it is entitled to"
 
     def _waited(self, submitted: Sequence[Micros]) -> list[str]:
-        """What `_waiting` says of each. Of those beyond the cap most has been said before."""
+        """The sentences of `_waiting`, one a job. For jobs beyond the cap most has been said before."""
         ages = self._now - np.array(submitted, np.int64)
         if self._cap is None:
             return list(map(self._waiting, ages.tolist()))
@@ -212,7 +212,7 @@ class Wording:
 
 
 def _holding(standing: Standing, rules: PoolRules) -> str:
-    """What it has of the resource that its share is of, without what that resource weighs."""
+    """The tenant's amount of the resource that its share is of, without that resource's weight."""
     weight = rules.resource_weights.get(standing.dominant, FULL)
     counted = weight != FULL and weight > 0
     share = standing.share / float(weight) if counted else standing.share
@@ -228,7 +228,7 @@ def _running(count: int) -> str:
 
 
 def _past(standing: Standing) -> str:
-    """What of its share is past use, of the resource that it is counted by."""
+    """The past use in a tenant's share, of the resource that it is counted by."""
     amount = standing.past.get(standing.dominant, 0)
     if not amount:
         return ""
@@ -250,7 +250,7 @@ def terms_in_words(place: Place, standing: Standing | None, rules: PoolRules, no
 
 
 def class_in_words(place: Place, rules: PoolRules | None = None) -> str:
-    """What the class of the job does to its place; classes are strict unless the rules say otherwise."""
+    """The effect of the job's class on its place; classes are strict unless the rules say otherwise."""
     return _class(place.urgency, place.override, rules)
 
 

@@ -17,7 +17,7 @@ FIRST = "first"
 
 
 class _Row(NamedTuple):
-    """What a job is compared by."""
+    """The terms that a job is compared by."""
 
     rank: int
     """Of its class."""
@@ -47,7 +47,7 @@ class RowCauses:
         self._any = False
 
     def of(self, part: PositionColumns) -> list[str]:
-        """Of the jobs that come next; empty where figures do not tell it, or the order is another than theirs."""
+        """The sentences on the jobs that come next; empty where figures do not tell it, or the order is another than theirs."""
         return list(self._causes(part))
 
     def _causes(self, part: PositionColumns) -> Iterator[str]:

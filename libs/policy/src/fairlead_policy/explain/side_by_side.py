@@ -72,7 +72,7 @@ class SideBySide:
         return counts
 
     def key_of(self, sequence: int, position: int) -> SortKey:
-        """What the order goes by, exact."""
+        """The sort key of a place, exact."""
         return sort_key_at(self.sequences[sequence], position, self.now)
 
     def nearest(self, count: int) -> list[tuple[int, int]]:
@@ -99,14 +99,14 @@ class SideBySide:
         return self._first(chosen, 1, sign=1)
 
     def higher(self, without: int | None) -> int:
-        """How many jobs of other sequences stand before the place by their class."""
+        """The number of jobs of other sequences that stand before the place by their class."""
         chosen = self._rank < self.bar[0]
         if without is not None:
             chosen &= self._part != without
         return int(chosen.sum())
 
     def asked(self, rules: PoolRules) -> Counter[str]:
-        """What all jobs before the place that can start at all ask for, by resource."""
+        """The demand of all jobs before the place that can start at all, by resource."""
         if not self.sequences:
             return Counter()
         counted = zip(self.sequences, self.ahead.tolist(), strict=True)
@@ -135,7 +135,7 @@ class SideBySide:
 
 
 def _tags(rows: Rows, multipliers: Multipliers) -> Floats:
-    """What keys are made of beside waiting."""
+    """Keys without their waiting."""
     if rows.offset is None:
         return rows.tag
     floats = np.array([ratio(one.numerator, one.denominator) for one in multipliers.exact])

@@ -14,7 +14,7 @@ from fairlead_policy.order.order import Order
 
 
 def count_before(order: Order, place: Place, tenants: Iterable[str] | None = None) -> dict[str, int]:
-    """How many jobs stand before the place, by tenant; of these tenants, or of all."""
+    """The number of jobs before the place, by tenant; of these tenants, or of all."""
     trees, rules, now = order.chosen_trees(tenants), order.rules, order.now
     side = SideBySide([tree.sequence(now) for tree, _ in trees], sort_key(place, rules, now), rules, now)
     counts: dict[str, int] = {}
@@ -25,13 +25,13 @@ def count_before(order: Order, place: Place, tenants: Iterable[str] | None = Non
 
 
 def count_others_before(order: Order, place: Place, tenants: Iterable[str] | None = None) -> int:
-    """How many jobs of other top-level tenants stand before the place."""
+    """The number of jobs of other top-level tenants before the place."""
     counts, top = count_before(order, place, tenants), top_of(place)
     return sum(count for tenant, count in counts.items() if order.rules.top_of(tenant) != top)
 
 
 def around_place(order: Order, place: Place, count: int, tenants: Iterable[str] | None = None) -> Around:
-    """What stands around a place among the jobs of these tenants, or all.
+    """The surroundings of a place among the jobs of these tenants, or all.
 
     Args:
         order: of these jobs.

@@ -23,7 +23,7 @@ _TENANTS_NAMED = 3
 
 
 def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[str]:
-    """All there is to say of a job that waits.
+    """The whole text on a job that waits.
 
     Args:
         found: the job, with its place and its prospects as far as they are known.

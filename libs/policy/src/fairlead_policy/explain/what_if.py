@@ -1,4 +1,4 @@
-"""What if: where a job would stand in another class, or after ends. A snapshot that differs by just that, put in order."""
+"""What-if questions: where a job would stand in another class, or after ends. A snapshot that differs by just that, put in order."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ _TRIED = 2000
 
 
 def breakdown_of(order: Order, place: Place) -> Makeup | None:
-    """What the start tag of a waiting job is made of; None where it does not wait, or with H-DRF."""
+    """The parts of a waiting job's start tag; None where it does not wait, or with H-DRF."""
     rules, found = order.rules, order.find(place)
     if found is None or rules.rescaled:
         return None
@@ -54,7 +54,7 @@ def _promoted(order: Order, job: OwnJob) -> Promoted | None:
 
 
 def least_ends_to_pass(order: Order, place: Place, others: Iterable[Place]) -> list[Ends | None]:
-    """For each other job, the least of its own tenant's running jobs that has to end before this one passes it.
+    """By other job, the least of its own tenant's running jobs that has to end before this one passes it.
 
     Base units by resource. None where no end does it, or where the tree is too large to try: exact where the
     tenant stands alone, elsewhere in whole units of what it holds most of. The others are of other top-level

@@ -13,7 +13,7 @@ _NODE_STEPS = 200
 
 
 def pods_on_cards(cards: Sequence[Card], shape: PodShape, most: int, budget: Budget) -> int:
-    """How many pods of one shape fit on these cards."""
+    """The number of pods of one shape that fit on these cards."""
     for ask in shape.vgpus:
         most = min(most, pods_held(cards, ask, shape.wishes, most))
     return most if len(shape.vgpus) <= 1 else len(_deal_unlike(cards, shape, most, budget))

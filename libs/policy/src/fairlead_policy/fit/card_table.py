@@ -24,7 +24,7 @@ _COLUMNS = 6
 
 
 class _NodeCards(msgspec.Struct, frozen=True):
-    """What is remembered of a node's cards."""
+    """The cards of one node, with what was worked out of them."""
 
     cards: tuple[Card, ...]
     columns: Ints
@@ -39,7 +39,7 @@ class CardTable:
         self._kept: dict[str, _NodeCards] = {}
 
     def pods(self, nodes: Sequence[Node], shape: PodShape) -> Ints:
-        """How many pods of the shape the cards of each node take, at most as many as there are.
+        """The number of pods of the shape that the cards of each node take, at most as many as there are.
 
         Args:
             nodes: with cards or without.
@@ -79,7 +79,7 @@ class CardTable:
         return kept
 
     def _room(self, kept: Sequence[_NodeCards], shape: PodShape) -> Ints:
-        """How many vGPUs of the ask each card takes, one after the other."""
+        """The number of vGPUs of the ask that each card takes, one after the other."""
         [ask], wishes = shape.vgpus, shape.wishes
         cards = np.concatenate([one.columns for one in kept])
         wanted: Ints = cards[:, _MEMORY] * ask.memory_percent // WHOLE

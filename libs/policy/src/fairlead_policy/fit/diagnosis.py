@@ -1,4 +1,4 @@
-"""What stands in a gang's way: from the plainest reason to the subtlest, the first that is there for each shape."""
+"""Diagnosis of a gang that does not fit: from the plainest reason to the subtlest, the first that is there for each shape."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -61,7 +61,7 @@ def _of_shape(ground: ZoneNodes, number: int) -> Iterator[Obstacle]:
 
 
 def _on_usable(ground: ZoneNodes, number: int, usable: Sequence[Node]) -> Iterator[Obstacle]:
-    """What stands in the way on nodes whose labels and taints let the pods in."""
+    """The obstacles on nodes whose labels and taints let the pods in."""
     shape = ground.shapes[number]
     fits = int(ground.alone(number).sum())
     if fits:
@@ -189,7 +189,7 @@ def _total_short(shape: PodShape, nodes: Sequence[Node]) -> Iterator[Obstacle]:
 
 
 def _totals_short(ground: ZoneNodes) -> Iterator[Obstacle]:
-    """What all shapes together want more of than the nodes have that any of them may use."""
+    """Resources that all shapes together want more of than the nodes have that any of them may use."""
     for at, name in enumerate(ground.resources):
         wanting = np.flatnonzero(ground.demand[:, at])
         wanted = sum(

@@ -96,7 +96,7 @@ class StatedNodes:
 
 
 def _tables() -> dict[bool, CardTable]:
-    """Of empty nodes, and of nodes whose cards are held."""
+    """The tables of empty nodes, and of nodes whose cards are held."""
     return {True: CardTable(), False: CardTable()}
 
 
@@ -146,7 +146,7 @@ def _goes_by_cards(shapes: Iterable[JobShape], nodes: Sequence[NodeState]) -> bo
 
 
 def _evenly(job: JobState) -> list[JobShape]:
-    """Of a job that does not state its pods one by one; none where it does not go evenly into them."""
+    """The pods of a job that does not state them one by one; none where it does not go evenly into them."""
     if job.pods < 1 or any(amount % job.pods for amount in job.demand.values()):
         return []
     demand = {name: amount // job.pods for name, amount in job.demand.items()}

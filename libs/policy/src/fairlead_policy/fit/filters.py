@@ -17,7 +17,7 @@ def may_use(shape: PodShape, node: Node) -> bool:
 
 
 def usable(shape: PodShape, nodes: Iterable[Node]) -> list[bool]:
-    """Of each node whether labels and taints let the pods on it."""
+    """By node, whether labels and taints let the pods on it."""
     if shape.selector or shape.affinity:
         return [may_use(shape, node) for node in nodes]
     return [not node.taints or next(untolerated(shape, node), None) is None for node in nodes]

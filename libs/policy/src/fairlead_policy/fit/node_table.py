@@ -65,13 +65,13 @@ class ZoneNodes:
         return np.array(rows, np.int64).reshape(len(self.shapes), len(self.resources))
 
     def alone(self, shape: int) -> Ints:
-        """How many pods of the shape each node takes when no other shape takes anything."""
+        """The number of pods of the shape that each node takes when no other shape takes anything."""
         if shape not in self._alone:
             self._alone[shape] = self.room(shape, self.free, {})
         return self._alone[shape]
 
     def room(self, shape: int, free: Ints, touched: dict[int, tuple[Card, ...]]) -> Ints:
-        """How many pods of the shape each node takes, be it more than there are; on cards at most as many as there are.
+        """The number of pods of the shape that each node takes, be it more than there are; on cards at most as many as there are.
 
         Args:
             shape: position of the shape.

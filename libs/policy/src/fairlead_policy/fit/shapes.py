@@ -29,7 +29,7 @@ class Taint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Toleration(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod tolerates, as Kubernetes has it: no effect means each one, no key with `Exists` means each taint."""
+    """A toleration of a pod, as Kubernetes has it: no effect means each one, no key with `Exists` means each taint."""
 
     key: str = ""
     operator: str = "Equal"
@@ -102,7 +102,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
     def demand_on(self, node: Node) -> dict[str, int]:
-        """What one pod takes there: its demand, and its place among the node's pods."""
+        """The demand of one pod there, and its place among the node's pods."""
         return {PODS: _ONE_POD, **self.demand} if PODS in node.free else dict(self.demand)
 
 

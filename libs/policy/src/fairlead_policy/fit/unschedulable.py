@@ -1,10 +1,10 @@
-"""What stands in a gang's way, as data: term, amounts in base units, who. `words` says it to people."""
+"""Reasons why a gang is unschedulable, as data: term, amounts in base units, who. `words` says it to people."""
 
 import msgspec
 
 
 class _ShapeObstacle(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What every obstacle of a shape says."""
+    """The base of all obstacles of one shape."""
 
     shape: str
     """The name of the pods that it stands in the way of."""

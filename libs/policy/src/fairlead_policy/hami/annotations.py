@@ -1,4 +1,4 @@
-"""What a pod wishes of cards by annotation. The annotations must stand on the pod template to reach HAMi."""
+"""A pod's wishes for cards by annotation. The annotations must stand on the pod template to reach HAMi."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -29,7 +29,7 @@ class Strategy(StrEnum):
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod's two policy annotations come to."""
+    """The meaning of a pod's two policy annotations."""
 
     node: Strategy = Strategy.BINPACK
     card: Strategy = Strategy.SPREAD

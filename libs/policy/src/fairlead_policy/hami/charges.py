@@ -1,4 +1,4 @@
-"""What asks for vGPUs weigh in a pool whose cards are known: shares of physical cards, in whole numbers.
+"""Weights of vGPU requests in a pool whose cards are known: shares of physical cards, in whole numbers.
 
 Three things run out on shared cards, and each is a resource of the pool by itself, as dominant resource fairness has it:
 `nvidia.com/gpu` counts cards (a vGPU takes its place among those that may share a card, or the whole card where it wants
@@ -49,7 +49,7 @@ class CardPool:
         self._likes: dict[CardWishes, _Like] = {}
 
     def capacity(self, stated: Mapping[str, int]) -> dict[str, int]:
-        """What the pool has, in base units: what it states, and else what its cards have.
+        """The pool's capacity, in base units: what it states, and else what its cards have.
 
         A pool that states a number of cards, and not their memory or cores, has those of so many average cards.
         """
@@ -67,7 +67,7 @@ class CardPool:
         }
 
     def charge(self, ask: VgpuAsk, wishes: CardWishes) -> dict[str, int]:
-        """What one pod's ask weighs, in base units, rounded up.
+        """The weight of one pod's ask, in base units, rounded up.
 
         A percentage of memory, and a place on a card, are those of the average card that the pod accepts. An ask for
         more than a card has weighs more than a card, so that nobody gains by asking too much.

@@ -1,4 +1,4 @@
-"""What a container asks of cards, with all that HAMi fills in where the container says nothing.
+"""A container's vGPU requests, with all that HAMi fills in where the container says nothing.
 
 Kueue reads the pod template before HAMi's webhook has run, so none of these defaults are visible to it.
 """
@@ -73,7 +73,7 @@ _STANDARD = HamiDefaults()
 def vgpu_ask(
     limits: Mapping[str, int], requests: Mapping[str, int] | None = None, defaults: HamiDefaults = _STANDARD
 ) -> VgpuAsk | None:
-    """What one container asks of cards once HAMi's webhook and scheduler have filled in the rest.
+    """The request of one container once HAMi's webhook and scheduler have filled in the rest.
 
     As `MutateAdmission` (a count where only memory or cores are given; the cores of whole cards, since v2.7.0) and then
     `GenerateResourceRequests` (limits before requests; defaults) do. Where HAMi would quietly take a value for nothing
@@ -109,13 +109,13 @@ def vgpu_ask(
 
 
 def vgpu_asks(containers: Iterable[Mapping[str, int]]) -> tuple[VgpuAsk, ...]:
-    """What those of a pod's containers ask that ask for cards at all; see `vgpu_ask`."""
+    """The requests of a pod's containers that ask for cards at all; see `vgpu_ask`."""
     asks = map(vgpu_ask, containers)
     return tuple(ask for ask in asks if ask is not None)
 
 
 class _ContainerAsk:
-    """What a container itself says."""
+    """A container's own words, before HAMi fills in the rest."""
 
     def __init__(self, limits: Mapping[str, int], requests: Mapping[str, int], names: HamiNames) -> None:
         self._values = {**requests, **limits}

@@ -34,7 +34,7 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
     """The queues whose first job keeps the others back where it does not fit."""
 
     def room(self) -> FreeQuota:
-        """What is free."""
+        """The free quota."""
         return FreeQuota(self.queues, self.cohorts, self.held)
 
 
@@ -47,7 +47,7 @@ class Passed(NamedTuple):
 
 
 def charges(job: JobState) -> Held:
-    """What a running job holds of its queue's quota."""
+    """The quota that a running job holds."""
     return {(flavor, name): amount for flavor, part in job.charged.items() for name, amount in part.items()}
 
 
@@ -57,7 +57,7 @@ def passed_over(
     after: Holdings,
     hindered: Collection[str] = (),
 ) -> list[Passed]:
-    """Of each admission, how many jobs it went before.
+    """The number of jobs that each admission went before.
 
     Several that were seen at once have no order of their own: they are taken in the order's, which is the kindest.
 
@@ -136,7 +136,7 @@ def would_start(order: Sequence[JobState], now: Holdings, hindered: Collection[s
 
 
 class PoolInstant(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a pool at one instant."""
+    """A pool as it is known at one instant."""
 
     at: float
     """Seconds of a monotonic clock."""
@@ -204,7 +204,7 @@ class AdherenceFold:
         self._since = at
 
     def _stand(self, look: PoolInstant) -> None:
-        """What stands idle from this look on."""
+        """Counts what stands idle from this look on."""
         started = {job.uid for job in look.admitted}
         order = [job for job in look.orders[-1] if job.uid not in started] if look.orders else []
         self._hindered = {

@@ -81,7 +81,7 @@ def _floors(classes: Sequence[str], values: Mapping[str, int], width: int) -> li
 
 
 def _step(from_here: Sequence[str], values: Mapping[str, int], below: int, width: int) -> int:
-    """How far the first of these classes begins above the floor below it."""
+    """The distance from the floor below it to that of the first of these classes."""
     fixed = next((place for place, name in enumerate(from_here) if name in values), None)
     if fixed is None:
         return width + 1

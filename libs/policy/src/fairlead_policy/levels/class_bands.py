@@ -136,7 +136,7 @@ class Change(Protocol):
 
 
 class SegmentChanges[C: Change]:
-    """What one segment's plan changes.
+    """The changes of one segment's plan.
 
     Args:
         planned: in the order of its plan.

@@ -28,13 +28,13 @@ class _Node(msgspec.Struct, kw_only=True):
     lending: dict[FlavorResource, int]
 
     def kept(self, name: FlavorResource) -> int:
-        """What it does not lend (`localQuota`)."""
+        """The part of its quota that it does not lend (`localQuota`)."""
         most = self.lending.get(name)
         return 0 if most is None or self.parent is None else max(0, self.quota.get(name, 0) - most)
 
 
 class FreeQuota:
-    """What is free in the queues of one pool.
+    """The free quota in the queues of one pool.
 
     Args:
         queues: of the pool; one that states no quotas has no room.
@@ -59,7 +59,7 @@ class FreeQuota:
         return self.placed(job) is not None
 
     def placed(self, job: JobState) -> Held | None:
-        """What the job would take of which flavor; None where there is no room for all of its pods at once."""
+        """The amounts of each flavor that the job would take; None where there is no room for all of its pods at once."""
         queue = self._queues.get(job.queue)
         if queue is None or not queue.active or not queue.quotas:
             return None
@@ -67,7 +67,7 @@ class FreeQuota:
         return taken if all(self._place(part, queue, taken) for part in _parts(job)) else None
 
     def hold(self, queue: str, held: Held, *, sign: int = 1) -> None:
-        """That much more is held by a queue from now on, or less: the same as room made anew with it."""
+        """Counts so much more, or less, as held by a queue: the same as room made anew with it."""
         node = self._nodes.get(queue)
         if node is not None:
             for name, amount in held.items():
@@ -166,7 +166,7 @@ def _by_name(quotas: Iterable[FlavorQuota], what: str) -> dict[FlavorResource, i
 
 
 def _parts(job: JobState) -> list[Mapping[str, int]]:
-    """What each kind of its pods asks for, where that sums up to what the job is counted as; else the job as one."""
+    """The pods of a job by kind, where they sum up to what it is counted as; else the job as one."""
     total: dict[str, int] = {}
     parts: list[Mapping[str, int]] = []
     for shape in job.shapes:

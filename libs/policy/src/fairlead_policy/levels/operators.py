@@ -26,7 +26,7 @@ _LEVER = subjects.kv_subject(topology.POLICY, "lever.")
 
 
 class ControlWord(NamedTuple):
-    """What operators say of writing to a pool; active where nobody said a word."""
+    """The operators' word on writing to a pool; active where nobody said one."""
 
     mode: Mode = Mode.ACTIVE
     said: Control | None = None
@@ -43,7 +43,7 @@ class ControlWord(NamedTuple):
 
 
 class OperatorWords:
-    """What operators said and did not take back."""
+    """The operators' words that were not taken back."""
 
     def __init__(self) -> None:
         self._controls: dict[str, ControlWord] = {}
@@ -108,7 +108,7 @@ class OperatorWords:
         return self._revocations.get(revocation_of(cluster))
 
     def lever_found(self, cluster: str) -> LeverFound | None:
-        """What the cluster was last found to obey; None where nobody could tell."""
+        """The lever that the cluster was last found to obey; None where nobody could tell."""
         return self._levers.get(lever_of(cluster))
 
 

@@ -45,7 +45,7 @@ class LabelledJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class LevelPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to write so that the frontend follows the order."""
+    """The writes after which the frontend follows the order."""
 
     writes: list[tuple[str, int]]
     """(uid, level), to be written in this order: at no moment does it turn round a pair that stood right before."""
@@ -78,7 +78,7 @@ def plan_levels(window: Sequence[LabelledJob], outside: Sequence[LabelledJob], b
 
 
 class _KeptLevels(NamedTuple):
-    """Who keeps its level, ascending."""
+    """The jobs that keep their level, ascending."""
 
     at: Ints
     """Positions."""
@@ -210,7 +210,7 @@ def _limits(band: Band) -> tuple[int, int]:
 
 
 class _Firsts:
-    """Of each queue the first tie among jobs behind the window that stand at the default level, or may have to."""
+    """By queue, the first tie among jobs behind the window that stand at the default level, or may have to."""
 
     def __init__(self, behind: Iterable[LabelledJob], band: Band) -> None:
         self._default = band.default

@@ -20,7 +20,7 @@ type PlanLevels = Callable[[tuple[LabelledJob, ...], tuple[LabelledJob, ...], Ba
 
 
 class QueuedFront(Protocol):
-    """What is queued in one frontend of a pool: the jobs of the window, and what a plan must know of the others.
+    """The jobs queued in one frontend of a pool: those of the window, and what a plan must know of the others.
 
     Each job is given as it stands, or will be seen to stand once what was written is seen.
     """
@@ -55,7 +55,7 @@ class LevelChange(msgspec.Struct, frozen=True, gc=False):
 
 
 class SegmentPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to write so that the frontend follows the window."""
+    """The writes after which the frontend follows the window."""
 
     changes: list[LevelChange]
     """In an order that is safe at every step."""

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Extent(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a window goes."""
+    """The size of a window."""
 
     least: int
     """Places of a queue that are taken however little may start."""

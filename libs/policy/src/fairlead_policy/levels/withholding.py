@@ -32,7 +32,7 @@ class MayPreempt(Protocol):
 
 
 class Fate(enum.StrEnum):
-    """What becomes of levels that stand."""
+    """The fate of levels that stand."""
 
     FOLLOW = "follow"
     """They follow the order."""

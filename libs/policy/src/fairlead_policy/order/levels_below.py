@@ -1,4 +1,4 @@
-"""What jobs' tenants stand at among their siblings, level by level below the top: as columns over a tree's jobs."""
+"""Standings of jobs' tenants among their siblings, level by level below the top: as columns over a tree's jobs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ _FEW = 16
 
 
 class Depth(NamedTuple):
-    """What jobs stand at among their siblings at one depth below the top-level tenants."""
+    """Standings of jobs among their siblings at one depth below the top-level tenants."""
 
     tenant: Ints
     """Number of the tenant there, the job's own or one above it; `NOBODY` where its own stands higher."""
@@ -98,7 +98,7 @@ class LevelsBelow:
         depths[number].put(at, self._standing(sequence, tenant, np.arange(len(at))))
 
     def _standing(self, sequence: ServiceOrder, tenant: str, at: Ints) -> Depth:
-        """What a tenant stands at, at some positions in its sequence."""
+        """A tenant's standing at some positions in its sequence."""
         scores = sequence.stretches[tenant].scores.take(at)
         return Depth(
             tenant=np.full(len(at), self._number(tenant)),

@@ -18,12 +18,12 @@ type SortKey = tuple[int, Fraction, Micros, str, int]
 
 
 def sort_key(place: Place, rules: PoolRules, now: Micros) -> SortKey:
-    """What the order goes by, exact. Places of one basis compare, whoever computed them."""
+    """The exact key that the order sorts by. Places of one basis compare, whoever computed them."""
     return *compared(counted_as(place, rules, now), top_of(place), rules, now), place.position
 
 
 def sort_key_at(sequence: ServiceOrder, position: int, now: Micros) -> SortKey:
-    """What the order goes by, exact, of a job of a top-level tenant's sequence: as `sort_key` of its place."""
+    """The exact key of a job of a top-level tenant's sequence: as `sort_key` of its place."""
     rows, rules, lifter = sequence.own, sequence.measure.rules, sequence.lifter.item(position)
     exact = sequence.measure.multipliers.exact
     submitted = rows.submitted.item(lifter)

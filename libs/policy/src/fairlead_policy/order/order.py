@@ -23,14 +23,14 @@ from fairlead_policy.tenants.tenant_tree import SequencePart, TenantTree
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What waits in a pool, in order."""
+    """The waiting jobs of a pool, in order."""
 
     snapshot: PoolSnapshot
     now: Micros
 
     @property
     def rules(self) -> PoolRules:
-        """What the pool is scored by."""
+        """The rules that the pool is scored by."""
         return self.snapshot.rules
 
     def front(self, window: int, tenants: Iterable[str] | None = None) -> dict[Queue, list[Place]]:
@@ -85,7 +85,7 @@ class Order:
         return min((flip for flip in flips if flip is not None), default=None)
 
     def chosen_trees(self, tenants: Iterable[str] | None) -> list[tuple[TenantTree, Collection[str] | None]]:
-        """By top-level tenant, what one of these tenants waits in, with those of them; None for all."""
+        """By top-level tenant, the tree that one of these tenants waits in, with those of them; None for all."""
         trees, ways = self.snapshot.trees, self.rules.ways
         if tenants is None:
             return [(tree, None) for tree in trees.values() if any(map(len, tree.tenant_queues.values()))]

@@ -1,4 +1,4 @@
-"""What one pool was told of its jobs, by uid, and the snapshots that it comes to."""
+"""The facts of one pool: what it was told of its jobs, by uid, and the snapshots that come of it."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,7 +11,7 @@ from fairlead_policy.rules.pool_rules import PoolRules
 
 
 class PoolFacts:
-    """What waits and runs in one pool, and was used, as the last facts have it.
+    """The last facts of one pool: what waits, runs and was used.
 
     Every change replaces what was known under the uid, so facts may be told again, in any order. Changes are noted at
     once, and a snapshot is made of them when somebody looks.
@@ -41,7 +41,7 @@ class PoolFacts:
 
     @property
     def rules(self) -> PoolRules:
-        """What the pool is scored by."""
+        """The rules that the pool is scored by."""
         return self._known.rules
 
     def set_rules(self, rules: PoolRules) -> None:
@@ -50,7 +50,7 @@ class PoolFacts:
             self._known = self.snapshot.under(rules)
 
     def wait(self, job: WaitingJob) -> None:
-        """The job waits."""
+        """Lets the job wait."""
         if self._waiting.get(job.uid) == job:
             return
         self.forget(job.uid)
@@ -58,12 +58,12 @@ class PoolFacts:
         self._change_of(job.tenant).come[job.uid] = job
 
     def wait_all(self, jobs: Iterable[WaitingJob]) -> None:
-        """All these jobs wait."""
+        """Lets all these jobs wait."""
         for job in jobs:
             self.wait(job)
 
     def run(self, uid: str, tenant: str, demand: Mapping[str, int]) -> None:
-        """The job runs: its demand, in base units, counts as its tenant's use."""
+        """Lets the job run: its demand, in base units, counts as its tenant's use."""
         counted = {resource: amount for resource, amount in demand.items() if amount > 0}
         if self._running.get(uid) == (tenant, counted):
             return
@@ -104,7 +104,7 @@ class PoolFacts:
         return Order(self.snapshot, now)
 
     def counted(self, tenant: str) -> Mapping[str, int]:
-        """What counts as the tenant's use, in base units: what runs, and past use."""
+        """The tenant's use as it counts, in base units: what runs, and past use."""
         tenant_queue = self.snapshot.tenant_queue(tenant)
         return {} if tenant_queue is None else tenant_queue.counted
 

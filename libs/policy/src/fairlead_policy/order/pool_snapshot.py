@@ -22,7 +22,7 @@ from fairlead_policy.tenants.tenant_tree import TenantTree
 
 @dataclass(slots=True)
 class TenantChange:
-    """What becomes of one tenant from one snapshot to the next."""
+    """The change of one tenant from one snapshot to the next."""
 
     come: dict[str, WaitingJob] = field(default_factory=dict)
     """By uid, the jobs that wait from now on."""
@@ -36,7 +36,7 @@ class TenantChange:
     """Past use from now on; None where it stays."""
 
     def held(self, before: Held) -> Held:
-        """What the tenant holds after the change; past use is not looked at."""
+        """The tenant's holding after the change; past use is not looked at."""
         use = before.use
         if self.use:
             sums = ((name, use.get(name, 0) + self.use[name]) for name in {**use, **self.use})
@@ -56,16 +56,16 @@ class PoolSnapshot:
 
     @classmethod
     def of_nobody(cls, rules: PoolRules) -> "PoolSnapshot":
-        """Nothing waits or runs."""
+        """A pool in which nothing waits or runs."""
         return cls(Measure(rules), {}, {})
 
     @property
     def rules(self) -> PoolRules:
-        """What the pool is scored by."""
+        """The rules that the pool is scored by."""
         return self.measure.rules
 
     def tenant_queue(self, tenant: str) -> TenantQueue | None:
-        """What runs and waits of a tenant; None where nothing does."""
+        """A tenant's running and waiting jobs; None where it has none."""
         tree = self.trees.get(self.rules.top_of(tenant))
         return None if tree is None else tree.tenant_queues.get(tenant)
 
@@ -77,7 +77,7 @@ class PoolSnapshot:
         return found
 
     def tenant_queues(self, tenants: Iterable[str] | None = None) -> Iterable[TenantQueue]:
-        """Those of these tenants, or of all, that have any."""
+        """The tenant queues of these tenants, or of all, that have any jobs."""
         if tenants is None:
             return chain.from_iterable(tree.tenant_queues.values() for tree in self.trees.values())
         found = map(self.tenant_queue, dict.fromkeys(tenants))
@@ -150,7 +150,7 @@ class PoolSnapshot:
         return _replaced(PoolSnapshot(measure, {}, {}), found, self.past)
 
     def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
-        """What each of these tenants may have and has, by name, and what those above them have.
+        """The standings of these tenants and of those above them, by name.
 
         By default of each that is named, waits or runs.
         """
@@ -161,7 +161,7 @@ class PoolSnapshot:
         return [self._standing(name) for name in sorted(names)]
 
     def waiting(self, tenants: Iterable[str] | None = None) -> dict[Queue, int]:
-        """How many jobs of these tenants, or of all, wait in each queue."""
+        """The number of jobs of these tenants, or of all, that wait in each queue."""
         counts: Counter[Queue] = Counter()
         for queue in self.tenant_queues(tenants):
             counts.update(queue.waiting_by_queue)

@@ -11,7 +11,7 @@ from fairlead_policy.rules.jobs import PlacedJob
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """What jobs' tenants stand at among their siblings at one depth below the top-level ones."""
+    """Standings of jobs' tenants among their siblings at one depth below the top-level ones."""
 
     tenant: Sequence[str]
     """The job's own or one above it; empty where its own stands higher."""
@@ -38,7 +38,7 @@ class PositionColumns:
     override: Sequence[float | None]
     """Where they count."""
     behind: Sequence[str]
-    """What the job is called that each counts as; empty where that is itself."""
+    """By job, the name of the job whose terms it counts by; empty where these are its own."""
     below: Sequence[Below]
     """From the top down."""
     apart: Mapping[int, Place]

@@ -66,7 +66,7 @@ class _Served(NamedTuple):
     at: Ints
     """Its position there."""
     behind: Names
-    """What the job is called that each counts as; empty where that is itself."""
+    """By job, the name of the job whose terms it counts by; empty where these are its own."""
     depths: Sequence[Depth]
     """From the top down."""
 
@@ -125,7 +125,7 @@ class Positions(Sequence[Place]):
             yield from self._line.jobs(self._order[start : start + AT_ONCE])
 
     def parts(self) -> Iterator[PositionColumns]:
-        """All of them as columns, some hundred at a time."""
+        """Iterates over all positions as columns, some hundred at a time."""
         for rows, served in self._together():
             columns = self._columns(rows, served)
             apart = np.flatnonzero(self._is_apart(rows, served))
@@ -218,7 +218,7 @@ class Positions(Sequence[Place]):
     def _keys(
         self, tags: TermFigures, units: NumberedFractions, jobs: Sequence[PlacedJob], aged: Ints
     ) -> list[float]:
-        """What the class makes of the tags, and the waiting."""
+        """Keys: the tags as classes change them, and the waiting."""
         if self._weights is None:
             return tags.keys(aged)
         weights = self._weights.of(jobs)
@@ -299,7 +299,7 @@ class Positions(Sequence[Place]):
     def _within(
         self, sequence: ServiceOrder, row: int, below: Sequence[Below], depths: Sequence[Depth]
     ) -> list[Within]:
-        """What a job's tenant and those above it stand at, that tenant first."""
+        """The standings of a job's tenant and of those above it, that tenant first."""
         found: list[Within] = []
         for told, depth in zip(reversed(below), reversed(depths), strict=True):
             tenant = told.tenant[row]

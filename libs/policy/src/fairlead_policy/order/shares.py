@@ -20,7 +20,7 @@ class Quotient(NamedTuple):
 
 
 def quotient_of(place: Place, rules: PoolRules) -> Quotient:
-    """What the tag of a place is the quotient of."""
+    """The quotient that the tag of a place is."""
     entitled = rules.entitlement_of(top_of(place))
     if place.unbounded and place.unbounded_by != "weight":
         return Quotient(None, _float(entitled))

@@ -59,7 +59,7 @@ def reserves(document: PolicyDocument, pool: str) -> bool:
 
 
 def timing_of(document: PolicyDocument) -> Timing:
-    """How fast everything goes, as the policy says."""
+    """The reaction times and graces of the policy."""
     stated = document.reserve
     return Timing(
         reaction=round(stated.reaction_seconds * SECOND),
@@ -161,7 +161,7 @@ class _Deciding:
         return [*rest[:at], head, *rest[at:]]
 
     def _walk(self) -> tuple[list[Waiting], Waiting | None]:
-        """Those that fit in order, and the first that does not. One that was promised a start is the head until it starts."""
+        """The jobs that fit in order, and the first that does not. One that was promised a start is the head until it starts."""
         free = free_of(self._scene.capacity, [*self._scene.running, *self._passing_runs()])
         starting: list[Waiting] = []
         promised = "" if self._known is None else self._known.uid
@@ -181,21 +181,21 @@ class _Deciding:
         ]
 
     def _end_of_pass(self, one: Pass) -> Micros | None:
-        """When it has ended, at the latest, by what it was given for and by what its job says now."""
+        """The latest instant at which it has ended, by what it was given for and by what its job says now."""
         limit = self._jobs[one.uid].limit
         if limit is None or one.ends is None or one.limit is None:
             return None
         return one.ends + max(0, limit - one.limit)
 
     def _runs(self) -> list[CapacityHold]:
-        """What runs, passes, and those that are about to start."""
+        """The runs that hold capacity: what runs, passes, and jobs that are about to start."""
         starting = [
             CapacityHold(uid=one.uid, demand=one.demand, ends=self._end_of(one)) for one in self._starting
         ]
         return [*self._scene.running, *self._passing_runs(), *starting]
 
     def _end_of(self, one: Waiting) -> Micros | None:
-        """When a job has ended that is told now to start, at the latest."""
+        """The latest instant at which a job has ended that is told now to start."""
         timing = self._scene.timing
         return None if one.limit is None else self._now + 2 * timing.reaction + one.limit + timing.grace
 
@@ -293,7 +293,7 @@ class _Deciding:
     # --- passes
 
     def _still_passing(self, promise: Promise | None) -> tuple[dict[str, Pass], list[Pass]]:
-        """Those that still count, and which of these are taken back from now on."""
+        """The passes that still count, and those of them that are taken back from now on."""
         passes: dict[str, Pass] = {}
         withdrawn: list[Pass] = []
         for uid, one in self._counted.items():
@@ -330,7 +330,7 @@ class _Deciding:
         return larger or not (one.beside or self._end_of_pass(one) == one.ends)
 
     def _due(self, one: Pass) -> Micros:
-        """When a pass is taken back, so that this has arrived before it may begin no more."""
+        """The instant at which a pass is taken back, so that this has arrived before it may begin no more."""
         return one.begins - self._scene.timing.reaction
 
     def _new_passes(self, promise: Promise) -> list[Pass]:

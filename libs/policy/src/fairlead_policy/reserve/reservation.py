@@ -11,7 +11,7 @@ from fairlead_policy.reserve.shadow import CapacityHold, Shadow
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """How fast everything goes."""
+    """Reaction times and graces."""
 
     reaction: Micros
     """From a fact to the level that follows from it, at the longest."""
@@ -142,7 +142,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReservationState(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided before and holds."""
+    """The promise and passes that were decided before and hold."""
 
     promise: Promise | None = None
     passes: dict[str, Pass] = {}
@@ -156,7 +156,7 @@ class ReservationState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do, and why."""
+    """The order that reserve mode wants of the frontend, and why."""
 
     standing: ReservationState
     order: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""When a waiting job can start at the latest, by what runs and when that ends: its shadow.
+"""The shadow of a waiting job: when it can start at the latest, by what runs and when that ends.
 
 The word is that of EASY backfill (Lifka, "The ANL/IBM SP Scheduling System", JSSPP 1995; Mu'alem and Feitelson,
 IEEE TPDS 12(6), 2001): the instant at which enough has ended, every run taken at its full limit.
@@ -13,7 +13,7 @@ from fairlead_contracts.base.instants import Micros
 
 
 class CapacityHold(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that holds capacity, or may do so at any moment."""
+    """A job that holds capacity, or may do so at any moment."""
 
     uid: str
     demand: dict[str, int]
@@ -23,7 +23,7 @@ class CapacityHold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shadow(msgspec.Struct, frozen=True, kw_only=True):
-    """When a job can start at the latest."""
+    """The latest instant at which a job can start."""
 
     at: Micros | None
     """None where it cannot be said."""
@@ -36,7 +36,7 @@ class Shadow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def free_of(capacity: Mapping[str, int], runs: Iterable[CapacityHold]) -> Counter[str]:
-    """What these runs leave of a capacity; negative where it shrank below what they hold."""
+    """The capacity that these runs leave; negative where it shrank below what they hold."""
     free = Counter(dict(capacity))
     for run in runs:
         free.subtract(run.demand)

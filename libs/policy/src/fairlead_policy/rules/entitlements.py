@@ -1,4 +1,4 @@
-"""What part of a pool each tenant is entitled to: its weight in relation to those of its siblings.
+"""Entitlements: each tenant's part of a pool, by its weight in relation to its siblings'.
 
 It is made of what the policy lists alone, not of who runs or waits: shards need no word from each other, and nobody's
 coming or going moves another one's tags.
@@ -13,7 +13,7 @@ _NOTHING, _WHOLE = Fraction(0), Fraction(1)
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """What the policy says of who may have what part of one pool."""
+    """The policy's word on who may have what part of one pool."""
 
     listed: Mapping[str, Fraction]
     """Of the tenants that it names and that count in this pool: those of other pools are no siblings here."""

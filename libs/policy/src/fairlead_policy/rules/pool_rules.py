@@ -1,4 +1,4 @@
-"""What a pool is scored by: exact numbers, no floats.
+"""The rules that a pool is scored by: exact numbers, no floats.
 
 Every weight and rate is the fraction that the document's decimal stands for (0.1 is 1/10, not the nearest double), so
 that two tenants who are equal on paper are equal here.
@@ -131,14 +131,14 @@ class PoolRules:
         return self.class_weights.get(urgency, self.class_weights.get(last, FULL))
 
     def leading(self, urgency: str, *, blocked: bool, unbounded: bool) -> int:
-        """What goes before the key, as one integer: a strict class, then blocked jobs, then infinite shares."""
+        """The terms before the key, as one integer: a strict class, then blocked jobs, then infinite shares."""
         rank = self.rank_of(urgency) if self.strict else 0
         return rank * 4 + 2 * blocked + unbounded
 
     def own_terms(
         self, urgency: str, override: Fraction | None, submitted: Micros, *, blocked: bool
     ) -> tuple[int, int]:
-        """What a tenant's own order goes by before (submitted, uid).
+        """The terms of a tenant's own order that go before (submitted, uid).
 
         Strict: the class. Additive: weight + rate * submitted, as an integer over the pool's common denominator, which
         keys ascend by. Multiplicative: the weight, the highest first.
@@ -149,13 +149,13 @@ class PoolRules:
         return blocked, weight + self.own_rate * submitted
 
     def own_weight(self, weight: Fraction) -> int:
-        """What the weight of a job's class does to its place in its tenant's own order; classes are not strict."""
+        """The effect of a job's class weight on its place in its tenant's own order; classes are not strict."""
         own = round(weight * self._common)
         return -own if self.class_mode == "multiplicative" else own
 
     @cached_property
     def own_rate(self) -> int:
-        """What a microsecond of waiting less does to that place: by other modes than additive nothing."""
+        """The effect of a microsecond of waiting less on that place: none by other modes than additive."""
         return round(self.rate * self._common) if self.class_mode == "additive" else 0
 
     @cached_property

@@ -29,7 +29,7 @@ class Granted(NamedTuple):
 
 
 class GrantSubject(Protocol):
-    """What a class is granted to."""
+    """The job or tenant that a class is granted to."""
 
     @property
     def id(self) -> str:
@@ -45,7 +45,7 @@ class GrantSubject(Protocol):
 
 
 class MatchSubject(Protocol):
-    """What match rules look at."""
+    """The part of a job that match rules look at."""
 
     @property
     def scope(self) -> str:
@@ -193,7 +193,7 @@ class Rulebook:
         )
 
     def _grants_of(self, tenant: str) -> Iterator[Grant]:
-        """Those of the tenant, and of the tenants that it counts towards."""
+        """The grants of the tenant, and of the tenants that it counts towards."""
         name: str | None = tenant
         while name is not None:
             yield from self._grants.get(name, ())
@@ -226,7 +226,7 @@ class Rulebook:
         return exactly(listed.weight) if pool is None or self._pool_of(tenant) in (None, pool) else NOTHING
 
     def entitlements(self, pool: str) -> Entitlements:
-        """What tags of a pool are divided by. Tenants that the policy limits to another pool have no part in it."""
+        """The divisors of a pool's tags. Tenants that the policy limits to another pool have no part in it."""
         found = self._entitlements.get(pool)
         if found is None:
             unlisted = self.document.unlisted_weight
@@ -364,7 +364,7 @@ class _SubmissionAsks(NamedTuple):
 
 
 class _Entrance(NamedTuple):
-    """Where a submission would become a job."""
+    """The queue and account in which a submission would become a job."""
 
     scope: str
     cluster: str

@@ -95,14 +95,14 @@ def _cards_for(pool: str, snapshot: Snapshot, cards: Sequence[tuple[Card, ...]])
 
 
 class CardCharges:
-    """What jobs weigh in one pool whose cards are known; those that say the same are weighed once."""
+    """The weights of jobs in one pool whose cards are known; jobs that say the same are weighed once."""
 
     def __init__(self, pool: CardPool) -> None:
         self._pool = pool
         self._known: dict[object, dict[str, int]] = {}
 
     def charge(self, job: SnapshotJob | SnapshotRunning) -> dict[str, int]:
-        """What its cards weigh, in base units; nothing where it asks for none.
+        """The weight of its cards, in base units; nothing where it asks for none.
 
         Raises:
             FieldError: HAMi does not take what it asks for, or nobody can say which of its pods ask.

@@ -1,4 +1,4 @@
-"""From what clusters state to a snapshot: facts read through the policy, as a scorer reads them."""
+"""Snapshots from what clusters state: facts read through the policy, as a scorer reads them."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -233,7 +233,7 @@ def _queues_of(
 def _values_of(
     states: Mapping[str, State], clusters: Collection[str], classes: Collection[str]
 ) -> Iterator[ClassState]:
-    """What these clusters say of the policy's classes; priority classes that are none of them give no band."""
+    """The clusters' values of the policy's classes; priority classes that are none of them give no band."""
     for _, state in sorted(states.items()):
         if isinstance(state, ClassState) and state.cluster in clusters and state.name in classes:
             yield state

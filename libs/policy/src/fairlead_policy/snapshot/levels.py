@@ -47,7 +47,7 @@ _PLAIN = PaperSteering(segments=[Segment(band=PLAIN_BAND)])
 
 
 class PlannedLevels(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes the frontends of one pool follow its order."""
+    """The levels after which the frontends of one pool follow its order."""
 
     levels: dict[str, int]
     """Of each waiting job, by uid, once all is written."""
@@ -133,7 +133,7 @@ def plan_snapshot_levels(
 
 
 class _PaperTies:
-    """How one frontend compares jobs of one level: by what its queues say, else by its name."""
+    """The rule by which one frontend compares jobs of one level: as its queues say, else by its name."""
 
     def __init__(self, able: Mapping[str, Capabilities], frontend: str) -> None:
         self._able = able
@@ -147,11 +147,11 @@ class _PaperTies:
         return LabelledJob(uid=job.uid, level=job.level, tie=self.tie(job), queue=within)
 
     def stands(self, job: SnapshotJob) -> tuple[int, Tie]:
-        """Where the frontend has it: the highest level first, then by its tie."""
+        """The job's place in the frontend: the highest level first, then by its tie."""
         return -job.level, self.tie(job)
 
     def tie(self, job: SnapshotJob) -> Tie:
-        """What is compared between equal levels."""
+        """The tie that is compared between equal levels."""
         return tie_of(self._of(job).ties, job.queue_time, name=job.id, uid=job.uid)
 
     def _of(self, job: SnapshotJob) -> Capabilities:
@@ -198,7 +198,7 @@ class _OnPaper:
 
 
 def window_of(ordered: Sequence[SnapshotJob], size: int) -> int:
-    """How many of these jobs are labelled: see `take_window`."""
+    """The number of these jobs that are labelled: see `take_window`."""
     waiting = Counter(map(_queue, ordered))
     candidates = (Candidate(_queue(job), job) for job in ordered)
     return len(take_window(candidates, waiting, Extent(least=size, most=size)).jobs)

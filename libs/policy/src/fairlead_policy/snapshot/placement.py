@@ -49,7 +49,7 @@ class FitVerdict(StrEnum):
 
 
 class NodeFit(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job gets of one node."""
+    """A job's pods and cards on one node."""
 
     node: str
     """`<cluster>/<node>` where the snapshot has several clusters."""
@@ -71,7 +71,7 @@ class JobFit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Walk(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of walking the order of all pools."""
+    """The result of walking the order of all pools."""
 
     jobs: dict[str, JobFit]
     """By uid."""
@@ -193,7 +193,7 @@ class _Walker:
         return JobFit(answer=FitVerdict.PLACED, nodes=_per_node(found))
 
     def _untold(self, job: SnapshotJob) -> Obstacle | None:
-        """What is not known, and would have to be for a place to be named."""
+        """The facts that are not known, and would have to be for a place to be named."""
         if not self._nodes:
             return NoNodes()
         if self._unsaid:
@@ -208,12 +208,12 @@ class _Walker:
         self.placed[job.uid] = gang, found.pods
 
     def _never(self, gang: Gang, job: SnapshotJob, pool: str) -> JobFit | None:
-        """That it fits nowhere even if nothing ran, where that is proven."""
+        """The proof that it fits nowhere even if nothing ran, where there is one."""
         unfit = self._ever.of(gang, job, pool)
         return None if unfit is None else JobFit(answer=FitVerdict.NEVER, obstacles=unfit.obstacles)
 
     def _crowded(self, gang: Gang, job: SnapshotJob, pool: str) -> JobFit | None:
-        """That what is said to be used leaves no room, where that is proven: what is not said can only take more."""
+        """The proof that what is said to be used leaves no room: what is not said can only take more."""
         unfit = self._now.of(gang, job, pool) if self._unsaid else None
         return None if unfit is None else JobFit(answer=FitVerdict.NO_ROOM, obstacles=unfit.obstacles)
 

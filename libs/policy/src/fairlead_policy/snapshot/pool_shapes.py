@@ -1,4 +1,4 @@
-"""What clusters and the policy make of pools, jobs apart: the one fold for scorers, snapshots and simulations."""
+"""Pools as clusters and the policy make them, jobs apart: the one fold for scorers, snapshots and simulations."""
 
 from collections.abc import Iterable, Mapping
 
@@ -79,7 +79,7 @@ def pool_shapes(
 
 
 def _joined(parts: Iterable[PoolState], cards: PoolCards | None, *, shared: bool) -> dict[str, int]:
-    """What stated pools have together: of clusters that share their machines as much as one of them has."""
+    """The capacity of stated pools together: of clusters that share their machines as much as one of them has."""
     by_cluster: dict[str, dict[str, int]] = {}
     for part in parts:
         amounts = part.capacity if cards is None else cards.capacity(part.cluster, part.capacity)

@@ -19,7 +19,7 @@ from fairlead_policy.snapshot.ordering import OrderedPool
 
 
 class PaperReservation(msgspec.Struct, frozen=True, kw_only=True):
-    """What reserve mode does to a pool of a snapshot. All are uids."""
+    """The effect of reserve mode on a pool of a snapshot. All are uids."""
 
     why_not: str = ""
     """Why no start can be promised in the pool, in words; the rest is empty then."""
@@ -46,7 +46,7 @@ class PaperReservation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last(self) -> tuple[str, ...]:
-        """Those that never start as things are: none of them heads the line."""
+        """The jobs that never start as things are: none of them heads the line."""
         return (*self.unplaceable, *self.aside)
 
 

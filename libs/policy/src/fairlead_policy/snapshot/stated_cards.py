@@ -28,7 +28,7 @@ from fairlead_policy.usage.saturation import Room, whole_room
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """What the nodes of one cluster that are ready say of cards."""
+    """The cards of one cluster's nodes that are ready."""
 
     cards: tuple[CardState, ...]
     """Nothing in use, in an order of their own."""
@@ -49,7 +49,7 @@ class CardAsker(Protocol):
 
     @property
     def shapes(self) -> list[JobShape]:
-        """What they ask for one by one, where that says more."""
+        """The pods' asks one by one, where these say more than the sum."""
 
 
 class PoolCards:
@@ -87,7 +87,7 @@ class PoolCards:
     __hash__ = None  # type: ignore[assignment] # compared, never a key
 
     def capacity(self, cluster: str, stated: Mapping[str, int]) -> dict[str, int]:
-        """What a cluster's part of the pool has, in base units.
+        """The capacity of a cluster's part of the pool, in base units.
 
         Of cards it has those of its nodes, or as many as its quota says where these are fewer, each an average one; a
         cluster that registers none has what its quota says. Memory and cores are those of its cards; a smaller quota of
@@ -104,7 +104,7 @@ class PoolCards:
         return {name: amount for name, amount in stated.items() if name not in CARD_RESOURCES} | has
 
     def room(self, pool: PoolState) -> Room:
-        """What a cluster's part of the pool has, by flavor: of cards each has the part of them that its quota has."""
+        """The room in a cluster's part of the pool, by flavor: of cards each has the part of them that its quota has."""
         has = self.capacity(pool.cluster, pool.capacity)
         if not pool.flavors:
             return whole_room(has)
@@ -128,7 +128,7 @@ class PoolCards:
         return job.flavors if flavor is None else job.flavors | dict.fromkeys(CARD_RESOURCES, flavor)
 
     def demand_of(self, job: CardAsker) -> dict[str, int]:
-        """What the job weighs: its demand, its cards as HAMi gives them. What HAMi does not take weighs what is stated."""
+        """The weight of the job: its demand, its cards as HAMi gives them. What HAMi does not take weighs what is stated."""
         pods = sum(shape.pods for shape in job.shapes) or job.pods
         asking = SnapshotRunning(
             id="", tenant="", pool="", urgency="", demand=job.demand, pods=pods, gang=stated_gang(job.shapes)
@@ -197,7 +197,7 @@ def _by_name(card: CardState) -> str:
 
 
 def stated_gang(shapes: Sequence[JobShape]) -> SnapshotGang | None:
-    """What is stated of a job's pods; a gang of one kind has the same name for them everywhere.
+    """The gang as a job's stated pods make it; a gang of one kind has the same name for them everywhere.
 
     Of what several kinds of pods wish of cards, that is kept which all of them wish that ask for any.
     """
@@ -220,7 +220,7 @@ def stated_gang(shapes: Sequence[JobShape]) -> SnapshotGang | None:
 
 
 def _containers(shape: JobShape) -> list[dict[str, int]]:
-    """What its containers ask of cards, where that is more than its demand says."""
+    """The containers' asks for cards, where those are more than its demand says."""
     summed = {name: shape.demand[name] for name in CARD_RESOURCES if shape.demand.get(name)}
     return [] if shape.card_asks == [summed] else shape.card_asks
 

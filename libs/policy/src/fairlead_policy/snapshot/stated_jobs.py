@@ -121,7 +121,7 @@ class StatedJobs:
         return None if subject is None else self._part(subject, uid)
 
     def stated(self, subject: str) -> JobState | None:
-        """What is stated under a subject, whether it holds or not."""
+        """The job stated under a subject, whether it holds or not."""
         return self._by_subject.get(subject)
 
     def replace(

@@ -1,4 +1,4 @@
-"""What one top-level tenant is served, in its own sequence.
+"""The service order of one top-level tenant, in its own sequence.
 
 `tenant_queue` is what one tenant has, `own_line` its waiting jobs; `sorted_jobs` has those of many side by side, which
 `lone_tenants` reads in one pass. `tenant_tree` is a tree of tenant queues, all values: `merging` makes the sequences of

@@ -48,7 +48,7 @@ def bounded(over: int, under: int) -> Pair:
 
 
 def bounded_near(near: int, slack: int) -> Pair | None:
-    """What `bounded` gives for a number within `slack` of `near`, in parts of 2^-192; None where these do not tell.
+    """The result of `bounded` for a number within `slack` of `near`, in parts of 2^-192; None where these do not tell.
 
     First that the number has no denominator of up to 2^64. With one, q, it would put `near * q` within `slack * q` of a
     whole number. Of all q below the next convergent of the continued fraction the last convergent comes closest to one:
@@ -64,7 +64,7 @@ def bounded_near(near: int, slack: int) -> Pair | None:
 
 
 class Term(NamedTuple):
-    """What one of many adds to a sum, by resource: parts over one denominator, times a factor."""
+    """One of many terms of a sum, by resource: parts over one denominator, times a factor."""
 
     near: list[int]
     """In parts of 2^-192, less than two of them too few."""
@@ -104,7 +104,7 @@ class Sum:
 
     @property
     def slack(self) -> int:
-        """How far off the numbers are at most."""
+        """The greatest error of the numbers."""
         return 2 * len(self._terms)
 
     def put(self, number: int, term: Term) -> None:

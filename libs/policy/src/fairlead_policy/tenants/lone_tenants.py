@@ -42,7 +42,7 @@ class LoneTenants:
         return numbers
 
     def uids(self) -> Names:
-        """All uids."""
+        """The uids of all jobs."""
         return np.array([job.uid for job in self._lines.jobs], np.object_)
 
     def uid_at(self, position: int) -> str:
@@ -50,7 +50,7 @@ class LoneTenants:
         return self.job_at(position).uid
 
     def tie_at(self, position: int) -> TieBreak:
-        """What settles equal keys and submit instants."""
+        """The tie that settles equal keys and submit instants."""
         return self.uid_at(position), 0
 
     def job_at(self, position: int) -> PlacedJob:
@@ -63,7 +63,7 @@ class LoneTenants:
         return picked
 
     def cause_at(self, position: int) -> InfiniteCause:
-        """What of a resource that the pool has none of makes the share of a job infinite."""
+        """The resource that the pool has none of and that makes the share of a job infinite."""
         number = int(np.searchsorted(self._lines.starts, position, side="right")) - 1
         first = self._first_lacking[number].item()
         job = self.job_at(first) if first < position else None

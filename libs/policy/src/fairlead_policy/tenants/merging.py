@@ -61,7 +61,7 @@ class Field:
         return self.tenant_queues[self.tenant_queue.item(at)].uid_at(self.row.item(at))
 
     def uids(self) -> Names:
-        """All uids."""
+        """The uids of all jobs."""
         return np.concatenate(
             [
                 tenant_queue.uids[:count]
@@ -93,7 +93,7 @@ def leaf_stretch(field: Field, number: int) -> Stretch:
 
 @dataclass(frozen=True, slots=True)
 class ScoredNode:
-    """What a node's scores are made of beside its jobs."""
+    """A node's holdings, which its scores are made of beside its jobs."""
 
     tenant: str
     scale: Scale
@@ -130,7 +130,7 @@ def ranked(rows: Rows, at: Ints, field: Field, measure: Measure, now: Micros) ->
 
 
 def _known(line: Ints, ends: Ints, children: Sequence[Stretch]) -> int:
-    """How much of the merge is certain: up to the last job of a child that goes on behind it."""
+    """The length of the merge that is certain: up to the last job of a child that goes on behind it."""
     cuts = [end - 1 for end, child in zip(ends.tolist(), children, strict=True) if not child.whole]
     return int(np.isin(line, cuts).argmax()) + 1 if cuts else len(line)
 

@@ -22,7 +22,7 @@ _LONG = 4_096
 
 
 class _Known(NamedTuple):
-    """What a line is made from."""
+    """The parts that a line is made from."""
 
     lines: OwnLines
     """What was sorted last, beside the jobs of other tenants."""
@@ -35,7 +35,7 @@ class _Known(NamedTuple):
 
     @property
     def sorted(self) -> SortedJobs:
-        """What was sorted last."""
+        """The jobs as they were sorted last."""
         return self.lines.sorted_of(self.number)
 
     @property
@@ -78,7 +78,7 @@ class OwnLine:
         return not self._known.sorted_count and not self._known.come
 
     def beside(self) -> tuple[OwnLines, int]:
-        """All of it beside the jobs of the tenants that it was sorted with, and its tenant's number among these."""
+        """The line beside the jobs of the tenants that it was sorted with, and its tenant's number among these."""
         known = self._known
         if known.gone or known.come:
             left = known.sorted.without(list(known.gone.values()), self._measure.rules)
@@ -88,7 +88,7 @@ class OwnLine:
 
     @property
     def all(self) -> SortedJobs:
-        """All of it."""
+        """The whole line."""
         lines, number = self.beside()
         return lines.sorted_of(number)
 
@@ -143,7 +143,7 @@ class OwnLine:
             depth = _DEEPER * len(numbers)
 
     def _made_head(self, known: _Known, cut: int) -> SortedJobs:
-        """What is left of the first `cut` jobs that were sorted in, with those that came before the last of them."""
+        """The rest of the first `cut` jobs that were sorted in, with those that came before the last of them."""
         rules, (jobs, numbers) = self._measure.rules, known.sorted
         head, last = SortedJobs(jobs[:cut], numbers[:, :cut]), own_key(jobs[cut - 1], rules)
         head = head.without([job for job in known.gone.values() if own_key(job, rules) <= last], rules)

@@ -81,7 +81,7 @@ def dominant_of(parts: Iterable[Pair]) -> Dominant:
 
 
 class CountedHolding(NamedTuple):
-    """What a tenant counts to hold, by resource of the pool: parts over one denominator."""
+    """A tenant's holding as it counts, by resource of the pool: parts over one denominator."""
 
     parts: Sequence[int]
     under: int
@@ -102,7 +102,7 @@ class CountedHolding(NamedTuple):
 
 
 class SiblingState(NamedTuple):
-    """How a tenant stands among its siblings."""
+    """A tenant's state among its siblings."""
 
     held: CountedHolding
     live: bool
@@ -149,7 +149,7 @@ class Kin:
         return bool(self._live)
 
     def standing(self) -> SiblingState:
-        """How the node stands among its own siblings."""
+        """The node's state among its own siblings."""
         return SiblingState(self.held(), self.live)
 
     def stands(self, number: int, held: CountedHolding, live: bool) -> None:  # noqa: FBT001 # the fields of a Standing
@@ -172,7 +172,7 @@ class Kin:
             self._scaled.drop(number)
 
     def held(self) -> CountedHolding:
-        """What the node counts to hold."""
+        """The node's holding as it counts."""
         near, slack = self._near()
         return CountedHolding.of([self._bounded(at, one, slack) for at, one in enumerate(near)])
 
@@ -188,7 +188,7 @@ class Kin:
         return dominant_of(self._bounded(at, one, slack) for at, one in enumerate(near))
 
     def _near(self) -> tuple[list[int], int]:
-        """What the node counts to hold before it is bounded, and by how much that may be wrong: see `fixed_point`."""
+        """The node's holding before it is bounded, and by how much that may be wrong: see `fixed_point`."""
         full, scaled = self._in_full, self._scaled
         over, under = self._lowest()
         share = (over << FINE) // under
@@ -201,7 +201,7 @@ class Kin:
         return ZERO if first is None else (first[0][1].over, first[0][1].under)
 
     def _bounded(self, at: int, near: int, slack: int) -> Pair:
-        """What counts of a resource: from the sums themselves where those near them do not tell."""
+        """The part of a resource that counts: from the sums themselves where those near them do not tell."""
         told = bounded_near(near, slack)
         if told is not None:
             return told
@@ -211,7 +211,7 @@ class Kin:
         return bounded(full * under + part * lowest[0] * below, below * under)
 
     def _counted(self, held: CountedHolding, *, live: bool) -> Sequence[int]:
-        """What counts of a child that is not scaled."""
+        """The part that counts of a child that is not scaled."""
         saturated = self._rules.saturated
         if live or not saturated:
             return held.parts

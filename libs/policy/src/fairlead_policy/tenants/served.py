@@ -1,4 +1,4 @@
-"""What a tree has served, as the sequences that others read (H-DRF)."""
+"""The jobs that a tree has served, as the sequences that others read (H-DRF)."""
 
 from collections.abc import Sequence
 
@@ -60,7 +60,7 @@ class _Telling:
         return scored(stretch, self._field, held, told)
 
     def _compared(self, below: Sequence[Stretch]) -> Rows | None:
-        """What the clock may turn round: the children's jobs by their own tuples, ascending."""
+        """The children's jobs by their own tuples, ascending: the clock may turn these round."""
         if not self._moving:
             return None
         rows = join([stretch.scores.rows for stretch in below])

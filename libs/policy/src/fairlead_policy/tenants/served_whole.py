@@ -1,4 +1,4 @@
-"""All jobs of a tree with H-DRF, in the sequence in which it serves them.
+"""The service order of a whole tree with H-DRF.
 
 A node's state depends on how many of its own jobs have started and on nothing else. So the whole sequence is made from the
 leaves up: the children's jobs are merged by one sort, as in any tree, and what the node counts to hold is then told along

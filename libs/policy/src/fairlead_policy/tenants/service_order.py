@@ -20,7 +20,7 @@ _FEW = 64
 
 
 class InfiniteCause(NamedTuple):
-    """What makes a share infinite, where that is a resource that the pool has none of."""
+    """The cause of an infinite share, where that is a resource that the pool has none of."""
 
     resource: str
     """Empty where nothing of the kind does."""
@@ -30,7 +30,7 @@ class InfiniteCause(NamedTuple):
 
 
 def cause_of(use: Mapping[str, int], first: OwnJob | None, rules: PoolRules) -> InfiniteCause:
-    """What makes a share infinite, where it is a resource that the pool has none of.
+    """The cause of an infinite share, where it is a resource that the pool has none of.
 
     Args:
         use: what its tenant holds.
@@ -96,7 +96,7 @@ class ServiceOrder:
         return self.scores.rows
 
     def first_columns(self, count: int) -> Columns:
-        """What the first jobs are, in this order."""
+        """The columns of the first jobs, in this order."""
         return self.field.columns.take(slice(count) if self.alone else self.stretch.at[:count])
 
     @cached_property
@@ -140,7 +140,7 @@ class ServiceOrder:
         return self.field.uid_at(self.stretch.at.item(position))
 
     def tie_at(self, position: int) -> TieBreak:
-        """What settles equal keys and submit instants: the uid that the job counts by, and its position."""
+        """The tie that settles equal keys and submit instants: the uid that the job counts by, and its position."""
         return self.uid_at(position if self.alone else self.lifter.item(position)), position
 
     def job_at(self, position: int) -> WaitingJob:
@@ -168,7 +168,7 @@ class ServiceOrder:
         return picked
 
     def cause_at(self, position: int) -> InfiniteCause:
-        """What of a resource that the pool has none of makes the share of a job infinite."""
+        """The resource that the pool has none of and that makes the share of a job infinite."""
         rules = self.measure.rules
         first = self._first_lacking
         return cause_of(self.use, self.job_at(first) if first < position else None, rules)
@@ -184,7 +184,7 @@ class ServiceOrder:
         return self.field.tenant_queues[self.field.tenant_queue.item(at)].job_at(self.field.row.item(at))
 
     def uids(self) -> Names:
-        """All uids."""
+        """The uids of all jobs."""
         picked: Names = self.field.uids()[self.stretch.at]
         return picked
 
@@ -206,7 +206,7 @@ class ServiceOrder:
         return self._inverse_of(self.top).item(int(self.field.starts[number]) + row)
 
     def count_by_tenant(self, ahead: int) -> dict[str, int]:
-        """How many of the first jobs are each tenant's."""
+        """The number of each tenant's jobs among the first."""
         if self.alone:
             return {self.top: ahead} if ahead else {}
         counts = np.bincount(self.tenant_queues[:ahead], minlength=len(self.field.tenant_queues)).tolist()

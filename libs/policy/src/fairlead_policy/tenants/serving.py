@@ -37,7 +37,7 @@ _LARGEST_BLOCK = 4096
 
 
 class Facts(Protocol):
-    """What a tree knows of its tenants."""
+    """A tree's knowledge of its tenants."""
 
     @property
     def tenant_queues(self) -> Mapping[str, TenantQueue]:
@@ -209,7 +209,7 @@ def _rows(tenant_queue: TenantQueue, start: int, count: int) -> list[_Job]:
 
 
 class ServedLine:
-    """What a node has served, in order."""
+    """The jobs that a node has served, in order."""
 
     __slots__ = ("held", "leaf", "row")
 
@@ -316,7 +316,7 @@ class Branch:
         return other
 
     def takes(self, use: Mapping[str, int], sign: int) -> None:
-        """So much more runs below."""
+        """Counts so much more as running below."""
         for name, amount in use.items():
             self.use[name] += sign * amount
         self._lacks = self._counted = None
@@ -342,7 +342,7 @@ class Branch:
 
     @property
     def counted(self) -> list[int]:
-        """What runs below, and past use, by resource of the pool."""
+        """The use below, running and past, by resource of the pool."""
         if self._counted is None:
             self._counted = [counted_amount(self.use[name]) for name in self._measure.rules.resources]
         return self._counted
@@ -500,7 +500,7 @@ class Serving:
 
     @property
     def use(self) -> Mapping[str, int]:
-        """What runs, and past use."""
+        """The use of the tenant: what runs, and past use."""
         return self._top.use
 
     def until(self, wanted: Mapping[int, int], tenants: Collection[str] | None) -> None:

@@ -83,7 +83,7 @@ class SortedJobs(NamedTuple):
         )
 
     def row_of(self, job: OwnJob, rules: PoolRules) -> int:
-        """Where the job stands, or would."""
+        """The row of the job, or the one that it would have."""
         return bisect_left(self.jobs, own_key(job, rules), key=lambda one: own_key(one, rules))
 
     def without(self, jobs: Sequence[OwnJob], rules: PoolRules) -> "SortedJobs":
@@ -208,7 +208,7 @@ class OwnLines:
 
     @cached_property
     def jobs(self) -> Names:
-        """All jobs."""
+        """Iterates over all jobs."""
         told: Names = np.empty(len(self._told), np.object_)
         told[:] = self._told
         return told if self._line is None else told[self._line]

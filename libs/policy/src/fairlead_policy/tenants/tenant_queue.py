@@ -37,7 +37,7 @@ _NOBODY: Mapping[str, int] = {}
 
 
 class Held(NamedTuple):
-    """What a tenant holds before any of its waiting jobs starts, base units by resource."""
+    """A tenant's holding before any of its waiting jobs starts, base units by resource."""
 
     running: int = 0
     """How many jobs run."""
@@ -84,7 +84,7 @@ class TenantQueue:
 
     @property
     def use(self) -> Mapping[str, int]:
-        """What runs, base units."""
+        """The running use, base units."""
         return self.held.use
 
     @property
@@ -94,7 +94,7 @@ class TenantQueue:
 
     @property
     def running(self) -> int:
-        """How many jobs run."""
+        """The number of running jobs."""
         return self.held.running
 
     @property
@@ -104,12 +104,12 @@ class TenantQueue:
 
     @cached_property
     def counted(self) -> Mapping[str, int]:
-        """What the tenant's share is made of: what runs, and past use."""
+        """The parts of the tenant's share: what runs, and past use."""
         return Counter(self.use) + Counter(self.past) if self.past else self.use
 
     @property
     def waiting_by_queue(self) -> Mapping[Queue, int]:
-        """How many jobs wait in each queue."""
+        """The number of waiting jobs in each queue."""
         return self.line.waiting_by_queue
 
     @property
@@ -147,7 +147,7 @@ class TenantQueue:
 
     @property
     def unblocked(self) -> int:
-        """How many waiting jobs ask for no saturated resource."""
+        """The number of waiting jobs that ask for no saturated resource."""
         if not self._measure.rules.saturated:
             return len(self)
         return int(np.count_nonzero(self.line.all.numbers[RANK] & 1 == 0))
@@ -181,7 +181,7 @@ class TenantQueue:
 
 
 def scored_side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> tuple[OwnLines, Scores]:
-    """All jobs of tenants, each of which has some, and their scores: in one pass for all that nobody scored yet.
+    """The jobs of tenants, each of which has some, and their scores: in one pass for all that nobody scored yet.
 
     Each tenant keeps what was found of it, so that an event costs its own tenant afterwards.
     """

@@ -1,4 +1,4 @@
-"""What tenants of a pool have, of what they may have."""
+"""Tenants' shares: what they have, of what they may have."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -15,7 +15,7 @@ def standing_of(
     rules: PoolRules,
     past: Mapping[str, int] | None = None,
 ) -> Standing:
-    """What the tenant, and all below it, may have and has.
+    """The share of the tenant and all below it: what it may have, and has.
 
     Args:
         tenant: a leaf, or a tenant with others below it.

@@ -119,7 +119,7 @@ class TenantTree:
         return total
 
     def use_below(self, tenant: str) -> Counter[str]:
-        """What runs below a tenant, and past use."""
+        """The use below a tenant: what runs, and past use."""
         total = self.past_below(tenant)
         for tenant_queue in self.tenant_queues_below(tenant):
             total.update(tenant_queue.counted)
@@ -229,7 +229,7 @@ class TenantTree:
         return None if oldest >= now - cap else now - cap
 
     def _served_so_far(self, now: Micros) -> Serving:
-        """What is served at this instant, to go on from (H-DRF)."""
+        """The jobs served at this instant, to go on from (H-DRF)."""
         tenant_queues = (
             [tenant_queue for tenant_queue in self.tenant_queues.values() if len(tenant_queue)]
             if self.rules.cap is not None
@@ -289,14 +289,14 @@ class TenantTree:
         return climb.found
 
     def node(self, tenant: str) -> ScoredNode:
-        """What a tenant with children is scored by."""
+        """The holdings by which a tenant with children is scored."""
         rules = self._measure.rules
         use = self.use_below(tenant)
         counted = self.amounts(use)
         return ScoredNode(tenant, self._measure.scale_of(tenant), counted, lacking_of(use, rules) is not None)
 
     def amounts(self, use: Mapping[str, int]) -> list[int]:
-        """By resource of the pool, as it counts."""
+        """The amounts by resource of the pool, as they count."""
         return [counted_amount(use.get(name, 0)) for name in self.rules.resources]
 
     def own_past(self, tenant: str) -> Mapping[str, int]:

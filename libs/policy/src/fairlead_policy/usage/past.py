@@ -41,7 +41,7 @@ def tick_of(half_life: Micros) -> Micros:
 
 
 class Decay:
-    """How use fades from tick to tick.
+    """The decay of use from tick to tick.
 
     Args:
         half_life: after which use counts half; above 0.
@@ -168,7 +168,7 @@ class PastUse:
         return self._now
 
     def tenants(self) -> Collection[str]:
-        """Those that have some."""
+        """The tenants that have some."""
         return self._known.keys()
 
     def settle(self, tick: int) -> None:
@@ -182,7 +182,7 @@ class PastUse:
         self._pass_line()
 
     def kept(self) -> dict[str, dict[str, int]]:
-        """What is settled, in parts, by tenant."""
+        """The settled use, in parts, by tenant."""
         return self._settled
 
     # Inside -------------------------------------------------------------------------------------------------------

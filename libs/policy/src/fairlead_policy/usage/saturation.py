@@ -40,7 +40,7 @@ def whole_room(capacity: Mapping[str, int]) -> Room:
 
 
 class Saturation:
-    """What waits and runs in a pool, as far as it says which resources are used up.
+    """The waiting and running jobs of a pool, as far as they say which resources are used up.
 
     Args:
         rules: of the pool.
@@ -85,7 +85,7 @@ class Saturation:
 
 
 class _PartOfPool:
-    """What waits and runs in one part."""
+    """The waiting and running jobs of one part of a pool."""
 
     def __init__(self, room: Room, resources: tuple[str, ...]) -> None:
         self.used: Counter[str] = Counter()
@@ -123,7 +123,7 @@ class _PartOfPool:
 
 
 class _Asks:
-    """What waiting jobs ask for of one resource, and how much of it is asked for by jobs that could get it."""
+    """The waiting jobs' asks for one resource, and how much of it is asked for by jobs that could get it."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -134,7 +134,7 @@ class _Asks:
         self._counts: dict[int, int] = {}
 
     def add(self, amount: int, step: int) -> None:
-        """So many more jobs ask for so much."""
+        """Counts so many more jobs that ask for so much."""
         before = self._counts.get(amount, 0)
         if not before:
             insort(self._amounts, amount)
@@ -146,7 +146,7 @@ class _Asks:
             self.met += step * amount
 
     def meet(self, free: int) -> None:
-        """So much is free now. Costs the sizes between what was and what is."""
+        """Takes in how much is free now. Costs the sizes between what was and what is."""
         first, last = sorted((self._free, free))
         between = self._amounts[bisect_right(self._amounts, first) : bisect_right(self._amounts, last)]
         moved = sum(amount * self._counts[amount] for amount in between)

@@ -1,4 +1,4 @@
-"""What one shard's decision says: the front of each queue, the tenants' standings, and what it was computed with.
+"""The content of one shard's decision: the front of each queue, the tenants' standings, and what it was computed with.
 
 Pure. The same state and policy give the same content, byte for byte, whichever replica works it out.
 """
@@ -27,7 +27,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stamp(msgspec.Struct, frozen=True, kw_only=True):
-    """Who decided, as what, and from which state: the part that differs between equal decisions."""
+    """The author of a decision, and the state that it was made from: the part that differs between equal decisions."""
 
     pool: str
     shard: int

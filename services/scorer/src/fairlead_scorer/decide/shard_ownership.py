@@ -65,7 +65,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShardDecider(Protocol):
-    """What decides for the owner of a shard."""
+    """Decides for the owner of a shard."""
 
     def may_publish(self, shard: ShardName) -> bool:
         """Whether a decision of this shard may leave now."""
@@ -84,7 +84,7 @@ class ShardDecider(Protocol):
 
 
 class ShardObserver(Protocol):
-    """What is counted and logged of owned shards."""
+    """Counts and logs what becomes of owned shards."""
 
     def claimed(self, shard: ShardName, epoch: int) -> None:
         """We own the shard."""

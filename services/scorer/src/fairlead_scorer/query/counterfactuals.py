@@ -1,4 +1,4 @@
-"""What would move a job: its shard's owner knows its own tenant, all owners what stands around it; put together here."""
+"""Counterfactuals of a job: its shard's owner knows its own tenant, all owners what stands around it; put together here."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ class Counterfactuals:
     async def foresee(
         self, pool: ScoredPool, own: ShardReply, part: Part, at: Micros
     ) -> tuple[Prospects, Prospects]:
-        """What would move the job whose place its own shard gave, all else being equal.
+        """The changes that would move the job whose place its own shard gave, all else being equal.
 
         For programs, jobs by their ids; and the same with jobs by the names that people know.
 

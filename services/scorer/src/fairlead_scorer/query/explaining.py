@@ -162,7 +162,7 @@ def _shown_first(job: JobState) -> tuple[int, Micros, str]:
 
 
 def _reasons(job: JobState) -> list[str]:
-    """What the job's own facts say; of a waiting one its place says more."""
+    """The reasons in the job's own facts; of a waiting one its place says more."""
     match job.phase:
         case Phase.HELD:
             return words.held(job)

@@ -1,4 +1,4 @@
-"""What a waiting job does not fit: the nodes of its cluster at all, the quota that its pool has left, or cards as they are held.
+"""Fit of a waiting job: the nodes of its cluster at all, the quota that its pool has left, or cards as they are held.
 
 The first of these that is so is told, as `fairlead order` does: where nodes could never hold a job, quota would not help
 it, and without quota it does not matter what is free.
@@ -41,7 +41,7 @@ FITS = JobMisfit()
 
 
 def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> JobMisfit:
-    """What is known to keep a waiting job from starting, its place in the order apart.
+    """The known obstacles to a waiting job's start, its place in the order apart.
 
     Args:
         job: in any phase.
@@ -81,7 +81,7 @@ def _unread(nodes: Sequence[NodeState]) -> Iterator[str]:
 
 
 def _lacking(job: JobState, pool: ScoredPool, cache: ClusterCache) -> Iterator[PoolFull]:
-    """What quota has too little left of. More than the pool has at all is among the reasons of the job's place."""
+    """The resources that quota has too little left of. More than the pool has at all is among the reasons of the job's place."""
     quota = cache.quota_of(pool.name)
     for resource, amount in sorted(job.demand.items()):
         has, used = quota.get(resource, (0, 0))

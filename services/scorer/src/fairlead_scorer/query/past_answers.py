@@ -1,4 +1,4 @@
-"""What senders of submissions were told already, for those who missed it: a tenant can read no stream itself."""
+"""Past answers to submissions, for senders who missed them: a tenant can read no stream itself."""
 
 from collections import deque
 

@@ -83,7 +83,7 @@ class Questions:
         self._now = now
 
     async def queue(self, asked: Asked) -> bytes:
-        """Who waits, in order."""
+        """Answers with the waiting jobs, in order."""
         question = read_question(QUEUE_QUESTION, asked)
         tenant = self._known(tenant_asked(asked, question.tenant))
         at = self._now()
@@ -98,7 +98,7 @@ class Questions:
         return to_json(QueueReply(at=to_datetime(at), pools=pools, unheard=self._steering.unheard() or UNSET))
 
     async def tenants(self, asked: Asked) -> bytes:
-        """Who has what, of what they may have."""
+        """Answers what the tenants have, of what they may have."""
         question = read_question(TENANTS_QUESTION, asked)
         tenant = self._known(tenant_asked(asked, None))
         at = self._now()
@@ -224,7 +224,7 @@ class Questions:
         )
 
     def _why_behind(self, places: Sequence[Place], rank: int, rules: PoolRules, at: Micros) -> str:
-        """What lets the one before it go first, as far down as people read."""
+        """The causes that let the one before it go first, as far down as people read."""
         if not 0 < rank < _MOST_RANKED:
             return ""
         before, place = (self._cache.called(one) for one in places[rank - 1 : rank + 1])

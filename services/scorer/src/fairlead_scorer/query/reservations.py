@@ -1,4 +1,4 @@
-"""What the admitters say of reserve mode, for whoever asks about a job that heads its line, or passes the head."""
+"""The admitters' word on reserve mode, for whoever asks about a job that heads its line, or passes the head."""
 
 from typing import Protocol
 
@@ -16,13 +16,13 @@ _BY_FAIRNESS = (
 
 
 class Leaders(Protocol):
-    """Who leads."""
+    """The leaders of clusters."""
 
     def leader(self, role: str, cluster: str) -> LeaderLease | None:
         """The leader of a role for a cluster."""
 
     def leaders(self, role: str) -> list[LeaderLease]:
-        """Those of a role for all clusters."""
+        """The leaders of a role for all clusters."""
 
 
 class ReserveView:
@@ -38,7 +38,7 @@ class ReserveView:
         self._leaders = leaders
 
     def reasons(self, job: Explanation, *, open_names: bool) -> list[str]:
-        """What reserve mode does to a job that waits; nothing where it does not concern it.
+        """The effect of reserve mode on a job that waits; nothing where it does not concern it.
 
         Args:
             job: of any phase.
@@ -51,7 +51,7 @@ class ReserveView:
         return [] if found is None else self._told(job, found, open_names=open_names)
 
     def promised(self, cluster: str, pool: str) -> Promised | None:
-        """What is promised in the pool there, and who may pass; None where nothing is to be said."""
+        """The promises in the pool there, and who may pass; None where nothing is to be said."""
         lease = self._leaders.leader(ADMITTER, cluster)
         found = None if lease is None else next((one for one in lease.reserved if one.pool == pool), None)
         if found is None or not (found.why_not or found.head):

@@ -19,7 +19,7 @@ MOST_PLACES = 2000
 
 
 def answer(pool: ScoredPool, shard: int, kind: Question, asked: ShardQuestion) -> ShardReply:
-    """What the shard says to a question, for the question's own instant."""
+    """Answers a question to the shard, for the question's own instant."""
     tenants = pool.tenants_of(shard)
     reply = _reply(pool, shard, kind, asked, tenants)
     return _foreseen(reply, pool, asked, tenants) if asked.prospects or asked.passing else reply

@@ -28,7 +28,7 @@ class Requester(Protocol):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """What the shards of one pool said."""
+    """The answers of one pool's shards."""
 
     replies: list[ShardReply]
     silent: list[int]
@@ -51,7 +51,7 @@ class ShardAsker:
     async def ask(
         self, pool: ScoredPool, kind: Question, question: ShardQuestion, shards: list[int] | None = None
     ) -> Part:
-        """What the owners of these shards, or of all, say to one question."""
+        """Asks the owners of these shards, or of all, one question."""
         asked = list(range(pool.shards)) if shards is None else shards
         async with asyncio.TaskGroup() as group:
             tasks = {shard: group.create_task(self._one(pool, shard, kind, question)) for shard in asked}

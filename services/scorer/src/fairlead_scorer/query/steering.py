@@ -38,18 +38,18 @@ class SteeringView:
         self._leaders = leaders
 
     def of(self, pool: str) -> list[Steering]:
-        """Of each cluster that is joined into the pool and has queues there, by name."""
+        """The steering of each cluster that is joined into the pool and has queues there, by name."""
         queues: dict[str, list[QueueState]] = {}
         for queue in self._cache.queues_of(pool):
             queues.setdefault(queue.cluster, []).append(queue)
         return [self._of_cluster(pool, cluster, queues[cluster]) for cluster in sorted(queues)]
 
     def of_cluster(self, pool: str, cluster: str) -> Steering | None:
-        """Of one cluster; None where the pool has no queue there."""
+        """The steering of one cluster; None where the pool has no queue there."""
         return next((one for one in self.of(pool) if one.cluster == cluster), None)
 
     def unheard(self) -> dict[str, str]:
-        """By cluster, why what is known of it may be old; of all that somebody watches and hears nothing of."""
+        """By cluster that somebody watches and hears nothing of, why what is known of it may be old."""
         return {lease.cluster: lease.silent for lease in self._leaders.leaders(_WATCHER) if lease.silent}
 
     def _unheard(self, cluster: str) -> str:

@@ -24,14 +24,14 @@ def _why_held(job: JobState) -> str:
 
 
 def held(job: JobState) -> list[str]:
-    """Of a job that is queued but may not start."""
+    """A sentence on a job that is queued but may not start."""
     why = _why_held(job)
     remedies = [f"{fault.field}: {fault.remedy}." for fault in job.faults]
     return [f"It is held: {why}. It has no place until that ends.", *remedies]
 
 
 def running(job: JobState) -> list[str]:
-    """Of a job that runs, or has its quota and may not start its pods yet."""
+    """A sentence on a job that runs, or has its quota and may not start its pods yet."""
     if job.unchecked:
         return [
             f"It has its quota, which counts as its tenant's use, and no pods yet: {_sentence(job.unchecked)}"
@@ -47,7 +47,7 @@ def _sentence(told: str) -> str:
 
 
 def ended(job: JobState) -> list[str]:
-    """Of a job that ended."""
+    """A sentence on a job that ended."""
     outcome = {Outcome.SUCCEEDED: "succeeded", Outcome.FAILED: "failed", Outcome.CANCELLED: "was cancelled"}
     found = "ended" if job.outcome is None else outcome[job.outcome]
     if job.started is None or job.ended is None:
@@ -56,7 +56,7 @@ def ended(job: JobState) -> list[str]:
 
 
 def nowhere(job: JobState) -> list[str]:
-    """Of a waiting job whose queue leads to no pool."""
+    """A sentence on a waiting job whose queue leads to no pool."""
     return [f"Its queue {job.queue!r} is not one that cluster {job.cluster!r} states, so it is in no order."]
 
 

@@ -109,7 +109,7 @@ def past_bound(place: Place, rate: float, now: Micros) -> Micros:
 
 
 def hindrance(head: Place) -> str:
-    """What keeps a queue's first job back, by its terms: its tenant's share, or what makes it stand behind all others."""
+    """The cause that keeps a queue's first job back, by its terms: its tenant's share, or what makes it stand behind all others."""
     if head.blocked:
         return "saturated"
     return (head.unbounded_by or "weight") if head.unbounded else _SHARE

@@ -171,7 +171,7 @@ class PassTraces:
 
 
 def _overtaken(before: Mapping[str, Place], after: Mapping[str, Place]) -> list[str]:
-    """Of the jobs that stood at the front before, those that stand elsewhere among each other now."""
+    """The jobs that stood at the front before and stand elsewhere among each other now."""
     stood = [uid for uid in before if uid in after]
     stand = [uid for uid in after if uid in before]
     return [uid for uid, other in zip(stand, stood, strict=True) if uid != other]

@@ -1,4 +1,4 @@
-"""What a scorer counts and logs."""
+"""The metrics and log of a scorer."""
 
 import structlog
 

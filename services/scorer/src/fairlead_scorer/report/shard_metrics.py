@@ -15,7 +15,7 @@ _OTHER = "other"
 
 
 class ShardMetrics(Collector):
-    """What this replica owns, and what it has to do.
+    """The shards that this replica owns, and what it has to do, as metrics.
 
     Args:
         owned: our shards.

@@ -11,7 +11,7 @@ from fairlead_scorer.state.cluster_cache import ClusterCache, Stated
 
 
 class Choice(NamedTuple):
-    """Where a submission goes."""
+    """The cluster that a submission goes to."""
 
     cluster: str
     pool: Stated

@@ -135,7 +135,7 @@ class Router:
         return choice.cluster
 
     def _on_their_way(self) -> dict[Stated, dict[str, int]]:
-        """What was sent to each pool and may not show in its state yet."""
+        """The jobs that were sent to each pool and may not show in its state yet."""
         while self._sent and self._sent[0].until < time.monotonic():
             self._sent.popleft()
         total: dict[Stated, dict[str, int]] = {}

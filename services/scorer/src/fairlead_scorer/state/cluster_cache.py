@@ -46,7 +46,7 @@ type Stated = tuple[str, str]
 
 
 class JobEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a job is counted, and as what."""
+    """The place where a job is counted, and as what."""
 
     pool: str
     stated: Stated
@@ -56,7 +56,7 @@ class JobEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterCache:
-    """All facts of all clusters, and the pools that the policy makes of them."""
+    """The facts of all clusters, and the pools that the policy makes of them."""
 
     def __init__(self) -> None:
         self.pools: dict[str, ScoredPool] = {}
@@ -98,7 +98,7 @@ class ClusterCache:
             pass
 
     def adopting(self, document: PolicyDocument, revision: int) -> Iterator[None]:
-        """As `adopt`, in steps of a few milliseconds; between them the cluster cache is not fit to decide from."""
+        """Takes on a policy as `adopt` does, in steps of a few milliseconds; between them the cache is not fit to decide from."""
         self._past_before = self._pasts()
         self._forget_places()
         self.rulebook = Rulebook(document, revision)
@@ -130,7 +130,7 @@ class ClusterCache:
             pass
 
     def learning(self, changes: Mapping[str, State | None]) -> Iterator[None]:
-        """As `learn`, in steps of a few milliseconds; between them the cluster cache is not fit to decide from."""
+        """Takes in facts as `learn` does, in steps of a few milliseconds; between them the cache is not fit to decide from."""
         jobs: list[str] = []
         reshaped = False
         for subject, state in changes.items():
@@ -372,7 +372,7 @@ class ClusterCache:
         return needed_from(self._pasts(), lambda pool: not self.unmarked(pool, incarnation))
 
     def _charge(self, entry: JobEntry, step: int) -> None:
-        """What is taken or asked for in each stated pool: the router sends new jobs where most is left."""
+        """Counts amounts taken or asked for in each stated pool: the router sends new jobs where most is left."""
         kept = [self._use, self._held] if isinstance(entry.job, RunningJob) else [self._use]
         for use in (amounts.setdefault(entry.stated, {}) for amounts in kept):
             for resource, amount in entry.asked.items():
@@ -407,7 +407,7 @@ class ClusterCache:
         return self._counted(uid)
 
     def owner_of(self, uid: str) -> str | None:
-        """What a counted job was made for, where it was made for something else."""
+        """The object that a counted job was made for, where it was made for one."""
         job = self._counted(uid)
         return None if job is None else job.owner
 
@@ -435,7 +435,7 @@ class ClusterCache:
         return otherwise if job is None else job.name
 
     def approval_of(self, job: JobState) -> Approval | None:
-        """Who granted a class to this job alone; None where nobody did."""
+        """The grant of a class to this job alone; None where nobody gave one."""
         if self.rulebook is None:
             return None
         grant = self.rulebook.grant_to(job, self.rulebook.tenant_of(job))
@@ -512,7 +512,7 @@ class ClusterCache:
         return self._sizes.setdefault(cluster, StatedNodes())
 
     def class_values(self, cluster: str) -> dict[str, int]:
-        """What a cluster itself says of classes."""
+        """A cluster's own values of classes."""
         return {one.name: one.value for one in self._classes.values() if one.cluster == cluster}
 
     def _leads_to(self, cluster: str, stated: str) -> str | None:
@@ -535,11 +535,11 @@ class ClusterCache:
         return next(found, None)
 
     def tenants(self) -> Iterable[TenantState]:
-        """All accounts and local queues."""
+        """The accounts and local queues of all clusters."""
         return self._tenants.values()
 
     def quota_of(self, pool: str) -> dict[str, tuple[int, int]]:
-        """By resource, base units that the clusters of a policy pool give its jobs, and how much of it runs take."""
+        """The quota by resource, in base units, that the clusters of a policy pool give its jobs, and how much of it runs take."""
         parts = self.stated_in(pool)
         held = [self._held.get((part.cluster, part.name), {}) for part in parts]
         names = {name for part in parts for name in part.capacity}
@@ -561,6 +561,6 @@ def _queue_of(job: JobState) -> Stated:
 
 
 def _names(job: JobState) -> set[str | None]:
-    """What people may call the job."""
+    """The names that people may call the job by."""
     names = {job.name, job.id, job.uid, job.submission, job.owner} - {None}
     return {*names, *(f"{job.scope}/{name}" for name in names)}

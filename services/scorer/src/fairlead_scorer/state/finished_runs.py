@@ -31,7 +31,7 @@ class FinishedRuns:
         return len(self._known) > 2 * self._left
 
     def values(self) -> ValuesView[FinishedRun]:
-        """All that are known."""
+        """The runs that are known."""
         return self._known.values()
 
     def clear(self) -> None:

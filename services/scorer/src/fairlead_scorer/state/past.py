@@ -39,7 +39,7 @@ class FinishedRun(Run, frozen=True, kw_only=True, gc=False):
 
     @property
     def key(self) -> RunKey:
-        """What it is told by, whoever tells it."""
+        """The key that tells the run, whoever tells of it."""
         return self.uid, self.started
 
 
@@ -93,7 +93,7 @@ class PoolPast:
         return (now // self._decay.tick + 1) * self._decay.tick
 
     def kept(self, shard: int) -> KeptPast | None:
-        """What a decision states, for others to go on from."""
+        """The past use that a decision states, for others to go on from."""
         use = self._shards[shard]
         if use.settled is None:
             return None
@@ -144,14 +144,14 @@ class PoolPast:
             self._supposed.add(shard)
 
     def _by_shard(self, shard: int, kept: KeptPast) -> dict[int, Kept]:
-        """What was stated of a shard, by the shards that its tenants are in now."""
+        """The statements of a shard, by the shards that its tenants are in now."""
         found: dict[int, Kept] = {shard: {}}
         for tenant, parts in _parts(kept).items():
             found.setdefault(self._rulebook.shard_of(tenant), {})[tenant] = parts
         return found
 
     def _together(self, words: Sequence[tuple[int, Kept]]) -> tuple[int, Kept]:
-        """What was stated of a shard's tenants at several ticks, at the last of them."""
+        """The statements of a shard's tenants at several ticks, at the last of them."""
         latest = max(tick for tick, _ in words)
         together: Kept = {}
         for tick, kept in words:

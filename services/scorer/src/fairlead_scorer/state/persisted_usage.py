@@ -1,4 +1,4 @@
-"""What the owners of shards stated of past use last, and under which policy. Pure."""
+"""Past use as the owners of shards stated it last, and under which policy. Pure."""
 
 from collections.abc import Iterable
 

@@ -25,7 +25,7 @@ from fairlead_scorer.state.past import PoolPast
 
 
 class RunningJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a running job counts for: its tenant's use."""
+    """A running job as it counts: as its tenant's use."""
 
     uid: str
     tenant: str
@@ -60,11 +60,11 @@ class ScoredPool:
 
     @property
     def rules(self) -> PoolRules:
-        """What its keys are computed with."""
+        """The rules that its keys are computed with."""
         return self._rules
 
     def basis_of(self, shard: int) -> Basis:
-        """What a shard's keys are computed with: only decisions of one basis are merged."""
+        """The basis of a shard's keys: only decisions of one basis are merged."""
         return Basis(
             policy=self.policy,
             capacity=self.shape.capacity,
@@ -213,7 +213,7 @@ class ScoredPool:
         return count_before(self.order_at(now), place, tenants)
 
     def standings(self, tenants: Iterable[str]) -> list[Standing]:
-        """What these tenants have and may have."""
+        """The shares of these tenants: what they have and may have."""
         return self._facts.snapshot.standings(tenants)
 
     def next_flip(self, shard: int, now: Micros) -> Micros | None:
@@ -226,7 +226,7 @@ class ScoredPool:
 
 
 class _Usage:
-    """What says which resources of a pool are used up (H-DRF): its jobs by the part that they are in."""
+    """The resources of a pool that are used up (H-DRF), by its jobs and the parts that these are in."""
 
     def __init__(self, rules: PoolRules, shape: PoolShape) -> None:
         self.saturation = Saturation(rules, shape.rooms)

@@ -47,7 +47,7 @@ class RunHistory:
             self._begin_again()
 
     def take(self) -> list[FinishedRun]:
-        """What was read since the last take."""
+        """Takes the runs that were read since the last take."""
         found, self._found = self._found, []
         return found
 

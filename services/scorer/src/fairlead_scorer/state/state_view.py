@@ -117,7 +117,7 @@ class StateView:
             self._record.adopted(policy.revision)
 
     async def _hear_of_kept(self) -> None:
-        """Wakes for the whole alone: what others keep is of use when we take over, and any pass before that will do."""
+        """Wakes the scorer once all that others keep is known: it is of use when we take over, and any pass before that will do."""
         known = False
         while True:
             await self._heard.wait()
@@ -152,7 +152,7 @@ class StateView:
 
     @property
     def words(self) -> OperatorWords:
-        """What operators said."""
+        """The words of operators."""
         return self._policy.words
 
     @property

@@ -6,7 +6,7 @@ from fairlead_contracts.messages.state import JobState, Phase
 
 
 class UnplacedJobs:
-    """Which they are, by queue."""
+    """Jobs without a place, by queue."""
 
     def __init__(self) -> None:
         self._jobs: dict[tuple[str, str], dict[str, JobState]] = {}
@@ -23,7 +23,7 @@ class UnplacedJobs:
             self._jobs.setdefault((after.cluster, after.queue), {})[after.uid] = after
 
     def within(self, queues: Iterable[tuple[str, str]]) -> Iterator[JobState]:
-        """Those of these queues, by cluster and name."""
+        """The jobs of these queues, by cluster and name."""
         return (job for queue in queues for job in self._jobs.get(queue, {}).values())
 
 

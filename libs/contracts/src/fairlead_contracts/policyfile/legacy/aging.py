@@ -23,7 +23,7 @@ type Keys = Mapping[object, object]
 
 
 class _Sum(NamedTuple):
-    """Of the weights at the top."""
+    """The sum of the weights at the top."""
 
     weights: Decimal
     pool: str
@@ -64,7 +64,7 @@ def _told(found: Keys, aging: Keys, beside: Collection[Mapping[str, object]]) ->
 
 
 def _except(found: Keys, total: _Sum) -> Iterator[str]:
-    """Where that is not the whole truth."""
+    """The cases in which that is not the whole truth."""
     if total.pool:
         yield f"that is for pool {total.pool}: where weights have another sum, it is approximate"
     if total.tree:
@@ -74,7 +74,7 @@ def _except(found: Keys, total: _Sum) -> Iterator[str]:
 
 
 def _sum_of(found: Keys, beside: Collection[Mapping[str, object]]) -> _Sum:
-    """Of what can be read: other problems are told by others."""
+    """The sum of the weights that can be read: other problems are told by others."""
     tenants: dict[str, dict[str, object]] = {}
     listed = [one for one in beside if not one.get("unlisted")]
     for entry in [*_entries(found.get("tenants")), *_entries(listed)]:
@@ -95,7 +95,7 @@ def _sum_of(found: Keys, beside: Collection[Mapping[str, object]]) -> _Sum:
 
 
 def _weights(tenants: Collection[Mapping[str, object]], pool: str) -> Decimal:
-    """Of those that count in the pool."""
+    """The weights that count in the pool."""
     counting = (tenant for tenant in tenants if tenant.get("pool", pool) == pool)
     return sum((_number(tenant.get("weight", 1)) or Decimal(0) for tenant in counting), Decimal(0))
 

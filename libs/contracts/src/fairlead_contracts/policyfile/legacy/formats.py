@@ -64,7 +64,7 @@ _OF_NULL = "; leave it null for no cap"
 
 
 class Origin(NamedTuple):
-    """What in an older file a key of the document was made from."""
+    """The key of an older file that a key of the document was made from."""
 
     key: str
     value: object
