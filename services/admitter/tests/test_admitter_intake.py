@@ -462,6 +462,20 @@ async def test_an_end_that_is_delivered_before_its_start_brings_what_comes_befor
     assert started.waited_seconds == 5.0
 
 
+async def test_starts_and_ends_of_jobs_that_nobody_submitted_here_are_acked_unhandled(bus: Bus) -> None:
+    lane = AnswerLane(
+        ReplyPublisher(bus, lambda _: None), ClusterFacts(CLUSTER), PolicyView(), evicted=lambda _: None
+    )
+    told = [a_started_event(submission="x"), an_ended_event(submission="x")]
+    untold = [
+        a_started_event(submission=None),
+        an_ended_event(submission=None),
+        a_queued_event(submission="x"),
+    ]
+    assert all(lane.concerns(event_of(event)) for event in told)
+    assert not any(lane.concerns(event_of(event)) for event in untold)
+
+
 async def test_a_job_that_ended_without_a_start_is_not_said_to_have_started(
     bus: Bus, policy: int, answers: list[AnyAnswer]
 ) -> None:

@@ -45,12 +45,13 @@ class AnswerLane:
         self._evicted = evicted
 
     def concerns(self, delivery: Delivery) -> bool:
-        """Whether anybody hears of this event: most tell of jobs that were queued or got a level."""
+        """Whether anybody hears of this event: most tell of queued jobs, of levels, or of jobs that nobody submitted on NATS."""
         try:
             event = EVENT.decode(delivery.payload)
         except ContractError:
             return True  # it is put aside with the reason
-        return isinstance(event, JobStarted | JobEnded | JobEvicted)
+        told = isinstance(event, JobStarted | JobEnded) and event.submission is not None
+        return told or isinstance(event, JobEvicted)
 
     async def handle(self, delivery: Delivery) -> None:
         """Answer one event.
