@@ -7,6 +7,7 @@ of Kueue's `pkg/resources`).
 
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context
+from functools import lru_cache
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units, exact_quantity
@@ -19,13 +20,27 @@ _MILLI = 10**6
 _EXACT = Context(prec=140)
 
 
+_SHORT = 32
+"""Characters of what is remembered: what somebody writes longer than that shall fill no memory."""
+
+
 def nanos(amount: Amount, *, field: str = "quantity") -> int:
     """The quantity in billionths of its unit: sums of these are exact.
 
     Raises:
         FieldError: not a quantity.
     """
-    scaled = _EXACT.multiply(exact_quantity(amount, field=field), NANO)
+    seen_often = not isinstance(amount, str) or len(amount) <= _SHORT
+    try:
+        return _nanos(amount) if seen_often else _nanos.__wrapped__(amount)
+    except FieldError as error:
+        raise FieldError(field, error.value, error.reason) from None
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _nanos(amount: Amount) -> int:
+    """Thousands of jobs ask for the same few amounts."""
+    scaled = _EXACT.multiply(exact_quantity(amount), NANO)
     return int(scaled.to_integral_value(rounding=ROUND_CEILING))
 
 
