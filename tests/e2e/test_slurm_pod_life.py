@@ -6,7 +6,9 @@ hosts have that storage.
 
 import asyncio
 import json
+import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -178,6 +180,26 @@ async def test_a_job_that_slurmctld_takes_for_running_goes_back(site: PodSite, t
         assert await ended(site, job) == "COMPLETED"
     assert watch.harm == []
     assert site.pods_made_for(job) == 1, "its program has run, and is not run again"
+
+
+async def test_a_job_whose_process_does_not_ask_goes_back_and_its_program_goes_on(
+    site: PodSite, tmp_path: Path
+) -> None:
+    """The process hangs, so that a new bridge hears nothing of it."""
+    fleet = PodFleet(tmp_path, site)
+    async with fleet.running(), watched(site) as watch:
+        job = site.submit(seconds=45)
+        await eventually(lambda: bool(watch.began), 60, what="its program runs")
+        await eventually(lambda: site.hooks_of(job) == ["body"], 60, what="its process stands on the node")
+        [body] = [pid for pid, (_, of) in site.hook_processes().items() if of == job]
+        [bridge] = fleet.named("slurm_bridge")
+        bridge.kill()
+        os.kill(body, signal.SIGSTOP)  # Slurm lets it go on before it ends it
+        bridge.start()
+        await eventually(lambda: "Restarts=1" in site.story(job), 60, what="it has gone back")
+        assert await ended(site, job, seconds=150) == "COMPLETED"
+    assert watch.harm == []
+    assert site.pods_made_for(job) == 1, "its program does not begin again"
 
 
 async def test_jobs_that_slurmctld_forgets_to_have_started_run_once(site: PodSite, tmp_path: Path) -> None:

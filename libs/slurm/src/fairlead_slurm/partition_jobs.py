@@ -68,8 +68,8 @@ class PartitionJobs:
             await self._commands.run("scontrol", given="\n".join([*lines, "quit", ""]))
 
     async def requeue(self, job: str) -> None:
-        """Put a job back into the queue, which may have ended or gone back by itself."""
-        await self._commands.run("scontrol", "requeue", checked(job))
+        """Put a job back into the queue that holds nodes. One that has ended or gone back by itself stays as it is."""
+        await self._commands.run("scontrol", "requeue", "incomplete", checked(job))
 
     async def cancel(self, number: int) -> None:
         """Cancel a job, which may have ended."""

@@ -7,11 +7,12 @@ from typing import Protocol
 
 import structlog
 
-from fairlead_kube import Key
+from fairlead_kube import Key, KubeError
 from fairlead_slurm import SlurmError, SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.silence import Silence
 from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
 
 _ASKS = ("CONFIGURING", "RUNNING")
@@ -60,8 +61,7 @@ class Sweeper:
         self._life = life
         self._leads = leads
         self._seconds = seconds
-        self._lost_seconds = lost_seconds
-        self._silent_since: dict[Attempt, float] = {}
+        self._silence = Silence(lost_seconds)
         self._freed = -1
         self._idle_promises: frozenset[Key] = frozenset()
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -70,16 +70,23 @@ class Sweeper:
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            if self._leads() and self._mirror.why_not(self._seconds * 10) is None:
-                try:
-                    await self._look()
-                    self._complained = ""
-                except SlurmError as error:
-                    if str(error) != self._complained:
-                        self._log.warning("pods_not_swept", error=str(error))
-                    self._complained = str(error)
+            if not await self._looked():
+                self._silence.interrupted()
             await asyncio.sleep(_LEAST_PAUSE)
             await self._something_to_do()
+
+    async def _looked(self) -> bool:
+        if not self._leads() or self._mirror.why_not(self._seconds * 10) is not None:
+            return False
+        try:
+            await self._look()
+        except (SlurmError, KubeError) as error:
+            if str(error) != self._complained:
+                self._log.warning("pods_not_swept", error=str(error))
+            self._complained = str(error)
+            return False
+        self._complained = ""
+        return True
 
     async def _something_to_do(self) -> None:
         until = time.monotonic() + self._seconds
@@ -110,17 +117,17 @@ class Sweeper:
         """Jobs that hold nodes, and for which nobody has asked here for too long.
 
         A slurmctld that was killed forgets that a job has ended, and finds out after BatchStartTimeout, ten minutes. Its
-        program does not run again: the next attempt is told how it ended.
+        program does not run again: it goes on for the next attempt, or that one is told how it ended.
         """
-        now = time.monotonic()
-        silent = {Attempt(job.number, job.restarts): job for job in jobs if job.state in _ASKS}
-        silent = {attempt: job for attempt, job in silent.items() if not self._life.stands_for_job(attempt)}
-        self._silent_since = {attempt: self._silent_since.get(attempt, now) for attempt in silent}
-        for attempt, job in silent.items():
-            if now - self._silent_since[attempt] > self._lost_seconds:
-                self._log.warning("job_sent_back", job=job.id, restarts=job.restarts, state=job.state)
-                self._life.runs.hand_on(attempt, job.submitted)
-                await self._queue.requeue(job.id)
+        asking = {Attempt(job.number, job.restarts): job for job in jobs if job.state in _ASKS}
+        silent = [attempt for attempt in asking if not self._life.stands_for_job(attempt)]
+        for attempt in self._silence.lost(silent):
+            if self._life.stands_for_job(attempt):
+                continue  # it came while others were sent back
+            job = asking[attempt]
+            self._log.warning("job_sent_back", job=job.id, restarts=job.restarts, state=job.state)
+            await self._life.forgetting.hand_on(attempt, job.submitted)
+            await self._queue.requeue(job.id)
 
     def _drop_promises(self, promised: frozenset[Key]) -> None:
         """Room that nobody is making a pod for, and that no pod has taken since the last look."""
