@@ -1,0 +1,158 @@
+"""What goes into a scorer is a log: replayed in another process, whatever its hashes, it gives the same decisions to the byte."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlead_contracts.base.codec import to_packed
+from fairlead_contracts.messages.state import STATE, Phase, State, subject_of
+from fairlead_contracts.policyfile.document import Aging, Hierarchy, PolicyDocument, Pool, Tenant
+from fairlead_scorer.decide.decision import Stamp, decide, write
+from fairlead_scorer.state.cluster_cache import ClusterCache
+from fairlead_testkit.builders import NOW, a_demand, a_job, a_mark, a_pool, a_queue
+
+HOUR = 3_600_000_000
+TEAMS = [f"team-{number}" for number in range(12)]
+DOCUMENTS = [
+    PolicyDocument(
+        tenants=[Tenant(name=team, weight=1.0 + at % 3) for at, team in enumerate(TEAMS)], shards=2
+    ),
+    PolicyDocument(
+        tenants=[Tenant(name="org"), *(Tenant(name=team, parent="org") for team in TEAMS[:6])],
+        pools=[Pool(name="all", members=["c1/gpu", "c2/gpu"])],
+        unlisted_weight=1.0,
+        half_life_hours=2.0,
+        shards=3,
+    ),
+    PolicyDocument(
+        tenants=[Tenant(name="org"), *(Tenant(name=team, parent="org") for team in TEAMS[3:])],
+        hierarchy=Hierarchy(mode="hdrf"),
+        aging=Aging(entitlement_per_day=12.0, cap_days=1 / 24),
+        unlisted_weight=0.5,
+        shards=1,
+    ),
+]
+
+
+class Adopted(msgspec.Struct, frozen=True, tag=True):
+    """A policy is in force from now on."""
+
+    document: PolicyDocument
+    revision: int
+
+
+class Learned(msgspec.Struct, frozen=True, tag=True):
+    """State messages by subject, as they travel; empty where the object is gone."""
+
+    messages: dict[str, bytes]
+
+
+class Decided(msgspec.Struct, frozen=True, tag=True):
+    """Every shard was decided at an instant."""
+
+    now: int
+
+
+type Entry = Adopted | Learned | Decided
+LOG = msgspec.msgpack.Decoder(list[Entry])
+
+
+def replay(log: bytes) -> Iterator[bytes]:
+    """The decisions, as they are published."""
+    cache = ClusterCache()
+    for number, entry in enumerate(LOG.decode(log)):
+        match entry:
+            case Adopted():
+                cache.adopt(entry.document, entry.revision)
+            case Learned():
+                read = {
+                    subject: STATE.decode(said) if said else None for subject, said in entry.messages.items()
+                }
+                cache.learn(read)
+            case Decided():
+                yield from decisions(cache, entry.now, number)
+
+
+def decisions(cache: ClusterCache, now: int, turn: int) -> Iterator[bytes]:
+    for name, pool in sorted(cache.pools.items()):
+        for shard in range(pool.shards):
+            stamp = Stamp(
+                pool=name, shard=shard, owner="scorer-1", epoch=1, turn=turn, at=now, state_seq=turn,
+                clusters=tuple(sorted(pool.shape.clusters)),
+            )  # fmt: skip
+            yield write(decide(pool, shard, now), stamp)
+
+
+def some_job(dice: random.Random, now: int) -> State:
+    number = dice.randrange(60)
+    phase = dice.choice([Phase.WAITING, Phase.WAITING, Phase.RUNNING, Phase.ENDED, Phase.HELD])
+    begun = now - dice.randrange(HOUR)
+    return a_job(
+        f"j{number}", cluster=dice.choice(["c1", "c2"]), scope=dice.choice([*TEAMS, "stranger"]), uid=f"u{number}",
+        phase=phase, gpu=dice.choice([0.5, 1, 4]), submitted=begun - dice.randrange(HOUR), rev=now,
+        started=begun if phase in (Phase.RUNNING, Phase.ENDED) else None,
+        ended=now if phase is Phase.ENDED else None,
+    )  # fmt: skip
+
+
+def recorded(seed: int, length: int) -> bytes:
+    """A log of what two clusters stated and what policies said meanwhile."""
+    dice, now = random.Random(seed), NOW
+    # Jobs ask for all resources in this ratio: with H-DRF these are used up together.
+    capacity = a_demand(cpu=64, memory_gib=256, gpu=16)
+    ground: list[State] = [
+        state
+        for cluster in ("c1", "c2")
+        for state in (
+            a_pool(cluster=cluster, capacity=capacity),
+            a_queue(cluster=cluster),
+            a_mark(cluster=cluster),
+        )
+    ]
+    log: list[Entry] = [
+        Adopted(DOCUMENTS[0], 1),
+        Learned({subject_of(one): to_packed(one) for one in ground}),
+    ]
+    for revision in range(2, length):
+        now += dice.randrange(HOUR // 6)
+        jobs = [some_job(dice, now) for _ in range(dice.randint(1, 9))]
+        gone = dice.random() < 0.1
+        log.append(Learned({subject_of(job): b"" if gone else to_packed(job) for job in jobs}))
+        if dice.random() < 0.2:
+            log.append(Adopted(dice.choice(DOCUMENTS), revision))
+        log.append(Decided(now))
+    return msgspec.msgpack.encode(log)
+
+
+def digest(log: bytes) -> str:
+    found, places = sha256(), 0
+    for decision in replay(log):
+        found.update(decision)
+        places += len(decision)
+    assert places, "nothing was decided"
+    return found.hexdigest()
+
+
+@pytest.mark.integration
+def test_a_log_of_state_and_policies_replays_to_the_same_decisions_in_another_process(tmp_path: Path) -> None:
+    log = recorded(seed=7, length=60)
+    (tmp_path / "log").write_bytes(log)
+    replays = [
+        subprocess.run(
+            [sys.executable, __file__, str(tmp_path / "log")],
+            env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True,
+        ).stdout.strip()
+        for seed in ("1", "2")
+    ]  # fmt: skip
+    assert replays == [digest(log)] * 2
+
+
+if __name__ == "__main__":
+    print(digest(Path(sys.argv[1]).read_bytes()))  # noqa: T201 # read by the test
