@@ -32,7 +32,7 @@ NICENESS = 5
 """Of the hermetic worker: of a core that somebody else wants, it gets a quarter. Less would let its tests run into their
 time limits on a machine that is busy for long."""
 _LANE = "fairlead_lanes"
-_MARK = re.compile(r"pytest\.mark\.(kube|slurm|integration|chaos)\b")
+_MARK = re.compile(r"pytest\.mark\.(kube|slurm|integration|container|chaos)\b")
 _LEAST_AHEAD = 2
 """Tests that a worker has to know: it starts one when it knows the one after (whose fixtures it may keep)."""
 

@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-MARKERS = ("kube", "slurm", "integration", "chaos")
+MARKERS = ("kube", "slurm", "integration", "container", "chaos")
 """Of tests with real processes. All others say the same thing in every run, and get no second try."""
 
 
