@@ -298,12 +298,12 @@ async def test_a_long_plan_is_carried_out_in_part() -> None:
     assert applied.withheld == 7
 
 
-async def test_a_rehearsal_says_each_thing_once() -> None:
+async def test_a_dry_run_says_each_thing_once() -> None:
     told: list[str] = []
-    rehearsal = DryRunApplier(lambda pool, write: told.append(f"{pool} {write.job.id} {write.level}"))
-    await rehearsal.carry_out("p", writes(2), lambda: True)
-    await rehearsal.carry_out("p", writes(2), lambda: True)
-    await rehearsal.carry_out("q", writes(1), lambda: False)
+    dry_run = DryRunApplier(lambda pool, write: told.append(f"{pool} {write.job.id} {write.level}"))
+    await dry_run.carry_out("p", writes(2), lambda: True)
+    await dry_run.carry_out("p", writes(2), lambda: True)
+    await dry_run.carry_out("q", writes(1), lambda: False)
     assert told == ["p j0 2", "p j1 1"]
 
 

@@ -237,9 +237,9 @@ def test_paper_withholds_what_the_admitter_withholds_for_preemption_and_bands(di
     known = [a_class(name=name, value=value) for name, value in values.items()]
     cluster = Cluster(document, [a_pool(), *queues, *known, some_job(dice, 0, queues)])
     paper, _ = on_paper(cluster.snapshot())
-    # A rehearsal asks for no leave, which paper knows nothing of.
+    # A dry run asks for no leave, which paper knows nothing of.
     live = judge_withholding(
-        document, queues, None, control=ControlWord(), values=cluster.facts.classes, rehearsed=True
+        document, queues, None, control=ControlWord(), values=cluster.facts.classes, dry_run=True
     ).why
     if not segments_by(document, queues, cluster.facts.classes):
         assert paper.withheld

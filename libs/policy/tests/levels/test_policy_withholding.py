@@ -135,16 +135,16 @@ def test_a_leave_taken_back_is_so_until_one_is_given_again_readable_or_not() -> 
     assert set(words.unreadable) == {revocation_of("c1")}
 
 
-def test_a_rehearsal_needs_no_leave_and_honours_everything_else() -> None:
+def test_a_dry_run_needs_no_leave_and_honours_everything_else() -> None:
     document = a_document(preemption="never")
     assert not judge_withholding(
-        document, [KUEUE], None, control=ControlWord(Mode.ACTIVE), values={}, rehearsed=True
+        document, [KUEUE], None, control=ControlWord(Mode.ACTIVE), values={}, dry_run=True
     ).why
     assert judge_withholding(
-        document, [KUEUE], None, control=ControlWord(Mode.PAUSED), values={}, rehearsed=True
+        document, [KUEUE], None, control=ControlWord(Mode.PAUSED), values={}, dry_run=True
     ).why
     assert judge_withholding(
-        document, [PREEMPTING], None, control=ControlWord(Mode.ACTIVE), values={}, rehearsed=True
+        document, [PREEMPTING], None, control=ControlWord(Mode.ACTIVE), values={}, dry_run=True
     ).why
 
 

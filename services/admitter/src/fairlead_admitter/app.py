@@ -42,7 +42,7 @@ from fairlead_policy.exact.ranking import warm_up
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime import Lifecycle, wall_clock
 
-_REHEARSAL = 0
+_DRY_RUN_EPOCH = 0
 """The epoch of a dry run: it decides as if it led, beside whoever does, takes no lease and writes nothing."""
 _ANSWERS_IN_PROGRESS = 64
 
@@ -60,7 +60,7 @@ async def main(settings: AdmitterSettings, lifecycle: Lifecycle) -> None:
             admitter = Admitter(
                 settings, lifecycle, bus, watch=watch, frontend=frontend, lead=lead, wake=wake
             )
-            await (admitter.rehearse() if settings.dry_run else admitter.serve())
+            await (admitter.dry_run() if settings.dry_run else admitter.serve())
 
 
 class Lead:
@@ -167,11 +167,11 @@ class Admitter:
             for name, run in self._frontend.background.items():
                 tasks.start(name, run())
 
-    async def rehearse(self) -> None:
+    async def dry_run(self) -> None:
         """Decide as if leading, and say what would be written."""
 
         def lead() -> int | None:
-            return _REHEARSAL if self._bus.connected else None
+            return _DRY_RUN_EPOCH if self._bus.connected else None
 
         applier = DryRunApplier(self._record.would_write)
         self._say_ready(lead)
@@ -193,7 +193,7 @@ class Admitter:
                 writable=lambda: not self._frontend_backoff.seconds_left,
             ),
             tick=self._settings.tick_seconds,
-            rehearsed=self._settings.dry_run,
+            dry_run=self._settings.dry_run,
         )
 
     def _reconciler(self, applier: PlanApplier, lead: Callable[[], int | None]) -> Reconciler:

@@ -38,7 +38,7 @@ async def main(settings: WatcherSettings, lifecycle: Lifecycle) -> None:
         connect(ConnectionSettings.of(settings), name=ROLE, observer=lifecycle.observer) as bus,
     ):
         parts = Parts(settings, lifecycle, bus, client, observer)
-        await (parts.rehearse() if settings.dry_run else parts.serve())
+        await (parts.dry_run() if settings.dry_run else parts.serve())
 
 
 class Parts:
@@ -110,9 +110,9 @@ class Parts:
         self._instruments.told(event)
         self._traces.happened([event])
 
-    async def rehearse(self) -> None:
+    async def dry_run(self) -> None:
         """Watch, and say in the log what would be stated."""
-        watcher = self._watcher(Rehearsal(), lambda: "dry run")
+        watcher = self._watcher(DryRunAudience(), lambda: "dry run")
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())
             tasks.start("sources", self._sources.run())
@@ -132,7 +132,7 @@ class Parts:
         return watcher
 
 
-class Rehearsal:
+class DryRunAudience:
     """The audience of a dry run."""
 
     def __init__(self) -> None:

@@ -74,7 +74,7 @@ def judge_withholding(
     values: Mapping[str, int],
     found: LeverFound | None = None,
     revocation: Revocation | None = None,
-    rehearsed: bool = False,
+    dry_run: bool = False,
 ) -> Withholding:
     """Whether a pool's order is written to a cluster, and if not, why, and what becomes of the levels that stand there.
 
@@ -89,9 +89,9 @@ def judge_withholding(
         values: what the cluster says of the classes that it knows.
         found: what the cluster was last found to obey.
         revocation: where leave was taken back, who did.
-        rehearsed: it is only said what would be written: that needs no leave.
+        dry_run: it is only said what would be written: that needs no leave.
     """
-    uncleared = "" if rehearsed else why_uncleared(queues, clearance)
+    uncleared = "" if dry_run else why_uncleared(queues, clearance)
     if uncleared and revocation is None:
         return Withholding(why=uncleared, fate=Fate.STAND)
     preempting = why_preempting(document, queues)

@@ -130,7 +130,7 @@ class LevelApplier:
 
     async def carry_out(
         self,
-        pool: str,  # noqa: ARG002 # a rehearsal tells it
+        pool: str,  # noqa: ARG002 # a dry run tells it
         writes: Sequence[LevelWrite],
         may_write: Callable[[], bool],
     ) -> PlanOutcome:

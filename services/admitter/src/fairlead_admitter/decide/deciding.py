@@ -80,7 +80,7 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     wall: Micros
     merged: Callable[[PoolHeads, Rulebook], MergedOrder]
     """The order of a front at this instant, made when it is asked for, once."""
-    rehearsed: bool
+    dry_run: bool
     """Whether what is decided is only said."""
     writable: bool
     """Whether levels can be written now."""
@@ -184,7 +184,7 @@ class _Following:
     def _steer_by(self, front: PoolHeads, rulebook: Rulebook) -> SteeringPlan:
         view, facts, most = self._view, self._known.facts, rulebook.document.window
         queues, names, segments = view.queues, view.names, view.segments
-        waking = not view.rehearsed and wakes_one_by_one(view.memory.trail, queues, view.now)
+        waking = not view.dry_run and wakes_one_by_one(view.memory.trail, queues, view.now)
         window, reserved = self._window(front, rulebook, waking=waking)
         decided = self._decided(front, rulebook)
         plan = steer(

@@ -59,7 +59,7 @@ class Planner:
         reserving: keeps promises where the policy wants them.
         clock: of the turn.
         tick: seconds for which an order is kept that nothing but time changes.
-        rehearsed: what is decided is only said.
+        dry_run: what is decided is only said.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class Planner:
         reserving: Reservations,
         clock: TurnClock,
         tick: float,
-        rehearsed: bool = False,
+        dry_run: bool = False,
     ) -> None:
         self._known = known
-        self._rehearsed = rehearsed
+        self._dry_run = dry_run
         self._reservations = reserving
         self._clock = clock
         self._tick = tick
@@ -190,7 +190,7 @@ class Planner:
                 values=facts.classes,
                 found=policy.lever_found(facts.cluster),
                 revocation=policy.revocation(facts.cluster),
-                rehearsed=self._rehearsed,
+                dry_run=self._dry_run,
             ),
             front=front,
             segments=segments,
@@ -203,7 +203,7 @@ class Planner:
             now=self._clock.monotonic(),
             wall=self._clock.wall(),
             merged=lambda front, rulebook: self.merged(pool, front, rulebook),
-            rehearsed=self._rehearsed,
+            dry_run=self._dry_run,
             writable=self._reservations.writable(),
         )
 

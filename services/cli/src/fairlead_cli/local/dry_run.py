@@ -57,7 +57,7 @@ class Tail:
 
 
 @asynccontextmanager
-async def rehearsed(plan: StackPlan) -> AsyncIterator[None]:
+async def dry_run_of(plan: StackPlan) -> AsyncIterator[None]:
     """Say what the plan's admitters would write, for the time of the block."""
     tails = [Tail(plan.store / "logs" / f"{admitter_of(cluster)}.log") for cluster in plan.clusters]
     async with asyncio.TaskGroup() as group:

@@ -154,23 +154,21 @@ async def _policy(bus: Bus, plan: StackPlan) -> Applied:
 
 
 def _services(plan: StackPlan, url: str) -> list[Program]:
-    rehearsing = ["--dry-run"] if plan.dry_run else []
+    dry_run = ["--dry-run"] if plan.dry_run else []
     programs = [_service(plan, url, "scorer", f"scorer-{number}") for number in range(1, plan.scorers + 1)]
     if plan.cluster:
         cluster = ["--cluster", plan.cluster]
         store = ["--store", str(plan.store / f"cluster-{plan.cluster}.db")]
         config = ["--cluster-file", str(plan.cluster_file)] if plan.cluster_file else []
         programs.insert(0, _service(plan, url, "sim", f"sim-{plan.cluster}", [*cluster, *store, *config]))
-        programs.append(_service(plan, url, "admitter", admitter_of(plan.cluster), [*cluster, *rehearsing]))
+        programs.append(_service(plan, url, "admitter", admitter_of(plan.cluster), [*cluster, *dry_run]))
     for target in plan.kubernetes:
         flags = _kube_flags(target)
         programs.insert(0, _service(plan, url, "watcher", f"watcher-{target.cluster}", flags))
-        steering = ["--frontend", "kueue", *flags, *rehearsing]
+        steering = ["--frontend", "kueue", *flags, *dry_run]
         programs.append(_service(plan, url, "admitter", admitter_of(target.cluster), steering))
         if plan.gang_fit:
-            programs.append(
-                _service(plan, url, "checker", f"checker-{target.cluster}", [*flags, *rehearsing])
-            )
+            programs.append(_service(plan, url, "checker", f"checker-{target.cluster}", [*flags, *dry_run]))
     for found in plan.slurm:
         socket = str(plan.store / f"submitting-{found.cluster}.sock")
         flags = [*_slurm_flags(found, plan.store), "--submit-socket", socket]
@@ -179,7 +177,7 @@ def _services(plan: StackPlan, url: str) -> list[Program]:
             _service(plan, url, "slurm_bridge", f"slurm-bridge-{found.cluster}", flags),
         ]
         cluster = ["--cluster", found.cluster]
-        programs.append(_service(plan, url, "admitter", admitter_of(found.cluster), [*cluster, *rehearsing]))
+        programs.append(_service(plan, url, "admitter", admitter_of(found.cluster), [*cluster, *dry_run]))
     return programs
 
 

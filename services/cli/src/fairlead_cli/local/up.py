@@ -15,7 +15,7 @@ from fairlead_cli.client.readiness import wait_answering
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError
 from fairlead_cli.kueue.clusters import KubeTarget
-from fairlead_cli.local.dry_run import rehearsed
+from fairlead_cli.local.dry_run import dry_run_of
 from fairlead_cli.local.examining import examined, examined_slurm
 from fairlead_cli.local.stack import Stack, StackPlan, child_environment, running
 from fairlead_cli.policy.applying import remark_on
@@ -58,8 +58,8 @@ async def stay_up(flags: UpFlags) -> int:
         remark_on(plan.policy.policy)
     say("starting … (wait for `running:`, half a minute at most on most machines)")
     with ending_on_signals() as end:
-        rehearsal = rehearsed(plan) if plan.dry_run else contextlib.nullcontext()
-        async with rehearsal, running(plan, say=say) as stack:
+        dry_run = dry_run_of(plan) if plan.dry_run else contextlib.nullcontext()
+        async with dry_run, running(plan, say=say) as stack:
             with _remembered(state, RunningInstance(url=stack.url, pid=os.getpid(), store=str(plan.store))):
                 for note in stack.notes:
                     say(note)
