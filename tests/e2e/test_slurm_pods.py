@@ -58,8 +58,9 @@ async def test_more_jobs_than_there_is_room_for(site: PodSite, tmp_path: Path) -
 
 
 async def test_whatever_users_write_and_do(site: PodSite, tmp_path: Path) -> None:
-    fleet = PodFleet(tmp_path, site)
+    fleet = PodFleet(tmp_path, site, settings={"pods_resume_nodes": True})
     async with fleet.running():
+        await _nodes_come_back_that_slurm_drained_over_a_forgotten_job(site)
         await _what_users_write_reaches_no_shell(site)
         await _a_cancelled_jobs_pod_goes(site)
         await _who_cannot_run_as_a_pod_is_told(site)
@@ -75,6 +76,22 @@ async def test_whatever_users_write_and_do(site: PodSite, tmp_path: Path) -> Non
         await _a_program_goes_on_whose_prolog_was_not_answered(site, bridge)
         await _parts_of_cards_are_counted_card_by_card(site)
     assert not any("drain" in line for line in site.lab.run("sinfo", "-h", "-N", "-o", "%T").splitlines())
+
+
+async def _nodes_come_back_that_slurm_drained_over_a_forgotten_job(site: PodSite) -> None:
+    """And no other: it may be broken."""
+    for node, why in (("n2", "disk"), ("n1", "Duplicate jobid")):
+        site.lab.run("scontrol", "update", f"nodename={node}", "state=drain", f"reason={why}")
+
+    async def drained() -> list[str]:
+        lines = (await asyncio.to_thread(site.lab.run, "sinfo", "-h", "-N", "-o", "%N %T")).splitlines()
+        return [line.split()[0] for line in lines if "drain" in line]
+
+    async def one() -> bool:
+        return await drained() == ["n2"]
+
+    await eventually(one, 60, what="the one is resumed, the other is not")
+    site.lab.run("scontrol", "update", "nodename=n2", "state=resume")
 
 
 async def _what_users_write_reaches_no_shell(site: PodSite) -> None:

@@ -41,6 +41,7 @@ from fairlead_slurm.ladder import UNLABELLED, Ladder
 from fairlead_slurm.licences import AccountedLicence, Licence, LicenceName
 from fairlead_slurm.limits import AccountLimits
 from fairlead_slurm.partition_jobs import PartitionJobs
+from fairlead_slurm.partition_nodes import PartitionNodes
 from fairlead_slurm.queue import Reading, SlurmJob
 from fairlead_slurm.rest.client import RestClient
 from fairlead_slurm.rest.controller import RestController
@@ -74,6 +75,7 @@ __all__ = [
     "LicenceName",
     "NotAnIdError",
     "PartitionJobs",
+    "PartitionNodes",
     "PodCommentError",
     "PodSite",
     "ProgramMissingError",

@@ -25,15 +25,16 @@ class PodWatch:
     Args:
         site: runs.
         storm: whether Slurm's daemons are killed: then nodes may be down, and those that Slurm drains over a job that it has
-            forgotten to have started are resumed, as an operator would, and counted.
+            forgotten to have started are counted: the bridge is to resume them.
     """
 
     def __init__(self, site: PodSite, *, storm: bool = False) -> None:
         self._site = site
         self._storm = storm
         self._bad_nodes = ("drain",) if storm else ("drain", "down")
-        self.resumed = 0
-        """Nodes, each time."""
+        self.forgotten = 0
+        """Nodes that were drained over a forgotten job, each time."""
+        self._forgotten_now: set[str] = set()
         self.most_gpus = 0
         """In use at a time, of pods that were not over."""
         self.began: dict[tuple[str, str], set[str]] = {}
@@ -68,17 +69,14 @@ class PodWatch:
         jobs = self._site.waiting()
         nodes = self._site.lab.run("sinfo", "-h", "-N", "-o", "%N %T %E").splitlines()
         if self._storm:
-            nodes = [line for line in nodes if not self._resumed(line)]
+            forgotten = {
+                line.split(maxsplit=1)[0] for line in nodes if "drain" in line and _FORGOTTEN in line
+            }
+            self.forgotten += len(forgotten - self._forgotten_now)
+            self._forgotten_now = forgotten
+            nodes = [line for line in nodes if _FORGOTTEN not in line]
         held = [line for line in jobs if any(word in line for word in _HELD)]
         return held + [line for line in nodes if any(word in line for word in self._bad_nodes)]
-
-    def _resumed(self, line: str) -> bool:
-        if _FORGOTTEN not in line:
-            return False
-        if "drain" in line:
-            self._site.lab.run("scontrol", "update", f"nodename={line.split(maxsplit=1)[0]}", "state=resume")
-            self.resumed += 1
-        return True
 
 
 def _whose(pod: KubeObject) -> tuple[str, str]:

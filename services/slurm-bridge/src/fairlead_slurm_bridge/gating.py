@@ -9,7 +9,14 @@ from fairlead_kube import KubeClient, KubeSettings, Toleration
 from fairlead_kube import connect as connect_kube
 from fairlead_policy import fit
 from fairlead_runtime import Lifecycle, MetricsObserver, Tasks
-from fairlead_slurm import AccountedLicence, LicenceName, PartitionJobs, PodCommentError, SlurmToken
+from fairlead_slurm import (
+    AccountedLicence,
+    LicenceName,
+    PartitionJobs,
+    PartitionNodes,
+    PodCommentError,
+    SlurmToken,
+)
 from fairlead_slurm.munge import Munge
 from fairlead_slurm.pod_comment import claim
 from fairlead_slurm_bridge.checking import BatchChecks
@@ -23,6 +30,7 @@ from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.results import ResultRules
+from fairlead_slurm_bridge.pods.resuming import NodeResumer
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.pods.sweeping import Sweeper
 from fairlead_slurm_bridge.pods.tokens import TokenKeeper
@@ -78,6 +86,7 @@ class Gate:
         self._follower = Follower(client, self._mirror, self._life)
         self._keeper = ResultKeeper(client, self._mirror)
         self._licence = _licence(settings, conf)
+        self._nodes = PartitionNodes(conf, partition, seconds=settings.command_seconds)
         lifecycle.readiness.add("kubernetes", lambda: self._mirror.why_not(settings.pods_silence_seconds))
 
     def start(
@@ -122,6 +131,9 @@ class Gate:
         tasks.start("checks", checks.keep_current())
         tasks.start("hooks", server.run())
         tasks.start("sweeper", sweeper.run())
+        if self._settings.pods_resume_nodes:
+            resumer = NodeResumer(self._nodes, leads=leads, seconds=self._settings.pods_sweep_seconds)
+            tasks.start("nodes", resumer.run())
         tokens = self._tokens(leads)
         if tokens is not None:
             tasks.start("tokens", tokens.run())

@@ -106,6 +106,9 @@ class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):
     pods_lost_seconds: Annotated[float, msgspec.Meta(ge=5, le=3600)] = 60.0
     """How long a job may hold its node while neither its prolog nor its process asks the gate, before it goes back into the
     queue: so a job is found that a killed slurmctld takes for running."""
+    pods_resume_nodes: bool = False
+    """Whether nodes of the pods' partition alone are resumed that Slurm has drained as `Duplicate jobid`: over a job that a
+    killed slurmctld has forgotten to have started. The bridge's user has to be an administrator of accounting for that."""
     pods_tokens: str | None = None
     """Licence of accounting's, as `NAME@SERVER`, that is kept at as many as there are GPUs for the pods: `fairlead slurm install
     --tokens` has jobs ask for one for each GPU, so that few are started in vain. By default there is none."""

@@ -1,0 +1,59 @@
+"""Brings back nodes that Slurm drains over a job that it has forgotten, where the site lets the bridge do so.
+
+On the partition's nodes stand the processes that print pods' output, and no program: what slurmd still holds there takes
+nothing from the next job.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import structlog
+
+from fairlead_slurm import SlurmError
+
+
+class Nodes(Protocol):
+    """What is asked of slurmctld."""
+
+    async def drained(self) -> list[str]:
+        """Those that are drained over a forgotten job."""
+
+    async def resume(self, nodes: Iterable[str]) -> None:
+        """Lets jobs start there again."""
+
+
+class NodeResumer:
+    """Looks now and then.
+
+    Args:
+        nodes: of slurmctld.
+        leads: whether this bridge is the one that acts.
+        seconds: between two looks.
+    """
+
+    def __init__(self, nodes: Nodes, *, leads: Callable[[], bool], seconds: float) -> None:
+        self._nodes = nodes
+        self._leads = leads
+        self._seconds = seconds
+        self._complained = ""
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            if self._leads():
+                await self._look()
+            await asyncio.sleep(self._seconds)
+
+    async def _look(self) -> None:
+        try:
+            drained = await self._nodes.drained()
+            if drained:
+                await self._nodes.resume(drained)
+                self._log.warning("nodes_resumed", nodes=drained)
+            self._complained = ""
+        except SlurmError as error:
+            if str(error) != self._complained:
+                self._log.warning("nodes_not_resumed", error=str(error))
+            self._complained = str(error)
