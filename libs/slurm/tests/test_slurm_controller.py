@@ -3,6 +3,8 @@
 import asyncio
 import os
 import re
+import shlex
+import shutil
 import socket
 import struct
 from pathlib import Path
@@ -10,19 +12,24 @@ from pathlib import Path
 import pytest
 
 from fairlead_slurm import (
+    AccountedLicence,
     CommandController,
     CommandFailedError,
+    LicenceName,
     NotAnIdError,
     PartitionJobs,
+    PartitionNodes,
     ProgramMissingError,
     SlurmToken,
     SlurmUnreachableError,
 )
 from fairlead_slurm.commands import Commands
-from fairlead_testkit.slurmlab import OPERATOR, PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
+from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.slurmlab import CLUSTER, OPERATOR, PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
 
 pytestmark = pytest.mark.slurm
 
+AS_OPERATOR = ("setpriv", f"--reuid={OPERATOR}", f"--regid={OPERATOR}", "--clear-groups")
 NAMES = ["$(touch owned)", "`id`;'\"\\", "two\nlines\x1e\x1f|", "日本語 🙂"]
 
 
@@ -51,6 +58,17 @@ async def test_levels_arrive_and_each_refusal_names_its_job(slurm_lab: SlurmLab)
     assert found[f"{array}_3"].priority // 10_000 == 4
     assert found[f"{array}_4"].priority < 10_000
     assert (await controller.cancel([single, "4000000"])).keys() == {"4000000"}
+
+
+async def test_a_job_that_has_ended_meanwhile_is_not_put_back(slurm_lab: SlurmLab) -> None:
+    job = slurm_lab.submit("vision", seconds=0)
+    await eventually(lambda: _state(slurm_lab, job) == "COMPLETED", 60, what="it has ended")
+    await PartitionJobs(slurm_lab.conf, "gpu").requeue(job)
+    assert _state(slurm_lab, job) == "COMPLETED"
+
+
+def _state(lab: SlurmLab, job: str) -> str:
+    return lab.run("squeue", "-h", "-j", job, "--states=all", "-o", "%T").strip()
 
 
 async def test_a_script_that_slurmctld_does_not_give_is_not_an_empty_one(slurm_lab: SlurmLab) -> None:
@@ -129,14 +147,57 @@ async def test_many_levels_are_written_by_several_at_a_time_and_refusals_are_of_
         await CommandController(slurm_lab.conf, seconds=0.001).set_site_factors(list(wanted.items()))
 
 
+@pytest.fixture
+def operating(slurm_lab: SlurmLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmLab:
+    """Slurm's programs run as the lab's operator; only the licence was made by an administrator."""
+    which = ("name=token", "server=fairlead", "servertype=fairlead", "type=license")
+    slurm_lab.run(
+        "sacctmgr", "-i", "add", "resource", *which, "count=0", f"cluster={CLUSTER}", "percentallowed=100"
+    )
+    for name in ("squeue", "scontrol", "scancel", "sacctmgr"):
+        wrapper = tmp_path / name
+        wrapper.write_text(f'#!/bin/sh\nexec {shlex.join(AS_OPERATOR)} {shutil.which(name)} "$@"\n')
+        wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    return slurm_lab
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="other users' words need root")
-def test_an_operator_may_set_levels_and_a_user_may_not(slurm_lab: SlurmLab) -> None:
+async def test_all_that_the_bridge_does_an_operator_may(operating: SlurmLab) -> None:
+    lab = operating
+    controller, jobs = CommandController(lab.conf), PartitionJobs(lab.conf, "gpu")
+    held, running = (lab.submit("vision", *words, user=PEOPLE["vision"]) for words in (["--hold"], []))
+    await eventually(lambda: _state(lab, running) == "RUNNING", 60, what="one runs")
+    assert await controller.nodes()
+    assert await controller.partitions()
+    assert "vision" in {account.name for account in await controller.accounts()}
+    assert (await controller.settings()).cluster
+    assert await controller.set_site_factors([(held, 77)]) == {}
+    assert {held, running} <= {job.id for job in (await controller.jobs()).jobs}
+    assert "sleep" in await jobs.script(int(running))
+    await jobs.requeue(running)
+    await eventually(lambda: _state(lab, running) == "PENDING", 60, what="it has gone back")
+
+    async def runs_again() -> bool:
+        await jobs.wake([running])  # what is said while it goes back Slurm overwrites
+        return _state(lab, running) == "RUNNING"
+
+    await eventually(runs_again, 60, what="it does not wait for two minutes")
+    await jobs.cancel(int(running))
+    assert await controller.cancel([held]) == {}
+    await eventually(lambda: _state(lab, running) == "CANCELLED", 60, what="it is cancelled")
+    tokens = AccountedLicence(lab.conf, LicenceName.read("token@fairlead"))
+    await tokens.set_total(5)
+    assert await tokens.now() is not None
+    with pytest.raises(CommandFailedError, match=r"Invalid user|denied"):
+        await PartitionNodes(lab.conf, "gpu").resume(["n1"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="other users' words need root")
+def test_an_operator_may_not_touch_nodes_and_a_user_sets_no_level(slurm_lab: SlurmLab) -> None:
     job = slurm_lab.submit("vision", "--hold")
-    write = ("scontrol", "update", f"jobid={job}", "sitefactor=77")
-    slurm_lab.run(*write, user=OPERATOR)
-    assert "vision" in slurm_lab.run("scontrol", "-o", "show", "assoc_mgr", "flags=assoc", user=OPERATOR)
     for refused, user in (
-        (write, PEOPLE["vision"]),
+        (("scontrol", "update", f"jobid={job}", "sitefactor=77"), PEOPLE["vision"]),
         (("scontrol", "update", "nodename=n1", "state=drain", "reason=x"), OPERATOR),
     ):
         with pytest.raises(SlurmCommandError, match=r"Invalid user|denied"):
