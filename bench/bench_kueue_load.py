@@ -1,4 +1,4 @@
-"""Kueue's own load on a real Kueue, without and with Fairlead, in one run."""
+"""Kueue's own load on a real Kueue, without and with Fairlead, in one run: saturated, and at the pace of Kueue's own test."""
 
 import asyncio
 import heapq
@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from bench_kueue import OPTIONS
-from bench_lines import cpu_seconds, say
+from bench_lines import cpu_seconds, quantile, say
 
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_testkit.admissions import AdmissionLog
@@ -26,46 +27,94 @@ AIM_MS = 2.5
 """CPU of all of Fairlead for an admission: 15 % of a core at 60 a second."""
 
 
+PACE = 43.0
+"""Workloads a second that come where Kueue is not to be saturated: as many as its own performance test admits."""
+LONGER = 4.0
+"""So many times as long they run then: at that pace they hold some half of the quota, large ones all of a queue, and room comes free one by one."""
+
+
+class Load(NamedTuple):
+    """How the Workloads come."""
+
+    name: str
+    per_second: float | None = None
+    """None: as fast as they can be made."""
+    longer: float = 1.0
+    """How many times as long they run as in Kueue's test."""
+
+
+class Outcome(NamedTuple):
+    """What became of a load."""
+
+    per_second: float
+    """Admissions, from the first creation to the last of them."""
+    waits: dict[str, list[float]]
+    """By class, seconds from a Workload's creation to its admission."""
+
+
 async def kueue_load() -> None:
-    """Admissions a second of Kueue's own load, without and with Fairlead; the ratio of both."""
-    rates = {}
+    """Kueue's own load, without and with Fairlead, saturated; the ratio of both."""
+    await _compare(Load("kueue_load"))
+
+
+async def kueue_pace() -> None:
+    """The same at the pace of Kueue's own test."""
+    await _compare(Load("kueue_pace", PACE, LONGER))
+
+
+async def _compare(load: Load) -> None:
+    found: dict[bool, Outcome] = {}
     for steered in (False, True):
         with tempfile.TemporaryDirectory() as folder, KubeLab(OPTIONS) as lab:
-            rates[steered] = await load(lab, Path(folder), steered=steered)
-        say("kueue_load", fairlead=steered, admissions_per_second=rates[steered])
-    say("kueue_load_ratio", ratio=rates[True] / rates[False])
+            found[steered] = await _run(lab, Path(folder), load, steered=steered)
+        say(load.name, fairlead=steered, admissions_per_second=found[steered].per_second)
+        for shape, waits in found[steered].waits.items():
+            p50, p95 = quantile(waits, 0.5), quantile(waits, 0.95)
+            say(f"{load.name}_wait", fairlead=steered, shape=shape, p50_seconds=p50, p95_seconds=p95)
+    without, beside = found[False], found[True]
+    sooner = {
+        f"{shape}_p50": quantile(waits, 0.5) / quantile(beside.waits[shape], 0.5)
+        for shape, waits in without.waits.items()
+    }
+    say(f"{load.name}_ratio", ratio=beside.per_second / without.per_second, **sooner)
 
 
-async def load(lab: KubeLab, folder: Path, *, steered: bool) -> float:
-    """Admissions a second of the whole load on a lab of its own."""
+async def _run(lab: KubeLab, folder: Path, load: Load, *, steered: bool) -> Outcome:
+    """The whole load on a lab of its own."""
     names = [f"c{cohort}q{queue}" for cohort in range(COHORTS) for queue in range(QUEUES)]
-    with Estate(lab, names) as estate, AdmissionLog(estate) as log, Finisher(estate, log):
+    with (
+        Estate(lab, names) as estate,
+        AdmissionLog(estate) as log,
+        Finisher(estate, log, load.longer),
+    ):
         for name in names:
             preemption = {"reclaimWithinCohort": "Any", "withinClusterQueue": "Never"}
             estate.queue(name, 20, tenants=[name], cohort=name[:2], preemption=preemption)
         policy = PolicyDocument(tenants=[Tenant(name=estate.namespaces[name]) for name in names])
         fleet = KubeFleet(folder, lab, policy=policy)
         if not steered:
-            return await asyncio.to_thread(admissions_per_second, estate, log, names)
+            return await asyncio.to_thread(admit, estate, log, load, names)
         async with fleet.running():
             pids = {service.name: service.pid for service in fleet.services.values()}
             pids["nats-server"] = fleet.server.pid
             before, kueue = _cpu(pids), cpu_seconds(lab.pids()["kueue"])
-            rate = await asyncio.to_thread(admissions_per_second, estate, log, names)
-            _say_cpu(before, _cpu(pids), cpu_seconds(lab.pids()["kueue"]) - kueue, len(names))
-            return rate
+            outcome = await asyncio.to_thread(admit, estate, log, load, names)
+            _say_cpu(load, before, _cpu(pids), cpu_seconds(lab.pids()["kueue"]) - kueue, len(names))
+            return outcome
 
 
 def _cpu(pids: Mapping[str, int]) -> dict[str, float]:
     return {name: cpu_seconds(pid) for name, pid in pids.items()}
 
 
-def _say_cpu(before: Mapping[str, float], after: Mapping[str, float], kueue: float, queues: int) -> None:
+def _say_cpu(
+    load: Load, before: Mapping[str, float], after: Mapping[str, float], kueue: float, queues: int
+) -> None:
     """What Fairlead's services use for an admission, and of what Kueue itself uses: that ratio is one of any machine."""
     admissions = queues * sum(count for _, count, _, _ in SHAPES)
     used = {name: after[name] - before[name] for name in before}
     say(
-        "kueue_load_cpu",
+        f"{load.name}_cpu",
         aim_ms_per_admission=AIM_MS,
         ms_per_admission=1e3 * sum(used.values()) / admissions,
         of_kueues_own=sum(used.values()) / kueue,
@@ -73,14 +122,28 @@ def _say_cpu(before: Mapping[str, float], after: Mapping[str, float], kueue: flo
     )
 
 
-def admissions_per_second(estate: Estate, log: AdmissionLog, names: Iterable[str]) -> float:
-    """From the first creation to the last admission."""
+def admit(estate: Estate, log: AdmissionLog, load: Load, names: Iterable[str]) -> Outcome:
+    """Make all Workloads as the load has it, and wait until each is admitted."""
     start = time.perf_counter()
-    wishes = list(workloads(names))
+    wishes = list(workloads(names) if load.per_second is None else mixed(names))
+    made: dict[tuple[str, str], float] = {}
+
+    def make(number: int, wish: tuple[str, str, int]) -> None:
+        tenant, name, gpus = wish
+        if load.per_second is not None:
+            time.sleep(max(0.0, start + number / load.per_second - time.perf_counter()))
+        made[tenant, name] = time.monotonic()
+        estate.workload(tenant, name, gpus)
+
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda wish: estate.workload(wish[0], wish[1], wish[2]), wishes))
-    log.wait(len(wishes), 600)
-    return len(wishes) / (time.perf_counter() - start)
+        list(threads.map(make, range(len(wishes)), wishes))
+    steps = log.wait(len(wishes), 600)
+    per_second = len(wishes) / (time.perf_counter() - start)
+    waits: dict[str, list[float]] = {shape: [] for shape, *_ in SHAPES}
+    for step in steps:
+        if step.what == "admitted" and (step.tenant, step.name) in made:
+            waits[step.name.split("-")[0]].append(step.at - made.pop((step.tenant, step.name)))
+    return Outcome(per_second, waits)
 
 
 def workloads(names: Iterable[str]) -> Iterator[tuple[str, str, int]]:
@@ -91,20 +154,32 @@ def workloads(names: Iterable[str]) -> Iterator[tuple[str, str, int]]:
             yield from ((queue, f"{shape}-{number}-{queue}", gpus) for queue in queues)
 
 
+def mixed(names: Iterable[str]) -> list[tuple[str, str, int]]:
+    """The same with large ones among the small ones, each class evenly over the whole time."""
+    counts = {shape: count for shape, count, _, _ in SHAPES}
+
+    def at(wish: tuple[str, str, int]) -> float:
+        shape, number, _ = wish[1].split("-")
+        return (int(number) + 0.5) / counts[shape]
+
+    return sorted(workloads(names), key=at)
+
+
 class Finisher:
     """Ends each Workload when its time is over, as Kueue's own runner does.
 
     Args:
         estate: whose Workloads.
         log: tells what was admitted.
+        longer: how many times as long as there.
     """
 
-    def __init__(self, estate: Estate, log: AdmissionLog) -> None:
+    def __init__(self, estate: Estate, log: AdmissionLog, longer: float) -> None:
         self._estate = estate
         self._log = log
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self._seconds = {shape: seconds for shape, _, _, seconds in SHAPES}
+        self._seconds = {shape: seconds * longer for shape, _, _, seconds in SHAPES}
 
     def __enter__(self) -> None:
         self._thread.start()
