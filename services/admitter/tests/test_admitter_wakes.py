@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead_admitter.decide.restraint import MOST_A_SECOND, PARKING, Restraint, spared, wakes_one_by_one
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer
-from fairlead_admitter.decide.wake_state import WakeState
+from fairlead_admitter.decide.wake_state import FORGIVEN, WakeState
 from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
@@ -233,6 +233,27 @@ def test_where_too_many_start_nobody_is_woken() -> None:
     assert not parking.one_by_one()
     parking.now += 60
     assert parking.one_by_one()
+
+
+def test_who_cannot_be_woken_in_time_is_left_to_the_batch_until_a_write_comes_in_time() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=3)
+    wanted = ["j03", "j04", "j02"]
+    parking.turn(parking.waiting())
+    parking.wake_state.landed(POOL, [], late=FORGIVEN)
+    parking.end("j00")
+    [woken] = parking.turn(wanted)
+    assert woken.job.uid == "j03"
+    parking.start("j03")
+    parking.wake_state.landed(POOL, [], late=FORGIVEN + 1)
+    parking.end("j01")
+    assert parking.turn(wanted[1:]) == []
+    parking.now += BATCH_SECONDS
+    parking.end("j03")
+    assert uids(parking.turn(wanted[1:])) == ["j04"]
+    parking.wake_state.landed(POOL, [], late=FORGIVEN)
+    parking.start("j04")
+    parking.end("j04")
+    assert uids(parking.turn(["j02"])) == ["j02"]
 
 
 def test_a_gang_that_does_not_fit_is_passed_by() -> None:

@@ -137,7 +137,7 @@ class Planner:
 
     def applied(self, pool: str, applied: PlanOutcome) -> None:
         """This became of a plan's writes."""
-        self._wake_state.landed(pool, (write for write, _ in applied.landed))
+        self._wake_state.landed(pool, (write for write, _ in applied.landed), late=applied.gone)
         self._protection.lifted(
             write.job.uid for write, _ in applied.landed if write.cause is WriteCause.PROTECT
         )

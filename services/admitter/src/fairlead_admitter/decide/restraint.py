@@ -94,7 +94,12 @@ class Restraint:
         trail.due = step.until
         if step.everything:
             return plan, trail
-        write = self._waking(trail, step.wake, plan, window, segments) if step.wake is not None else None
+        wakes = step.wake is not None and now >= trail.pause_until
+        write = (
+            self._waking(trail, step.wake, plan, window, segments)
+            if step.wake is not None and wakes
+            else None
+        )
         if step.wake is not None and write is not None and (always or write.cause is not WriteCause.WAKE):
             trail.wake(step.wake.job.uid, now)
             return msgspec.structs.replace(plan, writes=[write]), trail

@@ -11,6 +11,8 @@ from fairlead_contracts.messages.state import JobState, Phase, QueueState
 
 COUNTED_SECONDS = 10.0
 """How long a start counts."""
+FORGIVEN = 1
+"""Writes in a row that come too late, after which the next one makes a pause."""
 _LONG_AGO = float("-inf")
 
 
@@ -32,6 +34,10 @@ class WakeTrail:
         """By queue, when jobs started."""
         self.queues: Sequence[QueueState] = ()
         self.due: float | None = None
+        self.late = 0
+        """Writes in a row to jobs that waited no more when they arrived."""
+        self.pause_until = _LONG_AGO
+        """Nobody is woken before."""
 
     def copy(self) -> "WakeTrail":
         """Another one that says the same; what is decided changes that one alone."""
@@ -40,6 +46,7 @@ class WakeTrail:
         other.woken, other.ended, other.used = self.woken.copy(), self.ended.copy(), self.used.copy()
         other.started = {queue: starts.copy() for queue, starts in self.started.items()}
         other.queues, other.due = self.queues, self.due
+        other.late, other.pause_until = self.late, self.pause_until
         return other
 
     def start(self, queue: str, now: float) -> None:
@@ -70,6 +77,17 @@ class WakeTrail:
         self.refused &= self.woken.keys()
         batch = max((at for at in self.freed if at <= now - BATCH_SECONDS), default=_LONG_AGO)
         self.used = {level: at for level, at in self.used.items() if at >= batch}
+
+    def come_late(self, writes: int, now: float) -> None:
+        """So many writes in a row more came too late.
+
+        Where the frontend, or we, are so slow that it starts jobs before they can be woken, each wake-up costs it a
+        request and makes it slower still. So the next one is left to its batch. No longer: who comes to free room starts
+        unwoken, too, and when the room is gone, wake-ups count again.
+        """
+        self.late += writes
+        if self.late > FORGIVEN:
+            self.pause_until = now + BATCH_SECONDS
 
     def wake(self, uid: str, now: float) -> None:
         """The job is woken, or may be tried from now on."""
@@ -133,10 +151,19 @@ class WakeState:
             elif change.before is not None and change.before.said != job.said and job.uid in trail.woken:
                 trail.refused.add(job.uid)  # the frontend just said why it does not fit
 
-    def landed(self, pool: str, writes: Iterable[LevelWrite]) -> None:
-        """These were written: their levels are used up now, as are those that they had before."""
+    def landed(self, pool: str, writes: Iterable[LevelWrite], *, late: int = 0) -> None:
+        """These were written: their levels are used up now, as are those that they had before.
+
+        Args:
+            pool: whose.
+            writes: those that came in time.
+            late: how many others came to jobs that waited no more.
+        """
         now, trail = self._clock(), self.trail(pool)
+        if late:
+            trail.come_late(late, now)
         for write in writes:
+            trail.late = 0
             if write.job.uid in trail.woken:
                 trail.wake(write.job.uid, now)  # that it may be tried: from now on
             trail.used[write.level] = trail.used[write.before] = now
