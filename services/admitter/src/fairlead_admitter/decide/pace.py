@@ -39,6 +39,10 @@ REACTIONS_SECONDS = 60.0
 """How long a measured reaction counts."""
 UNKNOWN_REACTION_SECONDS = 1.0
 """Until the first reaction was measured."""
+QUICK_SECONDS = 0.1
+"""A reaction that takes no longer is waited for by nobody."""
+LONGEST_REST_SECONDS = 0.25
+"""Between two turns, while reactions take long."""
 
 
 def window_size(starts: int, reaction: float, most: int, *, together: int | None = None) -> int:
@@ -86,18 +90,29 @@ class Pace:
         """
         until = self._clock() - STARTS_SECONDS
         starts = [(at, jobs) for at, jobs in self._starts.get(pool, ()) if at > until]
+        reaction = self._reaction()
         return window_size(
             sum(jobs for _, jobs in starts),
-            self._reaction(),
+            UNKNOWN_REACTION_SECONDS if reaction is None else reaction,
             most,
             together=_started_together(starts) if woken else None,
         )
 
-    def _reaction(self) -> float:
-        """The median: one slow reaction is nothing to plan by."""
+    def due(self) -> float:
+        """Seconds to rest between two turns that follow on each other's heels.
+
+        Where a level takes long to arrive, by a slow frontend or a machine that has nothing left, what was decided in
+        between was decided for nothing. So half of the time by which reactions are too long is rested: several changes
+        become one turn, and who is short of CPU has more of it.
+        """
+        late = (self._reaction() or 0.0) - QUICK_SECONDS
+        return min(max(0.0, late / 2), LONGEST_REST_SECONDS)
+
+    def _reaction(self) -> float | None:
+        """The median: one slow reaction is nothing to plan by. None where none was measured of late."""
         until = self._clock() - REACTIONS_SECONDS
         seconds = [seconds for at, seconds in self._reactions if at > until]
-        return statistics.median(seconds) if seconds else UNKNOWN_REACTION_SECONDS
+        return statistics.median(seconds) if seconds else None
 
     def keep(self, pools: Iterable[str]) -> None:
         """Only these pools are there at all."""
