@@ -18,8 +18,9 @@ AT_ONCE = 500
 """Workloads to translate before other tasks have a turn: some 20 ms."""
 REST_SECONDS = 0.01
 """Between two passes at least: each waits twice for NATS, whether it states one change or many."""
-BUSY_REST_SECONDS = 0.05
-"""The same while more changes than the allowance is for. What follows in scorers and admitters then comes in as few parts."""
+BUSY_REST_SECONDS = 0.25
+"""The same at most, while more changes than the allowance is for: as many as Kueue makes on a machine that has nothing left.
+What follows in scorers and admitters then comes in as few parts, and a job that starts as it comes is stated once."""
 LONGEST_SLEEP = 60.0
 """Seconds between two looks at the clock: it may have been set right meanwhile."""
 
