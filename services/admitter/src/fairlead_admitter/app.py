@@ -327,7 +327,7 @@ class Admitter:
             self._record.restraints.preempted(pool, event.at)
 
     def _say_ready(self, lead: Callable[[], int | None]) -> None:
-        """What /readyz asks. A standby is ready too: it knows everything, and waits."""
+        """Answers /readyz. A standby is ready too: it knows everything, and waits."""
         readiness = self._lifecycle.readiness
         readiness.add("connection", lambda: None if self._bus.connected else "not connected to NATS")
         readiness.add("knowledge", lambda: self._watch.unknown() or self._watch.lawless())

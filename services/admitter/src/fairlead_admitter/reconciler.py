@@ -241,7 +241,7 @@ class Reconciler:
     # --- record
 
     def _record_plan(self, pool: str, queues: frozenset[str], plan: PoolPlan) -> None:
-        """What was decided, to whom it concerns."""
+        """Tells the plan to whom it concerns."""
         if not plan.no_trace:
             self._release.over(pool)
         for only in plan.sweeps:

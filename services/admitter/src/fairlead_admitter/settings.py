@@ -1,4 +1,4 @@
-"""What an admitter can be told."""
+"""The settings of an admitter."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""What a level has to wait for: writes before it that it could overtake, for a moment, on its way."""
+"""Barriers before levels: earlier writes that a level could overtake, for a moment, on its way."""
 
 from bisect import bisect_right, insort
 from collections.abc import Iterable

@@ -58,7 +58,7 @@ class FrontendBackoff:
         self._row, self._until, self._why, self._forbidden = 0, 0.0, "", False
 
     def trouble(self) -> str | None:
-        """What a person has to see to; None while it is nothing, or may pass by itself."""
+        """The trouble that a person has to see to; None while there is none, or it may pass by itself."""
         if not self._row or not (self._forbidden or self._clock() - self._since > self._patience):
             return None
         return f"levels can't be written: {self._why}"

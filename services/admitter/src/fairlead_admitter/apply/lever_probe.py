@@ -37,7 +37,7 @@ INEFFECTIVE_SECONDS = 30.0
 
 
 class Obeyed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a probe found."""
+    """The levers that a probe found obeyed."""
 
     lever: Lever | None
     """None where it cannot tell."""

@@ -1,4 +1,4 @@
-"""What to write for one pool now: whether at all, and if so, which levels follow from its order. Pure.
+"""Decides the writes for one pool now: whether any at all, and if so, which levels follow from its order. Pure.
 
 A view of a pool goes in: what is known of it, and what is remembered. A plan comes out, with its reasons and what is to be
 remembered. Nothing that the view shows is changed: deciding twice gives the same plan twice.
@@ -33,7 +33,7 @@ _NOTHING = SteeringPlan(writes=[])
 
 
 class KnownCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the whole cluster: to be read."""
+    """The facts of the whole cluster: to be read."""
 
     facts: ClusterFacts
     expectations: Expectations
@@ -44,7 +44,7 @@ class KnownCluster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """What is remembered of a pool between two turns."""
+    """The memory of a pool between two turns."""
 
     lever: Lever | None
     """By which its levels that stand were written; None where none was seen."""
@@ -53,7 +53,7 @@ class PoolMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Afterthought(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be remembered of a pool, as far as it is something new."""
+    """The changes to a pool's memory that a plan brings."""
 
     lever: Lever | None = None
     reserving: ReserveDecision | None = None
@@ -63,7 +63,7 @@ class Afterthought(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one pool of this cluster at one instant."""
+    """One pool of this cluster as it is known at one instant."""
 
     pool: str
     queues: list[QueueState]
@@ -87,12 +87,12 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> list[str]:
-        """Of its queues."""
+        """The names of its queues."""
         return [queue.name for queue in self.queues]
 
 
 class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is decided for one pool, and why."""
+    """The plan for one pool, and its reasons."""
 
     steering: SteeringPlan = _NOTHING
     withholding: Withholding = Withholding()
@@ -112,7 +112,7 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decide(view: PoolView) -> PoolPlan:
-    """What to write for the pool, and why."""
+    """Decides the writes for the pool, and says why."""
     if view.withholding.why:
         return _withhold(view)
     plan = _leave_other_lever(view)
@@ -171,7 +171,7 @@ class _Following:
         self._after = Afterthought()
 
     def plan(self) -> PoolPlan:
-        """What to write."""
+        """Plans the writes."""
         view = self._view
         if view.rulebook is None:
             return PoolPlan(doubt=Unsettled(doubt=Doubt.NO_POLICY))
@@ -229,7 +229,7 @@ class _Following:
         return window, True
 
     def _without_order(self, rulebook: Rulebook) -> SteeringPlan:
-        """What stands, stands. But a pass that is not taken back in time stays before the head."""
+        """Leaves what stands. But a pass that is not taken back in time would stay before the head."""
         view = self._view
         if not view.segments:
             return _NOTHING
@@ -259,7 +259,7 @@ class _Following:
         return window.jobs
 
     def _decided(self, front: PoolHeads, rulebook: Rulebook) -> Callable[[JobState], int]:
-        """Of a job, up to where its tenant's decision knew the state."""
+        """The state up to which a job's tenant's decision knew, by job."""
         cluster = self._known.facts.cluster
 
         def decided(job: JobState) -> int:

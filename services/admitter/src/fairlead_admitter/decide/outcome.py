@@ -7,7 +7,7 @@ from fairlead_admitter.observe.expectations import Landed, Sighting
 
 
 class PlanOutcome(msgspec.Struct):
-    """What became of a plan's writes."""
+    """The outcome of a plan's writes."""
 
     landed: list[tuple[LevelWrite, Landed]] = []
     drifted: list[tuple[LevelWrite, Sighting]] = []

@@ -1,4 +1,4 @@
-"""What the admitter remembers between two turns, and what it knows of a pool at one instant.
+"""The planner: what the admitter remembers between two turns, and what it knows of a pool at one instant.
 
 It is told what was seen, what was decided and what became of it, and makes views of that. What follows from a view is
 `deciding`'s, and the loop's to carry out. Time is a value. So the same things told in the same order give the same plans.
@@ -40,7 +40,7 @@ _NO_DOCUMENT = PolicyDocument(tenants=[])
 
 
 class PlanInputs(Protocol):
-    """What the planner looks at."""
+    """The facts that the planner looks at."""
 
     facts: ClusterFacts
     fronts: DecisionGate
@@ -161,7 +161,7 @@ class Planner:
     # What follows
 
     def view(self, pool: str, names: frozenset[str]) -> PoolView:
-        """What is known of a pool now."""
+        """Views a pool as it is known now."""
         facts, policy = self._known.facts, self._known.policy
         queues = [facts.queues[name] for name in sorted(names)]
         rulebook = policy.rulebook

@@ -51,7 +51,7 @@ class ReservationObserver(Protocol):
         """Another replica may have told of what is open."""
 
     def pools(self) -> set[str]:
-        """Those that something is told of."""
+        """The pools of which something is told."""
 
     def not_wanted(self, pool: str) -> None:
         """The policy promises no starts in the pool."""
@@ -64,7 +64,7 @@ class ReservationObserver(Protocol):
 
 
 class ReservedPool(msgspec.Struct, frozen=True):
-    """What is remembered of a pool between two turns."""
+    """The memory of a pool's reservation between two turns."""
 
     standing: ReservationState
     ranked: dict[str, Ranked] = {}
@@ -73,7 +73,7 @@ class ReservedPool(msgspec.Struct, frozen=True):
 
 
 class ReserveDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """What is decided of a pool's reservations, to be remembered and told."""
+    """The decision on a pool's reservations, to be remembered and told."""
 
     wanted: bool = True
     """Whether the policy promises starts there."""
@@ -89,7 +89,7 @@ NOT_WANTED = ReserveDecision(wanted=False)
 
 
 class Reservations:
-    """What is promised, pool by pool: remembered between two turns.
+    """The promises, pool by pool: remembered between two turns.
 
     Args:
         record: what is told of it.
@@ -131,7 +131,7 @@ class Reservations:
             self._let_go(pool)
 
     def of(self, pool: str) -> ReservedPool | None:
-        """What is remembered of the pool."""
+        """The memory of the pool."""
         return self._kept.get(pool)
 
     def remember(self, pool: str, decided: ReserveDecision) -> None:
@@ -248,7 +248,7 @@ class ReservePlanner:
                 yield Ranked(GONE, None, job) if one is None else Ranked(one.rank, one.place, job)
 
     def _before(self, line: ReservedQueue, scene: Scene) -> ReservationState:
-        """What was decided before."""
+        """The reservation that was decided before."""
         kept = self._kept
         if kept is not None:
             return kept.standing

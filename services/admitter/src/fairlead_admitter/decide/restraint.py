@@ -233,7 +233,7 @@ class Restraint:
         return next(part for part in segments if part.takes(urgency))
 
     def _refusing(self, trail: WakeTrail, queue: str, given: Collection[int] = ()) -> Callable[[int], bool]:
-        """Of a level, whether some job may have been refused there since the last batch, or will be: of those just `given`."""
+        """Whether some job may have been refused at a level since the last batch, or will be: one of those just `given`."""
         used = trail.used
         standing = {level for queued in self._facts.queued(queue).values() for level in queued.waiting}
         return lambda level: level in used or level in standing or level in given

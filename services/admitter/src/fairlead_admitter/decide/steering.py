@@ -84,7 +84,7 @@ _BECAUSE = {
 
 
 class SteeringPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to write for one pool, in an order that is safe at every step."""
+    """The writes for one pool, in an order that is safe at every step."""
 
     writes: list[LevelWrite]
     kept: int = 0
@@ -205,7 +205,7 @@ def _maybe_moved(facts: ClusterFacts, queue: str, expectations: Expectations) ->
 
 
 class _Queued:
-    """What is queued in this cluster, from the index of its facts; see `QueuedFront`."""
+    """The jobs queued in this cluster, from the index of its facts; see `QueuedFront`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the admitter remembers of each pool's free room and of who was woken: what `restraint` decides by."""
+"""Wake state: each pool's free room and who was woken, as the admitter remembers them. `restraint` decides by it."""
 
 import time
 from collections import deque

@@ -31,7 +31,7 @@ _STEPS = 64
 
 
 class WakeInputs(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known at one instant of a pool in which something may be free."""
+    """The facts at one instant of a pool in which something may be free."""
 
     now: float
     """Seconds of a monotonic clock, as all others here."""
@@ -46,7 +46,7 @@ class WakeInputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WakeStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be written now."""
+    """The writes that may be made now."""
 
     wake: Ranked | None = None
     """This job's level and nothing else."""

@@ -1,4 +1,4 @@
-"""What is wrong with a submission, told so that its sender can put it right. Pure: a delivery in, a ruling out."""
+"""Faults of a submission, told so that its sender can put it right. Pure: a delivery in, a ruling out."""
 
 from collections.abc import Collection, Mapping
 
@@ -104,7 +104,7 @@ class SubmissionCheck:
         return queue.name if queue is not None and queue.able.open_queues else None
 
     def _capacity(self, queue: str | None) -> Mapping[str, int] | None:
-        """Of the pool behind a queue in this cluster: a job runs in one cluster, whatever else its pool joins."""
+        """The capacity behind a queue in this cluster: a job runs in one cluster, whatever else its pool joins."""
         known = self._facts.queues.get(queue) if queue is not None else None
         pool = self._facts.pools.get(known.pool) if known is not None else None
         return pool.capacity if pool is not None else None

@@ -30,7 +30,7 @@ class Taking(Protocol):
 
     @property
     def held(self) -> list[Delivery]:
-        """What waits in line or is being handled."""
+        """The submissions that wait in line or are being handled."""
 
     @property
     def parked(self) -> int:
@@ -142,7 +142,7 @@ class IntakeBacklog:
         self._dead_gauge.set(sum(_stream.decode(data).state.subjects.values()))
 
     async def _fullest(self) -> str | None:
-        """What is fuller than it may be, for people."""
+        """The part that is fuller than it may be, for people."""
         account = _account.decode(await self._bus.jetstream.call("INFO"))
         used = [("the account", account.storage, account.limits.max_storage)]
         for name in _STREAMS:

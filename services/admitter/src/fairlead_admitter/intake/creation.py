@@ -49,7 +49,7 @@ class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Creation(enum.StrEnum):
-    """What became of an order."""
+    """The outcome of an order to create a job."""
 
     CREATED = "created"
     EXISTS = "exists"

@@ -24,7 +24,7 @@ counts once more."""
 
 
 class TenantLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one tenant may do."""
+    """The limits of one tenant."""
 
     a_second: float
     """Submissions in the long run."""

@@ -19,7 +19,7 @@ from fairlead_contracts.messages.members import MemberLease
 
 
 class DecisionVerdict(enum.StrEnum):
-    """What became of one decision."""
+    """The verdict on one decision."""
 
     TAKEN = "taken"
     CLAIM = "claim"
@@ -118,7 +118,7 @@ class Holders:
             }
 
     def doubt(self, owner: str, pool: str, shard: int) -> Doubt | None:
-        """What speaks against the owner's word on the shard; None if nothing does."""
+        """The doubt about the owner's word on the shard; None if there is none."""
         held = self._held.get(owner)
         if held is None:
             return Doubt.OWNER_GONE
@@ -129,7 +129,7 @@ class Holders:
 
 
 class _Shard:
-    """What is known of one shard. An epoch that was once seen is never forgotten."""
+    """One shard as it is known. An epoch that was once seen is never forgotten."""
 
     __slots__ = ("claimed", "decision", "epoch", "turn")
 

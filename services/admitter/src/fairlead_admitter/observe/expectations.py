@@ -1,4 +1,4 @@
-"""What this admitter wrote and has not seen yet, and who else writes.
+"""Expectations: levels that this admitter wrote and has not seen yet, and who else writes.
 
 The state that shows a level comes later than the reply that confirms it. Until it does, the written level counts:
 nothing is written twice. A level that changes without a write of ours is *drift*, and the next pass repairs it. The
@@ -42,7 +42,7 @@ class Landed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sighting(enum.StrEnum):
-    """What a job's state says about its level."""
+    """A job's level as its state shows it, held against what was written."""
 
     EXPECTED = "expected"
     DRIFT = "drift"

@@ -1,4 +1,4 @@
-"""What the admitter knows of its own cluster, kept up change by change.
+"""The admitter's facts of its own cluster, kept up change by change.
 
 A pass at 15,000 waiting jobs must not look at 15,000 jobs: per queue and class, the jobs of each level are kept in
 the frontend's order as changes come in.
@@ -83,7 +83,7 @@ class ClusterFacts:
         return [cohort for name in pools if name in self.pools for cohort in self.pools[name].cohorts]
 
     def stated(self, subject: str) -> State | None:
-        """What was last looked at under a subject."""
+        """The state that was last looked at under a subject."""
         return self._objects.get(subject)
 
     def queued(self, queue: str) -> Mapping[str, QueuedJobs]:

@@ -12,7 +12,7 @@ is: longer than its writes last."""
 
 
 class ForeignLevels:
-    """What was found on jobs that are queued still."""
+    """Levels of other writers, found on jobs that are queued still."""
 
     def __init__(self) -> None:
         self._found: dict[str, int] = {}

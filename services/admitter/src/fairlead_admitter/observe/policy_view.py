@@ -14,7 +14,7 @@ _NO_POLICY = Rulebook(PolicyDocument(tenants=[]), 0)
 
 
 class PolicyView:
-    """What holds now. Nothing is known before the first document was read."""
+    """The policy that holds now. Nothing is known before the first document was read."""
 
     def __init__(self) -> None:
         self.rulebook: Rulebook | None = None
@@ -37,7 +37,7 @@ class PolicyView:
         return self.words.revocation(cluster)
 
     def lever_found(self, cluster: str) -> LeverFound | None:
-        """What the cluster was last found to obey; None where nobody could tell."""
+        """The lever that the cluster was last found to obey; None where nobody could tell."""
         return self.words.lever_found(cluster)
 
     def queues_by_pool(self, cluster: str, queues: Mapping[str, QueueState]) -> dict[str, frozenset[str]]:

@@ -11,7 +11,7 @@ from fairlead_policy.levels.ties import Tie, TieIndex
 
 
 class QueuedJobs:
-    """Those that wait, in the frontend's own order within each level; and those that are held."""
+    """The waiting jobs of a class in a queue, in the frontend's own order within each level; and the held ones."""
 
     def __init__(self) -> None:
         self.waiting: dict[int, TieIndex] = {}

@@ -1,4 +1,4 @@
-"""What runs: by queue, and by size, which says how much the end of one job can free at once."""
+"""Running jobs by queue and by size: how much the end of one can free at once."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -21,7 +21,7 @@ class RunningSizes:
         return self._jobs.get(queue, {}).values()
 
     def charged(self, queue: str) -> Mapping[tuple[str, str], int]:
-        """What these jobs hold of the queue's quota: by flavor and resource, in base units."""
+        """The quota of the queue that these jobs hold: by flavor and resource, in base units."""
         return self._charged.get(queue, {})
 
     def put(self, job: JobState) -> None:
@@ -41,7 +41,7 @@ class RunningSizes:
             del sizes[size]
 
     def largest(self, queues: Iterable[str]) -> dict[str, int]:
-        """Of each resource the most that one running job of these queues holds, in base units."""
+        """The most of each resource that one running job of these queues holds, in base units."""
         largest: dict[str, int] = {}
         for queue in queues:
             for size in self._sizes.get(queue, ()):

@@ -1,4 +1,4 @@
-"""What the admitter sees: mirrors of its cluster's state, of all decisions, of the policy bucket and of the leases.
+"""The admitter's mirrors: its cluster's state, all decisions, the policy bucket and the leases.
 
 A standby sees the same, so that it knows everything at the moment it leads.
 """
@@ -43,7 +43,7 @@ class _Unread(Codec[bytes]):
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """What one look brought."""
+    """The news of one look."""
 
     jobs: list[JobChange]
     judged: list[tuple[Decision, DecisionVerdict]]
@@ -149,7 +149,7 @@ class Watch:
             group.create_task(self.roster.run(), name="roster")
 
     def unknown(self) -> str | None:
-        """What is not known completely just now; None if all is."""
+        """The part that is not known completely just now; None if all is."""
         missing = [
             name
             for name, complete in (

@@ -52,7 +52,7 @@ type Merge = Callable[[str, PoolHeads, Rulebook], MergedOrder]
 
 
 class AdherenceInputs(Protocol):
-    """What is looked at: the cluster's facts, the decisions, the policy."""
+    """The facts that are looked at: the cluster's, the decisions, the policy."""
 
     facts: ClusterFacts
     fronts: DecisionGate
@@ -116,7 +116,7 @@ class _PoolAdherence:
 
 
 class _Standby:
-    """What was admitted since somebody led last, as a replica sees it that does not lead."""
+    """Admissions since somebody led last, as a replica sees them that does not lead."""
 
     def __init__(self) -> None:
         self.led_until: Micros | None = None
@@ -171,7 +171,7 @@ class AdherenceWatch:
         return self._watch.facts
 
     def stated(self) -> list[Followed]:
-        """What the lease says."""
+        """The adherence as the lease states it."""
         return [
             Followed(
                 pool=name,
@@ -227,7 +227,7 @@ class AdherenceWatch:
                 self._unseen[name] += jobs
 
     def lose_sight(self) -> None:
-        """What happens now is not known."""
+        """Stops counting: what happens now is not known."""
         for pool in self._pools.values():
             pool.adherence.lose_sight()
             pool.orders.clear()
@@ -307,7 +307,7 @@ class AdherenceWatch:
     def _judgeable(
         self, name: str, pool: _PoolAdherence, admitted: list[JobState], at: float
     ) -> list[JobState]:
-        """Those that somebody can have ordered; the others are counted by why nobody can."""
+        """The admissions that somebody can have ordered; the others are counted by why nobody can."""
         if not pool.orders:
             self._leave_unjudged(name, pool, Unjudged.NO_ORDER, len(admitted))
             return []

@@ -184,7 +184,7 @@ class EventRecorder:
         ]
 
     def _next(self, due: list[_Standing], now: float) -> list[_Standing]:
-        """Those to say in this look. What failed before comes last: it must not take the others' turns."""
+        """The objections to say in this look. What failed before comes last: it must not take the others' turns."""
         scopes = {self._judged[uid][0].scope for uid, _ in due}
         self._hushed = {scope: hush for scope, hush in self._hushed.items() if scope in scopes}
 
@@ -195,7 +195,7 @@ class EventRecorder:
         return sorted((one for one in due if until(one) <= now), key=until)[:PER_LOOK]
 
     def _lifted(self) -> Iterator[_Standing]:
-        """What speaks against levels that somebody else wrote."""
+        """The objections to levels that somebody else wrote."""
         for uid, level in self._foreign().items():
             known = self._judged.get(uid)
             if known is not None and (lift := level - self._facts.unsteered(known[0])):

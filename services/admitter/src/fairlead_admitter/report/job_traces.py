@@ -1,4 +1,4 @@
-"""What the admitter tells of jobs' traces: submitted, level written, admitted; and, always kept, refusals, failures, takeovers."""
+"""Traces of jobs: submitted, level written, admitted; and, always kept, refusals, failures, takeovers."""
 
 import heapq
 import time

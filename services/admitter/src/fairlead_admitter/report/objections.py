@@ -1,4 +1,4 @@
-"""What speaks against a job as it is, told so that its author can put it right. Pure: facts in, objections out.
+"""Objections to a job as it is, told so that its author can put it right. Pure: facts in, objections out.
 
 None of it stops a job: it is ordered by what holds. But nobody looks for the reason of a low place in a policy.
 """
@@ -44,12 +44,12 @@ class Objection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def note(self) -> str:
-        """All of it in a sentence."""
+        """The objection in a sentence."""
         return f"{self.field}: found {shown(self.value)}; {self.remedy}"
 
 
 def objections_to(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> list[Objection]:
-    """What speaks against a queued or a running job, by what the cluster and the policy say now.
+    """The objections to a queued or a running job, by what the cluster and the policy say now.
 
     What runs has found its queue and its place: of it only what was asked for in vain is told.
     """
@@ -67,7 +67,7 @@ def objections_to(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> lis
 
 
 def objection_to_level(lift: int) -> Objection:
-    """What speaks against a level that somebody else gave to a job."""
+    """The objection to a level that somebody else gave to a job."""
     return Objection(
         reason=Reason.FOREIGN_BOOST,
         field=f"metadata.annotations[{PRIORITY_BOOST}]",

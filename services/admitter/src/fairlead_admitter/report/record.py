@@ -1,4 +1,4 @@
-"""What the admitter tells of itself: metrics, log lines and the event of each level written."""
+"""The admitter's record of itself: metrics, log lines and the event of each level written."""
 
 from collections.abc import Collection, Iterable
 from functools import cache

@@ -1,4 +1,4 @@
-"""What senders hear of their submissions, in order: accepted, started, ended, whoever finds out first.
+"""Replies to senders of submissions, in order: accepted, started, ended, whoever finds out first.
 
 Two lanes write answers: the intake, and the one that turns events into answers. A job can start before its acceptance
 was published, and after a crash the event of its start can be delivered before the submission is. So each submission
@@ -68,7 +68,7 @@ def stage_of(answer: AnyAnswer) -> Stage:
 
 
 class _Turns(msgspec.Struct):
-    """Those who answer one sender, one after the other."""
+    """The turns of those who answer one sender, one after the other."""
 
     lock: asyncio.Lock
     users: int = 0

@@ -1,4 +1,4 @@
-"""What is told of reserve mode: metrics, log lines, and an event for each promise and each pass."""
+"""The record of reserve mode: metrics, log lines, and an event for each promise and each pass."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ class ReservationNews(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Open(msgspec.Struct):
-    """What was told last of a pool."""
+    """The last words on a pool."""
 
     promise: Promise | None = None
     passes: dict[str, Pass] = {}
@@ -106,7 +106,7 @@ class ReservationRecord:
         self._news.clear()
 
     def pools(self) -> set[str]:
-        """Those that something is told of."""
+        """The pools of which something is told."""
         return self._why.keys() | self._open.keys()
 
     def not_wanted(self, pool: str) -> None:
@@ -153,7 +153,7 @@ class ReservationRecord:
             self._tell(one)
 
     def take_news(self) -> list[ReservationNews]:
-        """What happened since it was last asked."""
+        """Takes the news since it was last asked."""
         taken = list(self._news)
         self._news.clear()
         return taken

@@ -1,4 +1,4 @@
-"""What the admitter tells of its restraint: levels that it withholds, marks that it takes off, preemptions it is told of."""
+"""The record of restraint: levels that the admitter withholds, marks that it takes off, preemptions it is told of."""
 
 from collections import Counter as Tally
 from collections.abc import Callable, Collection
@@ -117,7 +117,7 @@ class Restraints:
         return "; ".join(f"{pool}: {one.told}" for pool, one in sorted(self._restrained.items())) or None
 
     def by_left_levels(self) -> dict[str, int]:
-        """By pool, running jobs that were stopped while levels stood that should have been gone."""
+        """Running jobs that were stopped while levels stood that should have been gone, by pool."""
         return dict(self._by_left_levels)
 
     def preempted(self, pool: str, at: Moment) -> None:

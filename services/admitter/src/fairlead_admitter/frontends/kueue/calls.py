@@ -97,7 +97,7 @@ class KueueCalls:
         return self._workloads
 
     async def list_metadata(self) -> list[PartialObject]:
-        """All Workloads of the cluster, as far as their metadata tells."""
+        """Lists all Workloads of the cluster, as far as their metadata tells."""
         resource = (await self.workloads()).metadata()
         try:
             with telling("list Workloads"):
@@ -172,6 +172,6 @@ class KueueCalls:
             raise self._unserved(cause) from cause
 
     def _unserved(self, cause: NotFoundError) -> FrontendDownError:
-        """What is served now is asked anew: it may be another version."""
+        """Asks anew what is served now: it may be another version."""
         self._workloads = None
         return FrontendDownError(f"the cluster does not serve Workloads just now: {cause}")

@@ -132,7 +132,7 @@ class _Making:
         return found.metadata.annotation(DIGEST) == self._order.submission.digest()
 
     async def _standing(self, name: str) -> Creation | None:
-        """What the object of that name was made from; None where it is gone again."""
+        """The submission that the object of that name was made from; None where it is gone again."""
         found = await self._calls.get(self._resource, name)
         if found is None:
             return None

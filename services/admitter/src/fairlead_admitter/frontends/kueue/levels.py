@@ -151,7 +151,7 @@ def boost(amount: int) -> str | None:
 
 
 def effective_priority(workload: Workload) -> int:
-    """What Kueue orders by. An invalid boost counts as none."""
+    """The priority that Kueue orders by. An invalid boost counts as none."""
     return (workload.spec.priority or 0) + (int32(workload.metadata.annotation(PRIORITY_BOOST)) or 0)
 
 

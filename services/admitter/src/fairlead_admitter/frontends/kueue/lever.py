@@ -52,7 +52,7 @@ class KueueLever:
         return Obeyed(lever=_LEVERS.get(found.lever), evidence=found.evidence)
 
     async def glance(self) -> Lever | None:
-        """By the one dry run of a probe that tells the two apart; see LeverProber."""
+        """Looks by the one dry run of a probe that tells the two levers apart; see LeverProber."""
         if not self._asked_in:
             return None
         with telling("a glance at Kueue's lever"):

@@ -36,7 +36,7 @@ MOST_GROUP_PODS = 512
 
 
 class ManifestTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """What the cluster and the settings add to a submission."""
+    """The parts that the cluster and the settings add to a submission."""
 
     local_queue: str
     account: str = "default"
@@ -165,7 +165,7 @@ def _labels(order: JobOrder, terms: ManifestTerms) -> dict[str, str]:
 
 
 def _own_annotations(order: JobOrder, terms: ManifestTerms) -> dict[str, str]:
-    """Of the pods: the template's, and ours."""
+    """The annotations of the pods: the template's, and ours."""
     wanted = template_of(order.submission).annotations
     check_annotations("template.annotations", wanted, terms.annotation_prefixes)
     annotations = {**wanted, **_marks(order)}
@@ -181,7 +181,7 @@ def _own_annotations(order: JobOrder, terms: ManifestTerms) -> dict[str, str]:
 
 
 def _marks(order: JobOrder) -> dict[str, str]:
-    """What tells that it is ours, and from which submission it was made."""
+    """The marks that tell that it is ours, and from which submission it was made."""
     marks = {SUBMISSION: order.submission.id, DIGEST: order.submission.digest()}
     return marks if order.traceparent is None else {**marks, TRACEPARENT: order.traceparent}
 

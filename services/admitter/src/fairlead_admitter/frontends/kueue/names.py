@@ -115,7 +115,7 @@ def _makes_services(submission: Submission) -> bool:
 
 
 def _longest_suffix(submission: Submission) -> str:
-    """What is put behind the name to name a pod, where the length of that counts."""
+    """The longest suffix of a pod's name behind the job's, where the length of that counts."""
     kind = submission.template.kind if submission.template is not None else "job"
     last = submission.pods - 1
     match kind:

@@ -26,7 +26,7 @@ _EXTENDED = re.compile(
 
 
 def template_of(submission: Submission) -> JobTemplate:
-    """What to run.
+    """The pod template.
 
     Raises:
         FieldError: the submission says nothing of it, or what Kubernetes cannot take.
@@ -68,7 +68,7 @@ def pod_spec(submission: Submission, *, container: str, account: str) -> Documen
 
 
 def requests_of(submission: Submission) -> dict[str, str]:
-    """What each pod asks for, as Kubernetes writes it.
+    """The requests of each pod, as Kubernetes writes them.
 
     Raises:
         FieldError: the demand doesn't divide evenly, or names what no container can ask for.

@@ -15,7 +15,7 @@ FORGOTTEN_SECONDS = 60.0
 
 
 class AccessRight(NamedTuple):
-    """What is asked for."""
+    """A right that is asked for."""
 
     namespace: str
     verb: str

@@ -54,7 +54,7 @@ _FIELDS = {
 
 
 class _UnseenError(Exception):
-    """What was asked for may not be seen."""
+    """The object that was asked for may not be seen."""
 
 
 class TenantCalls:
@@ -209,7 +209,7 @@ class TenantCalls:
 
 
 def _invalid(error: InvalidError) -> FieldError:
-    """What the API server finds wrong, under the first field's name in a submission."""
+    """The fault that the API server finds, under the first field's name in a submission."""
     causes = error.causes
     if not causes:
         return FieldError("template", None, error.status.message)
