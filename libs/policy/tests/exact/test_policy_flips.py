@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR
-from fairlead_policy.exact.flips import next_flip_of
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases
@@ -111,7 +110,6 @@ def test_the_next_flip_is_the_first_of_all_neighbours_exactly(rng: random.Random
         if ahead > 0 and k.submitted > j.submitted:
             flips.append(floor(far // 2 + k.submitted - ahead / plain.rate) + 1)
     assert order.at(now).next_flip() == min(flips, default=None)
-    assert next_flip_of(places, plain, now) == min(flips, default=None)
 
 
 jobs_of_tenants = st.lists(
@@ -154,7 +152,6 @@ def test_the_order_stands_until_the_instant_foretold_and_not_longer(
     before = order.at(now).uids()
     changes = [then for then in range(now + 1, 20) if order.at(then).uids() != before]
     assert ahead == (changes[0] if changes else None)
-    assert next_flip_of(order.at(now).places()[:], order.rules, now) == ahead
     assert order.at(now).next_flip(window=len(found) + 1) == ahead
 
 

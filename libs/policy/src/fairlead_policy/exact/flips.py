@@ -5,32 +5,13 @@ with a lower tag passes it. The first pair of jobs to change places stands side 
 between them would have to change places with one of the two first. So neighbours are all that has to be looked at.
 """
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place
-from fairlead_policy.exact.ranking import Flags, Ints, Multipliers, Ranking, Rows, ratio
-from fairlead_policy.exact.terms import compared_rows
+from fairlead_policy.exact.ranking import Flags, Ints, Multipliers, Rows, ratio
 from fairlead_policy.rules.pool_rules import PoolRules
-
-
-def next_flip_of(places: Sequence[Place], rules: PoolRules, now: Micros) -> Micros | None:
-    """An instant before which time alone does not change the order of these places; None where it never does.
-
-    In a flat pool with strict classes the order does change at that instant. Elsewhere it may: some job's own key
-    passes another's, which counts only if neither is held back by its tenant's sequence.
-
-    Args:
-        places: in their order, as `merge_places` gives them.
-        rules: of their basis.
-        now: the instant of that order.
-    """
-    rows, multipliers, uids = compared_rows(places, rules)
-    order = Ranking(rows, rules, multipliers, now).order(lambda row: (uids[row], 0))
-    return first_flip(rows.take(order), rules, multipliers)
 
 
 def first_flip(rows: Rows, rules: PoolRules, multipliers: Multipliers) -> Micros | None:

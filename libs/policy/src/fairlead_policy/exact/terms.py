@@ -175,14 +175,3 @@ class _Table:
 
     def offset(self, terms: Terms) -> int:
         return self.multipliers.number(self._rules.class_weight(terms.urgency, override_of(terms.override)))
-
-
-def compared_rows(places: Sequence[Place], rules: PoolRules) -> tuple[Rows, Multipliers, list[str]]:
-    """Every job that these places are or may count as, each once: as columns, with their uids."""
-    found: dict[str, tuple[Terms, str]] = {}
-    for place in places:
-        top = top_of(place)
-        for terms in (place, *lifters_of(place)):
-            found.setdefault(terms.uid, (terms, top))
-    rows, multipliers = rows_of(list(found.values()), rules)
-    return rows, multipliers, list(found)

@@ -70,7 +70,8 @@ class Order:
     def next_flip(self, tenants: Iterable[str] | None = None, *, window: int | None = None) -> Micros | None:
         """An instant after now before which time alone does not change the order; None where it never does.
 
-        In a flat pool with strict classes the order does change then. Elsewhere it may: see `next_flip_of`.
+        In a flat pool with strict classes the order does change then. Elsewhere it may: some job's own
+        key passes another's, which counts only if neither is held back by its tenant's sequence.
 
         Args:
             tenants: whose jobs; all by default.
