@@ -13,7 +13,7 @@ from fairlead_contracts.snapshot.types import (
     WrittenQueue,
 )
 
-type Door = tuple[str, str, str]
+type QueueKey = tuple[str, str, str]
 """(cluster, frontend, name) of a queue."""
 
 
@@ -68,21 +68,21 @@ def misplaced(snapshot: Snapshot) -> Iterator[FieldError]:
         if value.cluster not in clusters:
             reason = "is not the cluster of a queue in `queues`"
             yield FieldError(f"class_values[{at}].cluster", value.cluster, reason)
-    doors: dict[str, set[Door]] = {}
+    keys: dict[str, set[QueueKey]] = {}
     for queue in snapshot.queues:
-        doors.setdefault(queue.pool, set()).add((queue.cluster, queue.frontend, queue.name))
-    for at, job in enumerate(snapshot.jobs if doors else ()):
-        known = doors.get(job.pool)
-        door = job.cluster, job.frontend, job.queue
-        if known is not None and door not in known:
-            yield FieldError(f"jobs[{at}].queue", job.queue, _why_astray(door, job.pool, known))
+        keys.setdefault(queue.pool, set()).add((queue.cluster, queue.frontend, queue.name))
+    for at, job in enumerate(snapshot.jobs if keys else ()):
+        known = keys.get(job.pool)
+        key = job.cluster, job.frontend, job.queue
+        if known is not None and key not in known:
+            yield FieldError(f"jobs[{at}].queue", job.queue, _why_astray(key, job.pool, known))
 
 
-def _why_astray(door: Door, pool: str, known: Collection[Door]) -> str:
-    alike = {(cluster, frontend) for cluster, frontend, name in known if name == door[2]}
+def _why_astray(key: QueueKey, pool: str, known: Collection[QueueKey]) -> str:
+    alike = {(cluster, frontend) for cluster, frontend, name in known if name == key[2]}
     if alike:
         places = " or ".join(sorted(_place(*one) for one in alike))
-        return f"stands {places} in `queues`, and the job {_place(*door[:2])}"
+        return f"stands {places} in `queues`, and the job {_place(*key[:2])}"
     return f"is not a queue of pool {pool!r} in `queues`"
 
 

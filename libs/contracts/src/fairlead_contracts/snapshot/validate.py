@@ -155,16 +155,16 @@ class SnapshotChecks[Job]:
 
     def _queues(self) -> list[SnapshotQueue]:
         queues = []
-        doors = set[tuple[str, str, str]]()
+        keys = set[tuple[str, str, str]]()
         for at, written in enumerate(self._written.queues):
             self._values.check_name(("queues", at, "name"), written.name)
             self._values.frontend("queues", at, written.frontend)
             self._values.named("queues", at, "cluster", written.cluster)
             _, fail = self._values.telling("queues", at)
             queue = check_queue(written, self._pool_of_queue(at, written), fail)
-            if (door := (queue.cluster, queue.frontend, queue.name)) in doors:
+            if (key := (queue.cluster, queue.frontend, queue.name)) in keys:
                 fail("name", queue.name, "is named twice")
-            doors.add(door)
+            keys.add(key)
             queues.append(queue)
         return queues
 
