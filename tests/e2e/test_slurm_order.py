@@ -30,6 +30,7 @@ WHOLE = ("--nodes=1", "--ntasks=1", "--gres=gpu:8")
 EACH = 16
 TASKS, PLACES = 200, 8
 WINDOW = 32
+BURST = 6
 
 
 def filled(waiting: Sequence[tuple[str, str]], running: Counter[str]) -> list[str]:
@@ -95,6 +96,7 @@ async def test_a_flood_starts_as_weighted_drf_has_it(
             await eventually(lambda: len(running(lab)) == SLOTS, 60, what="all slots are taken")
             assert set(running(lab)) == set(wanted[:SLOTS])
             await _each_end_gives_its_slot_to_the_next(bus, lab)
+            await _a_burst_of_ends_takes_the_first_of_the_order_that_stood(fleet, bus, lab)
             of_it = [one for one in asked_by_panels() if "fairlead_slurm_bridge_" in one[1]]
             assert len(of_it) == 10
             await all_speak(prometheus, of_it)
@@ -111,6 +113,24 @@ async def _each_end_gives_its_slot_to_the_next(bus: Bus, lab: SlurmLab) -> None:
         await eventually(partial(_refilled, lab, before), 60, what="the slot is taken again")
         holds = Counter(running(lab).values())
         assert all(abs(holds[name] - entitled[name]) <= 1 for name in WEIGHTS), holds
+
+
+async def _a_burst_of_ends_takes_the_first_of_the_order_that_stood(
+    fleet: SlurmFleet, bus: Bus, lab: SlurmLab
+) -> None:
+    """Who starts when many end together was chosen before, and not anew after each of them."""
+    await order_stands(bus, lab, BURST)
+    [admitter] = fleet.named("admitter")
+    admitter.pause()  # nothing is written while they end
+    try:
+        before, first = running(lab), slurm_order(lab)[:BURST]
+        lab.run("scancel", *sorted(before)[:BURST])
+        await eventually(
+            lambda: len(running(lab).keys() - before.keys()) == BURST, 60, what="the slots are taken again"
+        )
+        assert running(lab).keys() - before.keys() == set(first)
+    finally:
+        admitter.resume()
 
 
 def _refilled(lab: SlurmLab, before: dict[str, str]) -> bool:
