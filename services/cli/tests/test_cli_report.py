@@ -188,7 +188,7 @@ def test_one_job_is_followed_with_what_was_said_of_it() -> None:
     found = report_on(workload, fifo, compare(workload), finished=120, lost=0, facts=[], told=told)
     assert isinstance(found.story, JobStory)
     assert found.story.waited == found.story.waited_fifo == job.waited > 3
-    assert "&lt;waits&gt;" in render_page(found)
+    assert "<span>&lt;waits&gt;</span>" in render_page(found)
     early = msgspec.structs.replace(found.story, submitted=-0.3)
     assert "asked for 1 gpu at the start and started" in early.in_words()
     never = msgspec.structs.replace(told, job="never-started")

@@ -18,7 +18,8 @@ from fairlead_contracts.messages.questions import (
     RankedPlace,
 )
 
-_COLUMNS = 88
+_COLUMNS = 10_000
+"""A line for each thing that is said: the page wraps them, on a phone or a wide screen."""
 _DEPTH = 12
 """Who stands about here waits a while, and not for ever."""
 

@@ -71,7 +71,9 @@ def _opening(report: DemoReport) -> str:
 
 
 def _said(text: str) -> str:
-    return f"<pre>{escape(text)}</pre>"
+    """A block for each line, so that what is wrapped hangs below its beginning."""
+    lines = "".join(f"<span>{escape(line)}</span>" for line in text.splitlines())
+    return f"<pre>{lines}</pre>"
 
 
 def _tiles(report: DemoReport) -> str:
@@ -97,11 +99,11 @@ def _section(title: str, lead: str, body: str) -> str:
 def _figures_table(tenants: Iterable[TenantFigures]) -> str:
     head = [
         "tenant",
-        "weight",
-        "entitlement",
+        "against FIFO",
         "share",
         "share, FIFO",
-        "against FIFO",
+        "entitlement",
+        "weight",
         "wait p50",
         "wait p90",
         "jobs",
@@ -109,11 +111,11 @@ def _figures_table(tenants: Iterable[TenantFigures]) -> str:
     rows = [
         [
             tenant.name,
-            f"{tenant.weight:g}",
-            f"{tenant.entitlement:.1%}",
+            against_fifo(tenant),
             number(tenant.share, "{:.1%}"),
             number(tenant.share_fifo, "{:.1%}"),
-            against_fifo(tenant),
+            f"{tenant.entitlement:.1%}",
+            f"{tenant.weight:g}",
             number(tenant.wait_p50, "{:.1f} s"),
             number(tenant.wait_p90, "{:.1f} s"),
             str(tenant.jobs),
