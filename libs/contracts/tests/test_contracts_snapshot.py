@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -255,6 +256,16 @@ def test_a_wrong_value_is_named_with_its_place(changes: dict[str, object], field
     found = problems_of(changed(jobs=[job(**changes)]))
     assert list(found) == [f"jobs[0].{field}"]
     assert reason in found[f"jobs[0].{field}"]
+
+
+@pytest.mark.parametrize("text", ["2025-10-09T10:53:20", "2025-10-09"])
+def test_a_time_without_its_offset_is_quoted_as_it_was_written(text: str) -> None:
+    """YAML reads it as a time, where it stands without quotes."""
+    with pytest.raises(DocumentError) as refused:
+        read_snapshot(changed(jobs=[job(submitted=yaml.safe_load(text))]))
+    [problem] = refused.value.problems
+    assert "such as 2026-11-21T13:00:00Z" in problem.reason
+    assert text in str(problem)
 
 
 def test_a_uid_is_one_jobs_alone() -> None:

@@ -67,6 +67,36 @@ async def test_a_member_that_no_cluster_states_is_told_by_check_and_apply(
     assert f"warning: {less}" in capsys.readouterr().err
 
 
+async def test_a_pool_of_which_nobody_knows_what_it_has_is_not_counted_in_cards(
+    url: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The pool in force of that name has cards; with a member that no cluster states it is another one."""
+    file = tmp_path / "policy.yaml"
+    file.write_text("pools: [{name: gpu, members: [simm/gpu]}]\ntenants: [{name: a}]\n")
+    state = PoolState(cluster="sim", epoch=1, rev=1, name="gpu", capacity={})
+    await bus.publish(subjects.state("sim", "pool", "gpu"), to_json(state))
+    known = (await known_pools(url))._replace(capacities={"gpu": {"nvidia.com/gpu": 32_000}})
+    check_file(file, known)
+    assert "pool gpu: a day is worth 10.0 % of it for a" in capsys.readouterr().err
+    file.write_text("pools: [{name: gpu, members: [sim/gpu]}]\ntenants: [{name: a}]\n")
+    check_file(file, known)
+    assert "pool gpu of 32 gpu: a day is worth 3.2 gpu for a" in capsys.readouterr().err
+
+
+async def test_a_policy_that_lets_nobody_in_is_told_by_check_and_apply(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("version: 1\n")
+    check_file(file, await known_pools(url))
+    assert "every submission is refused" in capsys.readouterr().err
+    await put_in_force(url, file)
+    assert "every submission is refused" in capsys.readouterr().err
+    file.write_text("unlisted_weight: 1\n")
+    check_file(file, await known_pools(url))
+    assert "every submission is refused" not in capsys.readouterr().err
+
+
 async def now(bus: Bus) -> tuple[PolicyDocument, int]:
     found = await stored_policy(bus)
     assert found is not None

@@ -115,6 +115,7 @@ def test_check_and_show_say_what_becomes_of_the_rest(
     ours = tmp_path / "ours.yaml"
     ours.write_text("window: 7\n")
     check_file(ours, KnownPools())
-    valid, worth = capsys.readouterr().err.splitlines()
+    valid, worth, warning = capsys.readouterr().err.splitlines()
     assert valid == f"{ours} is valid; tenants: 0, pools: 0"
     assert worth.startswith("aging: ")
+    assert "every submission is refused" in warning

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
-from datetime import datetime
+from datetime import date, datetime
 
 import msgspec
 
@@ -98,6 +98,8 @@ class SnapshotValues:
                 pass
         field = key if at is None else self.field(key, at, name)
         reason = "must be a time: Unix seconds, or RFC 3339 with its offset, in the years 1 to 9999"
+        if isinstance(found, date):  # as YAML reads one without quotes
+            found, reason = found.isoformat(), f"{reason}: such as 2026-11-21T13:00:00Z, or +01:00 for the Z"
         self.problems.append(FieldError(field, found, reason + exponent_hint(found)))
         return None
 

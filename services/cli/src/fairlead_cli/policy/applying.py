@@ -21,7 +21,7 @@ from fairlead_cli.policy.approvals import apart_from_approvals, changes_of_appro
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.files import PolicyFile, differences, read_file
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
-from fairlead_cli.policy.members import stated_members, unknown_members
+from fairlead_cli.policy.members import nobody_let_in, stated_members, unknown_members
 from fairlead_cli.policy.older import over, told_of
 from fairlead_cli.policy.store import StoredPolicy, in_force, kept, swap, unread, writers_since
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -71,7 +71,10 @@ async def put_in_force(
     file = read_file(path)
     remark_on(file.policy)
     async with connected(nats) as bus:
-        for sentence in unknown_members(file.policy, await stated_members(bus)):
+        for sentence in (
+            *nobody_let_in(file.policy),
+            *unknown_members(file.policy, await stated_members(bus)),
+        ):
             warn(sentence)
         applied = await apply_file(bus, file, terms)
     for note in applied.notes:

@@ -115,8 +115,12 @@ async def put_back(
         applied = await apply_file(bus, file, terms)
     for note in applied.notes:
         say(note)
-    done = "is in force again" if applied.written else "was in force already"
-    say(f"policy revision {applied.revision}: what was revision {found.revision} {done}")
+    if applied.written:
+        say(f"policy revision {applied.revision}: what was revision {found.revision} is in force again")
+    else:
+        say(
+            f"nothing was changed: policy revision {applied.revision}, in force now, says what {found.revision} said"
+        )
     if not applied.written and not exact and found.revision != applied.revision:
         say("Approvals of single jobs stay as they are now; --exact puts back those of that revision, too.")
     print_applied(applied, form)

@@ -13,7 +13,7 @@ from fairlead_cli.policy.approvals import changes_of_approvals
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.files import MADE_FROM, PolicyFile, as_yaml, differences, read_file
 from fairlead_cli.policy.job_names import names_in
-from fairlead_cli.policy.members import KnownPools, unknown_members
+from fairlead_cli.policy.members import KnownPools, nobody_let_in, unknown_members, without_unknown
 from fairlead_cli.policy.older import told_of
 from fairlead_cli.policy.store import StoredPolicy, in_force, kept, stored_policy
 from fairlead_cli.policy.worth import Capacities, capacities, worth_of_waiting
@@ -34,8 +34,9 @@ def check_file(path: Path, known: KnownPools, *, form: Format = "table") -> None
         raise
     tenants, pools = len(file.policy.tenants), len(file.policy.pools)
     say(f"{path} is valid; tenants: {tenants}, pools: {pools}")
-    _tell(file, known.capacities)
-    absent = list(unknown_members(file.policy, known.stated))
+    capacities = without_unknown(known, file.policy)
+    _tell(file, capacities)
+    absent = [*nobody_let_in(file.policy), *unknown_members(file.policy, known.stated)]
     for sentence in absent:
         warn(sentence)
     found = PolicyChecked(
@@ -44,7 +45,7 @@ def check_file(path: Path, known: KnownPools, *, form: Format = "table") -> None
         tenants=tenants,
         pools=pools,
         warnings=[*without_effect(file.policy), *absent],
-        notes=list(_notes(file, known.capacities)),
+        notes=list(_notes(file, capacities)),
     )
     print_outcome(found, [str(path)], form)
 

@@ -20,7 +20,7 @@ class KnownPools(NamedTuple):
     """What a running Fairlead knows of pools; nothing where none runs."""
 
     capacities: Capacities = {}
-    stated: Collection[str] = ()
+    stated: frozenset[str] = frozenset()
     """`<cluster>/<pool>` of each pool that a cluster states."""
 
 
@@ -32,7 +32,7 @@ async def known_pools(nats: str | None) -> KnownPools:
     """
     try:
         async with connected(nats) as bus:
-            return KnownPools(await capacities(bus), await stated_members(bus))
+            return KnownPools(await capacities(bus), frozenset(await stated_members(bus)))
     except NotRunningError:
         if nats is not None:
             raise
@@ -61,6 +61,20 @@ async def other_clusters(bus: Bus, cluster: str) -> list[str]:
     """The clusters that services tell of, where this one is none of them; none where nobody tells of any."""
     told = sorted({member.partition("/")[0] for member in await stated_members(bus)})
     return [] if cluster in told else told
+
+
+def without_unknown(known: KnownPools, document: PolicyDocument) -> Capacities:
+    """What pools have, without those of which the document names a member that no cluster states: nobody knows of these."""
+    unknown = {pool.name for pool in document.pools if known.stated and not known.stated >= set(pool.members)}
+    return {pool: amounts for pool, amounts in known.capacities.items() if pool not in unknown}
+
+
+def nobody_let_in(document: PolicyDocument) -> Iterator[str]:
+    """That every submission would be refused, where that is so."""
+    if not document.tenants and document.unlisted_weight is None:
+        yield (
+            "tenants: none is listed, and without `unlisted_weight` no other is let in: every submission is refused"
+        )
 
 
 def unknown_members(document: PolicyDocument, stated: Collection[str]) -> Iterator[str]:
