@@ -39,5 +39,7 @@ def enable(addresses: list[str]) -> None:
     try:
         import aiohttp
     except ImportError as error:
-        raise ConnectFailedError("an address of a WebSocket needs the package aiohttp") from error
+        raise ConnectFailedError(
+            "an address that begins with ws:// or wss:// needs a part that is not installed: pip install 'fairlead-cli[kube]' brings it"
+        ) from error
     vars(transport)[_AIOHTTP] = aiohttp

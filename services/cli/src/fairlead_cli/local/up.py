@@ -98,12 +98,18 @@ def _plan(flags: UpFlags, state: Path) -> StackPlan:
     )
 
 
-def _an_account(cluster_file: Path | None) -> str | None:
-    """One that the simulated cluster lets in; None where it has none, or its file has changed meanwhile."""
+def _an_account(plan: StackPlan) -> str | None:
+    """One that the simulated cluster lets in, and if there is one the policy, too.
+
+    None where the cluster has none, or its file has changed meanwhile.
+    """
     try:
-        return next(iter(load_cluster(None if cluster_file is None else str(cluster_file)).accounts), None)
+        accounts = list(load_cluster(None if plan.cluster_file is None else str(plan.cluster_file)).accounts)
     except SimError:
         return None
+    listed = {tenant.name for tenant in plan.policy.policy.tenants}
+    parents = {tenant.parent for tenant in plan.policy.policy.tenants}
+    return next((name for name in accounts if name in listed - parents), next(iter(accounts), None))
 
 
 def _look_at(cluster_file: Path | None) -> None:
@@ -133,7 +139,7 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
     await _tell_words(stack)
     say("")
     say("In another terminal:")
-    if plan.cluster and (account := _an_account(plan.cluster_file)):
+    if plan.cluster and (account := _an_account(plan)):
         say(f"  fairlead submit --tenant {account} --gpus 8 --cpu 32 --memory 128Gi --run-seconds 60")
     say("  fairlead queue | tenants | top | explain JOB")
     say("Ctrl-C ends it.")

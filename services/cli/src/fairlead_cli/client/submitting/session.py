@@ -13,13 +13,14 @@ from fairlead_cli.client.submitting.answers import hearing_answers
 from fairlead_cli.client.submitting.following import Following, answer_line
 from fairlead_cli.client.submitting.publishing import Parcel, PublishOutcome, pack, publish_all
 from fairlead_cli.client.submitting.reading import Draft
-from fairlead_cli.console import fail, say, write_line
+from fairlead_cli.console import fail, say, warn, write_line
+from fairlead_cli.errors import NotRunningError
 from fairlead_cli.options import Format
 from fairlead_cli.printing import print_stream
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused
 
-_SOON_SECONDS = 2.0
+_SOON_SECONDS = 5.0
 """Whoever does not follow jobs hears for so long whether they are taken up: a refusal mostly comes within a tenth of it."""
 
 
@@ -86,10 +87,14 @@ async def submit_all(
     """Publish all jobs, follow them if asked to, and say the sum.
 
     Returns:
-        The exit code: 0 only if all were stored, and where followed accepted and succeeded.
+        The exit code: 0 only if all were stored, and where followed accepted and succeeded; 3 where all were stored and nobody
+        answered to any.
     """
 
     def tell(answer: AnyAnswer) -> None:
+        if not follow and isinstance(answer, Accepted):
+            for warning in answer.warnings:
+                warn(f"{answer.tenant}/{answer.id}: {warning}")
         if not follow and not isinstance(answer, Refused):
             return
         went_wrong = isinstance(answer, Refused) or (
@@ -102,16 +107,7 @@ async def submit_all(
     async with connected(nats) as bus:
         if not follow:
             sent = await session.publish_and_listen(bus, _SOON_SECONDS)
-            stored = [one for one in sent if not one.problem]
-            taken = [
-                one for one in stored if not session.following.is_refused((one.parcel.tenant, one.parcel.id))
-            ]
-            for one in taken if not (quiet or form in ("json", "yaml")) else []:
-                told = "" if form == "name" else ": published"
-                write_line(f"{one.parcel.tenant}/{one.parcel.id}{told}")
-            say(_published_in_words(session.following, stored=len(stored), of=len(sent)))
-            refused = session.following.tally().refused
-            return 0 if len(stored) == len(sent) and not refused else 1
+            return _told_unfollowed(session, sent, form, quiet=quiet)
         try:
             await session.publish_and_follow(bus)
         except asyncio.CancelledError:
@@ -123,6 +119,20 @@ async def submit_all(
     return 0 if tally.well else 1
 
 
+def _told_unfollowed(session: Session, sent: Sequence[PublishOutcome], form: Format, *, quiet: bool) -> int:
+    """Say what was stored, and what became of it within a moment; the exit code."""
+    following = session.following
+    stored = [one for one in sent if not one.problem]
+    taken = [one for one in stored if not following.is_refused((one.parcel.tenant, one.parcel.id))]
+    for one in taken if not (quiet or form in ("json", "yaml")) else []:
+        told = "" if form == "name" else ": published"
+        write_line(f"{one.parcel.tenant}/{one.parcel.id}{told}")
+    say(_published_in_words(following, stored=len(stored), of=len(sent)))
+    if stored and following.unanswered == len(stored) == len(sent):
+        return NotRunningError.exit_code
+    return 0 if len(stored) == len(sent) and not following.tally().refused else 1
+
+
 def _published_in_words(following: Following, *, stored: int, of: int) -> str:
     """How many are stored, and what became of them within a moment."""
     tally = following.tally()
@@ -132,6 +142,8 @@ def _published_in_words(following: Following, *, stored: int, of: int) -> str:
     told = ", ".join(parts)
     if not following.unanswered:
         return told
+    if following.unanswered == stored:
+        told = f"{told}, but nobody answers"
     return (
         f"{told}; {following.unanswered} not taken up yet: "
         "submit the same ids again without --no-follow to hear what becomes of them"
