@@ -174,9 +174,10 @@ def test_words_name_the_tenant_that_stands_there_and_the_job_that_goes_first() -
         ],
     }
     lines = fairlead("order", "-", text=json.dumps(tree)).stdout.splitlines()
-    assert lines[2].endswith("  first")
+    assert lines[1].endswith("  its tenant"), "rows of figures do not say what lets another go first here"
+    assert lines[2].endswith("  is below org, which is at 50.00% of its part of cpu")
     assert lines[3].endswith(
-        "(its tenant is below org, which is at 60.00% of its part of cpu; behind a1, which org serves first)"
+        "  is below org, which is at 60.00% of its part of cpu; behind a1, which org serves first"
     )
 
 

@@ -133,7 +133,14 @@ def test_one_job_is_explained_with_where_it_fits() -> None:
         in fairlead("order", "-", "--explain", "gang", text=text).stdout
     )
     words = fairlead("order", "-", "--explain", "h100", text=text).stdout
-    assert "On the nodes: can never run as things are. pods: no node has the label gpu=h100." in words
+    assert (
+        words.count("On the nodes: can never run as things are. pods: no node has the label gpu=h100.") == 1
+    )
+    assert ": no node of its cluster can hold it, even empty" in words
+    assert "it fits now" not in words
+    words = fairlead("order", "-", "--explain", "train", text=text).stdout
+    assert "no card has 16000 MiB" in words
+    assert "it fits now" not in words
     found = json.loads(fairlead("order", "-", "--explain", "gang", "-o", "json", text=text).stdout)
     assert found["fits"]["gang"]["answer"] == "placed"
 

@@ -141,7 +141,7 @@ def test_what_does_not_count_takes_room_too() -> None:
         weights = EVEN | {"org": Fraction(1)}
         text = words(replace(free, parents=parents, entitlements=weights), {}, "late", monster, late)
         assert "Before it stands m of ada" in text
-        assert "It fits into what is free, together with all jobs before it." in text
+        assert "It fits into what its pool has free, together with all jobs before it." in text
 
 
 def test_no_instant_is_told_beyond_one_at_which_a_tree_moves_inside() -> None:
@@ -182,10 +182,7 @@ def test_past_use_is_told_and_that_it_fades() -> None:
             *room_in_words(found, place, order.rules),
         ]
     )
-    assert (
-        "gpu: 4 of past use are 4.0 % of the pool, 4.0 % of its part (weight 1 entitles it to 100.0 %)."
-        in text
-    )
+    assert "gpu: 4 of past use are 4.0 % of the pool, 4.0 % over its weight of 1." in text
     assert "Past use counts here and fades" in text
     assert "Time alone" not in text
     assert "that run end" not in text, "past use does not end"
@@ -193,9 +190,12 @@ def test_past_use_is_told_and_that_it_fades() -> None:
 
 def test_a_start_out_of_turn_and_a_weight_are_told() -> None:
     text = words(rules(), {"ada": 10, "bob": 30}, "late", a_job("first", "ada"), a_job("late", "bob"))
-    assert "Before it stands first of ada: its tenant has 20.0 % less over its weight." in text
+    assert (
+        "Before it stands first of ada: its tenant's share over its weight comes to 10.0 %, this one's to 30.0 %."
+        in text
+    )
     # At equal shares "first" still goes before "late": 20 cards do not do, and 21 do.
-    assert "first of ada falls behind it once ada starts jobs with 21 gpu beside" in text
+    assert "first of ada falls behind it once ada starts 21 gpu more before that one." in text
     assert "It becomes first once its own tenant gives back 21 of its 30 gpu." in text
     assert "It becomes first if operators give bob a weight above 3." in text
     assert (
@@ -208,7 +208,7 @@ def test_a_start_is_told_in_whole_cards() -> None:
     # Equal but for their uids: one thousandth of a card is enough, and nobody can start that.
     jobs = a_job("first", "ada"), a_job("late", "bob")
     text = words(rules(), {}, "late", *jobs)
-    assert "first of ada falls behind it once ada starts jobs with 1 gpu beside" in text
+    assert "first of ada falls behind it once ada starts 1 gpu more before that one." in text
 
 
 def test_own_jobs_and_higher_classes_stay_before_it() -> None:
@@ -220,7 +220,7 @@ def test_own_jobs_and_higher_classes_stay_before_it() -> None:
     ]
     text = words(rules(), {"bob": 30}, "mine", *jobs)
     assert (
-        "gpu: 30 running and 1 for 1 job of its own before it are 31.0 % of the pool, 31.0 % of its part (weight 1 entitles it to 100.0 %)."
+        "gpu: 30 running and 1 for 1 job of its own before it are 31.0 % of the pool, 31.0 % over its weight of 1."
         in text
     )
     assert "Before it stands own of bob: their tenant serves it first." in text
@@ -243,7 +243,7 @@ def test_own_jobs_and_higher_classes_stay_before_it() -> None:
             4,
             "it needs 2 gpu more than are free (ada holds 60 gpu, bob holds 38 gpu).",
         ),
-        ({"ada": 10}, 4, "It fits into what is free, together with all jobs before it."),
+        ({"ada": 10}, 4, "It fits into what its pool has free, together with all jobs before it."),
         (
             {"ada": 10, "bob": 50},
             40,
@@ -263,7 +263,7 @@ def test_jobs_that_can_never_start_take_no_turn(parents: dict[str, str]) -> None
     monster, late = a_job("monster", "ada", age=3, gpu=9), a_job("late", "bob", gpu=2)
     text = words(few, {"bob": 1}, "late", monster, late)
     assert "Before it stands monster of ada" in text
-    assert "It fits into what is free, together with all jobs before it." in text
+    assert "It fits into what its pool has free, together with all jobs before it." in text
     text = words(few, {}, "late", monster, a_job("largest", "cyd", age=2, gpu=8), late)
     assert "The jobs before it start first: after that, 2 gpu have to be given back" in text
 
@@ -275,10 +275,13 @@ def test_in_a_tree_the_level_is_told_at_which_it_loses() -> None:
     jobs = [a_job("a", "ada"), a_job("b", "bob"), a_job("c", "cyd", age=9)]
     text = words(tree, {"ada": 20, "bob": 30}, "b", *jobs)
     assert (
-        "org, gpu: 50 running and 1 for 1 job of its own before it are 51.0 % of the pool, 25.5 % of its part (weight 2 entitles it to 200.0 %)."
+        "org, gpu: 50 running and 1 for 1 job of its own before it are 51.0 % of the pool, 25.5 % over its weight of 2."
         in text
     )
-    assert "Before it stands a of ada (within org): its tenant has 10.0 % less over its weight." in text
+    assert (
+        "Before it stands a of ada (within org): ada's share over its weight comes to 20.0 %, bob's to 30.0 %."
+        in text
+    )
     assert "Before c of cyd" not in text, (
         "even without any of bob's 30 GPUs org stands at 10 %, and c has waited"
     )
@@ -387,11 +390,11 @@ def test_a_lifted_job_is_told_by_the_terms_that_it_counts_by() -> None:
     text = words(tree, {"bob": 10}, "a2", *jobs)
     assert (
         "Before it stands x of cyd: this one counts as a1, which org serves first; cyd has 50.0 % less over its weight than org, "
-        "more than the 25.0 % that a1 has waited longer." in text
+        "more than the 25.0 % that a1's longer wait is worth." in text
     )
     assert (
-        "Before it stands a1 of ada (within org): its tenant has 50.0 % less over its weight, more than the 25.0 % that this one has "
-        "waited longer." in text
+        "Before it stands a1 of ada (within org): ada's share over its weight comes to 0.0 %, bob's to 50.0 %: more than the 25.0 % that "
+        "this one's longer wait is worth." in text
     )
 
 

@@ -59,6 +59,18 @@ def told(
     ]
 
 
+@pytest.mark.parametrize(
+    ("urgency", "said"),
+    [
+        ("urgent", "Its class is urgent, the highest: it goes before every job of another class."),
+        ("normal", "Its class is normal; every job of a higher class goes before it."),
+    ],
+)
+def test_no_class_goes_before_the_highest(urgency: str, said: str) -> None:
+    job = a_waiting_job("j", tenant="c", submitted=NOW - HOUR, demand={GPU: 1000}, urgency=urgency)
+    assert said in told(rules(), {}, "j", job)
+
+
 RESCALED = rules(parents={"c": "org", "g": "org"}, rescaled=True, saturated=frozenset([GPU]))
 ALL_GPUS = {"g": {GPU: 10_000}}
 

@@ -108,16 +108,12 @@ def check_place(place: Place, pick: Pick) -> None:
 def check_words(told: Neighbour, place: Place, scene: Scene) -> None:
     """Who has less, who has waited longer, and by how much."""
     words = before_in_words(told, place, scene.rules)
-    if "comes to" in words:  # two that stand alone, and nothing but their shares decides
-        its, this = place.tag - told.share_lead, place.tag
-        figures = [f"{one:.1f} times" if max(its, this) >= MANY else f"{percent(one)}" for one in (its, this)]
-        assert f"comes to {figures[0]} " in words
-        assert words.endswith(f"this one's to {figures[1]}.")
-        assert max(abs(told.waiting_lead), abs(told.class_lead)) <= LEAST
+    if "comes to" in words:  # both are told, and nothing but this one's longer wait speaks against it
+        check_both(told, place, scene, words)
         return
     for lead, better, worse in (
         (told.share_lead, f"{percent(told.share_lead)} less ", f"the {percent(-told.share_lead)} that "),
-        (told.waiting_lead, f"longer, worth {percent(told.waiting_lead)}", "has waited longer"),
+        (told.waiting_lead, f"longer, worth {percent(told.waiting_lead)}", "longer wait is worth"),
     ):
         if abs(lead) > LEAST:
             assert (better if lead > 0 else worse) in words
@@ -125,6 +121,27 @@ def check_words(told: Neighbour, place: Place, scene: Scene) -> None:
         assert percent(told.class_lead) in words.partition(", more than ")[0]
     if told.class_lead < -LEAST:
         assert percent(-told.class_lead) in words.partition(", more than ")[2]
+
+
+def check_both(told: Neighbour, place: Place, scene: Scene, words: str) -> None:
+    """The figures of both, of the level where they part ways."""
+    own = told.own_side or place.tenant
+    this = {level.tenant: level.tag for level in place.within}[own] if told.within else place.tag
+    its = this - told.share_lead
+    many = scene.rules.relative and max(its, this) >= MANY
+    first, second = (f"{one:.1f} times" if many else percent(one) for one in (its, this))
+    assert first.removesuffix(" times") in words.partition("comes to ")[2]
+    sides, levels = told.side or told.own_side, told.within
+    assert (
+        f"{own if sides or levels else 'this one'}{'' if (sides or levels) and scene.rules.relative else "'s"} to {second}"
+        in words
+    )
+    assert not told.class_lead
+    assert told.waiting_lead <= LEAST
+    if told.waiting_lead < -LEAST:
+        assert words.endswith(
+            f": more than the {percent(-told.waiting_lead)} that this one's longer wait is worth."
+        )
 
 
 def check(told: Neighbour, own: Counted, bar: Counted) -> None:

@@ -146,6 +146,9 @@ class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
     """The first of them, who was submitted first before others."""
     most: int | None = None
     """So many places an answer holds at most, whatever the limit; None from a scorer that does not say."""
+    divide_by: str | msgspec.UnsetType = msgspec.UNSET
+    """`weight` where the policy divides shares by weights as they stand: then `entitled` is the weight, and tags are multiples
+    of no part. Left out otherwise."""
 
 
 class QueueReply(Message, frozen=True, kw_only=True):
@@ -182,6 +185,9 @@ class PoolTenants(msgspec.Struct, frozen=True, kw_only=True):
     steering: list[Steering] = []
     """Of each cluster that is joined into the pool."""
     silent_shards: list[int] = []
+    divide_by: str | msgspec.UnsetType = msgspec.UNSET
+    """`weight` where the policy divides shares by weights as they stand: then `entitled` is the weight, and tags are multiples
+    of no part. Left out otherwise."""
 
 
 class TenantsReply(Message, frozen=True, kw_only=True):
@@ -273,6 +279,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of these three."""
     trace: str | msgspec.UnsetType = msgspec.UNSET
     """The id of its trace; left out where that is not kept."""
+    divide_by: str | msgspec.UnsetType = msgspec.UNSET
+    """`weight` where the policy divides shares by weights as they stand: then `entitled` is the weight, and tags are multiples
+    of no part. Left out otherwise."""
 
 
 class ExplainReply(Message, frozen=True, kw_only=True):

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
+from fairlead_contracts.base.instants import DAY, SECOND
 from fairlead_contracts.base.quantities import base_units
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy.explain.figures import percent
+from fairlead_policy.explain.figures import duration, percent
 from fairlead_policy.rules.pool_rules import exactly
 from fairlead_policy.rules.rulebook import Rulebook
 
@@ -25,13 +26,20 @@ def aging_in_words(document: PolicyDocument) -> str:
     if not rate:
         return "aging: waiting is worth nothing, only shares count: a tenant above its part waits while others below theirs have jobs"
     cap = document.aging.cap_days
-    until = "" if cap is None else f", up to {cap:g} {'day' if cap == 1 else 'days'} of it"
+    until = "" if cap is None else f", up to {_days(cap)} of it"
     if document.divide_by == "weight":
         return f"aging: a day of waiting is worth {float(rate):g} of the pool over the weight{until}"
     return (
         f"aging: a day of waiting is worth {float(rate):g} of what a tenant is entitled to{until}: "
         f"{_figure(1 / rate)} days make up for its whole part"
     )
+
+
+def _days(cap: float) -> str:
+    """`14 days`; what is shorter than one, in hours."""
+    if cap < 1:
+        return duration(cap * DAY / SECOND)
+    return f"{cap:g} {'day' if cap == 1 else 'days'}"
 
 
 def worth_in_words(document: PolicyDocument, pool: str, capacity: Mapping[str, int]) -> list[str]:

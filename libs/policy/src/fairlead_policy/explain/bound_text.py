@@ -52,7 +52,8 @@ def bound_in_words(place: Place, rules: PoolRules) -> str | None:
     total = parts_of(place, rules)
     parts = f"{ratio(total.numerator, total.denominator):.3g}"
     counted = "its tags, level by level, come to" if place.within else "its tag is"
-    worth = f"{_days(ceil(1 / rules.rate))} of waiting make up for one whole part, and {counted} {parts}"
+    whole = "one whole part" if rules.relative else "the whole pool over a weight of 1"
+    worth = f"{_days(ceil(1 / rules.rate))} of waiting make up for {whole}, and {counted} {parts}"
     if rules.cap is not None and bound > rules.cap:
         return f"Later jobs may pass it for ever: {worth}, more than the cap of {duration(rules.cap / 1e6)} lets it wait off."
     until = "" if rules.cap is None else f", and that is within the cap of {duration(rules.cap / 1e6)}"

@@ -39,15 +39,15 @@ def neighbours_in_words(found: Prospects, place: Place, rules: PoolRules) -> lis
 def moves_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
     """The parts of its tag, and the changes that would move it."""
     return [
-        *makeup_in_words(found, place),
+        *makeup_in_words(found, place, rules),
         *chain.from_iterable(changes_in_words(found, place, now)),
         *limits_in_words(found, place, rules, now),
     ]
 
 
-def makeup_in_words(found: Prospects, place: Place) -> list[str]:
+def makeup_in_words(found: Prospects, place: Place, rules: PoolRules) -> list[str]:
     """The parts of its tag."""
-    return [] if found.makeup is None else list(_made_of(found.makeup, place))
+    return [] if found.makeup is None else list(_made_of(found.makeup, place, rules))
 
 
 def changes_in_words(found: Prospects, place: Place, now: Micros) -> tuple[list[str], list[str]]:
@@ -83,7 +83,7 @@ def _because(place: Place, rules: PoolRules, now: Micros) -> str:
     return "all jobs age alike up to the cap, and beyond it no younger job behind can pass an older one"
 
 
-def _made_of(makeup: Makeup, place: Place) -> Iterator[str]:
+def _made_of(makeup: Makeup, place: Place, rules: PoolRules) -> Iterator[str]:
     whose = "" if makeup.tenant == place.tenant else f"{makeup.tenant}, "
     largest = sorted(makeup.shares.items(), key=lambda part: (-part[1], part[0]))[:_MOST_RESOURCES]
     for resource, share in largest:
@@ -99,8 +99,16 @@ def _made_of(makeup: Makeup, place: Place) -> Iterator[str]:
         counts = " This resource counts." if resource == place.dominant and len(largest) > 1 else ""
         yield (
             f"{whose}{_short(resource)}: {' and '.join(parts)} are {part_of(share * makeup.entitled, 'the pool')}, "
-            f"{part_of(share, 'its part')} (weight {makeup.weight:g} entitles it to {percent(makeup.entitled)}).{counts}"
+            f"{_of_part(share, makeup, rules)}.{counts}"
         )
+
+
+def _of_part(share: float, makeup: Makeup, rules: PoolRules) -> str:
+    if not rules.relative:
+        return f"{percent(share)} over its weight of {makeup.weight:g}"
+    return (
+        f"{part_of(share, 'its part')} (weight {makeup.weight:g} entitles it to {percent(makeup.entitled)})"
+    )
 
 
 def _by_ends(move: Move, place: Place, now: Micros) -> str:
@@ -123,10 +131,7 @@ def _by_starts(move: Move, place: Place, now: Micros) -> str:
     [(name, amount)] = move.amounts.items()
     # Whole cards and cores, whatever the other tenant holds: nobody can start a thousandth of one, and more is enough, too.
     more = _rounded_up(name, amount if base_units(name) == 1 else max(amount, unit_of(name)))
-    return (
-        f"{_named(move)} falls behind it once {move.tenant} starts jobs with {more} {_short(name)} beside those "
-        "before that one."
-    )
+    return f"{_named(move)} falls behind it once {move.tenant} starts {more} {_short(name)} more before that one."
 
 
 def _by_time(move: Move, place: Place, now: Micros) -> str:
@@ -187,7 +192,7 @@ def _room(room: Room, place: Place, capacity: Mapping[str, int]) -> Iterator[str
         yield f"It cannot start yet: it needs {_amounts(room.missing)} more than are free{_held_by(room.holders)}."
     if not room.missing:
         beside = "" if room.in_turn else ", together with all jobs before it"
-        yield f"It fits into what is free{beside}."
+        yield f"It fits into what its pool has free{beside}."
     if room.in_turn and room.in_turn != room.missing:
         yield f"The jobs before it start first: after that, {_amounts(room.in_turn)} have to be given back before it can start."
 

@@ -74,7 +74,7 @@ def hold_back(told: Sequence[list[str]], places: PositionColumns, rules: PoolRul
                 begin = begun.get(tenant)
                 if begin is None:
                     begin = begun[tenant] = _begun(rules.parents[tenant], tenant)
-                reasons.append(f"{begin}{_at(dominant, tag)}.")
+                reasons.append(f"{begin}{_at(dominant, tag, rules)}.")
     for reasons, top, name in zip(told, places.top, places.behind, strict=True):
         if name:
             reasons.append(behind_in_words(top, name))
@@ -91,9 +91,11 @@ def _begun(parent: str, tenant: str, stands: str = "stands") -> str:
     return f"Below {parent}, {tenant} {stands} at "
 
 
-def _at(dominant: str, tag: float) -> str:
+def _at(dominant: str, tag: float, rules: PoolRules) -> str:
     if not dominant:
         return "nothing before it"
+    if not rules.relative:
+        return f"{percent(tag)} of {dominant} over its weight"
     return part_of(tag, f"its part of {dominant}")
 
 
@@ -104,7 +106,7 @@ def _below(one: Within, parent: str, rules: PoolRules) -> str:
         others = "the jobs of the same class" if rules.strict else "all jobs"
         return f"Below {parent}, {one.tenant} {cause}: it goes last among {others} there."
     begin = _begun(parent, one.tenant, "counts by H-DRF" if one.share else "stands")
-    return f"{begin}{_at(one.dominant, one.tag)}."
+    return f"{begin}{_at(one.dominant, one.tag, rules)}."
 
 
 def _cause_within(one: Within) -> str:

@@ -102,8 +102,17 @@ def _by_terms(one: Neighbour, place: Place, rules: PoolRules) -> str:
     told = [(term, lead) for term, lead in leads.items() if abs(lead) >= _NO_LEAD or lead < -decides / 2]
     more = [_FOR[term](one, place, rules, percent(lead)) for term, lead in told if lead > 0]
     less = [_AGAINST[term](one, place, rules, percent(-lead)) for term, lead in told if lead < 0]
-    if one.term == "share" and not told and _stands_alone(one, place, rules) and decides >= CLOSE:
-        return both_in_words(place.tag - decides, place.tag)
+    if (
+        one.term == "share"
+        and decides >= CLOSE
+        and all(term == "waiting" and lead < 0 for term, lead in told)
+    ):
+        both = _both(one, place, rules, decides)
+        if both:
+            waiting = "".join(
+                f": more than {_AGAINST[term](one, place, rules, percent(-lead))}" for term, lead in told
+            )
+            return f"{both}{waiting}"
     words = ", and ".join([_FOR[one.term](one, place, rules, percent(decides)), *more])
     if not less:
         return words
@@ -113,17 +122,40 @@ def _by_terms(one: Neighbour, place: Place, rules: PoolRules) -> str:
     return f"{words}, more than {' and '.join(less)}{by}"
 
 
-def _stands_alone(one: Neighbour, place: Place, rules: PoolRules) -> bool:
-    """Whether each job counts by its own terms, as one of a tenant that stands below no other."""
-    beside = one.side or one.own_side or one.lifted or one.own_lifted or one.within or place.within
-    return not beside and rules.relative and rules.strict and not rules.rescaled
+def _both(one: Neighbour, place: Place, rules: PoolRules, lead: float) -> str:
+    """Where both stand; nothing where the explained job's own figure is not at hand: by H-DRF, or by another job's terms."""
+    if rules.rescaled or one.lifted or one.own_lifted or one.class_lead:
+        return ""
+    own = one.own_side or place.tenant
+    tag = (
+        next((level.tag for level in place.within if level.tenant == own), None) if one.within else place.tag
+    )
+    if tag is None:
+        return ""
+    if not one.side and not one.own_side and not one.within:
+        return both_in_words(tag - lead, tag, relative=rules.relative)
+    return both_in_words(tag - lead, tag, whose=(one.side or one.tenant, own), relative=rules.relative)
 
 
-def both_in_words(its: float, this: float) -> str:
-    """Where two tenants stand: of two figures a person sees the difference, of "250 % less" not what it is of."""
-    if max(its, this) < MANY:
-        return f"its tenant comes to {percent(its)} of its part, this one's to {percent(this)}"
-    return f"its tenant comes to {its:.1f} times its part, this one's to {this:.1f} times"
+def both_in_words(
+    its: float, this: float, *, whose: tuple[str, str] | None = None, relative: bool = True
+) -> str:
+    """Where two tenants stand: of two figures a person sees the difference, of "250 % less" not what it is of.
+
+    Args:
+        its: of the tenant whose job goes first.
+        this: of the other.
+        whose: the two by name, where they are not those of the two jobs.
+        relative: whether the figures are of parts; else they are shares over weights.
+    """
+    many = max(its, this) >= MANY
+    one, other = (f"{its:.1f}", f"{this:.1f} times") if many else (percent(its), percent(this))
+    times = " times" if many else " of"
+    if not relative:
+        first, second = (f"{name}'s" for name in whose) if whose else ("its tenant's", "this one's")
+        return f"{first} share over its weight comes to {percent(its)}, {second} to {percent(this)}"
+    first, second = whose or ("its tenant", "this one's")
+    return f"{first} comes to {one}{times} its part, {second} to {other}"
 
 
 def _lower(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
@@ -178,7 +210,11 @@ def _longer(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
 
 def _shorter(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
     del place, rules
-    return f"the {share} that {one.own_lifted or 'this one'} has waited longer"
+    return f"the {share} that {_possessive(one.own_lifted)} longer wait is worth"
+
+
+def _possessive(lifted: str) -> str:
+    return f"{lifted}'s" if lifted else "this one's"
 
 
 _FOR = {"share": _lower, "class": _class_for, "waiting": _longer}

@@ -61,7 +61,8 @@ class Wording:
         self._cap = rules.cap if rate else None
         """Of what counts of waiting."""
         daily = percent(rate.numerator * DAY / rate.denominator)
-        self._daily = f" of what its tenant is entitled to, at {daily} a day."
+        of_what = "of what its tenant is entitled to" if rules.relative else "of the pool over the weight"
+        self._daily = f" {of_what}, at {daily} a day."
         self._counting = "" if all(rules.resource_weights.values()) else " that counts"
         self._classes: dict[str, str] = {}
         self._frames: dict[tuple[str, str], _Frame] = {}
@@ -232,8 +233,9 @@ def _past(standing: Standing) -> str:
     amount = standing.past.get(standing.dominant, 0)
     if not amount:
         return ""
-    used = format_quantity(standing.dominant, amount)
-    return f" and {used} {standing.dominant} of past use"
+    return (
+        f" and {amount_format(standing.dominant)(amount)} {standing.dominant.rpartition('/')[2]} of past use"
+    )
 
 
 def terms_in_words(place: Place, standing: Standing | None, rules: PoolRules, now: Micros) -> list[str]:
@@ -255,6 +257,8 @@ def class_in_words(place: Place, rules: PoolRules | None = None) -> str:
 
 
 def _class(urgency: str, override: float | None, rules: PoolRules | None) -> str:
+    if rules is not None and rules.strict and urgency == rules.classes[0]:
+        return f"Its class is {urgency}, the highest: it goes before every job of another class."
     if rules is None or rules.strict:
         return f"Its class is {urgency}; every job of a higher class goes before it."
     weight = float(rules.class_weight(urgency, override_of(override)))

@@ -39,7 +39,8 @@ class RowCauses:
     """
 
     def __init__(self, rules: PoolRules, now: Micros) -> None:
-        self._tells = rules.strict and rules.relative and not rules.rescaled and not rules.parents
+        self.tells = rules.strict and rules.relative and not rules.rescaled and not rules.parents
+        """Whether figures tell it at all of this pool."""
         self._ranks = {urgency: rules.rank_of(urgency) for urgency in rules.classes}
         self._rate = float(rules.rate)
         self._horizon = None if rules.cap is None or not rules.rate else now - rules.cap
@@ -51,7 +52,7 @@ class RowCauses:
         return list(self._causes(part))
 
     def _causes(self, part: PositionColumns) -> Iterator[str]:
-        if not self._tells:
+        if not self.tells:
             for _ in part.jobs:
                 yield "" if self._any else FIRST
                 self._any = True

@@ -6,7 +6,10 @@ would move it. What its tenant has, what its waiting is worth, its class and all
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.explanations import Prospects
 from fairlead_contracts.messages.questions import AheadOf, Explanation
 from fairlead_policy.explain.forecast_text import (
     changes_in_words,
@@ -37,7 +40,7 @@ def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[
     decides = [*_refused(found), *terms, class_in_words(place, rules), _rank(found)]
     if prospects is None:
         return decides
-    first, others = changes_in_words(prospects, place, now)
+    first, others = changes_in_words(_that_move(prospects, found.rank), place, now)
     nearest = neighbours_in_words(prospects, place, rules)
     return [
         *room_in_words(prospects, place, rules),
@@ -45,10 +48,16 @@ def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[
         *first,
         *decides,
         *nearest[1:],
-        *makeup_in_words(prospects, place),
+        *makeup_in_words(prospects, place, rules),
         *others,
         *limits_in_words(prospects, place, rules, now),
     ]
+
+
+def _that_move(prospects: Prospects, rank: int | None) -> Prospects:
+    """Without classes in which it would stand where it stands: nobody needs to be asked for these."""
+    moves = [move for move in prospects.moves if move.cause != "class" or move.rank != rank]
+    return msgspec.structs.replace(prospects, moves=moves)
 
 
 def most_first(counts: Mapping[str, int]) -> list[AheadOf]:

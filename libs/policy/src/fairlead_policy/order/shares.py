@@ -3,11 +3,18 @@
 from fractions import Fraction
 from typing import NamedTuple
 
+from msgspec import UNSET, UnsetType
+
 from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.terms import top_of
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
+
+
+def divided_by(rules: PoolRules) -> str | UnsetType:
+    """What shares are divided by, where that is no entitlement: answers name it then."""
+    return UNSET if rules.relative else "weight"
 
 
 class Quotient(NamedTuple):

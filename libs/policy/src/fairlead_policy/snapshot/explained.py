@@ -11,6 +11,7 @@ from fairlead_policy.explain.explanation import prospects_in
 from fairlead_policy.explain.surroundings import count_before
 from fairlead_policy.explain.waiting_text import most_first, waiting_in_words
 from fairlead_policy.order.pool_facts import PoolFacts
+from fairlead_policy.order.shares import divided_by
 from fairlead_policy.snapshot.ordering import orders_of
 
 
@@ -51,5 +52,6 @@ def _explained(job: SnapshotJob, known: PoolFacts, now: Micros) -> Explanation |
         ahead=most_first(counts),
         standing=standings.get(top_of(place)),
         prospects=prospects_in(order, place),
+        divide_by=divided_by(rules),
     )
     return msgspec.structs.replace(found, reasons=waiting_in_words(found, rules, now))

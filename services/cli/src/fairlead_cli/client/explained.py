@@ -50,7 +50,8 @@ def headline(found: Explanation) -> str:
         return "It has its quota, and its pods may not start yet."
     if found.rank is None or found.waiting is None:
         return f"{found.phase.capitalize()}."
-    clauses = [*_what_is_short(found), *_how_its_tenant_stands(found.standing)]
+    stands = () if found.divide_by else _how_its_tenant_stands(found.standing)
+    clauses = [*_what_is_short(found), *stands]
     place = f"Waiting, {_ordinal(found.rank + 1)} of {found.waiting}"
     return f"{place}: {'; '.join(clauses)}." if clauses else f"{place}."
 
@@ -59,6 +60,9 @@ def _what_is_short(found: Explanation) -> Iterator[str]:
     room = None if found.prospects is None else found.prospects.room
     if found.never:
         yield "no node of its cluster can hold it, even empty"
+    elif found.no_room and room is not None and not room.missing:
+        yield "its pool has room for it, its nodes or cards have not"
+        return
     elif room is not None and found.place is not None:
         yield _needs(room, found.place.demand)
     elif found.no_quota:
@@ -74,12 +78,17 @@ def _needs(room: Room, asked: dict[str, int]) -> str:
     wanted = " and ".join(
         f"{format_quantity(name, asked.get(name, 0))} {short_resource(name)}" for name in missing
     )
-    free = ", ".join(_free(name, room.free.get(name, 0)) for name in missing)
-    return f"needs {wanted}, {free} free"
+    free = [_free(name, room.free.get(name, 0)) for name in missing]
+    if len(missing) == 1:
+        return f"needs {wanted}, {'none' if free[0] == 'no' else free[0]} free"
+    told = " and ".join(
+        f"{amount} {short_resource(name)}" for name, amount in zip(missing, free, strict=True)
+    )
+    return f"needs {wanted}, of which {told} are free"
 
 
 def _free(resource: str, amount: int) -> str:
-    return format_quantity(resource, amount) if amount > 0 else "none"
+    return format_quantity(resource, amount) if amount > 0 else "no"
 
 
 def _how_its_tenant_stands(standing: Standing | None) -> Iterator[str]:
@@ -153,7 +162,7 @@ def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tupl
         own = found.standing.tenant == found.tenant
         yield (
             "its tenant" if own else f"above it, {found.standing.tenant}",
-            _standing_in_words(found.standing),
+            _standing_in_words(found.standing, by_weight=bool(found.divide_by)),
         )
     if found.ahead:
         yield "before it", ahead_in_words([(part.tenant, part.jobs) for part in found.ahead])
@@ -190,10 +199,11 @@ def _facts_of_place(
         yield "key", f"{place.key:.6f}"
 
 
-def _standing_in_words(standing: Standing) -> str:
+def _standing_in_words(standing: Standing, *, by_weight: bool) -> str:
     late = f", past use of {amounts(standing.past)} among it" if standing.past else ""
+    entitled = "" if by_weight else f" entitled to {standing.entitled:.1%},"
     # Resources may weigh more or less than 1: it need not be a part of the pool.
-    return f"weight {standing.weight:g}, entitled to {standing.entitled:.1%}, dominant share {standing.share:.1%}{late}"
+    return f"weight {standing.weight:g},{entitled} dominant share {standing.share:.1%}{late}"
 
 
 def _steering_facts(steering: Steering) -> Iterator[tuple[str, str]]:

@@ -87,4 +87,6 @@ def _pool_lines(tenants: TenantsReply, queue: QueueReply | None, columns: int, s
             rule = f"  {style(ORDER_RULE, 'dim')}" if columns >= NARROW_COLUMNS else ""
             yield ""
             yield style(f"next of {line.waiting} waiting", "bold") + rule
-            yield from places_lines(line.places, queue.at, columns=columns, style=style)
+            yield from places_lines(
+                line.places, queue.at, columns=columns, style=style, by_weight=bool(line.divide_by)
+            )

@@ -30,6 +30,10 @@ WIDE_COLUMNS, NARROW_COLUMNS, SLIM_COLUMNS = 120, 100, 75
 """Of a terminal: below the last two the tables leave out what they can, and more."""
 NARROW_BAR = 10
 """Cells of a share's bar."""
+_IN_A_TREE = (
+    "share then, entitled: of the tenant at the top of its tree, of the whole pool, with all its jobs before this one; "
+    "`fairlead tenants` has each tenant's own, of now"
+)
 _SHARE_THEN = "share then: of the pool, with its tenant's jobs before this one; `fairlead tenants` has the shares of now"
 
 
@@ -78,9 +82,12 @@ def _queue_lines(
     yield f"{style(f'pool {pool.pool}', 'bold')}: {pool.waiting} waiting"
     yield from steering_lines(pool.steering, columns=columns, style=style)
     if pool.places or (tenant is None and pool.waiting):
-        yield from places_lines(pool.places, now, columns=columns, style=style)
+        yield from places_lines(
+            pool.places, now, columns=columns, style=style, by_weight=bool(pool.divide_by)
+        )
     if pool.places and columns >= NARROW_COLUMNS:
-        yield style(_SHARE_THEN, "dim")
+        in_a_tree = any(one.place.top for one in pool.places)
+        yield style(wrapped(_IN_A_TREE if in_a_tree else _SHARE_THEN, columns), "dim")
     # A scorer of an earlier release counts the pool's jobs alone.
     more = pool.more or (pool.waiting - len(pool.places) if tenant is None else 0)
     of_whom = "" if tenant is None else f" of {tenant}"
@@ -113,9 +120,14 @@ def _how_to_see_more(pool: PoolQueue) -> str:
 
 
 def places_lines(
-    places: list[RankedPlace], now: datetime, *, columns: int = WIDE_COLUMNS, style: Style = unstyled
+    places: list[RankedPlace],
+    now: datetime,
+    *,
+    columns: int = WIDE_COLUMNS,
+    style: Style = unstyled,
+    by_weight: bool = False,
 ) -> Iterator[str]:
-    """Waiting jobs, first goes first; ranks count from 1 for people.
+    """Waiting jobs, first goes first; ranks count from 1 for people. By weight: shares are over weights, not entitlements.
 
     A terminal of less than `NARROW_COLUMNS` shows no demand and no shares, one of less than `SLIM_COLUMNS` no class.
     """
@@ -128,7 +140,11 @@ def places_lines(
         Column("tenant"),
         *([] if slim else [Column("class")]),
         *(
-            [Column("asks for"), Column("share then", right=True), Column("entitled", right=True)]
+            [
+                Column("asks for"),
+                Column("share then", right=True),
+                Column("weight" if by_weight else "entitled", right=True),
+            ]
             if wide
             else []
         ),
@@ -141,7 +157,7 @@ def places_lines(
             job_name(ranked.place.id, ranked.owner),
             ranked.place.tenant,
             *([] if slim else [_class(ranked)]),
-            *([demand(ranked.place.demand), *_quotient(ranked)] if wide else []),
+            *([demand(ranked.place.demand), *_quotient(ranked, by_weight=by_weight)] if wide else []),
             waited(ranked.place, now),
             Piece(_why(ranked, told=told), "dim"),
         ]
@@ -158,9 +174,11 @@ def _why(ranked: RankedPlace, *, told: bool) -> str:
     return "first" if ranked.rank == 0 else f"(its tenant {reason(ranked.place)})"
 
 
-def _quotient(ranked: RankedPlace) -> tuple[str, str]:
-    """What its tag is the one over the other of, both of the pool."""
+def _quotient(ranked: RankedPlace, *, by_weight: bool) -> tuple[str, str]:
+    """What its tag is the one over the other of, both of the pool unless the other is a weight."""
     share = "∞" if ranked.share is None else multiple(ranked.share)
+    if by_weight:
+        return share, f"{ranked.entitled:g}"
     return share, f"{ranked.entitled:.1%}" if ranked.entitled else "-"
 
 
@@ -194,22 +212,33 @@ def tenants_lines(
     neither bar nor weight.
     """
     slim, wide = columns < SLIM_COLUMNS, columns >= NARROW_COLUMNS
-    scale = max((max(line.standing.share, line.standing.entitled) for line in pool.tenants), default=1.0)
+    by_weight = bool(pool.divide_by)
+    scale = max(
+        (max(line.standing.share, 0.0 if by_weight else line.standing.entitled) for line in pool.tenants),
+        default=1.0,
+    )
     heads = [
         Column("tenant", is_name=True),
         *([] if slim else [Column("weight", right=True)]),
         Column("share now" if wide else "share", right=True),
-        Column("entitled", right=True),
-        Column("of its part", right=True),
-        *([] if slim else [Column("share now, │ marks what it is entitled to" if wide else "│ entitled")]),
+        *([] if by_weight else [Column("entitled", right=True)]),
+        Column("over its weight" if by_weight else "of its part", right=True),
+        *([] if slim else [Column(_bar_head(wide=wide, by_weight=by_weight))]),
         Column("running", right=True),
         Column("waiting", right=True),
         *([Column("uses", wraps=True)] if wide else []),
     ]
     rows = [
-        _tenant_row(line, scale, depth=depth, slim=slim, wide=wide) for depth, line in _as_tree(pool.tenants)
+        _tenant_row(line, scale, depth=depth, slim=slim, wide=wide, by_weight=by_weight)
+        for depth, line in _as_tree(pool.tenants)
     ]
     yield from table_lines(heads, rows, width=columns, style=style)
+
+
+def _bar_head(*, wide: bool, by_weight: bool) -> str:
+    if by_weight:
+        return "share now"
+    return "share now, │ marks what it is entitled to" if wide else "│ entitled"
 
 
 def _as_tree(lines: Sequence[TenantLine]) -> Iterator[tuple[int, TenantLine]]:
@@ -226,14 +255,17 @@ def _as_tree(lines: Sequence[TenantLine]) -> Iterator[tuple[int, TenantLine]]:
         left += [(depth + 1, below) for below in reversed(children.get(line.standing.tenant, []))]
 
 
-def _tenant_row(line: TenantLine, scale: float, *, depth: int, slim: bool, wide: bool) -> list[Cell]:
+def _tenant_row(
+    line: TenantLine, scale: float, *, depth: int, slim: bool, wide: bool, by_weight: bool
+) -> list[Cell]:
     standing = line.standing
-    bar = share_bar(standing.share, standing.entitled, scale=scale, width=BAR_WIDTH if wide else NARROW_BAR)
+    marked = 0.0 if by_weight else standing.entitled
+    bar = share_bar(standing.share, marked, scale=scale, width=BAR_WIDTH if wide else NARROW_BAR)
     return [
         f"{'  ' * depth}{standing.tenant}",
         *([] if slim else [f"{standing.weight:g}"]),
         multiple(standing.share),
-        f"{standing.entitled:.1%}" if standing.entitled else "-",
+        *([] if by_weight else [f"{standing.entitled:.1%}" if standing.entitled else "-"]),
         "-" if line.tag is None else multiple(line.tag),
         *([] if slim else [bar]),
         str(standing.running),

@@ -14,6 +14,7 @@ _MANY = 10.0
 _MOST_PASSING = 5
 _TENANTS_NAMED = 6
 """On one line."""
+_THOUSANDTHS = 1000
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
@@ -44,7 +45,18 @@ def short_resource(resource: str) -> str:
 def demand(amounts: dict[str, int]) -> str:
     """A demand on one line, scarce resources first."""
     names = sorted(amounts, key=lambda name: (name in ("cpu", "memory"), name))
-    return " ".join(f"{short_resource(name)}={format_quantity(name, amounts[name])}" for name in names)
+    return " ".join(f"{short_resource(name)}={_told(name, amounts[name])}" for name in names)
+
+
+def _told(resource: str, amount: int) -> str:
+    """As Kubernetes writes it, but for thousandths of more than one: `19660800m` is 19660.8 to people."""
+    quantity = format_quantity(resource, amount)
+    return _whole_and_rest(amount) if quantity.endswith("m") and amount > _THOUSANDTHS else quantity
+
+
+def _whole_and_rest(thousandths: int) -> str:
+    whole, rest = divmod(thousandths, _THOUSANDTHS)
+    return f"{whole}.{rest:03d}".rstrip("0")
 
 
 def amounts(found: dict[str, int]) -> str:
@@ -120,13 +132,16 @@ def _at(place: Place) -> str:
     return share_in_words(place.tag, short_resource(place.dominant) if place.use else None)
 
 
-def share_in_words(tag: float, resource: str | None) -> str:
+def share_in_words(tag: float, resource: str | None, *, relative: bool = True) -> str:
     """What a tenant that stands alone is at before a job of it; reads on from "its tenant".
 
     Args:
         tag: of the job.
         resource: the dominant one, in short; None where it has nothing.
+        relative: whether tags are of parts; else they are shares over weights.
     """
+    if resource is not None and not relative:
+        return f"is at {tag:.2%} of {resource} over its weight"
     return "has nothing before it" if resource is None else f"is at {of_part(tag)} of {resource}"
 
 

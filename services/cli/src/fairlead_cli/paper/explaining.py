@@ -26,7 +26,7 @@ from fairlead_contracts.snapshot.types import Snapshot, name_in_snapshot
 from fairlead_policy.explain.waiting_text import most_first
 from fairlead_policy.reserve.easy import reserves
 from fairlead_policy.snapshot.explained import explain_in_snapshot
-from fairlead_policy.snapshot.placement import JobFit
+from fairlead_policy.snapshot.placement import FitVerdict, JobFit
 
 _NEIGHBOURS = 3
 """Told of the order that is printed, where it is not the one by fairness alone."""
@@ -55,6 +55,8 @@ def explain_on_paper(path: Path, job: str, *, form: Format, verbose: bool = Fals
     by_name = {one.pool.name: one for one in pools}
     found = [_as_reserved(one, by_name[str(one.pool)]) if one.pool in by_name else one for one in found]
     fits = {one.uid: walk.jobs[one.uid] for one in found} if walk is not None else None
+    if fits is not None:
+        found = [_as_nodes_have_it(one, fits[one.uid]) for one in found]
     reply = PaperExplanations(
         at=to_datetime(snapshot.now),
         found=found,
@@ -87,7 +89,7 @@ def _text(reply: PaperExplanations, fits: Mapping[str, JobFit] | None, columns: 
     for one in reply.found:
         alone = ExplainReply(at=reply.at, found=[one])
         told.append(explain_text(alone, verbose=verbose, columns=columns, style=styled))
-        if fits is not None:
+        if fits is not None and not one.never and not one.no_room:
             told.append(wrapped(fit_in_words(fits[one.uid]), columns, indent="  · ", hanging="    "))
         told.append("")
     return "\n".join(told[:-1])
@@ -116,6 +118,17 @@ def _as_reserved(one: Explanation, arranged_pool: ArrangedPool) -> Explanation:
     if rank != one.rank or [place.uid for place in right_before][: len(by_fairness)] != by_fairness:
         reasons.append(_both_orders(one, right_before))
     return _with_reasons(msgspec.structs.replace(one, rank=rank, ahead=most_first(ahead)), *reasons)
+
+
+def _as_nodes_have_it(one: Explanation, fit: JobFit) -> Explanation:
+    """With what the nodes say against it in front: a pool may have room that no node has."""
+    match fit.answer:
+        case FitVerdict.NEVER:
+            return msgspec.structs.replace(one, never=[fit_in_words(fit)])
+        case FitVerdict.NO_ROOM:
+            return msgspec.structs.replace(one, no_room=[fit_in_words(fit)])
+        case _:
+            return one
 
 
 def _both_orders(one: Explanation, right_before: Sequence[Place]) -> str:

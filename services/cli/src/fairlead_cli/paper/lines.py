@@ -24,6 +24,8 @@ type Columns = list[list[str]]
 
 _WHY = "the one above goes first because"
 """As `fairlead queue` heads it."""
+_STANDS = "its tenant"
+"""Where `--explain JOB` alone says what lets another go first."""
 _ALIGNED = 2
 """Parts of a table whose columns are aligned together: first the head with a thousand lines, then two thousand each."""
 _MINUTE = 60 * SECOND
@@ -46,12 +48,14 @@ def as_lines(planned: Iterable[PlannedPool], snapshot: Snapshot) -> Iterator[str
 
 def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
     level = (() if planned.plan is None else ("level",)) + (() if planned.fits is None else ("fit",))
-    names = ("#", "job", "tenant", "class", "share", "entitled", "tag", "key", "dominant")
-    yield [[name] for name in (*names, *level, "waited", _WHY)]
-    rank, ages, causes = 1, _Ages(now), RowCauses(planned.pool.rules, now)
+    rules = planned.pool.rules
+    rank, ages, causes = 1, _Ages(now), RowCauses(rules, now)
+    divisor = "entitled" if rules.relative else "weight"
+    names = ("#", "job", "tenant", "class", "share", divisor, "tag", "key", "dominant")
+    yield [[name] for name in (*names, *level, "waited", _WHY if causes.tells else _STANDS)]
     for part in planned.pool.parts():
         jobs = part.jobs
-        *terms, why = _cells(part, planned.pool.rules, now)
+        *terms, stands = _cells(part, rules, now)
         yield [
             list(map(str, range(rank, rank + len(jobs)))),
             [job.id for job in jobs],
@@ -60,9 +64,16 @@ def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
             *terms,
             *_standing(jobs, planned),
             ages.of(part.submitted),
-            [cause or f"(its tenant {stands})" for cause, stands in zip(causes.of(part), why, strict=True)],
+            _why(causes, part, stands),
         ]
         rank += len(jobs)
+
+
+def _why(causes: RowCauses, part: PositionColumns, stands: list[str]) -> list[str]:
+    """What lets the job above go first; where rows of figures do not tell that, what each job's tenant stands at."""
+    if not causes.tells:
+        return stands
+    return [cause or f"(its tenant {at})" for cause, at in zip(causes.of(part), stands, strict=True)]
 
 
 def _standing(jobs: Sequence[PlacedJob], planned: PlannedPool) -> Iterator[list[str]]:
@@ -76,7 +87,7 @@ def _standing(jobs: Sequence[PlacedJob], planned: PlannedPool) -> Iterator[list[
 def _cells(part: PositionColumns, rules: PoolRules, now: Micros) -> tuple[list[str], ...]:
     """Share, entitlement, tag, key, dominant resource and reason."""
     shares, entitled = quotients_of(part, rules)
-    parts = {one: f"{one:.2%}" for one in set(entitled)}
+    parts = {one: f"{one:.2%}" if rules.relative else f"{one:g}" for one in set(entitled)}
     short: dict[str, str | None] = {name: short_resource(name) for name in set(part.dominant)}
     resources = [short[name] if use else None for name, use in zip(part.dominant, part.use, strict=True)]
     columns = part.jobs, part.top, part.tag, resources, part.behind
@@ -87,7 +98,11 @@ def _cells(part: PositionColumns, rules: PoolRules, now: Micros) -> tuple[list[s
         [f"{key:.6f}" for key in part.key],
         [name or "-" for name in resources],
         [
-            tree_reason("" if top == job.tenant else top, share_in_words(tag, resource), behind)
+            tree_reason(
+                "" if top == job.tenant else top,
+                share_in_words(tag, resource, relative=rules.relative),
+                behind,
+            )
             for job, top, tag, resource, behind in zip(*columns, strict=True)
         ],
     )

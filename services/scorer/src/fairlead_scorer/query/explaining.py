@@ -9,6 +9,7 @@ from fairlead_contracts.messages.job_traces import trace_of_job
 from fairlead_contracts.messages.questions import Explanation, ShardQuestion, ShardReply
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.explain.waiting_text import most_first, waiting_in_words
+from fairlead_policy.order.shares import divided_by
 from fairlead_scorer.query import words
 from fairlead_scorer.query.counterfactuals import Counterfactuals, concealed, concealed_place
 from fairlead_scorer.query.fitting import misfit_of
@@ -119,7 +120,9 @@ class Explainer:
         own = await self._asker.ask(pool, "explain", question, [shard])
         for reply in own.replies:
             known = {standing.tenant: standing for standing in reply.standings}
-            fact = msgspec.structs.replace(fact, standing=known.get(fact.tenant))
+            fact = msgspec.structs.replace(
+                fact, standing=known.get(fact.tenant), divide_by=divided_by(pool.rules)
+            )
             if reply.places:
                 return await self._ranked(fact, pool, reply, at, open_names=open_names)
         if uid is not None:

@@ -36,7 +36,7 @@ from fairlead_contracts.messages.state import job_name
 from fairlead_policy.explain.explanation import neighbour_of
 from fairlead_policy.explain.neighbour_text import cause_in_words
 from fairlead_policy.order.merging import merge_places
-from fairlead_policy.order.shares import quotient_of
+from fairlead_policy.order.shares import divided_by, quotient_of
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_scorer.query import words
 from fairlead_scorer.query.counterfactuals import concealed_place
@@ -116,6 +116,7 @@ class Questions:
                         for one in self._steering.of(pool.name)
                     ],
                     silent_shards=part.silent,
+                    divide_by=divided_by(pool.rules),
                 )
             )
         return to_json(TenantsReply(at=to_datetime(at), pools=pools))
@@ -145,6 +146,7 @@ class Questions:
             silent_shards=part.silent,
             unplaced=unplaced,
             unplaced_first=first,
+            divide_by=divided_by(pool.rules),
         )
 
     async def _first_places(self, pool: ScoredPool, at: Micros, wanted: int) -> tuple[Part, list[Place]]:
@@ -197,6 +199,7 @@ class Questions:
             silent_shards=sorted({*own.silent, *part.silent}),
             unplaced=unplaced,
             unplaced_first=first,
+            divide_by=divided_by(pool.rules),
         )
 
     def _unplaced(self, pool: str, tenant: str | None) -> tuple[int, list[UnplacedJob]]:
