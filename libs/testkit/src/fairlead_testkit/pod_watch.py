@@ -10,7 +10,7 @@ from fairlead_testkit.kubelab.errors import ApiUnreachableError
 from fairlead_testkit.pod_fleet import SUBMISSION, PodSite
 from fairlead_testkit.slurmlab import SlurmCommandError
 
-_HELD = ("JobHeld", "launch_failed", "requeued_in_held")
+_HELD = ("JobHeld", "JobHoldMaxRequeue", "launch_failed", "requeued_in_held")
 _JOB = "slurm.fairlead.dev/job"
 _OVER = ("Succeeded", "Failed")
 _BEGAN = ("Running", *_OVER)
