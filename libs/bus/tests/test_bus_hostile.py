@@ -167,6 +167,24 @@ async def test_an_answer_is_never_aimed_at_what_the_asker_may_not_write(
     assert tally.counts["serve.misdirected"] == 1
 
 
+async def test_a_question_that_nobody_hears_the_answer_to_is_no_work(
+    bus: Bus, tally: Tally, stranger: Stranger
+) -> None:
+    asked: list[bytes] = []
+
+    async def handle(question: Asked) -> bytes:
+        asked.append(question.payload)
+        return b""
+
+    question = subjects.ask("queue", "team-a")
+    endpoint = await bus.serve(question, handle)
+    await stranger.send(question.encode(), payload=b"hostile")
+    await eventually(lambda: tally.counts["serve.unanswerable"] == 1)
+    await bus.request(question, b"last")
+    await endpoint.close()
+    assert asked == [b"last"]
+
+
 @pytest.mark.parametrize("reply", ["_INBOX.abc.1", "_INBOX_team-a.abc.1"])
 async def test_an_inbox_of_any_client_is_answered(bus: Bus, stranger: Stranger, reply: str) -> None:
     aimed: list[Asked] = []

@@ -62,6 +62,27 @@ async def arena(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Arena]
         yield opened
 
 
+async def test_a_tenant_that_asks_too_fast_is_refused_unread_and_its_neighbour_is_not(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with Arena.open(nats_server, tmp_path) as arena:
+        await arena.policy(a_document())
+        await arena.state(a_pool(), a_queue())
+        await arena.mark()
+        async with arena.serving(main, ScorerSettings, "s1", tenant_asks_per_second=0.2):
+            await arena.owned_by("s1", timeout=60)
+            for _ in range(2):
+                await ask_queue(arena, tenant="team-a")
+            with pytest.raises(
+                RemoteError, match=r"team-a asks more than the 0\.2 questions a second"
+            ) as refused:
+                await arena.bus.request(subjects.ask("explain", "team-a"), b"no question at all", timeout=30)
+            assert refused.value.code == 429
+            await ask_queue(arena, tenant="team-b")
+            for _ in range(3):
+                await ask_queue(arena)  # an operator's
+
+
 async def ask_queue(
     arena: Arena, question: QueueQuestion | None = None, tenant: str | None = None
 ) -> QueueReply:

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from fairlead_bus.ownership.membership import Membership
     from fairlead_bus.ownership.owned_subject import OwnedSubject
     from fairlead_bus.ownership.roster import Roster
+    from fairlead_bus.pace import LinePace
     from fairlead_bus.server.provision import TopologyChange, find_changes, make, provision, require_durables
     from fairlead_bus.serving.discovery import Service
     from fairlead_bus.serving.frontend_endpoints import EpochFence, FrontendEndpoints, FrontendVerbs
@@ -106,6 +107,7 @@ __all__ = [
     "KeyExistsError",
     "LastEviction",
     "Leadership",
+    "LinePace",
     "LostOwnershipError",
     "Membership",
     "Mirror",
@@ -165,6 +167,7 @@ _ON_DEMAND = {
     "server.provision": ("TopologyChange", "find_changes", "make", "provision", "require_durables"),
     "serving.discovery": ("Service",),
     "serving.frontend_endpoints": ("EpochFence", "FrontendEndpoints", "FrontendVerbs"),
+    "pace": ("LinePace",),
     "work.worker": ("Worker",),
 }
 """What services have and a command that only asks has not: the modules of these rooms are imported with the first name."""

@@ -79,7 +79,9 @@ async def _score(
     )
     questions = Questions(state_view.cache, asker, explainer, steering, wall_clock)
     why_not = lambda: state_view.why_no_state() or state_view.why_no_policy()  # noqa: E731 # one line of wiring
-    server = QueryServer(bus, questions, PastAnswers(bus), record, why_not)
+    server = QueryServer(
+        bus, questions, PastAnswers(bus), record, why_not, a_second=settings.tenant_asks_per_second
+    )
     lifecycle.readiness.add(
         "members", lambda: None if roster.complete else "the live scorers are not known yet"
     )

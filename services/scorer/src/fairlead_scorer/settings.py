@@ -21,3 +21,6 @@ class ScorerSettings(ServiceSettings, frozen=True, kw_only=True):
     """How long a question waits for the owners of shards; the silent ones are named in the answer."""
     route: bool = True
     """Whether this replica may take submissions for cluster `any`."""
+    tenant_asks_per_second: Positive = 100.0
+    """Questions a second that one tenant may ask this replica in the long run, ten times as many after a rest; more are
+    refused unread."""

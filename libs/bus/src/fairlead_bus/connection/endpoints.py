@@ -81,7 +81,10 @@ class Endpoint:
             self._wire.observer.note("serve.failed", error=repr(error))
 
     async def _answer(self, message: Msg) -> None:
-        if message.reply and not REPLY_SUBJECTS.match(message.reply):
+        if not message.reply:
+            self._wire.observer.count("serve.unanswerable")
+            return  # nobody would hear the answer, which is work all the same
+        if not REPLY_SUBJECTS.match(message.reply):
             # Trap: the answer goes out with our rights. On a reply subject of the asker's choice it would be a write to
             # whatever the asker may not write to itself: a key of a bucket, a fact, a decision.
             self._wire.observer.count("serve.misdirected")
@@ -89,8 +92,6 @@ class Endpoint:
             return
         asked = Asked(subject=message.subject, payload=message.data, headers=message.headers or {})
         payload, headers = await self._outcome(asked)
-        if not message.reply:
-            return
         try:
             await self._send(message.reply, payload, headers)
         except BusError as error:

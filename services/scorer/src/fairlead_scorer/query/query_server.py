@@ -3,13 +3,16 @@
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
-from fairlead_bus import Asked, Bus, Rejected
+from fairlead_bus import Asked, Bus, LinePace, Rejected
 from fairlead_contracts import subjects
+from fairlead_contracts.base.tokens import NO_NAME, decode_token
 from fairlead_scorer.query.past_answers import PastAnswers
 from fairlead_scorer.query.questions import Questions
 from fairlead_scorer.report.record import ScorerRecord
 
 GROUP = "scorer"
+_BURST_SECONDS = 10
+_TOO_MANY = 429
 
 
 class QueryServer:
@@ -21,6 +24,7 @@ class QueryServer:
         told: answers what submissions were told, whatever else is known.
         record: counts them.
         why_not: why nothing can be answered now; None where it can.
+        a_second: questions of one tenant in the long run.
     """
 
     def __init__(
@@ -30,10 +34,14 @@ class QueryServer:
         told: PastAnswers,
         record: ScorerRecord,
         why_not: Callable[[], str | None],
+        *,
+        a_second: float,
     ) -> None:
         self._bus = bus
         self._record = record
         self._why_not = why_not
+        self._a_second = a_second
+        self._pace = LinePace(a_second, max(1, int(_BURST_SECONDS * a_second)))
         self._answers: dict[subjects.Question, Callable[[Asked], Awaitable[bytes]]] = {
             "queue": questions.queue,
             "tenants": questions.tenants,
@@ -50,6 +58,7 @@ class QueryServer:
     def _handler(self, kind: subjects.Question) -> Callable[[Asked], Awaitable[bytes]]:
         async def handle(asked: Asked) -> bytes:
             try:
+                self._check_pace(asked.subject.rsplit(".", 1)[1])
                 if kind != "answer":
                     self._check_ready()
                 reply = await self._answers[kind](asked)
@@ -60,6 +69,15 @@ class QueryServer:
             return reply
 
         return handle
+
+    def _check_pace(self, tenant: str) -> None:
+        """Before anything is read of it: a flood of questions takes time from decisions."""
+        if tenant == NO_NAME:
+            return  # of all tenants: an operator's
+        if self._pace.rest(tenant):
+            text = f"{decode_token(tenant)} asks more than the {self._a_second:g} questions a second that a tenant may in the long run; ask again later"
+            raise Rejected(_TOO_MANY, text)
+        self._pace.spend(tenant)
 
     def _check_ready(self) -> None:
         reason = self._why_not()

@@ -1,0 +1,40 @@
+"""How fast one of many may go on: a rate of its own in the long run, and a burst after a rest."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+
+class LinePace:
+    """Lets each line spend at a rate of its own.
+
+    Args:
+        a_second: in the long run.
+        burst: at once, after a rest.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, a_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._each = 1 / a_second
+        self._ahead = (burst - 1) / a_second
+        self._clock = clock
+        self._paid_until: OrderedDict[str, float] = OrderedDict()
+        """By line, when all that it was let do is made up for; the one that spent last at the end."""
+
+    def spend(self, line: str) -> None:
+        """One more of this line."""
+        now = self._clock()
+        self._paid_until[line] = max(now, self._paid_until.get(line, now)) + self._each
+        self._paid_until.move_to_end(line)
+        while next(iter(self._paid_until.values())) <= now:
+            self._paid_until.popitem(last=False)
+
+    @property
+    def remembered(self) -> int:
+        """Lines that have not made up for all yet."""
+        return len(self._paid_until)
+
+    def rest(self, line: str) -> float:
+        """Seconds until one more of this line is within its rate; 0 where it is now."""
+        until = self._paid_until.get(line)
+        return 0.0 if until is None else max(0.0, until - self._ahead - self._clock())

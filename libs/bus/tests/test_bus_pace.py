@@ -1,0 +1,29 @@
+"""A rate for each of many, and a burst after a rest."""
+
+from fairlead_bus import LinePace
+
+
+def test_a_burst_passes_and_then_as_many_as_a_second_allows() -> None:
+    now = [100.0]
+    pace = LinePace(2.0, 3, lambda: now[0])
+    rests = []
+    for _ in range(5):
+        rests.append(pace.rest("a"))
+        pace.spend("a")
+    assert rests == [0.0, 0.0, 0.0, 0.5, 1.0]
+    assert pace.rest("a") == 1.5
+    assert pace.rest("b") == 0.0, "another line has its own"
+    now[0] += 1.5
+    assert pace.rest("a") == 0.0
+    now[0] += 60.0
+    pace.spend("b")
+    assert [pace.rest("a"), pace.rest("b")] == [0.0, 0.0], "after a rest all of the burst is there again"
+
+
+def test_lines_that_have_made_up_for_all_are_forgotten() -> None:
+    now = [0.0]
+    pace = LinePace(1.0, 5, lambda: now[0])
+    for number in range(1000):
+        now[0] = number
+        pace.spend(f"line-{number}")
+    assert pace.remembered <= 2
