@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from fairlead_policy.hami.annotations import CardWishes, Strategy, policies_of, wishes_of
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.charges import CardPool
-from fairlead_policy.hami.errors import AskError
-from fairlead_policy.hami.requests import HamiDefaults, HamiNames, VgpuAsk, vgpu_ask
+from fairlead_policy.hami.requests import AskError, HamiDefaults, HamiNames, VgpuAsk, vgpu_ask
 from fairlead_testkit.cases import cases
 
 GPU, MEM, PERCENT, CORES = HamiNames().all

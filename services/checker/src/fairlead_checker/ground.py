@@ -12,7 +12,7 @@ import msgspec
 from fairlead_checker.facts import Checked, PodUse
 from fairlead_kube import Key
 from fairlead_policy import fit
-from fairlead_policy.hami.allocations import with_use
+from fairlead_policy.hami.cards import with_use
 
 
 class Ground:

@@ -11,7 +11,7 @@ from fairlead_contracts.frontend.cards import VGPUS
 from fairlead_kube import ResourceFlavor
 from fairlead_policy import fit
 from fairlead_policy.hami.annotations import Strategy
-from fairlead_policy.hami.errors import AskError
+from fairlead_policy.hami.requests import AskError
 
 _TOLD = 3
 """Obstacles that a message names; the first are the plainest."""

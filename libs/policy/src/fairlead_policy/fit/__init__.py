@@ -5,7 +5,7 @@ the way and whether that is proven. Quota is not asked here: a job may well have
 
 `shapes` are nodes and gangs, `filters` are labels and taints, `card_fit` and `packing` are the cards of one node,
 `node_table` is nodes as columns, `card_table` cards as columns, `filling` puts pods on them, `search` proves, `verify` checks, `diagnosis` says why not,
-`words` says it to people. `facts` are a snapshot's nodes and jobs, `bare` is a node as Kubernetes describes it, `using` is a node after pods were put on it. Modelled of Kubernetes: node
+`words` says it to people. `facts` are a snapshot's nodes and jobs, `bare` is a node as Kubernetes describes it, `results` the two answers, and nodes after pods were put on them. Modelled of Kubernetes: node
 selectors, required node affinity, taints, resources, the number of pods. Not modelled: affinity between pods, topology
 spread constraints, host ports, volumes' zones.
 
@@ -14,10 +14,9 @@ Who works with placements alone finds what it takes here; all else has its own m
 
 from fairlead_policy.fit.bare import bare_node
 from fairlead_policy.fit.placing import place
-from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
+from fairlead_policy.fit.results import PlacedPod, Placement, Unfit, with_pods
 from fairlead_policy.fit.shapes import Gang, Node, PodShape, Requirement, Taint, Toleration
 from fairlead_policy.fit.unschedulable import AskRefused, NoZoneHoldsAll
-from fairlead_policy.fit.using import with_pods
 from fairlead_policy.fit.words import in_words
 
 __all__ = [

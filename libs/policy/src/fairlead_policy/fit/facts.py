@@ -17,12 +17,10 @@ from fairlead_contracts.snapshot.types import (
     SnapshotToleration,
 )
 from fairlead_policy.fit.shapes import Gang, Node, PodShape, Taint, Toleration
-from fairlead_policy.hami.allocations import with_use
 from fairlead_policy.hami.annotations import wishes_of
-from fairlead_policy.hami.cards import Card
-from fairlead_policy.hami.errors import AskError
+from fairlead_policy.hami.cards import Card, with_use
 from fairlead_policy.hami.register import cards_of
-from fairlead_policy.hami.requests import VgpuAsk, vgpu_asks
+from fairlead_policy.hami.requests import AskError, VgpuAsk, vgpu_asks
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable")
 """What Kubernetes itself puts on a node that is cordoned."""

@@ -17,9 +17,8 @@ from fairlead_policy.fit.results import Unfit
 from fairlead_policy.fit.shapes import Gang, Node, PodShape
 from fairlead_policy.fit.unschedulable import AskRefused, Obstacle
 from fairlead_policy.hami.annotations import wishes_of
-from fairlead_policy.hami.errors import AskError
 from fairlead_policy.hami.register import card_of
-from fairlead_policy.hami.requests import vgpu_asks
+from fairlead_policy.hami.requests import AskError, vgpu_asks
 
 _PODS = "pods"
 _UNSTATED = frozenset({_PODS, *PER_VGPU})

@@ -1,6 +1,10 @@
 """A physical card, and what is used of it."""
 
+from collections.abc import Iterable
+
 import msgspec
+
+from fairlead_contracts.frontend.cards import Allocation
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,3 +51,12 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     def free_cores(self) -> int:
         """Percent that nobody holds."""
         return self.cores - self.used_cores
+
+
+def with_use(cards: Iterable[Card], held: Iterable[Allocation]) -> tuple[Card, ...]:
+    """The cards with that much more in use. What is held of cards that are not among them counts nowhere."""
+    found = {card.uuid: card for card in cards}
+    for one in held:
+        if (card := found.get(one.uuid)) is not None:
+            found[one.uuid] = card.taken(one.memory, one.cores)
+    return tuple(found.values())

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.cards import (
     CARD_CORES,
     CARD_MEMORY,
@@ -15,12 +16,18 @@ from fairlead_contracts.frontend.cards import (
     VGPUS,
 )
 from fairlead_policy.hami.cards import Card
-from fairlead_policy.hami.errors import AskError
 
 WHOLE = 100
 """Percent: the whole of a card. As an ask for cores it means the card for oneself (`Fit`)."""
 
 _UNIT = 1000
+
+
+class AskError(FieldError):
+    """A container's ask for cards is no ask that HAMi takes. The field is the resource.
+
+    The same bytes will never be right later.
+    """
 
 
 class HamiNames(msgspec.Struct, frozen=True, kw_only=True):

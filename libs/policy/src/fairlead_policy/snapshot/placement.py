@@ -20,7 +20,7 @@ from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.facts import asks_for_parts, gang_of, node_of, read_cards
 from fairlead_policy.fit.placing import place
-from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
+from fairlead_policy.fit.results import PlacedPod, Placement, Unfit, with_pods
 from fairlead_policy.fit.shapes import Gang, Node
 from fairlead_policy.fit.unschedulable import (
     AskRefused,
@@ -32,9 +32,8 @@ from fairlead_policy.fit.unschedulable import (
     PoolFull,
     UseNotStated,
 )
-from fairlead_policy.fit.using import with_pods
 from fairlead_policy.hami.annotations import Policies, Strategy, policies_of
-from fairlead_policy.hami.errors import AskError
+from fairlead_policy.hami.requests import AskError
 from fairlead_policy.snapshot.card_shares import pools_with_cards, with_card_shares
 
 

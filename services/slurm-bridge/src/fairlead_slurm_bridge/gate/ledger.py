@@ -14,7 +14,7 @@ import msgspec
 from fairlead_contracts.frontend.cards import Allocation
 from fairlead_kube import Key
 from fairlead_policy import fit
-from fairlead_policy.hami.allocations import with_use
+from fairlead_policy.hami.cards import with_use
 from fairlead_slurm_bridge.gate.asks import PodAsk
 from fairlead_slurm_bridge.gate.tokens import whole_gpus
 
