@@ -151,6 +151,17 @@ async def test_who_is_not_allowed_is_refused_and_hears_why(
             await client.submit(a_batch_job(script=script))
 
 
+async def test_nobody_gets_anothers_token(
+    serve: Callable[[SubmitTerms], SubmittingClient], tmp_path: Path
+) -> None:
+    """A token is as good as its user: whoever asks cannot name one."""
+    serve(terms())
+    reader, writer = await asyncio.open_unix_connection(tmp_path / "helper-0.sock")
+    writer.write(b'{"token_seconds": 600, "username": "root"}\n')
+    assert b'"refused":"the job cannot be read' in await reader.readline()
+    writer.close()
+
+
 async def test_a_job_that_is_too_large_is_refused_and_not_asked_again(
     serve: Callable[[SubmitTerms], SubmittingClient],
 ) -> None:
