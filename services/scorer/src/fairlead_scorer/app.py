@@ -9,7 +9,6 @@ from fairlead_policy.exact.ranking import warm_up
 from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_scorer.dry_run import DryRun
 from fairlead_scorer.query.explaining import Explainer
-from fairlead_scorer.query.past_answers import PastAnswers
 from fairlead_scorer.query.query_server import QueryServer
 from fairlead_scorer.query.questions import Questions
 from fairlead_scorer.query.reservations import ReserveView
@@ -79,9 +78,7 @@ async def _score(
     )
     questions = Questions(state_view.cache, asker, explainer, steering, wall_clock)
     why_not = lambda: state_view.why_no_state() or state_view.why_no_policy()  # noqa: E731 # one line of wiring
-    server = QueryServer(
-        bus, questions, PastAnswers(bus), record, why_not, a_second=settings.tenant_asks_per_second
-    )
+    server = QueryServer(bus, questions, record, why_not, settings.tenant_asks_per_second)
     lifecycle.readiness.add(
         "members", lambda: None if roster.complete else "the live scorers are not known yet"
     )

@@ -21,7 +21,6 @@ class QueryServer:
     Args:
         bus: the connection.
         questions: the answers to what is asked of the order.
-        told: answers what submissions were told, whatever else is known.
         record: counts them.
         why_not: why nothing can be answered now; None where it can.
         a_second: questions of one tenant in the long run.
@@ -31,10 +30,8 @@ class QueryServer:
         self,
         bus: Bus,
         questions: Questions,
-        told: PastAnswers,
         record: ScorerRecord,
         why_not: Callable[[], str | None],
-        *,
         a_second: float,
     ) -> None:
         self._bus = bus
@@ -46,7 +43,7 @@ class QueryServer:
             "queue": questions.queue,
             "tenants": questions.tenants,
             "explain": questions.explain,
-            "answer": told.answer,
+            "answer": PastAnswers(bus).answer,
         }
 
     async def open(self, until: AsyncExitStack) -> None:
