@@ -256,53 +256,6 @@ def test_tenants_show_share_beside_entitlement() -> None:
     assert "No pool is known" in tenants_view(TenantsReply(at=NOW, pools=[]))
 
 
-def test_shares_over_weights_are_no_parts_of_the_pool() -> None:
-    """With `divide_by: weight` an "entitlement" is the weight: 300 % of a pool is nobody's part."""
-    heavy = msgspec.structs.replace(STANDING, weight=3.0, entitled=3.0)
-    [pool], [queue] = TENANTS.pools, QUEUE.pools
-    line = TenantLine(standing=heavy, tag=0.25, part_now=0.5)
-    plain = msgspec.structs.replace(pool, tenants=[line], divide_by="weight")
-    text = tenants_view(msgspec.structs.replace(TENANTS, pools=[plain]))
-    assert "over its weight" in text
-    ranked = msgspec.structs.replace(queue.places[0], entitled=3.0)
-    waiting = msgspec.structs.replace(queue, places=[ranked], divide_by="weight")
-    text += queue_view(msgspec.structs.replace(QUEUE, pools=[waiting]), columns=160)
-    explained = an_explanation(standing=heavy, divide_by="weight", room=Room(missing={GPU: 8000}))
-    text += explain_text(ExplainReply(at=NOW, found=[explained]))
-    for false in ("300.0%", "entitled", "of its part", "under its share"):
-        assert false not in text
-    assert "weight 3, dominant share" in text
-
-
-def test_in_a_tree_the_queue_says_whose_entitlement_it_shows() -> None:
-    [pool] = QUEUE.pools
-    below = msgspec.structs.replace(pool.places[0].place, top="org-a")
-    places = [msgspec.structs.replace(pool.places[0], place=below)]
-    tree = msgspec.structs.replace(pool, places=places)
-    said = "share then, entitled: of the tenant at the top of its tree"
-    assert said in queue_view(msgspec.structs.replace(QUEUE, pools=[tree]), columns=160)
-    assert said not in queue_view(QUEUE, columns=160)
-
-
-def test_parts_of_many_are_told_as_people_count() -> None:
-    assert (
-        demand({"nvidia.com/gpumem": 19_660_800, GPU: 200, "cpu": 1500}) == "gpu=200m gpumem=19660.8 cpu=1.5"
-    )
-
-
-def test_children_stand_indented_below_their_parent_and_siblings_keep_their_order() -> None:
-    parents = {"team-2": "org-a", "org-b": None, "org-a": None, "team-1": "org-a", "squad": "team-1"}
-    standings = [
-        msgspec.structs.replace(STANDING, tenant=name, parent=parent) for name, parent in parents.items()
-    ]
-    lines = [TenantLine(standing=one, tag=0.5, part_now=0.5) for one in standings]
-    pool = PoolTenants(pool="gpu", capacity={GPU: 32000}, tenants=lines)
-    for columns in (60, 160):
-        shown = tenants_view(TenantsReply(at=NOW, pools=[pool]), columns=columns).splitlines()[3:]
-        names = [line[: len(line) - len(line.lstrip())] + line.split()[0] for line in shown]
-        assert names == ["org-b", "org-a", "  team-2", "  team-1", "    squad"]
-
-
 def test_whose_standing_is_told_is_named_where_it_is_that_of_a_tenant_above() -> None:
     above = msgspec.structs.replace(STANDING, tenant="org-a", weight=2.0)
     text = explain_text(ExplainReply(at=NOW, found=[an_explanation(standing=above)]))
@@ -369,14 +322,6 @@ def an_explanation(*, room: Room | None = None, **changes: object) -> Explanatio
         (
             an_explanation(rank=11, room=Room(free={GPU: 9000}, in_turn={GPU: 1000})),
             "Waiting, 12th of 40: it fits now, in its turn; team-a is under its share.",
-        ),
-        (
-            an_explanation(room=Room(free={GPU: 0, "cpu": 4000}, missing={GPU: 8000, "cpu": 1000}), standing=None),
-            "Waiting, 6th of 40: needs 8 gpu and 500m cpu, of which no gpu and 4 cpu are free.",
-        ),
-        (
-            an_explanation(no_room=["no card has 16000 MiB"], room=Room(free={GPU: 9000}), standing=None),
-            "Waiting, 6th of 40: its pool has room for it, its nodes or cards have not.",
         ),
         (
             an_explanation(never=["a pod asks for 9 gpu"], standing=None),

@@ -31,7 +31,7 @@ WIDE_COLUMNS, NARROW_COLUMNS, SLIM_COLUMNS = 120, 100, 75
 NARROW_BAR = 10
 """Cells of a share's bar."""
 _IN_A_TREE = (
-    "share then, entitled: of the tenant at the top of its tree, of the whole pool, with all its jobs before this one; "
+    ": of the tenant at the top of its tree, of the whole pool, with all its jobs before this one; "
     "`fairlead tenants` has each tenant's own, of now"
 )
 _SHARE_THEN = "share then: of the pool, with its tenant's jobs before this one; `fairlead tenants` has the shares of now"
@@ -87,7 +87,8 @@ def _queue_lines(
         )
     if pool.places and columns >= NARROW_COLUMNS:
         in_a_tree = any(one.place.top for one in pool.places)
-        yield style(wrapped(_IN_A_TREE if in_a_tree else _SHARE_THEN, columns), "dim")
+        of_the_top = f"share then, {'weight' if pool.divide_by else 'entitled'}{_IN_A_TREE}"
+        yield style(wrapped(of_the_top if in_a_tree else _SHARE_THEN, columns), "dim")
     # A scorer of an earlier release counts the pool's jobs alone.
     more = pool.more or (pool.waiting - len(pool.places) if tenant is None else 0)
     of_whom = "" if tenant is None else f" of {tenant}"
