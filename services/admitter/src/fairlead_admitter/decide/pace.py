@@ -41,6 +41,8 @@ UNKNOWN_REACTION_SECONDS = 1.0
 """Until the first reaction was measured."""
 QUICK_SECONDS = 0.1
 """A reaction that takes no longer is waited for by nobody."""
+RECENT, RECENT_SECONDS = 8, 10.0
+"""Reactions that rests go by, and how long each counts: a backlog that came at once shall slow down nothing behind it."""
 LONGEST_REST_SECONDS = 0.25
 """Between two turns, while reactions take long."""
 
@@ -67,6 +69,7 @@ class Pace:
         self._clock = clock
         self._starts: dict[str, deque[tuple[float, int]]] = {}
         self._reactions: deque[tuple[float, float]] = deque()
+        self._newest: deque[tuple[float, float]] = deque(maxlen=RECENT)
 
     def started(self, pool: str, jobs: int) -> None:
         """So many jobs of the pool were just seen to start."""
@@ -79,6 +82,7 @@ class Pace:
         """A level was written so long after what caused it."""
         _forget(self._reactions, self._clock() - REACTIONS_SECONDS)
         self._reactions.append((self._clock(), seconds))
+        self._newest.append(self._reactions[-1])
 
     def size(self, pool: str, most: int, *, woken: bool = False) -> int:
         """How many places of each queue of the pool to label now, at most `most`.
@@ -90,10 +94,9 @@ class Pace:
         """
         until = self._clock() - STARTS_SECONDS
         starts = [(at, jobs) for at, jobs in self._starts.get(pool, ()) if at > until]
-        reaction = self._reaction()
         return window_size(
             sum(jobs for _, jobs in starts),
-            UNKNOWN_REACTION_SECONDS if reaction is None else reaction,
+            self._reaction(),
             most,
             together=_started_together(starts) if woken else None,
         )
@@ -105,14 +108,16 @@ class Pace:
         between was decided for nothing. So half of the time by which reactions are too long is rested: several changes
         become one turn, and who is short of CPU has more of it.
         """
-        late = (self._reaction() or 0.0) - QUICK_SECONDS
+        until = self._clock() - RECENT_SECONDS
+        recent = [seconds for at, seconds in self._newest if at > until]
+        late = statistics.median(recent) - QUICK_SECONDS if recent else 0.0
         return min(max(0.0, late / 2), LONGEST_REST_SECONDS)
 
-    def _reaction(self) -> float | None:
-        """The median: one slow reaction is nothing to plan by. None where none was measured of late."""
+    def _reaction(self) -> float:
+        """The median: one slow reaction is nothing to plan by."""
         until = self._clock() - REACTIONS_SECONDS
         seconds = [seconds for at, seconds in self._reactions if at > until]
-        return statistics.median(seconds) if seconds else None
+        return statistics.median(seconds) if seconds else UNKNOWN_REACTION_SECONDS
 
     def keep(self, pools: Iterable[str]) -> None:
         """Only these pools are there at all."""
