@@ -35,8 +35,7 @@ from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
 from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
 from fairlead_scorer.state.persisted_usage import PersistedUsage, revision_of
 from fairlead_scorer.state.pool import Counted, RunningJob, ScoredPool
-from fairlead_scorer.state.unplaced_jobs import UnplacedJobs
-from fairlead_scorer.state.waiting_kinds import WaitingKinds
+from fairlead_scorer.state.queue_indexes import UnplacedJobs, WaitingKinds
 
 _STEP = 500
 """Jobs taken in at once; a replay of a hundred thousand must not keep the lease from being renewed."""
