@@ -46,20 +46,17 @@ def said(folder: Path) -> list[tuple[str, int, str, int]]:
     return [json.loads(path.read_text()) for path in folder.glob("*.said")]
 
 
-def test_every_test_runs_once_and_a_file_stays_with_its_worker(pytester: pytest.Pytester) -> None:
-    assert run(pytester).parseoutcomes() == {"passed": 24}
+def test_every_test_runs_once_in_its_file_and_who_computes_gives_way(pytester: pytest.Pytester) -> None:
+    assert run(pytester, hermetic="sum(range(3_000_000))").parseoutcomes() == {"passed": 24}
+    found = said(pytester.path)
     workers = defaultdict(set)
-    for file, _, worker, _ in said(pytester.path):
+    for file, _, worker, _ in found:
         workers[file].add(worker)
     assert len(workers) == 6
-    assert all(len(found) == 1 for found in workers.values())
-
-
-def test_the_last_worker_gives_way_and_runs_hermetic_tests_alone(pytester: pytest.Pytester) -> None:
-    assert run(pytester, hermetic="sum(range(3_000_000))").parseoutcomes() == {"passed": 24}
-    nice = {(file[:6], worker) for file, _, worker, nice in said(pytester.path) if nice == lanes.NICENESS}
-    assert nice == {("test_h", "gw3")}
-    assert all(nice == 0 for _, _, worker, nice in said(pytester.path) if worker != "gw3")
+    assert all(len(of_file) == 1 for of_file in workers.values())
+    niced = {(file[:6], worker) for file, _, worker, nice in found if nice == lanes.NICENESS}
+    assert niced == {("test_h", "gw3")}
+    assert all(nice == 0 for _, _, worker, nice in found if worker != "gw3")
 
 
 def test_second_tries_count_over_all_workers(
