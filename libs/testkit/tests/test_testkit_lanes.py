@@ -74,6 +74,19 @@ def test_a_worker_that_dies_fails_its_test_and_the_others_still_run(pytester: py
     assert run(pytester, integration=action).parseoutcomes() == {"passed": 23, "failed": 1}
 
 
+def test_a_worker_that_dies_when_the_others_have_ended_is_replaced(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n    integration\n")
+    pytester.makeconftest(
+        "import os, pathlib\n"
+        "def pytest_sessionfinish():\n"
+        "    pathlib.Path(os.environ.get('PYTEST_XDIST_WORKER', 'run') + '.ended').touch()\n"
+    )
+    alone = "while len(list(pathlib.Path().glob('gw*.ended'))) < 3: time.sleep(0.05)"
+    action = f"import time\n    if number == 1:\n        {alone}\n        os._exit(3)"
+    pytester.makepyfile(test_i=FILE.format(mark=INTEGRATION, action=action))
+    assert pytester.runpytest_subprocess(*OPTIONS).parseoutcomes() == {"passed": 3, "failed": 1}
+
+
 def test_the_lane_of_a_file_is_that_of_its_most_demanding_test() -> None:
     assert lanes.lane_of(INTEGRATION + "\n" + KUBE) == lanes.KUBE
     assert lanes.lane_of("@pytest.mark.chaos\n") == lanes.PROCESSES

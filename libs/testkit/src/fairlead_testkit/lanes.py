@@ -113,8 +113,8 @@ class LaneScheduling:
 
     @property
     def collection_is_completed(self) -> bool:
-        """Whether all workers that were started have said what they found."""
-        return len(self._collections) >= self._expected
+        """Whether all workers that were started have said what they found; stays so when some of them have ended."""
+        return self._queues is not None or len(self._collections) >= self._expected
 
     @property
     def tests_finished(self) -> bool:
