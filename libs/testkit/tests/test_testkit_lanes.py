@@ -27,11 +27,11 @@ def test_it(number, worker_id):
     pathlib.Path(__file__).with_name(f"{{said[0]}}-{{number}}.said").write_text(json.dumps(said))
     {action}
 """
-OPTIONS = ("--strict-markers", "--max-suite-reruns=2", "--rerun-show-tracebacks", "-n", "4")
+OPTIONS = ("--strict-markers", "--max-suite-reruns=2", "--rerun-show-tracebacks", "-n", "5")
 
 
 def run(pytester: pytest.Pytester, *, hermetic: str = "pass", integration: str = "pass") -> pytest.RunResult:
-    """Three hermetic files and three of real processes, in a run of their own with four workers."""
+    """Three hermetic files and three of real processes, in a run of their own with as many workers as `make test` has."""
     pytester.makeini(
         "[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n    kube\n    integration\n    chaos\n"
     )
@@ -55,8 +55,8 @@ def test_every_test_runs_once_in_its_file_and_who_computes_gives_way(pytester: p
     assert len(workers) == 6
     assert all(len(of_file) == 1 for of_file in workers.values())
     niced = {(file[:6], worker) for file, _, worker, nice in found if nice == lanes.NICENESS}
-    assert niced == {("test_h", "gw3")}
-    assert all(nice == 0 for _, _, worker, nice in found if worker != "gw3")
+    assert niced == {("test_h", "gw4")}
+    assert all(nice == 0 for _, _, worker, nice in found if worker != "gw4")
 
 
 def test_second_tries_count_over_all_workers(
@@ -81,7 +81,7 @@ def test_a_worker_that_dies_when_the_others_have_ended_is_replaced(pytester: pyt
         "def pytest_sessionfinish():\n"
         "    pathlib.Path(os.environ.get('PYTEST_XDIST_WORKER', 'run') + '.ended').touch()\n"
     )
-    alone = "while len(list(pathlib.Path().glob('gw*.ended'))) < 3: time.sleep(0.05)"
+    alone = "while len(list(pathlib.Path().glob('gw*.ended'))) < 4: time.sleep(0.05)"
     action = f"import time\n    if number == 1:\n        {alone}\n        os._exit(3)"
     pytester.makepyfile(test_i=FILE.format(mark=INTEGRATION, action=action))
     assert pytester.runpytest_subprocess(*OPTIONS).parseoutcomes() == {"passed": 3, "failed": 1}

@@ -26,6 +26,7 @@ PLANS: dict[int, tuple[tuple[Lane, ...], ...]] = {
     2: ((KUBE, PROCESSES, HERMETIC), (HERMETIC,)),
     3: ((KUBE, PROCESSES, HERMETIC), (PROCESSES, HERMETIC), (HERMETIC,)),
     4: ((KUBE, PROCESSES, HERMETIC), (KUBE, PROCESSES, HERMETIC), (PROCESSES, HERMETIC), (HERMETIC,)),
+    5: (*(3 * ((KUBE, PROCESSES, HERMETIC),)), (PROCESSES, HERMETIC), (HERMETIC,)),
 }
 """Lanes of each worker, in the order in which it takes from them, by the number of workers (`-n`)."""
 NICENESS = 5
