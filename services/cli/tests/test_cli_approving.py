@@ -95,9 +95,11 @@ def test_a_grant_given_again_keeps_its_reason_and_one_of_another_class_has_its_o
     assert other.grants[-1].why == ""
 
 
-def test_a_tenant_that_counts_without_a_name_gets_one_with_its_weight() -> None:
-    changed = granted(policy(unlisted_weight=0.5), a_job(scope="team-z"), ApprovalRequest(job="train"))
-    assert [(tenant.name, tenant.weight) for tenant in changed.tenants] == [("team-a", 3), ("team-z", 0.5)]
+def test_who_is_let_in_unlisted_stays_so_and_no_entitlement_moves() -> None:
+    before = policy(unlisted_weight=0.5)
+    changed = granted(before, a_job(scope="team-z"), ApprovalRequest(job="train", urgency="urgent"))
+    assert changed.tenants == before.tenants
+    assert (changed.grants[-1].tenant, changed.grants[-1].job) == ("team-z", UID)
     with pytest.raises(InputError, match="not in the policy"):
         granted(policy(unlisted_weight=None), a_job(scope="team-z"), ApprovalRequest(job="train"))
 
@@ -207,17 +209,6 @@ async def test_a_file_of_a_revision_that_is_not_kept_hears_of_jobs_by_their_name
             await put_in_force(nats_server.url, path, ApplyTerms(exact=True))
     assert '- grants[team-a/train].job: "team-a/train"' in refused.value.problems
     assert UID not in "".join(refused.value.problems)
-
-
-@pytest.mark.integration
-async def test_that_the_policy_lists_one_tenant_more_is_said(
-    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    async with fairlead(nats_server, policy(unlisted_weight=2), [a_job(scope="team-z")]):
-        for listed in (True, False):
-            await approve(nats_server.url, ApprovalRequest(job=UID, urgency="urgent", by="ann"))
-            told = "the policy lists tenant team-z from now on, with the weight 2 that it had"
-            assert (told in capsys.readouterr().err) is listed
 
 
 @pytest.mark.integration

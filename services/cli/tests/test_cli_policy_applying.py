@@ -273,10 +273,10 @@ async def test_an_approval_that_cannot_be_kept_refuses_the_file_by_name(bus: Bus
     with pytest.raises(InputError) as refused:
         await apply_file(bus, nobody)
     assert [one.rpartition(": ")[2] for one in refused.value.problems] == ["x has no tenant z"]
-    # A tenant that counts unnamed is named: a grant must name one.
+    # Whoever is let in unlisted keeps what was approved, and stays unlisted.
     assert (await apply_file(bus, PolicyFile(name="x", policy=read_document({"unlisted_weight": 2})))).written
     policy, _ = await now(bus)
-    assert [(one.name, one.weight) for one in policy.tenants] == [("a", 2), ("z", 2)]
+    assert (policy.tenants, [one.tenant for one in policy.grants]) == ([], ["a", "z"])
 
 
 async def test_revert_leaves_approvals_alone_unless_told(

@@ -178,7 +178,9 @@ def _check_grants(document: PolicyDocument, kept: Kept, others: Collection[str])
             yield FieldError(f"{field}.classes", unknown, "names a class that is not in classes")
         if not grant.classes and not grant.priority_override:
             yield FieldError(f"{field}.classes", [], "must name a class, or grant priority_override")
-        if grant.tenant not in tenants:
+        # A grant to one job lists nobody: whoever is let in unlisted may have it as they are.
+        let_in = grant.job is not None and document.unlisted_weight is not None
+        if grant.tenant not in tenants and not let_in:
             yield FieldError(f"{field}.tenant", grant.tenant, "names a tenant that is not in tenants")
 
 

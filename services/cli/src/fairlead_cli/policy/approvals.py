@@ -11,7 +11,7 @@ import msgspec
 
 from fairlead_cli.errors import InputError
 from fairlead_cli.policy.job_names import NOBODY, JobNames
-from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Tenant
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 
 _MOST_LINES = 8
 """Of each kind of note; the rest is counted."""
@@ -74,8 +74,7 @@ def with_approvals(
     grants = [one for one in stated.grants if one.job is None or one.job in same]
     carried = [one for job, granted in holding.items() if job not in same for one in granted]
     _refuse_unfit(stated, carried, name, names)
-    tenants = [*stated.tenants, *_unnamed(stated, carried)]
-    return msgspec.structs.replace(stated, tenants=tenants, grants=[*grants, *carried])
+    return msgspec.structs.replace(stated, grants=[*grants, *carried])
 
 
 def changes_of_approvals(
@@ -115,14 +114,6 @@ def _refuse_unfit(stated: PolicyDocument, carried: Sequence[Grant], name: str, n
             problems=problems,
             hint="Take them back with `fairlead approve JOB --withdraw`, or all of them with --exact.",
         )
-
-
-def _unnamed(stated: PolicyDocument, carried: Sequence[Grant]) -> Iterator[Tenant]:
-    """A grant must name a tenant: one that counts unnamed is named with the weight that it has."""
-    named = {tenant.name for tenant in stated.tenants}
-    if stated.unlisted_weight is not None:
-        for name in dict.fromkeys(grant.tenant for grant in carried if grant.tenant not in named):
-            yield Tenant(name=name, weight=stated.unlisted_weight)
 
 
 def _listed(headline: str, jobs: Sequence[str], grants: Approvals, names: JobNames) -> Iterator[str]:

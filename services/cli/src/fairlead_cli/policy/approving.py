@@ -20,7 +20,7 @@ from fairlead_cli.policy.job_names import named
 from fairlead_cli.policy.store import in_force, swap, unread
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, Explanation
 from fairlead_contracts.messages.state import Phase
-from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Tenant
+from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 from fairlead_contracts.policyfile.validate import check_document
 
 _ATTEMPTS = 5
@@ -49,24 +49,16 @@ async def approve(nats: str | None, approval: ApprovalRequest, *, form: Format =
         job = await _find(bus, approval.job, approval.tenant)
         gone: set[str] = set()
         asked: set[str] = set()
-        listed: list[Tenant] = []
 
         async def change(document: PolicyDocument) -> PolicyDocument:
             fresh = _prunable(document) - asked - {job.uid}
             asked.update(fresh)
             gone.update([uid for uid in fresh if await _is_gone(bus, uid)])
-            changed = granted(without(document, gone), job, approval)
-            listed[:] = changed.tenants[len(document.tenants) :]
-            return changed
+            return granted(without(document, gone), job, approval)
 
         document, revision = await _rewrite(bus, change, approval.by)
     urgency = next(grant.classes[0] for grant in document.grants if grant.job == job.uid)
     say(f"{named(job)} is {urgency} from now on (policy revision {revision})")
-    for tenant in listed:
-        say(
-            f"the policy lists tenant {tenant.name} from now on, with the weight {tenant.weight:g} that it had: "
-            "what each tenant is entitled to may change; `fairlead tenants` shows it"
-        )
     if gone:
         say(f"{len(gone)} grants of jobs that are gone were dropped")
     said = ClassGranted(job=named(job), uid=job.uid, urgency=urgency, revision=revision)
@@ -110,17 +102,18 @@ def _granted_to(document: PolicyDocument, names: Collection[str], job: str) -> s
 def granted(document: PolicyDocument, job: Explanation, approval: ApprovalRequest) -> PolicyDocument:
     """The document with the grant in the place of any other to this job.
 
-    A tenant that counts without being named is named with the weight that it has: a grant must name one.
+    A tenant that is let in without being listed stays so: listing it would change what everybody is entitled to.
 
     Raises:
         InputError: no such class, or the tenant is none.
     """
     urgency = _class(document, job, approval.urgency)
     tenant = job.tenant or job.scope
+    _check_let_in(document, tenant)
     rest = without(document, {job.uid})
     why = approval.why or _reason_given(document, job.uid, urgency)
     grant = Grant(tenant=tenant, classes=[urgency], job=job.uid, by=approval.by, why=why)
-    changed = msgspec.structs.replace(rest, tenants=_naming(rest, tenant), grants=[*rest.grants, grant])
+    changed = msgspec.structs.replace(rest, grants=[*rest.grants, grant])
     if problems := check_document(changed):
         raise InputError("this cannot be granted:", problems=[str(problem) for problem in problems])
     return changed
@@ -156,15 +149,12 @@ def _class(document: PolicyDocument, job: Explanation, stated: str | None) -> st
     return urgency
 
 
-def _naming(document: PolicyDocument, tenant: str) -> list[Tenant]:
-    if any(known.name == tenant for known in document.tenants):
-        return document.tenants
-    if document.unlisted_weight is None:
+def _check_let_in(document: PolicyDocument, tenant: str) -> None:
+    if document.unlisted_weight is None and all(known.name != tenant for known in document.tenants):
         raise InputError(
             f"tenant {tenant} is not in the policy, and the policy takes only tenants that it names",
             hint="Name it there first: `fairlead policy show`, then `fairlead policy apply FILE`.",
         )
-    return [*document.tenants, Tenant(name=tenant, weight=document.unlisted_weight)]
 
 
 def _prunable(document: PolicyDocument) -> set[str]:
