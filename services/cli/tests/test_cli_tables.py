@@ -38,6 +38,7 @@ from fairlead_contracts.messages.questions import (
     Steering,
     TenantLine,
     TenantsReply,
+    UnplacedJob,
 )
 from fairlead_contracts.messages.state import Outcome
 from fairlead_policy.explain.figures import duration as duration_in_reasons
@@ -90,7 +91,7 @@ def test_the_queue_shows_places_reasons_and_what_is_missing() -> None:
         "gpu=8 cpu=500m memory=64Gi",
         "12.5%",
         "50.0%",
-        "2 min",
+        "1.5 min",
         "and 6 more",
     ):
         assert part in text
@@ -204,6 +205,20 @@ def test_an_empty_queue_says_so() -> None:
     [pool] = QUEUE.pools
     idle = msgspec.structs.replace(pool, waiting=0, places=[], silent_shards=[])
     assert queue_view(msgspec.structs.replace(QUEUE, pools=[idle])) == "Nobody waits."
+
+
+def test_jobs_whose_queue_leads_nowhere_are_told_whether_or_not_others_wait() -> None:
+    [pool] = QUEUE.pools
+    idle = msgspec.structs.replace(pool, waiting=0, places=[], silent_shards=[])
+    first = [UnplacedJob(job="team-a/stray", tenant="team-a", why="no LocalQueue 'typo' in namespace team-a")]
+    for pools in ([], [idle], [pool]):
+        reply = msgspec.structs.replace(QUEUE, pools=pools, nowhere=3, nowhere_first=first)
+        assert queue_view(reply).endswith(
+            "3 jobs have not started and no queue that leads to a pool:\n"
+            "  · team-a/stray: no LocalQueue 'typo' in namespace team-a\n"
+            "  … and 2 more (`fairlead explain JOB` says why)"
+        )
+        assert "Nobody waits." not in queue_view(reply)
 
 
 def test_what_is_the_matter_with_a_cluster_stands_above_its_order_and_where_nobody_waits() -> None:
@@ -470,10 +485,10 @@ def test_what_was_not_seen_is_not_claimed() -> None:
     assert "no admission judged since" in adherence_in_words(nothing)
     assert "nothing idle" in adherence_in_words(nothing)
     apart = msgspec.structs.replace(nothing, newcomers=3, takeovers=2)
-    told = "(beside 3 that had just come and 2 while the lead changed hands)"
+    told = "(not judged: 3 that had just come and 2 while the lead changed hands)"
     assert told in adherence_in_words(apart)
     unknown = msgspec.structs.replace(nothing, newcomers=3, unordered=4, unseen=5)
-    told = "(beside 3 that had just come, 4 while there was no order and 5 while the admitter did not know everything)"
+    told = "(not judged: 3 that had just come, 4 while there was no order and 5 while the admitter did not know everything)"
     assert told in adherence_in_words(unknown)
     cores = Adherence(since=NOW, admissions=4, missed=0, idle={"cpu": 2000.0, "memory": 1e12})
     assert adherence_in_words(cores).startswith(

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairlead_bus import RemoteError, assign
@@ -278,6 +279,7 @@ async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:
         a_job("mute", phase=Phase.HELD),
         a_job("over", phase=Phase.ENDED, started=NOW, ended=NOW + MINUTE, outcome=Outcome.FAILED),
         a_job("lost", queue="nowhere"),
+        a_job("stray", queue="typo", phase=Phase.HELD, held_by="no LocalQueue 'typo' in namespace team-a."),
         a_job("checked", phase=Phase.RUNNING, started=NOW, unchecked=UNCHECKED),
     )
 
@@ -288,21 +290,25 @@ async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:
     assert "It is held: it is deactivated (spec.active)." in await reasons("held")
     assert "spec.queueName: name another." in await reasons("held")
     assert "does not say why" in await reasons("mute")
+    assert "in namespace team-a. It has no place" in await reasons("stray")
     assert "failed after it ran for 1 min" in await reasons("over")
     assert "counts as its tenant's use" in await reasons("runs")
     assert "in no order" in await reasons("lost")
     assert await explain(arena, "never-heard-of") == []
     assert f"no pods yet: {UNCHECKED}" in await reasons("checked")
     assert [one.unchecked or "" for [one] in [await explain(arena, "checked")]] == [UNCHECKED]
-    [pool] = (await ask_queue(arena)).pools
+    told = await ask_queue(arena)
+    [pool] = told.pools
+    assert (told.nowhere, [one.job for one in told.nowhere_first or []]) == (1, ["team-a/stray"])
     assert pool.unplaced == 3
     assert {one.job.partition("/")[2]: one.why for one in pool.unplaced_first} == {
         "held": "it is deactivated (spec.active)",
         "mute": "its frontend does not say why",
         "checked": f"has its quota; {UNCHECKED}",
     }
-    [alone] = (await ask_queue(arena, tenant="team-b")).pools
-    assert (alone.unplaced, alone.unplaced_first) == (0, [])
+    others = await ask_queue(arena, tenant="team-b")
+    [alone] = others.pools
+    assert (alone.unplaced, alone.unplaced_first, others.nowhere) == (0, [], msgspec.UNSET)
 
 
 async def test_a_class_that_was_refused_and_a_demand_above_the_pool_are_said(arena: Arena) -> None:

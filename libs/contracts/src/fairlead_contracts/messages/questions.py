@@ -158,6 +158,11 @@ class QueueReply(Message, frozen=True, kw_only=True):
     pools: list[PoolQueue]
     unheard: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     """By cluster: why what is known of it may be old, also of one of which nothing is known yet. Left out for none."""
+    nowhere: int | msgspec.UnsetType = msgspec.UNSET
+    """Jobs that have not started and whose queue leads to no pool: there is none of that name, or no ClusterQueue behind it.
+    Of the tenant, where one was asked for. Left out for none, and where one pool was asked for."""
+    nowhere_first: list[UnplacedJob] | msgspec.UnsetType = msgspec.UNSET
+    """The first of them."""
 
 
 class TenantsQuestion(Message, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from fairlead_contracts.messages.questions import (
     RankedPlace,
     TenantLine,
     TenantsReply,
+    UnplacedJob,
 )
 from fairlead_contracts.messages.state import job_name
 
@@ -45,19 +46,21 @@ def queue_view(
     style: Style = unstyled,
 ) -> str:
     """Who waits, in order, a table a pool; of one tenant alone where one was asked for. Columns: of the terminal."""
+    return "\n".join([*_pools_lines(reply, tenant, columns, style), *_nowhere_lines(reply, columns, style)])
+
+
+def _pools_lines(reply: QueueReply, tenant: str | None, columns: int, style: Style) -> Iterator[str]:
     if not reply.pools:
-        return "\n".join(_no_pools(reply, columns, style))
-    if not any(pool.waiting for pool in reply.pools):
-        nobody = "Nobody waits in line." if any(pool.unplaced for pool in reply.pools) else "Nobody waits."
-        return "\n".join(
-            [nobody, *(line for pool in reply.pools for line in _idle_lines(pool, columns, style))]
-        )
-    return "\n".join(
-        line
-        for pool in reply.pools
-        if pool.waiting or pool.unplaced
-        for line in _queue_lines(pool, reply.at, tenant, columns, style)
-    )
+        yield from _no_pools(reply, columns, style)
+    elif not any(pool.waiting for pool in reply.pools):
+        unplaced = reply.nowhere or any(pool.unplaced for pool in reply.pools)
+        yield "Nobody waits in line." if unplaced else "Nobody waits."
+        for pool in reply.pools:
+            yield from _idle_lines(pool, columns, style)
+    else:
+        for pool in reply.pools:
+            if pool.waiting or pool.unplaced:
+                yield from _queue_lines(pool, reply.at, tenant, columns, style)
 
 
 def _no_pools(reply: QueueReply, columns: int, style: Style) -> Iterator[str]:
@@ -102,13 +105,24 @@ def _queue_lines(
 
 def _unplaced_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
     """Jobs that have not started and stand in no line: how many, and why the first of them."""
-    if not pool.unplaced:
-        return
-    jobs = "1 job has" if pool.unplaced == 1 else f"{pool.unplaced} jobs have"
-    yield style(wrapped(f"{jobs} not started and no place in this order:", columns), "yellow")
-    for one in pool.unplaced_first:
+    if pool.unplaced:
+        jobs = "1 job has" if pool.unplaced == 1 else f"{pool.unplaced} jobs have"
+        yield style(wrapped(f"{jobs} not started and no place in this order:", columns), "yellow")
+        yield from _first_lines(pool.unplaced, pool.unplaced_first, columns, style)
+
+
+def _nowhere_lines(reply: QueueReply, columns: int, style: Style) -> Iterator[str]:
+    """The same of jobs that are in no pool."""
+    if reply.nowhere:
+        jobs = "1 job has" if reply.nowhere == 1 else f"{reply.nowhere} jobs have"
+        yield style(wrapped(f"{jobs} not started and no queue that leads to a pool:", columns), "yellow")
+        yield from _first_lines(reply.nowhere, reply.nowhere_first or [], columns, style)
+
+
+def _first_lines(count: int, first: Sequence[UnplacedJob], columns: int, style: Style) -> Iterator[str]:
+    for one in first:
         yield wrapped(f"{one.job}: {one.why}", columns, indent="  · ", hanging="    ")
-    if (more := pool.unplaced - len(pool.unplaced_first)) > 0:
+    if (more := count - len(first)) > 0:
         yield style(wrapped(f"  … and {more} more (`fairlead explain JOB` says why)", columns), "dim")
 
 

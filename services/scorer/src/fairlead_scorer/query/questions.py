@@ -32,7 +32,7 @@ from fairlead_contracts.messages.questions import (
     TenantsReply,
     UnplacedJob,
 )
-from fairlead_contracts.messages.state import job_name
+from fairlead_contracts.messages.state import JobState, job_name
 from fairlead_policy.explain.explanation import neighbour_of
 from fairlead_policy.explain.neighbour_text import cause_in_words
 from fairlead_policy.order.merging import merge_places
@@ -95,7 +95,15 @@ class Questions:
             )
             for pool in self._pools(question.pool)
         ]
-        return to_json(QueueReply(at=to_datetime(at), pools=pools, unheard=self._steering.unheard() or UNSET))
+        nowhere, first = self._told(self._cache.unplaced_nowhere(tenant) if question.pool is None else [])
+        reply = QueueReply(
+            at=to_datetime(at),
+            pools=pools,
+            unheard=self._steering.unheard() or UNSET,
+            nowhere=nowhere or UNSET,
+            nowhere_first=first or UNSET,
+        )
+        return to_json(reply)
 
     async def tenants(self, asked: Asked) -> bytes:
         """Answers what the tenants have, of what they may have."""
@@ -135,7 +143,7 @@ class Questions:
         wanted = min(limit or MOST_PLACES, MOST_PLACES)
         part, places = await self._first_places(pool, at, wanted)
         waiting = sum(reply.waiting for reply in part.replies)
-        unplaced, first = self._unplaced(pool.name, None)
+        unplaced, first = self._told(self._cache.unplaced_in(pool.name, None))
         return PoolQueue(
             pool=pool.name,
             waiting=waiting,
@@ -185,7 +193,7 @@ class Questions:
         places: list[Place] = [place for reply in own.replies for place in reply.places]
         part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, among=places, limit=1))
         ranks = [sum(reply.before[number] for reply in part.replies) for number in range(len(places))]
-        unplaced, first = self._unplaced(pool.name, tenant)
+        unplaced, first = self._told(self._cache.unplaced_in(pool.name, tenant))
         return PoolQueue(
             pool=pool.name,
             waiting=sum(reply.waiting for reply in part.replies),
@@ -202,9 +210,8 @@ class Questions:
             divide_by=divided_by(pool.rules),
         )
 
-    def _unplaced(self, pool: str, tenant: str | None) -> tuple[int, list[UnplacedJob]]:
+    def _told(self, jobs: Sequence[JobState]) -> tuple[int, list[UnplacedJob]]:
         """How many have no place, and the first of them. Waiting tasks of an array count one by one."""
-        jobs = self._cache.unplaced_in(pool, tenant)
         first = heapq.nsmallest(_UNPLACED_TOLD, jobs, key=lambda job: (job.submitted, job.uid))
         tasks = sum(job.array.tasks if job.array is not None else 1 for job in jobs)
         return tasks, [

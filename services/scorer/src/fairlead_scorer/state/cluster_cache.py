@@ -481,7 +481,14 @@ class ClusterCache:
             pool: whose.
             tenant: whose alone; None for all tenants'.
         """
-        queues = ((queue.cluster, queue.name) for queue in self.queues_of(pool))
+        return self._unplaced_of(((queue.cluster, queue.name) for queue in self.queues_of(pool)), tenant)
+
+    def unplaced_nowhere(self, tenant: str | None) -> list[JobState]:
+        """The same of the jobs whose queue leads to no pool."""
+        lost = (queue for queue in self._unplaced.queues() if self.queue_leads_to(*queue) is None)
+        return self._unplaced_of(lost, tenant)
+
+    def _unplaced_of(self, queues: Iterable[tuple[str, str]], tenant: str | None) -> list[JobState]:
         return [
             job
             for job in self._unplaced.within(queues)

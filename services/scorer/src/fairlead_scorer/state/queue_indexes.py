@@ -55,6 +55,10 @@ class UnplacedJobs:
         if after is not None and _is_unplaced(after):
             self._jobs.setdefault((after.cluster, after.queue), {})[after.uid] = after
 
+    def queues(self) -> list[tuple[str, str]]:
+        """Where they are, by cluster and name."""
+        return list(self._jobs)
+
     def within(self, queues: Iterable[tuple[str, str]]) -> Iterator[JobState]:
         """The jobs of these queues, by cluster and name."""
         return (job for queue in queues for job in self._jobs.get(queue, {}).values())
