@@ -383,6 +383,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ),
     ("job-without-queue", Severity.WARNING, changed(jobs=[a_job()])),
     ("job-without-queue", Severity.WARNING, changed(pytorch_jobs=[a_pytorch_job()])),
+    ("job-queue-missing", Severity.WARNING, changed(jobs=[a_job("mian", suspend=True)])),
     ("job-not-suspended", Severity.WARNING, changed(jobs=[a_job("main")])),
     ("job-not-suspended", Severity.WARNING, changed(pytorch_jobs=[a_pytorch_job("main")])),
     ("queue-without-local-queue", Severity.WARNING, changed(local_queues=[])),
@@ -403,6 +404,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ),
 ]
 
+COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 FINE: list[tuple[str, Survey]] = [
     ("kueue-untested", SOUND),
     (
@@ -442,11 +444,9 @@ FINE: list[tuple[str, Survey]] = [
     ),
     ("flavor-without-nodes", changed(flavors=spot_flavor(), nodes=[], node_pools=[node_pool()])),
     ("nodepool-cannot-make", changed(node_pools=[node_pool(labels={GPU_PRODUCT: A100})])),
-    (
-        "job-without-queue",
-        changed(jobs=[a_job(status={"conditions": [{"type": "Complete", "status": "True"}]})]),
-    ),
+    ("job-without-queue", changed(jobs=[a_job(status=COMPLETE)])),
     ("job-without-queue", changed(jobs=[a_job()], local_queues=[])),
+    ("job-queue-missing", changed(jobs=[a_job("main", suspend=True)])),
     ("job-not-suspended", changed(jobs=[a_job("main")], workloads=[ADMITTED])),
     ("job-not-suspended", changed(jobs=[a_job("main", suspend=True)])),
     ("queue-without-local-queue", SOUND),

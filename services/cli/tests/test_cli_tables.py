@@ -11,7 +11,6 @@ from fairlead_cli.client.marks import share_bar
 from fairlead_cli.client.plain_table import Cell, Column, Piece, table_lines
 from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.client.words import (
-    adherence_in_words,
     ahead_in_words,
     demand,
     duration,
@@ -38,7 +37,6 @@ from fairlead_contracts.messages.questions import (
     Steering,
     TenantLine,
     TenantsReply,
-    UnplacedJob,
 )
 from fairlead_contracts.messages.state import Outcome
 from fairlead_policy.explain.figures import duration as duration_in_reasons
@@ -205,20 +203,6 @@ def test_an_empty_queue_says_so() -> None:
     [pool] = QUEUE.pools
     idle = msgspec.structs.replace(pool, waiting=0, places=[], silent_shards=[])
     assert queue_view(msgspec.structs.replace(QUEUE, pools=[idle])) == "Nobody waits."
-
-
-def test_jobs_whose_queue_leads_nowhere_are_told_whether_or_not_others_wait() -> None:
-    [pool] = QUEUE.pools
-    idle = msgspec.structs.replace(pool, waiting=0, places=[], silent_shards=[])
-    first = [UnplacedJob(job="team-a/stray", tenant="team-a", why="no LocalQueue 'typo' in namespace team-a")]
-    for pools in ([], [idle], [pool]):
-        reply = msgspec.structs.replace(QUEUE, pools=pools, nowhere=3, nowhere_first=first)
-        assert queue_view(reply).endswith(
-            "3 jobs have not started and no queue that leads to a pool:\n"
-            "  · team-a/stray: no LocalQueue 'typo' in namespace team-a\n"
-            "  … and 2 more (`fairlead explain JOB` says why)"
-        )
-        assert "Nobody waits." not in queue_view(reply)
 
 
 def test_what_is_the_matter_with_a_cluster_stands_above_its_order_and_where_nobody_waits() -> None:
@@ -478,29 +462,6 @@ def test_levels_that_should_be_gone_are_said_to_stand() -> None:
     assert "preempted" not in quiet
     written = msgspec.structs.replace(found, steering=msgspec.structs.replace(KUEUE, withheld=""))
     assert "once levels are written" not in explain_text(ExplainReply(at=NOW, found=[written]))
-
-
-def test_what_was_not_seen_is_not_claimed() -> None:
-    nothing = Adherence(since=NOW, admissions=0, missed=0, idle={})
-    assert "no admission judged since" in adherence_in_words(nothing)
-    assert "nothing idle" in adherence_in_words(nothing)
-    apart = msgspec.structs.replace(nothing, newcomers=3, takeovers=2)
-    told = "(not judged: 3 that had just come and 2 while the lead changed hands)"
-    assert told in adherence_in_words(apart)
-    unknown = msgspec.structs.replace(nothing, newcomers=3, unordered=4, unseen=5)
-    told = "(not judged: 3 that had just come, 4 while there was no order and 5 while the admitter did not know everything)"
-    assert told in adherence_in_words(unknown)
-    cores = Adherence(since=NOW, admissions=4, missed=0, idle={"cpu": 2000.0, "memory": 1e12})
-    assert adherence_in_words(cores).startswith(
-        "0 of 4 admissions out of order (0%), 2.0 core-seconds idle (0.50 an admission)"
-    )
-
-
-def test_memory_and_cores_of_cards_are_no_cards_that_stand_idle() -> None:
-    idle = {"nvidia.com/gpu": 2000.0, "nvidia.com/gpumem": 2e7, "nvidia.com/gpucores": 60_000.0}
-    assert ", 2.0 GPU-seconds idle (0.50 an admission)," in adherence_in_words(
-        Adherence(since=NOW, admissions=4, missed=0, idle=idle)
-    )
 
 
 def test_a_plain_simulated_cluster_is_no_news() -> None:

@@ -72,8 +72,8 @@ def objection_to_level(lift: int) -> Objection:
         reason=Reason.FOREIGN_BOOST,
         field=f"metadata.annotations[{PRIORITY_BOOST}]",
         value=str(lift),
-        remedy="it does not count: Fairlead orders this queue by it, and writes its own value or none. Ask for a class "
-        "to go first",
+        remedy="it moves no job: Fairlead orders this queue by it, and where this value would change the order it "
+        "writes its own or none. Ask for a class to go first",
     )
 
 

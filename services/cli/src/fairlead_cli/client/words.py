@@ -19,11 +19,11 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
 def duration(seconds: float) -> str:
-    """A duration as people say it: `3.2 s`, `4 min`, `2 h 10 min`, `3 d 4 h`."""
+    """A duration as people say it: `3.2 s`, `4.5 min`, `2 h 10 min`, `3 d 4 h`."""
     if seconds < _MINUTE:
         return f"{seconds:.1f} s"
     if seconds < _HOUR:
-        return f"{seconds / _MINUTE:.0f} min"
+        return duration_as_told(seconds)
     if seconds < _DAY:
         return f"{seconds // _HOUR:.0f} h {seconds % _HOUR // _MINUTE:.0f} min"
     return f"{seconds // _DAY:.0f} d {seconds % _DAY // _HOUR:.0f} h"
@@ -268,7 +268,7 @@ def _unjudged(found: Adherence) -> str:
     )
     parts = [f"{number} {why}" for number, why in counted if number]
     *first, last = parts or [""]
-    return f" (beside {f'{", ".join(first)} and ' if first else ''}{last})" if parts else ""
+    return f" (not judged: {f'{", ".join(first)} and ' if first else ''}{last})" if parts else ""
 
 
 def _idle(found: Adherence) -> str:

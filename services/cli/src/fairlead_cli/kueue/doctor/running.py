@@ -122,7 +122,7 @@ async def _settle(
     if bus is None:
         return None, [
             *said,
-            "leave to write was neither given nor taken back: it is kept on NATS, in Fairlead's streams",
+            "no leave was given: it is kept on Fairlead's NATS, and none is known (--nats says where it is)",
         ]
     if flags.dry_run:
         return before, [*said, "a dry run: nothing is written, and no leave was given"]

@@ -116,7 +116,7 @@ CHECKS = (
         topic="grants",
         names=("class-ungranted",),
         look=_granted,
-        fine="every class above the last one is granted to somebody",
+        fine="every priority class above the last class is granted to somebody",
         needs=_NEEDS,
     ),
 )

@@ -1,4 +1,4 @@
-"""Jobs that go round the queue: without a queue name, or not suspended."""
+"""Jobs that go round the queue, without a queue name or not suspended, and those that wait at a queue which is not there."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -61,6 +61,26 @@ def _queueless(survey: Survey) -> Iterator[Finding]:
         )
 
 
+def _misdirected(survey: Survey) -> Iterator[Finding]:
+    doors = {(queue.metadata.namespace, queue.metadata.name) for queue in survey.local_queues}
+    found = [
+        one
+        for one in _standing(survey)
+        if (label := queue_label(one.metadata)) and (one.metadata.namespace, label) not in doors
+    ]
+    for (kind, namespace), several in _grouped(found).items():
+        first = several[0].metadata
+        there = sorted(name for scope, name in doors if scope == namespace)
+        yield warning(
+            "job-queue-missing",
+            f"{kind}/{namespace}/{first.name}",
+            f"{counted(len(several), kind)} of a LocalQueue that is not in {namespace}: {_names(several)}",
+            why=f"they wait for ever: {first.name} names {queue_label(first)!r}, and there is {listed(there)}",
+            mend=f"kubectl -n {namespace} label {kind.lower()} {first.name} kueue.x-k8s.io/queue-name={there[0]} --overwrite\n"
+            "# or make a LocalQueue of that name",
+        )
+
+
 def _unsuspended(survey: Survey) -> Iterator[Finding]:
     admitted = {
         owner.uid
@@ -105,6 +125,13 @@ CHECKS = (
         names=("job-without-queue",),
         look=_queueless,
         fine="every Job and PyTorchJob in the tenants' namespaces names its queue",
+        needs=_NEEDS,
+    ),
+    Check(
+        topic="queues named",
+        names=("job-queue-missing",),
+        look=_misdirected,
+        fine="every LocalQueue that a Job or PyTorchJob names is there",
         needs=_NEEDS,
     ),
     Check(

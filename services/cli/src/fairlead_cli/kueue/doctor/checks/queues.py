@@ -204,7 +204,7 @@ CHECKS = (
         topic="quota",
         names=("own-quota",),
         look=_own_quota,
-        fine="the order is followed exactly: one ClusterQueue a pool, or all quota on its Cohort",
+        fine="no quota goes before the order: one ClusterQueue a pool, or all quota on its Cohort",
         needs=("clusterqueues", "cohorts"),
     ),
     Check(
