@@ -11,10 +11,6 @@ from fairlead_cli.client.marks import share_bar
 from fairlead_cli.client.plain_table import Cell, Column, Piece, table_lines
 from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.client.words import (
-    ahead_in_words,
-    demand,
-    duration,
-    duration_as_told,
     of_part,
     promised_in_words,
     reason,
@@ -39,7 +35,6 @@ from fairlead_contracts.messages.questions import (
     TenantsReply,
 )
 from fairlead_contracts.messages.state import Outcome
-from fairlead_policy.explain.figures import duration as duration_in_reasons
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 GPU = "nvidia.com/gpu"
@@ -481,21 +476,6 @@ def test_a_bar_marks_the_entitlement_inside_and_outside() -> None:
     assert plain(share_bar(0.0, 0.0, scale=0.0, width=4)) == "····"
 
 
-@pytest.mark.parametrize("seconds", [0, 3.25, 59.96, 60, 90, 3599, 3600, 7800, 86_399, 86_400, 270_000])
-def test_explain_says_a_duration_as_its_reasons_do(seconds: float) -> None:
-    assert duration_as_told(seconds) == duration_in_reasons(seconds)
-
-
-def test_durations_and_demands_are_in_words() -> None:
-    assert [duration(seconds) for seconds in (3.2, 240, 7800, 270_000)] == [
-        "3.2 s",
-        "4 min",
-        "2 h 10 min",
-        "3 d 3 h",
-    ]
-    assert demand({"memory": 2**30, "cpu": 1000, "x.io/fpga": 2000}) == "fpga=2 cpu=1 memory=1Gi"
-
-
 def test_a_reason_names_the_share_before_the_job() -> None:
     assert reason(PLACE) == "is at 25.00% of its part of gpu"
 
@@ -560,15 +540,3 @@ def test_a_frame_on_a_narrow_terminal_keeps_each_row_on_its_line() -> None:
     assert "·" in tenant
     place = next(line for line in text.splitlines() if "train [red]" in line)
     assert place.endswith("  first")
-
-
-@pytest.mark.parametrize(
-    ("tenants", "told"),
-    [
-        (1, "9 of t0"),
-        (7, "9 of t0, 8 of t1, 7 of t2, 6 of t3, 5 of t4, 4 of t5, 3 of t6"),
-        (8, "9 of t0, 8 of t1, 7 of t2, 6 of t3, 5 of t4, 4 of t5, 5 of 2 others"),
-    ],
-)
-def test_of_many_tenants_before_a_job_the_first_are_named(tenants: int, told: str) -> None:
-    assert ahead_in_words([(f"t{number}", 9 - number) for number in range(tenants)]) == told
