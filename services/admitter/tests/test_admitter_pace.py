@@ -6,12 +6,8 @@ from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.decide.pace import (
     LEAST,
     LEAST_WHERE_WOKEN,
-    LONGEST_REST_SECONDS,
     MARGIN,
-    QUICK_SECONDS,
     REACTIONS_SECONDS,
-    RECENT,
-    RECENT_SECONDS,
     STARTS_SECONDS,
     TOGETHER_SECONDS,
     Pace,
@@ -40,27 +36,6 @@ def test_as_many_are_labelled_as_could_start_before_the_next_reaction(
     starts: int, reaction: float, size: int
 ) -> None:
     assert window_size(starts, reaction, 32) == size
-
-
-def test_turns_rest_where_levels_arrive_late_and_only_as_long_as_they_do() -> None:
-    now = [0.0]
-    pace = Pace(lambda: now[0])
-    assert pace.due() == 0.0, "nothing was measured"
-    pace.reacted(QUICK_SECONDS)
-    assert pace.due() == 0.0
-    for _ in range(2):
-        pace.reacted(QUICK_SECONDS + 0.2)
-    assert round(pace.due(), 6) == 0.1
-    for _ in range(RECENT):
-        pace.reacted(10.0)
-    assert pace.due() == LONGEST_REST_SECONDS
-    now[0] += RECENT_SECONDS + 1
-    assert pace.due() == 0.0
-    for _ in range(100):
-        pace.reacted(10.0)
-    for _ in range(RECENT // 2 + 1):
-        pace.reacted(QUICK_SECONDS)
-    assert pace.due() == 0.0, "what was slow before the last few is forgotten"
 
 
 def test_where_jobs_are_woken_as_many_are_labelled_as_start_together_within_a_reaction() -> None:

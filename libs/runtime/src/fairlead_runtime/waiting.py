@@ -8,7 +8,6 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 _ENDLESS = 32
 """Failures in a row after which none of them makes a pause any longer."""
@@ -39,13 +38,6 @@ async def wake_or_timeout(wake: asyncio.Event, seconds: float | None) -> bool:
         return False
     wake.clear()
     return True
-
-
-class RestSource(Protocol):
-    """What asks a loop for rests."""
-
-    def due(self) -> float:
-        """Seconds to rest now; asked once a pass."""
 
 
 class Allowance:
@@ -98,7 +90,7 @@ class Pacing:
         least: seconds from the end of a pass to the beginning of the next.
         most: seconds, likewise.
         times: the CPU time of the last pass.
-        allowance: of the process, or what else asks for rests; a pass begins as much later as that says.
+        allowance: of the process; where it is used up, a pass begins as much later as that says.
         clock: monotonic seconds.
         spent: seconds of CPU.
     """
@@ -109,7 +101,7 @@ class Pacing:
         least: float = 0.0,
         most: float = 0.005,
         times: float = 2.0,
-        allowance: RestSource | None = None,
+        allowance: Allowance | None = None,
         clock: Callable[[], float] = time.monotonic,
         spent: Callable[[], float] = time.thread_time,
     ) -> None:

@@ -109,7 +109,7 @@ class Reconciler:
         self._wake = wake
         self._tick = tick
         self._arrivals = Arrivals()
-        self._pacing = Pacing(allowance=planner.pace)
+        self._pacing = Pacing()
 
     async def run(self) -> None:
         """Turn after turn, until cancelled."""

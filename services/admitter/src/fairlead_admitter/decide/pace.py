@@ -39,12 +39,6 @@ REACTIONS_SECONDS = 60.0
 """How long a measured reaction counts."""
 UNKNOWN_REACTION_SECONDS = 1.0
 """Until the first reaction was measured."""
-QUICK_SECONDS = 0.1
-"""A reaction that takes no longer is waited for by nobody."""
-RECENT, RECENT_SECONDS = 8, 10.0
-"""Reactions that rests go by, and how long each counts: a backlog that came at once shall slow down nothing behind it."""
-LONGEST_REST_SECONDS = 0.25
-"""Between two turns, while reactions take long."""
 
 
 def window_size(starts: int, reaction: float, most: int, *, together: int | None = None) -> int:
@@ -69,7 +63,6 @@ class Pace:
         self._clock = clock
         self._starts: dict[str, deque[tuple[float, int]]] = {}
         self._reactions: deque[tuple[float, float]] = deque()
-        self._newest: deque[tuple[float, float]] = deque(maxlen=RECENT)
 
     def started(self, pool: str, jobs: int) -> None:
         """So many jobs of the pool were just seen to start."""
@@ -82,7 +75,6 @@ class Pace:
         """A level was written so long after what caused it."""
         _forget(self._reactions, self._clock() - REACTIONS_SECONDS)
         self._reactions.append((self._clock(), seconds))
-        self._newest.append(self._reactions[-1])
 
     def size(self, pool: str, most: int, *, woken: bool = False) -> int:
         """How many places of each queue of the pool to label now, at most `most`.
@@ -100,18 +92,6 @@ class Pace:
             most,
             together=_started_together(starts) if woken else None,
         )
-
-    def due(self) -> float:
-        """Seconds to rest between two turns that follow on each other's heels.
-
-        Where a level takes long to arrive, by a slow frontend or a machine that has nothing left, what was decided in
-        between was decided for nothing. So half of the time by which reactions are too long is rested: several changes
-        become one turn, and who is short of CPU has more of it.
-        """
-        until = self._clock() - RECENT_SECONDS
-        recent = [seconds for at, seconds in self._newest if at > until]
-        late = statistics.median(recent) - QUICK_SECONDS if recent else 0.0
-        return min(max(0.0, late / 2), LONGEST_REST_SECONDS)
 
     def _reaction(self) -> float:
         """The median: one slow reaction is nothing to plan by."""

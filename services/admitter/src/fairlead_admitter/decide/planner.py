@@ -77,8 +77,7 @@ class Planner:
         self._reservations = reserving
         self._clock = clock
         self._tick = tick
-        self.pace = Pace(clock.monotonic)
-        """How much starts and how long reactions take: also what a loop rests by."""
+        self._pace = Pace(clock.monotonic)
         self._newcomers = Newcomers()
         self._protection = Protection(clock.monotonic)
         self._wake_state = WakeState(clock.monotonic)
@@ -90,7 +89,7 @@ class Planner:
         self._seen = KnownCluster(
             facts=known.facts,
             expectations=expectations,
-            pace=self.pace,
+            pace=self._pace,
             newcomers=self._newcomers,
             protection=self._protection,
             class_of=known.policy.urgency_of,
@@ -102,7 +101,7 @@ class Planner:
         """Only these pools are there at all."""
         self._merged = {pool: merged for pool, merged in self._merged.items() if pool in pools}
         self._rules = {pool: rules for pool, rules in self._rules.items() if pool in pools}
-        self.pace.keep(pools)
+        self._pace.keep(pools)
         self._wake_state.keep(pools)
         self._levers = {pool: lever for pool, lever in self._levers.items() if pool in pools}
         self._reservations.keep(pools)
@@ -124,7 +123,7 @@ class Planner:
         self._newcomers.note(seen.jobs, seen.state_seq, seen.at)
         started = [change.after.queue for change in seen.jobs if change.admitted and change.after is not None]
         for pool, queues in pools.items():
-            self.pace.started(pool, sum(queue in queues for queue in started))
+            self._pace.started(pool, sum(queue in queues for queue in started))
 
     def remember(self, pool: str, decided: Afterthought) -> None:
         """This was decided."""
@@ -146,7 +145,7 @@ class Planner:
 
     def reacted(self, seconds: float) -> None:
         """A level was written so long after what caused it."""
-        self.pace.reacted(seconds)
+        self._pace.reacted(seconds)
 
     def wake_in(self) -> float | None:
         """Seconds until time alone makes something due; None where nothing is."""
