@@ -232,7 +232,6 @@ def test_a_tree_is_no_deeper_than_places_can_say() -> None:
         ({"half_life_hours": -1}, {"half_life_hours"}),
         ({"half_life_hours": float("nan")}, {"half_life_hours"}),
         ({"tenants": [{"name": "a"}], "grants": [{"tenant": "a"}]}, {"grants[0].classes"}),
-        ({"unlisted_weight": 1, "grants": [{"tenant": "b", "classes": ["urgent"], "job": "j"}]}, set()),
         ({"unlisted_weight": 1, "grants": [{"tenant": "b", "classes": ["urgent"]}]}, {"grants[0].tenant"}),
         ({"grants": [{"tenant": "b", "classes": ["urgent"], "job": "j"}]}, {"grants[0].tenant"}),
     ],

@@ -470,7 +470,7 @@ def test_past_use_is_stated_of_who_used_of_late_in_one_pool() -> None:
     }
     [gpu] = [pool for pool in order_snapshot(snapshot) if pool.name == "gpu"]
     assert gpu.standings["team-a"].past == {"nvidia.com/gpu": 1500}
-    assert any("1500m nvidia.com/gpu of past use" in one for one in words_of(gpu, "team-a"))
+    assert any("1.5 gpu of past use" in one for one in words_of(gpu, "team-a"))
 
 
 def test_past_use_stays_behind_where_the_policy_has_moved_its_tenant() -> None:

@@ -174,19 +174,20 @@ def places_lines(
             *([] if slim else [_class(ranked)]),
             *([demand(ranked.place.demand), *_quotient(ranked, by_weight=by_weight)] if wide else []),
             waited(ranked.place, now),
-            Piece(_why(ranked, told=told), "dim"),
+            Piece(_why(ranked, told=told, by_weight=by_weight), "dim"),
         ]
         for ranked in places
     ]
     yield from table_lines(heads, rows, width=columns, style=style)
 
 
-def _why(ranked: RankedPlace, *, told: bool) -> str:
+def _why(ranked: RankedPlace, *, told: bool, by_weight: bool) -> str:
     if ranked.why:
         return ranked.why
     if not told:
-        return reason(ranked.place)
-    return "first" if ranked.rank == 0 else f"(its tenant {reason(ranked.place)})"
+        return reason(ranked.place, relative=not by_weight)
+    at = reason(ranked.place, relative=not by_weight)
+    return "first" if ranked.rank == 0 else f"(its tenant {at})"
 
 
 def _quotient(ranked: RankedPlace, *, by_weight: bool) -> tuple[str, str]:

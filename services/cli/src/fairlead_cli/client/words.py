@@ -91,7 +91,7 @@ def waited(place: Place, now: datetime) -> str:
     return duration(max(0.0, to_seconds(from_datetime(now) - place.submitted)))
 
 
-def reason(place: Place, counts_as: Lift | Place | None = None) -> str:
+def reason(place: Place, counts_as: Lift | Place | None = None, *, relative: bool = True) -> str:
     """Why a job stands where it stands within its class: what its tenant stands at before it.
 
     Reads on from "its tenant", which heads the column. Pools are shared between top-level tenants: of one below such a
@@ -100,8 +100,9 @@ def reason(place: Place, counts_as: Lift | Place | None = None) -> str:
     Args:
         place: of the job.
         counts_as: the job by whose terms it counts now, itself or another, where that is known to whoever asks.
+        relative: whether tags are of parts; else they are shares over weights.
     """
-    at = tree_reason(place.top, _at(place))
+    at = tree_reason(place.top, _at(place, relative=relative))
     if place.within or place.position or place.blocked:
         return "; ".join([at, *_held_back(place, counts_as)])
     return at
@@ -123,13 +124,14 @@ def _behind(job: str, top: str) -> str:
     return f"behind {job}, which {top or 'it'} serves first"
 
 
-def _at(place: Place) -> str:
+def _at(place: Place, *, relative: bool) -> str:
     if place.unbounded:
         return f"{_cause(place.unbounded_by, short_resource(place.dominant))}: last"
     if place.share:
         of = f" of {short_resource(place.dominant)}" if place.use else ""
-        return f"counts at {of_part(place.tag)}{of} by H-DRF"
-    return share_in_words(place.tag, short_resource(place.dominant) if place.use else None)
+        at = f"{of_part(place.tag)}{of}" if relative else f"{place.tag:.2%}{of} over its weight"
+        return f"counts at {at} by H-DRF"
+    return share_in_words(place.tag, short_resource(place.dominant) if place.use else None, relative=relative)
 
 
 def share_in_words(tag: float, resource: str | None, *, relative: bool = True) -> str:
