@@ -1,6 +1,7 @@
 """Several workers share a run: each test runs once, files stay whole, and who computes gives way."""
 
 import json
+import os
 from collections import defaultdict
 from pathlib import Path
 
@@ -54,9 +55,10 @@ def test_every_test_runs_once_in_its_file_and_who_computes_gives_way(pytester: p
         workers[file].add(worker)
     assert len(workers) == 6
     assert all(len(of_file) == 1 for of_file in workers.values())
-    niced = {(file[:6], worker) for file, _, worker, nice in found if nice == lanes.NICENESS}
+    usual = os.nice(0)  # Of whoever runs these tests: a person may have given way already.
+    niced = {(file[:6], worker) for file, _, worker, nice in found if nice == usual + lanes.NICENESS}
     assert niced == {("test_h", "gw4")}
-    assert all(nice == 0 for _, _, worker, nice in found if worker != "gw4")
+    assert all(nice == usual for _, _, worker, nice in found if worker != "gw4")
 
 
 def test_second_tries_count_over_all_workers(
