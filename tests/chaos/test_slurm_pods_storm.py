@@ -67,7 +67,7 @@ async def test_a_storm_over_jobs_that_run_as_pods(site: PodSite, tmp_path: Path)
         print(f"{watch.forgotten} times Slurm drained a node over a job that it had forgotten")  # noqa: T201 # as above
         await eventually(lambda: "drain" not in site.lab.run("sinfo", "-h", "-N", "-o", "%T"), 60, what="no node is drained")  # fmt: skip
     assert watch.harm == []
-    assert unasked == []
+    assert unasked == [], "\n".join(f"{site.story(job)}\n{fleet.story(job)}" for job in unasked)
     assert 0 < watch.most_gpus <= GPUS
 
 
