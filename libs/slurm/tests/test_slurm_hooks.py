@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from fairlead_slurm.hooks.installing import PROGRAM, HookSettings, conf_lines, hook_files, missing_lines
+from fairlead_slurm.hooks.installing import PROGRAM, HookSettings, conf_lines, hook_files
+from fairlead_slurm.hooks.slurm_conf import missing_lines
 
 type Answer = Callable[[dict[str, object], socket.socket], None]
 
@@ -105,6 +106,26 @@ def test_a_prolog_ends_with_the_gates_code(folder: Path) -> None:
     assert (ran.returncode, ran.stderr) == (1, b"fairlead: no room\n")
     assert gate.asked[0]["hook"] == "prolog"
     assert gate.asked[0]["env"] == {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "it's $(id)\n"}
+
+
+@pytest.mark.parametrize(("hook", "site", "asked", "code"), [
+    ("prolog-slurmctld", 0, True, 1),
+    ("prolog-slurmctld", 3, False, 3),
+    ("epilog", 0, True, 0),
+    ("epilog", 3, True, 3),
+    ("epilog-slurmctld", 3, True, 3),
+])  # fmt: skip
+def test_a_hook_of_the_sites_own_runs_first_and_its_failure_counts(
+    folder: Path, hook: str, site: int, asked: bool, code: int
+) -> None:
+    gate = Gate(folder / "gate.sock", says({"exit": 1}))
+    own = installed(folder) / f"{hook}.site"
+    own.write_text(f"#!/bin/sh\necho $SLURM_JOB_ID > {folder}/ran\nexit {site}\n")
+    own.chmod(0o755)
+    ran = subprocess.run([folder / hook], env={"SLURM_JOB_ID": "7"}, check=False, timeout=30)
+    assert ran.returncode == code
+    assert (folder / "ran").read_text() == "7\n"
+    assert bool(gate.asked) == asked
 
 
 def test_nobody_listens(folder: Path) -> None:
@@ -210,7 +231,7 @@ def test_slurms_keys_are_checked_one_by_one(folder: Path) -> None:
     wanted = settings(folder)
     has = {key.lower(): value for key, value in conf_lines(wanted).items()}
     assert missing_lines(wanted, has) == {}
-    assert missing_lines(wanted, has | {"requeueexit": "0"}) == {"RequeueExit": "75"}
+    assert missing_lines(wanted, has | {"requeueexit": "0"}) == {"RequeueExit": "0,75"}
     assert (
         missing_lines(wanted, has | {"requeueexit": "42,75", "killwait": "90", "jobsubmitplugins": "all,lua"})
         == {}

@@ -41,17 +41,35 @@ def test_the_files_are_written_and_nothing_else(tmp_path: Path) -> None:
     ran = fairlead(folder, "--partition", "pods", "--slurm-conf", conf)
     assert ran.returncode == 1, ran.stderr
     assert f"PrologSlurmctld={folder}/prolog-slurmctld" in ran.stdout
-    assert "RequeueExit=75" in ran.stdout
+    assert "RequeueExit=42,75" in ran.stdout, "the site's own codes stay"
     assert "KillWait" not in ran.stdout
     assert conf.read_text() == before
     wanted = {"prolog-slurmctld", "epilog-slurmctld", "epilog", "fairlead-gate.py", "fairlead-results.py", "fairlead.lua", "job_submit.lua", "slurm.conf.add"}  # fmt: skip
     assert {path.name for path in folder.iterdir()} == wanted
     assert os.access(folder / "epilog", os.X_OK)
-    assert "SchedulerParameters=nohold_on_prolog_fail" in ran.stdout
-    merged = before.replace("bf_interval=30", "bf_interval=30,nohold_on_prolog_fail")
-    conf.write_text(merged + (folder / "slurm.conf.add").read_text())
+    assert "SchedulerParameters=bf_interval=30,nohold_on_prolog_fail" in ran.stdout
+    conf.write_text(before + (folder / "slurm.conf.add").read_text())
     again = fairlead(folder, "--partition", "pods", "--slurm-conf", conf)
     assert again.returncode == 0, again.stdout
+
+
+def test_what_the_lines_would_take_from_a_site_is_said(tmp_path: Path) -> None:
+    folder, conf = tmp_path / "hooks", tmp_path / "slurm.conf"
+    conf.write_text(
+        "Epilog=/opt/site/epilog\nProlog=/opt/site/prolog\nJobSubmitPlugins=lua,all_partitions\n"
+        "PreemptMode=GANG,SUSPEND\nPrologFlags=Alloc,Serial\nInclude nodes.conf\n"
+    )
+    (tmp_path / "job_submit.lua").write_text("return slurm.SUCCESS\n")
+    said = fairlead(folder, "--slurm-conf", conf).stdout
+    assert f"ln -s /opt/site/epilog {folder}/epilog.site" in said
+    assert "job_submit.lua beside it does not call fairlead.lua." in said
+    for what in ("Prolog is /opt/site/prolog.", "PreemptMode is GANG,SUSPEND.", "PrologFlags is Alloc,Serial."):  # fmt: skip
+        assert what in said
+    assert "includes other files" in said
+    assert "JobSubmitPlugins" not in said.partition("Before you restart")[0], "lua is there already"
+    (tmp_path / "job_submit.lua").write_text((folder / "job_submit.lua").read_text())
+    conf.write_text((folder / "slurm.conf.add").read_text())
+    assert "Before you restart" not in fairlead(folder, "--slurm-conf", conf).stdout
 
 
 def test_what_slurm_could_not_read_is_refused(tmp_path: Path) -> None:
@@ -123,6 +141,9 @@ def test_hooks_that_are_set_as_written_are_no_finding() -> None:
     ("PrologEpilogTimeout", "65534", "hook-times", Severity.WARNING),
     ("BatchStartTimeout", "10 sec", "hook-times", Severity.WARNING),
     ("KillWait", "20 sec", "hook-times", Severity.WARNING),
+    ("Prolog", "/opt/site/prolog", "hooks", Severity.INFO),
+    ("PreemptMode", "GANG,SUSPEND", "hooks", Severity.WARNING),
+    ("PrologFlags", "Alloc,Serial", "hooks", Severity.WARNING),
 ])  # fmt: skip
 def test_what_is_missing_or_dangerous_is_found(key: str, value: str, name: str, severity: Severity) -> None:
     assert found(HOOKS | {key: value}) == [(name, severity, f"slurm.conf/{key}")]

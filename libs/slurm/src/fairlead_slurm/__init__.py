@@ -33,9 +33,14 @@ from fairlead_slurm.hooks.installing import (
     REQUEUE_EXIT,
     HookSettings,
     hook_files,
-    missing_lines,
     pods_partition,
     pods_tokens,
+)
+from fairlead_slurm.hooks.slurm_conf import (
+    conf_dangers,
+    lua_dangers,
+    missing_lines,
+    replaced_hooks,
 )
 from fairlead_slurm.ladder import UNLABELLED, Ladder
 from fairlead_slurm.licences import AccountedLicence, Licence, LicenceName
@@ -95,11 +100,14 @@ __all__ = [
     "SubmitRefusedError",
     "UnreadableError",
     "batch_target",
+    "conf_dangers",
     "fit",
     "hook_files",
     "is_gone",
+    "lua_dangers",
     "missing_lines",
     "pods_partition",
     "pods_tokens",
     "read",
+    "replaced_hooks",
 ]

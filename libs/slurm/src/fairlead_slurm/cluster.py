@@ -23,6 +23,9 @@ _HOOKS = (
     "BatchStartTimeout",
     "KillWait",
     "RequeueExit",
+    "Prolog",
+    "PrologFlags",
+    "PreemptMode",
 )
 _NOTHING = ("", "(null)", "NONE", "none", "ALL")
 

@@ -18,13 +18,16 @@ JOB_SUBMIT = "job_submit.lua"
 CONF = "slurm.conf.add"
 PROLOG_SLURMCTLD, EPILOG_SLURMCTLD, EPILOG = "prolog-slurmctld", "epilog-slurmctld", "epilog"
 _HOOKS = {PROLOG_SLURMCTLD: "prolog", EPILOG_SLURMCTLD: "epilog-slurmctld", EPILOG: "epilog"}
+HOOK_KEYS = {"PrologSlurmctld": PROLOG_SLURMCTLD, "EpilogSlurmctld": EPILOG_SLURMCTLD, "Epilog": EPILOG}
+"""Of slurm.conf, and the file that each runs."""
 REQUEUE_EXIT = 75
 NO_HOLD = "nohold_on_prolog_fail"
 """Of SchedulerParameters. slurmd refuses a job that it takes for running already, as after a slurmctld that was killed and
 has forgotten its last seconds; without this word Slurm then holds the job until an administrator releases it (slurmd/req.c)."""
 ALLOW_NONE = "allow_zero_lic"
 """Of SchedulerParameters. Without it Slurm refuses a job at its submission that asks for more tokens than there are just then."""
-_LISTS = ("SchedulerParameters",)
+CONF_LISTS = ("JobSubmitPlugins", "RequeueExit", "SchedulerParameters")
+"""Keys of slurm.conf that hold words of a site's own, too; of several lines the last counts alone."""
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _ENDPOINT = re.compile(r"([\w.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):\d{1,5}", re.ASCII)
@@ -95,18 +98,28 @@ class HookFile(msgspec.Struct, frozen=True, kw_only=True):
     executable: bool = False
 
 
-def hook_files(settings: HookSettings) -> dict[str, HookFile]:
-    """All files, by name within the folder."""
+def hook_files(settings: HookSettings, conf: Mapping[str, str] | None = None) -> dict[str, HookFile]:
+    """All files, by name within the folder.
+
+    Args:
+        settings: how the hooks are to work.
+        conf: what the site's slurm.conf says, by key in small letters, where it is known.
+    """
     program = shlex.quote(f"{settings.folder}/{PROGRAM}")
     # -I and -S: nothing of the user's environment or of site-packages is looked at, which also makes it quick.
     start = f"{shlex.quote(settings.python)} -I -S {program}"
-    found = {name: HookFile(text=_hook(start, hook), executable=True) for name, hook in _HOOKS.items()}
+    found = {
+        name: HookFile(
+            text=_hook(shlex.quote(f"{settings.folder}/{name}.site"), start, hook), executable=True
+        )
+        for name, hook in _HOOKS.items()
+    }
     found[PROGRAM] = HookFile(text=_program(settings), executable=True)
     found[RESULTS] = HookFile(text=_shipped("results.py"))
     check = f"{start} submit 2>/dev/null" if settings.check else ""
     found[LUA] = HookFile(text=_lua(settings, f"exec {start} body", check))
     found[JOB_SUBMIT] = HookFile(text=_job_submit(settings))
-    found[CONF] = HookFile(text=_conf(settings))
+    found[CONF] = HookFile(text=_conf(settings, conf))
     return found
 
 
@@ -142,9 +155,7 @@ def _installed(prolog: str, name: str) -> str | None:
 def conf_lines(settings: HookSettings) -> dict[str, str]:
     """What slurm.conf has to say, by key."""
     return {
-        "PrologSlurmctld": f"{settings.folder}/{PROLOG_SLURMCTLD}",
-        "EpilogSlurmctld": f"{settings.folder}/{EPILOG_SLURMCTLD}",
-        "Epilog": f"{settings.folder}/{EPILOG}",
+        **{key: f"{settings.folder}/{name}" for key, name in HOOK_KEYS.items()},
         "JobSubmitPlugins": "lua",
         "PrologEpilogTimeout": str(settings.timeout),
         "BatchStartTimeout": str(2 * settings.timeout),
@@ -155,21 +166,41 @@ def conf_lines(settings: HookSettings) -> dict[str, str]:
     }
 
 
-def _hook(start: str, hook: str) -> str:
-    """An epilog that fails drains its node, so that its shell outlives whatever becomes of the program."""
-    lines = [f"exec {start} {hook}"] if hook == "prolog" else [f"{start} {hook}", "exit 0"]
-    return "\n".join(["#!/bin/sh", *lines, ""])
+def merged(found: str, words: str) -> str:
+    """A list of slurm.conf with more words."""
+    has = [word for word in found.split(",") if word and word != "(null)"]
+    return ",".join([*has, *(word for word in words.split(",") if word not in has)])
 
 
-def _conf(settings: HookSettings) -> str:
-    lines = [f"{key}={value}" for key, value in conf_lines(settings).items() if key not in _LISTS]
-    words = [f"# {key}=...,{value}" for key, value in conf_lines(settings).items() if key in _LISTS]
+def _hook(site: str, start: str, hook: str) -> str:
+    """A site's own hook runs first, and says whether a job starts or a node is drained. Fairlead's part of an epilog never fails."""
+    about = "# Written by `fairlead slurm install`. A hook of the site's own, beside this one with `.site` at its end, runs first."
+    if hook == "prolog":
+        lines = [f"if [ -x {site} ]; then {site} || exit; fi", f"exec {start} {hook}"]
+    else:
+        lines = ["code=0", f"if [ -x {site} ]; then {site} || code=$?; fi", f"{start} {hook}", "exit $code"]
+    return "\n".join(["#!/bin/sh", about, *lines, ""])
+
+
+def _conf(settings: HookSettings, conf: Mapping[str, str] | None) -> str:
+    wanted = conf_lines(settings)
+    lines = [f"{key}={value}" for key, value in wanted.items() if key not in CONF_LISTS]
+    if conf is None:
+        lists = [
+            "# Of lists that a site has already the last line would count alone: add the words to yours.",
+            *(f"{key}={wanted[key]}" for key in CONF_LISTS if key != "SchedulerParameters"),
+            f"# SchedulerParameters=...,{wanted['SchedulerParameters']}",
+        ]
+    else:
+        lists = [
+            "# Lists, with the words that slurm.conf had when this was written:",
+            *(f"{key}={merged(conf.get(key.lower(), ''), wanted[key])}" for key in CONF_LISTS),
+        ]
     more = [
         "# Lines for slurm.conf, beside what it has. Restart slurmctld afterwards, and `scontrol reconfigure` for slurmd.",
         "# `fairlead slurm check` says which of them are missing.",
         *lines,
-        "# Of lists that a site has already the last line would count alone: add the word to yours.",
-        *words,
+        *lists,
         "# The nodes of the partition stand for what Kubernetes has; one is enough, on slurmctld's host or another:",
         f"# PartitionName={settings.partition} Nodes=... MaxNodes=1 OverSubscribe=NO State=UP",
     ]
@@ -231,21 +262,3 @@ def _replaced(text: str, form: str, line: str) -> str:
 def _quoted(text: str) -> str:
     """A string of Lua's: what JSON escapes Lua 5.1 reads the same way, all but letters beyond ASCII, which it takes as they are."""
     return json.dumps(text, ensure_ascii=False)
-
-
-def missing_lines(settings: HookSettings, conf: Mapping[str, str]) -> dict[str, str]:
-    """The lines that a configuration, by key in small letters, does not have as they should be."""
-    return {
-        key: value
-        for key, value in conf_lines(settings).items()
-        if not _says(conf.get(key.lower(), ""), key, value)
-    }
-
-
-def _says(found: str, key: str, wanted: str) -> bool:
-    """Some keys hold lists, to which a site adds its own; times may be longer."""
-    if key in ("JobSubmitPlugins", "RequeueExit", *_LISTS):
-        return set(wanted.split(",")) <= set(found.split(","))
-    if key in ("BatchStartTimeout", "KillWait"):
-        return found.isdecimal() and int(found) >= int(wanted)
-    return found == wanted

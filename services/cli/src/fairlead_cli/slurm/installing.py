@@ -1,12 +1,23 @@
-"""`fairlead slurm install`: write the hooks of a partition whose jobs run as pods, and say what slurm.conf lacks for them."""
+"""`fairlead slurm install`: write the hooks of a partition whose jobs run as pods, and say what in slurm.conf is missing or dangerous."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from fairlead_cli.console import write_line
 from fairlead_cli.errors import InputError
-from fairlead_slurm import CONF, HookSettings, hook_files, missing_lines
+from fairlead_slurm import (
+    CONF,
+    HookSettings,
+    conf_dangers,
+    hook_files,
+    lua_dangers,
+    missing_lines,
+    replaced_hooks,
+)
 
 EXIT_LINES_MISSING = 1
+_JOB_SUBMIT = "job_submit.lua"
+_INCLUDE = "include"
 
 
 def install(settings: HookSettings, conf: Path | None) -> int:
@@ -19,28 +30,48 @@ def install(settings: HookSettings, conf: Path | None) -> int:
     Raises:
         InputError: the folder cannot be written, or slurm.conf not read.
     """
+    has = None if conf is None else settings_of(conf)
+    folder = _written(settings, has)
+    write_line(
+        f"Written to {folder}. Nothing else was changed: {folder / CONF} holds the lines for slurm.conf."
+    )
+    if conf is None or has is None:
+        return 0
+    missing = missing_lines(settings, has)
+    write_line(f"{conf} lacks, or has otherwise:" if missing else f"{conf} has all of them.")
+    for key, value in missing.items():
+        write_line(f"  {key}={value}")
+    _warn(settings, conf, has)
+    return EXIT_LINES_MISSING if missing else 0
+
+
+def _written(settings: HookSettings, has: Mapping[str, str] | None) -> Path:
     folder = Path(settings.folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)  # the bodies of jobs run as their users
-        for name, file in hook_files(settings).items():
+        for name, file in hook_files(settings, has).items():
             (folder / name).write_text(file.text, encoding="utf-8")
             (folder / name).chmod(0o755 if file.executable else 0o644)
     except OSError as error:
         raise InputError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
-    write_line(
-        f"Written to {folder}. Nothing else was changed: {folder / CONF} holds the lines for slurm.conf."
-    )
-    if conf is None:
-        return 0
-    missing = missing_lines(settings, settings_of(conf))
-    if not missing:
-        write_line(f"{conf} has all of them.")
-        return 0
-    write_line(f"{conf} lacks, or has otherwise:")
-    for key, value in missing.items():
-        write_line(f"  {key}={value}")
-    return EXIT_LINES_MISSING
+    return folder
+
+
+def _warn(settings: HookSettings, conf: Path, has: Mapping[str, str]) -> None:
+    beside = conf.parent / _JOB_SUBMIT
+    try:
+        lua = beside.read_text(errors="replace") if beside.exists() else None
+    except OSError as error:
+        raise InputError(f"{beside} cannot be read: {error.strerror}") from error
+    dangers = [*replaced_hooks(settings, has), *lua_dangers(settings, lua), *conf_dangers(has)]
+    if dangers:
+        write_line("Before you restart slurmctld:")
+    for one in dangers:
+        write_line(f"  {one.what} {one.why}")
+        write_line(f"    {one.mend}")
+    if any(key.split()[:1] == [_INCLUDE] for key in has):
+        write_line("It includes other files, which were not read.")
 
 
 def settings_of(conf: Path) -> dict[str, str]:
@@ -56,6 +87,6 @@ def settings_of(conf: Path) -> dict[str, str]:
     found = {}
     for line in lines:
         key, equals, value = line.partition("#")[0].partition("=")
-        if equals:
+        if equals or key.lower().split()[:1] == [_INCLUDE]:
             found[key.strip().lower()] = value.strip()
     return found

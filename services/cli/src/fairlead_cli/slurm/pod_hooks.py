@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from fairlead_cli.findings import Finding, error, warning
+from fairlead_cli.findings import Finding, error, info, warning
 from fairlead_cli.slurm.survey import SlurmSurvey
 from fairlead_slurm import (
     ALLOW_NONE,
@@ -13,6 +13,7 @@ from fairlead_slurm import (
     PROLOG_SLURMCTLD,
     REQUEUE_EXIT,
     SlurmSettings,
+    conf_dangers,
 )
 
 _LONGEST_UNLIMITED = 65_534
@@ -31,6 +32,7 @@ def pod_hooks(survey: SlurmSurvey) -> Iterator[Finding]:
     if has_hooks(survey.settings):
         yield from _missing(survey.settings.hooks)
         yield from _times(survey.settings.hooks)
+        yield from _dangers(survey.settings.hooks)
         if NO_HOLD not in survey.settings.scheduler:
             yield warning(
                 "hooks",
@@ -40,6 +42,12 @@ def pod_hooks(survey: SlurmSurvey) -> Iterator[Finding]:
                 mend=f"SchedulerParameters=...,{NO_HOLD}",
             )
         yield from _tokens(survey)
+
+
+def _dangers(hooks: dict[str, str]) -> Iterator[Finding]:
+    for one in conf_dangers({key.lower(): value for key, value in hooks.items()}):
+        told = info if one.key == "Prolog" else warning  # a site may need one, and it may never fail
+        yield told("hooks", f"slurm.conf/{one.key}", one.what, why=one.why, mend=one.mend)
 
 
 def _tokens(survey: SlurmSurvey) -> Iterator[Finding]:
