@@ -11,6 +11,7 @@ from fairlead_contracts.messages.decisions import Lift, Within
 from fairlead_contracts.messages.state import JobArray, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
 from fairlead_scorer.decide.decision import Content, decide
+from fairlead_scorer.query.words import unplaced
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import (
     NOW,
@@ -214,6 +215,30 @@ def test_of_an_array_the_tasks_inside_its_window_have_a_place_each() -> None:
     assert use(cache, "c1/gpu", "team-a")["nvidia.com/gpu"] == 1000
     cache.learn({subject_of(array): None})
     assert order(cache, "c1/gpu") == ["9"]
+
+
+def test_tasks_behind_the_window_of_an_array_have_no_place_and_are_counted() -> None:
+    def behind(cache: ClusterCache) -> list[tuple[str, int, str]]:
+        return [
+            (one.id, one.array.tasks, unplaced(one))
+            for one in cache.unplaced_in("c1/gpu", None)
+            if one.array is not None
+        ]
+
+    array = a_job("7", uid="s-7", array=JobArray(tasks=200, window=[3, 4, 9]))
+    cache = a_cache(*CLUSTER, array)
+    why = "197 tasks of this array; they get places as the tasks before them start"
+    assert behind(cache) == [("7", 197, why)]
+    cache.learn(facts(a_job("7", uid="s-7", rev=2, array=JobArray(tasks=4, window=[4, 9, 10]))))
+    assert [tasks for _, tasks, _ in behind(cache)] == [1]
+    moved = a_job("7", uid="s-7", rev=3, scope="team-b", array=JobArray(tasks=5, window=[]))
+    cache.learn(facts(moved))
+    cache.learn({subject_of(array): None})
+    assert [tasks for _, tasks, _ in behind(cache)] == [5], "its account changed"
+    cache.learn(
+        facts(a_job("7", uid="s-7", rev=4, scope="team-b", array=JobArray(tasks=3, window=[1, 2, 3])))
+    )
+    assert behind(cache) == []
 
 
 def test_who_may_start_in_several_queues_is_ranked_in_the_first_and_runs_where_it_runs() -> None:

@@ -118,13 +118,15 @@ class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
     the first, and where it is not told: of one tenant's jobs alone, and far down."""
 
 
-class UnplacedJob(msgspec.Struct, frozen=True, kw_only=True):
+class UnplacedJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A job that has not started and has no place in the order."""
 
     job: str
     """As `<scope>/<name>`."""
     tenant: str
     why: str
+    tasks: int = 1
+    """How many it counts as: of an array the tasks that have no place."""
 
 
 class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):

@@ -76,13 +76,15 @@ async def show_explanation(
     if reply.found or form in ("json", "yaml"):
         print_result(found, form)
     if not reply.found:
-        raise CommandError(
-            f"nobody knows a job {job!r}",
-            hint=(
-                "`fairlead queue` lists those that wait; refused ones were never jobs, "
-                "and ended ones are forgotten after a while."
-            ),
-        )
+        raise CommandError(f"nobody knows a job {job!r}", hint=_what_is_known(job))
+
+
+def _what_is_known(job: str) -> str:
+    of_all = "`fairlead queue` lists those that wait; refused ones were never jobs, and ended ones are forgotten after a while."
+    array, _, task = job.rpartition("/")[2].partition("_")
+    if array.isdecimal() and task.isdecimal():
+        return f"Of an array the first waiting tasks alone have a place, and those behind them are not known one by one. {of_all}"
+    return of_all
 
 
 async def _dated(bus: Bus, found: Explanation) -> Explanation:

@@ -122,7 +122,7 @@ def _nowhere_lines(reply: QueueReply, columns: int, style: Style) -> Iterator[st
 def _first_lines(count: int, first: Sequence[UnplacedJob], columns: int, style: Style) -> Iterator[str]:
     for one in first:
         yield wrapped(f"{one.job}: {one.why}", columns, indent="  · ", hanging="    ")
-    if (more := count - len(first)) > 0:
+    if (more := count - sum(one.tasks for one in first)) > 0:
         yield style(wrapped(f"  … and {more} more (`fairlead explain JOB` says why)", columns), "dim")
 
 

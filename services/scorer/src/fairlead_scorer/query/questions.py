@@ -213,9 +213,13 @@ class Questions:
     def _told(self, jobs: Sequence[JobState]) -> tuple[int, list[UnplacedJob]]:
         """How many have no place, and the first of them. Waiting tasks of an array count one by one."""
         first = heapq.nsmallest(_UNPLACED_TOLD, jobs, key=lambda job: (job.submitted, job.uid))
-        tasks = sum(job.array.tasks if job.array is not None else 1 for job in jobs)
-        return tasks, [
-            UnplacedJob(job=job.full_name, tenant=self._cache.tenant_of(job), why=words.unplaced(job))
+        return sum(map(_tasks, jobs)), [
+            UnplacedJob(
+                job=job.full_name,
+                tenant=self._cache.tenant_of(job),
+                why=words.unplaced(job),
+                tasks=_tasks(job),
+            )
             for job in first
         ]
 
@@ -253,6 +257,10 @@ class Questions:
             known = ", ".join(sorted(self._cache.pools)) or "none yet"
             refuse("pool", name, f"is not a pool; pools are {known}")
         return [self._cache.pools[name]]
+
+
+def _tasks(job: JobState) -> int:
+    return 1 if job.array is None else job.array.tasks
 
 
 def _certain(replies: Iterable[ShardReply], merged: Sequence[Place]) -> int:

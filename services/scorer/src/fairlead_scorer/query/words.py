@@ -1,7 +1,7 @@
 """Reasons in words: what a person reads about one job's place. Every number is one that the place was made from."""
 
 from fairlead_contracts.base.instants import to_seconds
-from fairlead_contracts.messages.state import Holder, JobState, Outcome
+from fairlead_contracts.messages.state import Holder, JobState, Outcome, Phase
 from fairlead_policy.explain.figures import duration
 
 _HOLDERS = {
@@ -13,6 +13,9 @@ _HOLDERS = {
 
 def unplaced(job: JobState) -> str:
     """Why a job has no place that has not started; reads on from its name."""
+    if job.array is not None and job.phase is Phase.WAITING:
+        tasks = "1 task" if job.array.tasks == 1 else f"{job.array.tasks} tasks"
+        return f"{tasks} of this array; they get places as the tasks before them start"
     return f"has its quota; {job.unchecked}" if job.unchecked else _why_held(job)
 
 

@@ -35,7 +35,7 @@ from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
 from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
 from fairlead_scorer.state.persisted_usage import PersistedUsage, revision_of
 from fairlead_scorer.state.pool import Counted, RunningJob, ScoredPool
-from fairlead_scorer.state.queue_indexes import UnplacedJobs, WaitingKinds
+from fairlead_scorer.state.queue_indexes import UnplacedJobs, WaitingKinds, array_rest
 
 _STEP = 500
 """Jobs taken in at once; a replay of a hundred thousand must not keep the lease from being renewed."""
@@ -217,6 +217,7 @@ class ClusterCache:
         job = state if isinstance(state, JobState) else None
         if job is not None and self._jobs.stated(subject) == job:
             return  # told again by a replay
+        self._unplaced.replace(array_rest(subject, self._jobs.stated(subject)), array_rest(subject, job))
         for uid, (before, after) in self._jobs.replace(subject, job).items():
             if before is not None and (after is None or _queue_of(before) != _queue_of(after)):
                 self._leave_queue(before)

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from fairlead_contracts.messages.state import JobState, Phase
+import msgspec
+
+from fairlead_contracts.messages.state import JobArray, JobState, Phase
 
 type _Kind = tuple[int, str, tuple[tuple[str, int], ...]]
 """The level of its class, what its frontend tries as one, and what it asks for by resource."""
@@ -64,5 +66,24 @@ class UnplacedJobs:
         return (job for queue in queues for job in self._jobs.get(queue, {}).values())
 
 
+def array_rest(subject: str, stated: JobState | None) -> JobState | None:
+    """What a statement speaks of behind the window of its array, as one job; None where there is nothing.
+
+    Args:
+        subject: that it stands under, which becomes the uid: two statements of one array may hold for a moment.
+        stated: there.
+    """
+    if stated is None or stated.array is None or stated.phase not in (Phase.WAITING, Phase.HELD):
+        return None
+    tasks = stated.array.tasks - len(stated.array.window)
+    return (
+        msgspec.structs.replace(stated, uid=subject, array=JobArray(tasks=tasks, window=[]))
+        if tasks > 0
+        else None
+    )
+
+
 def _is_unplaced(job: JobState) -> bool:
-    return job.phase is Phase.HELD or (job.phase is Phase.RUNNING and bool(job.unchecked))
+    if job.array is not None or job.phase is Phase.HELD:
+        return True
+    return job.phase is Phase.RUNNING and bool(job.unchecked)
