@@ -130,11 +130,11 @@ async def _block(collector: str) -> list[Round]:
         for number in range(ROUNDS + 1):
             first = number % len(fleets)  # none is always first
             names = (list(fleets) * 2)[first : first + len(fleets)]
-            rounds.append({name: await _round(fleets[name][1], fleets[name][0], number) for name in names})
+            rounds.append({name: await spent_on(fleets[name][1], fleets[name][0], number) for name in names})
         return rounds[1:]
 
 
-async def _round(bus: Bus, fleet: Fleet, number: int) -> Spent:
+async def spent_on(bus: Bus, fleet: Fleet, number: int) -> Spent:
     """What some jobs cost."""
     before, began = _cpu(fleet), time.perf_counter()
     ended = asyncio.create_task(_ended(bus, number))
