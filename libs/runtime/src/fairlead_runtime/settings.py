@@ -66,7 +66,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a clean end may take before the process ends anyway; keep it below the supervisor's own patience."""
     otel_endpoint: str | None = None
     """Base URL of an OTLP/HTTP collector; tracing is off without one. OTEL_EXPORTER_OTLP_HEADERS is honoured."""
-    otel_sample_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.05
+    otel_sample_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.02
     """The part of the jobs' traces that is kept, the same for all services; a sender's own choice is followed, and errors,
     refusals and takeovers are always kept."""
 
