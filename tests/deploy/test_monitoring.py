@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import subprocess
+import typing
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
@@ -136,6 +137,32 @@ def test_a_dashboard_has_what_grafana_needs_and_what_a_reader_needs(name: str) -
         assert used <= known, "a variable that the page does not have"
     assert len(ids) == len(panels(board))
     assert max(y for _, y in places) < 5 * 8, "nothing that scrolls for ever"
+
+
+COUNTED, A_SECOND, SECONDS, PART = "short", "ops", "s", "percentunit"
+NO_PART = ("fairlead:jain:ratio", "fairlead:writes_per_admission:ratio")
+"""Ratios that nobody reads as a part of something."""
+
+
+def unit_of(expression: str) -> str:
+    """What an expression counts in, by what it asks for last."""
+    if any(name in expression for name in NO_PART):
+        return COUNTED
+    if re.search(r"\) / sum by|_ratio\b|:ratio\b", expression):
+        return PART
+    if "histogram_quantile" in expression or re.search(r"_seconds(:p\d+)?\b", expression):
+        return SECONDS
+    return A_SECOND if re.search(r"\brate\(", expression) else COUNTED
+
+
+@pytest.mark.parametrize("name", sorted(set(boards()) - {"fairlead-job.json"}))
+def test_each_line_of_a_panel_has_the_unit_of_what_it_asks(name: str) -> None:
+    for panel in panels(boards()[name]):
+        config: dict[str, typing.Any] = panel["fieldConfig"]  # type: ignore[assignment] # JSON
+        others = {one["matcher"]["options"]: one["properties"][0]["value"] for one in config["overrides"]}
+        targets: list[dict[str, str]] = panel["targets"]  # type: ignore[assignment] # JSON
+        units = [others.get(target["refId"], config["defaults"]["unit"]) for target in targets]
+        assert units == [unit_of(target["expr"]) for target in targets], panel["title"]
 
 
 def test_each_alert_has_its_runbook_and_each_runbook_its_alert() -> None:
