@@ -5,7 +5,7 @@ No package is needed. The JSON is committed, so that who installs runs nothing; 
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from frontends import FRONTENDS
@@ -31,7 +31,7 @@ FAIRNESS = Dashboard(
     [
         Panel(
             "Share against entitlement",
-            "1 is exactly its part. Tenants that wait should come near 1; one that stays below while others are above is "
+            "100 % is exactly its part. Tenants that wait should come near it; one that stays below while others are above is "
             "held back: see what blocks the heads under Queues, then `fairlead explain` one of its jobs.",
             [Query(f'fairlead:tenant_normalised_share:ratio{{{_POOL},tenant=~"$tenant"}}', "{{tenant}}")],
             "percentunit",
@@ -41,7 +41,6 @@ FAIRNESS = Dashboard(
             "1 is exactly fair; under 0.9 for an hour, look for a tenant whose jobs are too large for what is free, or a "
             "pool that is withheld.",
             [Query(f"fairlead:jain:ratio{{{_POOL}}}", "{{pool}}")],
-            "percentunit",
             most=1,
         ),
         Panel(
@@ -264,9 +263,12 @@ PIPELINE = Dashboard(
                     f"sum by (kind) (rate(fairlead_admitter_levels_written_total{{{_POOL}}}[$__rate_interval]))",
                     "{{kind}}",
                 ),
-                Query(f"sum(fairlead_admitter_levels_kept{{{_POOL}}})", "stand at the last plan"),
-                Query(f"sum(fairlead_admitter_window{{{_POOL}}})", "window at the last plan"),
+                Query(
+                    f"sum(fairlead_admitter_levels_kept{{{_POOL}}})", "jobs whose level stays", unit="short"
+                ),
+                Query(f"sum(fairlead_admitter_window{{{_POOL}}})", "jobs of the window", unit="short"),
             ],
+            "ops",
         ),
         Panel(
             "Writes for each admission",
@@ -291,12 +293,13 @@ PIPELINE = Dashboard(
         ),
         Panel(
             "NATS",
-            "What the clients met, and how full the fullest stream is. At 90 % submissions are refused: raise the stream's "
-            "limits, or find who floods it.",
+            "What the clients met, a second, and how full the fullest stream is. From 80 % on submissions are refused: raise the "
+            "stream's limits, or find who floods it.",
             [
                 Query("sum by (what) (rate(fairlead_bus_events_total[$__rate_interval]))", "{{what}}"),
-                Query("max(fairlead_admitter_nats_used_ratio)", "fullest stream"),
+                Query("max(fairlead_admitter_nats_used_ratio)", "fullest stream", unit="percentunit"),
             ],
+            "ops",
         ),
         Panel(
             "Watches",
@@ -393,14 +396,14 @@ def _panel(number: int, panel: Panel) -> dict[str, object]:
         "description": panel.advice,
         "datasource": _METRICS,
         "gridPos": place,
-        "fieldConfig": {"defaults": defaults, "overrides": []},
+        "fieldConfig": {"defaults": defaults, "overrides": list(_other_units(panel))},
         "options": {
             "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
             "tooltip": {"mode": "multi", "sort": "desc"},
         },
         "targets": [
             {
-                "refId": chr(ord("A") + place),
+                "refId": _letter(place),
                 "datasource": _METRICS,
                 "expr": query.expr,
                 "legendFormat": query.legend,
@@ -410,6 +413,23 @@ def _panel(number: int, panel: Panel) -> dict[str, object]:
             for place, query in enumerate(panel.queries)
         ],
     }
+
+
+def _other_units(panel: Panel) -> Iterator[dict[str, object]]:
+    """The queries whose unit is not the panel's."""
+    for place, query in enumerate(panel.queries):
+        if query.unit is not None:
+            yield {
+                "matcher": {"id": "byFrameRefID", "options": _letter(place)},
+                "properties": [
+                    {"id": "unit", "value": query.unit},
+                    {"id": "custom.axisPlacement", "value": "right"},
+                ],
+            }
+
+
+def _letter(place: int) -> str:
+    return chr(ord("A") + place)
 
 
 def _variables(*, by_pool: bool) -> list[dict[str, object]]:

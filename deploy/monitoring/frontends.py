@@ -61,15 +61,16 @@ FRONTENDS = Dashboard(
         ),
         Panel(
             "Slurm: what failed",
-            "Readings that failed and lines of squeue that could not be read. Readings: slurmctld is away, or the token has "
+            "Readings that failed, a second, and lines of squeue that could not be read. Readings: slurmctld is away, or the token has "
             "ended. Lines: a Slurm that prints otherwise than those that were tested; the bridge's log has them.",
             [
                 Query(
                     "sum(rate(fairlead_slurm_bridge_read_failures_total[$__rate_interval]))",
-                    "readings a second",
+                    "readings",
                 ),
-                Query("sum(fairlead_slurm_bridge_unreadable)", "lines at the last reading"),
+                Query("sum(fairlead_slurm_bridge_unreadable)", "lines of the last reading", unit="short"),
             ],
+            "ops",
         ),
         Panel(
             "Slurm: hooks, by answer",

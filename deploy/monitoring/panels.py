@@ -9,6 +9,8 @@ class Query(NamedTuple):
     expr: str
     legend: str = ""
     exemplars: bool = False
+    unit: str | None = None
+    """Where it is another than the panel's: on an axis of its own, to the right."""
 
 
 class Panel(NamedTuple):
