@@ -1,11 +1,14 @@
 """Kueue's own load on a real Kueue, without and with Fairlead, in one run: saturated, and at the pace of Kueue's own test."""
 
 import asyncio
+import contextlib
 import heapq
+import os
+import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +20,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.estate import Estate
 from fairlead_testkit.kube_fleet import KubeFleet
-from fairlead_testkit.kubelab import KubeLab
+from fairlead_testkit.kubelab import ADMITTER, KubeLab
 
 COHORTS, QUEUES = 5, 6
 SHAPES = (("large", 2, 20, 1.0), ("medium", 5, 5, 0.5), ("small", 35, 1, 0.2))
@@ -25,7 +28,8 @@ SHAPES = (("large", 2, 20, 1.0), ("medium", 5, 5, 0.5), ("small", 35, 1, 0.2))
 numbers a tenth, and cards instead of cores."""
 AIM_MS = 2.5
 """CPU of all of Fairlead for an admission: 15 % of a core at 60 a second."""
-
+TURNS = 3
+"""Without and with Fairlead, each."""
 
 PACE = 43.0
 """Workloads a second that come where Kueue is not to be saturated: as many as its own performance test admits."""
@@ -52,6 +56,16 @@ class Outcome(NamedTuple):
     """By class, seconds from a Workload's creation to its admission."""
 
 
+class Turn(NamedTuple):
+    """One time through the load."""
+
+    outcome: Outcome
+    cpu: dict[str, float]
+    """By process, milliseconds for an admission: of Kubernetes, of Kueue, of Fairlead's services, and of this bench."""
+    writes: int
+    """Levels that the admitter wrote."""
+
+
 async def kueue_load() -> None:
     """Kueue's own load, without and with Fairlead, saturated; the ratio of both."""
     await _compare(Load("kueue_load"))
@@ -63,24 +77,67 @@ async def kueue_pace() -> None:
 
 
 async def _compare(load: Load) -> None:
-    found: dict[bool, Outcome] = {}
-    for steered in (False, True):
-        with tempfile.TemporaryDirectory() as folder, KubeLab(OPTIONS) as lab:
-            found[steered] = await _run(lab, Path(folder), load, steered=steered)
-        say(load.name, fairlead=steered, admissions_per_second=found[steered].per_second)
-        for shape, waits in found[steered].waits.items():
-            p50, p95 = quantile(waits, 0.5), quantile(waits, 0.95)
-            say(f"{load.name}_wait", fairlead=steered, shape=shape, p50_seconds=p50, p95_seconds=p95)
-    without, beside = found[False], found[True]
-    sooner = {
-        f"{shape}_p50": quantile(waits, 0.5) / quantile(beside.waits[shape], 0.5)
-        for shape, waits in without.waits.items()
-    }
-    say(f"{load.name}_ratio", ratio=beside.per_second / without.per_second, **sooner)
+    """By turns on one lab, so that whatever else runs on the machine harms both alike."""
+    turns: dict[bool, list[Turn]] = {False: [], True: []}
+    with KubeLab(OPTIONS) as lab:
+        for number in range(TURNS):
+            for steered in (False, True) if number % 2 == 0 else (True, False):
+                with tempfile.TemporaryDirectory() as folder:
+                    turn = await _run(lab, Path(folder), load, steered=steered)
+                turns[steered].append(turn)
+                _say_turn(load, turn, number, steered=steered)
+    _say_ratio(load, turns[False], turns[True])
 
 
-async def _run(lab: KubeLab, folder: Path, load: Load, *, steered: bool) -> Outcome:
-    """The whole load on a lab of its own."""
+def _say_turn(load: Load, turn: Turn, number: int, *, steered: bool) -> None:
+    busy = os.getloadavg()[0]
+    say(
+        load.name,
+        fairlead=steered,
+        turn=number,
+        machine_load=busy,
+        admissions_per_second=turn.outcome.per_second,
+        levels=turn.writes,
+    )
+    for shape, waits in turn.outcome.waits.items():
+        p50, p95 = quantile(waits, 0.5), quantile(waits, 0.95)
+        say(f"{load.name}_wait", fairlead=steered, turn=number, shape=shape, p50_seconds=p50, p95_seconds=p95)
+    say(
+        f"{load.name}_cpu",
+        fairlead=steered,
+        turn=number,
+        **{f"{name}_ms": ms for name, ms in turn.cpu.items()},
+    )
+
+
+def _say_ratio(load: Load, without: Sequence[Turn], beside: Sequence[Turn]) -> None:
+    """Medians of all turns. That of CPU is of all processes: where nothing else counts, it is the ratio of admissions."""
+    others = without[0].cpu.keys()
+
+    def ours(turn: Turn) -> float:
+        return sum(ms for name, ms in turn.cpu.items() if name not in others)
+
+    def ratio(figure: Callable[[Turn], float]) -> float:
+        return statistics.median(map(figure, beside)) / statistics.median(map(figure, without))
+
+    def wait_of(shape: str) -> Callable[[Turn], float]:
+        return lambda turn: quantile(turn.outcome.waits[shape], 0.5)
+
+    say(
+        f"{load.name}_ratio",
+        turns=len(beside),
+        ratio=ratio(lambda turn: turn.outcome.per_second),
+        ratio_by_cpu=1 / ratio(lambda turn: sum(turn.cpu.values())),
+        ms_per_admission=statistics.median(map(ours, beside)),
+        least_ms=min(map(ours, beside)),
+        most_ms=max(map(ours, beside)),
+        aim_ms_per_admission=AIM_MS,
+        **{f"{shape}_wait": ratio(wait_of(shape)) for shape, *_ in SHAPES},
+    )
+
+
+async def _run(lab: KubeLab, folder: Path, load: Load, *, steered: bool) -> Turn:
+    """The whole load, on queues of its own."""
     names = [f"c{cohort}q{queue}" for cohort in range(COHORTS) for queue in range(QUEUES)]
     with (
         Estate(lab, names) as estate,
@@ -90,36 +147,26 @@ async def _run(lab: KubeLab, folder: Path, load: Load, *, steered: bool) -> Outc
         for name in names:
             preemption = {"reclaimWithinCohort": "Any", "withinClusterQueue": "Never"}
             estate.queue(name, 20, tenants=[name], cohort=name[:2], preemption=preemption)
-        policy = PolicyDocument(tenants=[Tenant(name=estate.namespaces[name]) for name in names])
-        fleet = KubeFleet(folder, lab, policy=policy)
-        if not steered:
-            return await asyncio.to_thread(admit, estate, log, load, names)
-        async with fleet.running():
-            pids = {service.name: service.pid for service in fleet.services.values()}
-            pids["nats-server"] = fleet.server.pid
-            before, kueue = _cpu(pids), cpu_seconds(lab.pids()["kueue"])
+        pids = {**lab.pids(), "bench": os.getpid()}
+        async with contextlib.AsyncExitStack() as running:
+            if steered:
+                policy = PolicyDocument(tenants=[Tenant(name=estate.namespaces[name]) for name in names])
+                fleet = KubeFleet(folder, lab, policy=policy)
+                await running.enter_async_context(fleet.running())
+                pids |= {service.name: service.pid for service in fleet.services.values()}
+                pids["nats-server"] = fleet.server.pid
+            mark, before = lab.audit_mark(), _cpu(pids)
             outcome = await asyncio.to_thread(admit, estate, log, load, names)
-            _say_cpu(load, before, _cpu(pids), cpu_seconds(lab.pids()["kueue"]) - kueue, len(names))
-            return outcome
+            used = {name: after - before[name] for name, after in _cpu(pids).items()}
+        admissions = len(names) * sum(count for _, count, _, _ in SHAPES)
+        writes = lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=mark)
+        return Turn(
+            outcome, {name: 1e3 * seconds / admissions for name, seconds in used.items()}, len(writes)
+        )
 
 
 def _cpu(pids: Mapping[str, int]) -> dict[str, float]:
     return {name: cpu_seconds(pid) for name, pid in pids.items()}
-
-
-def _say_cpu(
-    load: Load, before: Mapping[str, float], after: Mapping[str, float], kueue: float, queues: int
-) -> None:
-    """What Fairlead's services use for an admission, and of what Kueue itself uses: that ratio is one of any machine."""
-    admissions = queues * sum(count for _, count, _, _ in SHAPES)
-    used = {name: after[name] - before[name] for name in before}
-    say(
-        f"{load.name}_cpu",
-        aim_ms_per_admission=AIM_MS,
-        ms_per_admission=1e3 * sum(used.values()) / admissions,
-        of_kueues_own=sum(used.values()) / kueue,
-        **{f"{name}_ms": 1e3 * seconds / admissions for name, seconds in used.items()},
-    )
 
 
 def admit(estate: Estate, log: AdmissionLog, load: Load, names: Iterable[str]) -> Outcome:
