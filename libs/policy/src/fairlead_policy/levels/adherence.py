@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairlead_contracts.messages.state import CohortQuota, JobState, QueueState
-from fairlead_policy.levels.free_quota import FreeQuota, Held
+from fairlead_policy.levels.free_quota import FreeQuota, Held, Shape, shape_of
 
 HINDERED_SECONDS = 30.0
 """A job that fits and is not started for so long is hindered. A frontend's own batches take a second, or ten (Kueue's
@@ -90,7 +90,7 @@ def passed_over(
 
 def _ahead_of(job: JobState, before: Sequence[JobState], room: FreeQuota, strict: Collection[str]) -> int:
     """How many of the jobs before it should have gone first."""
-    kept_back, fitting, ahead = set[str](), dict[Shape, bool](), 0
+    kept_back, ahead = set[str](), 0
     for other in before:
         if other.queue in strict:
             is_first = other.queue not in kept_back
@@ -98,20 +98,8 @@ def _ahead_of(job: JobState, before: Sequence[JobState], room: FreeQuota, strict
             if other.queue == job.queue or not is_first:
                 ahead += other.queue == job.queue
                 continue
-        shape = shape_of(other)
-        if shape not in fitting:
-            fitting[shape] = room.fits(other)
-        ahead += fitting[shape]
+        ahead += room.fits(other)
     return ahead
-
-
-type Shape = tuple[object, ...]
-
-
-def shape_of(job: JobState) -> Shape:
-    """All that it depends on whether there is room for a job: who shares it need not be asked again."""
-    parts = tuple((part.pods, *part.demand.items()) for part in job.shapes)
-    return job.queue, tuple(job.demand.items()), parts
 
 
 def would_start(order: Sequence[JobState], now: Holdings, hindered: Collection[str] = ()) -> list[JobState]:

@@ -15,6 +15,14 @@ type FlavorResource = tuple[str, str]
 """A resource of one flavor: what quota is given for."""
 type Held = Mapping[FlavorResource, int]
 
+type Shape = tuple[object, ...]
+
+
+def shape_of(job: JobState) -> Shape:
+    """All that it depends on whether there is room for a job: who shares it need not be asked again."""
+    parts = tuple((part.pods, *part.demand.items()) for part in job.shapes)
+    return job.queue, tuple(job.demand.items()), parts
+
 
 class _Node(msgspec.Struct, kw_only=True):
     """A queue or a cohort."""
@@ -53,10 +61,16 @@ class FreeQuota:
         }
         for cohort in self._deepest_first():
             self._count_above(cohort)
+        self._fits: dict[Shape, bool] = {}
+        """What was asked since something was held last."""
 
     def fits(self, job: JobState) -> bool:
         """Whether there is room for all of the job's pods at once."""
-        return self.placed(job) is not None
+        shape = shape_of(job)
+        found = self._fits.get(shape)
+        if found is None:
+            found = self._fits[shape] = self.placed(job) is not None
+        return found
 
     def placed(self, job: JobState) -> Held | None:
         """The amounts of each flavor that the job would take; None where there is no room for all of its pods at once."""
@@ -70,6 +84,7 @@ class FreeQuota:
         """Counts so much more, or less, as held by a queue: the same as room made anew with it."""
         node = self._nodes.get(queue)
         if node is not None:
+            self._fits.clear()
             for name, amount in held.items():
                 self._use(node, name, sign * amount)
 

@@ -82,33 +82,31 @@ class Restraint:
         if list(trail.queues) != list(queues):
             trail.queues = queues
             trail.free(now)  # there may be more quota than before
-        plan = msgspec.structs.replace(
-            plan,
-            writes=self._untried(trail, plan, window, segments),
-            while_full=frozenset(queue.name for queue in queues),
-        )
+        plan = msgspec.structs.replace(plan, while_full=frozenset(queue.name for queue in queues))
         fitting = self._fitting(queues, window)
         if not fitting and now < max(trail.freed) + BATCH_SECONDS:
             fitting = self._fitting(queues, beyond())
         step = self._step(trail, fitting, decided, now)
         trail.due = step.until
         if step.everything:
-            return plan, trail
-        wakes = step.wake is not None and now >= trail.pause_until
-        write = (
-            self._waking(trail, step.wake, plan, window, segments)
-            if step.wake is not None and wakes
-            else None
-        )
-        if step.wake is not None and write is not None and (always or write.cause is not WriteCause.WAKE):
-            trail.wake(step.wake.job.uid, now)
-            return msgspec.structs.replace(plan, writes=[write]), trail
+            return self._whole(trail, plan, window, segments), trail
+        if step.wake is not None and now >= trail.pause_until:
+            whole = self._whole(trail, plan, window, segments)
+            write = self._waking(trail, step.wake, whole, window, segments)
+            if write is not None and (always or write.cause is not WriteCause.WAKE):
+                trail.wake(step.wake.job.uid, now)
+                return msgspec.structs.replace(plan, writes=[write]), trail
         if step.wake is not None:
             # Nothing wakes it but the batch, and nobody else may come before.
             trail.due = max(trail.freed) + BATCH_SECONDS
         if trail.due is not None and trail.due <= now:
-            return plan, trail
+            return self._whole(trail, plan, window, segments), trail
         return msgspec.structs.replace(plan, writes=[]), trail
+
+    def _whole(
+        self, trail: WakeTrail, plan: SteeringPlan, window: Sequence[Ranked], segments: Sequence[Segment]
+    ) -> SteeringPlan:
+        return msgspec.structs.replace(plan, writes=self._untried(trail, plan, window, segments))
 
     def _fitting(self, queues: Sequence[QueueState], window: Sequence[Ranked]) -> list[Ranked]:
         """The jobs of the window that park and have room now."""
