@@ -126,7 +126,7 @@ class Stand:
 
     def __init__(self) -> None:
         self.subject, self.decider, self.observer = Subject(), Decider(), Observer()
-        self.settled = asyncio.Event()
+        self.changed_hands = 0
         self.ownership = ShardOwnership(
             SHARD,
             lambda: self.subject,
@@ -135,8 +135,11 @@ class Stand:
             pace=0.0,
             rest=0.01,
             confirm_after=lambda: 0.02,
-            settled=self.settled.set,
+            changed_hands=self._note,
         )
+
+    def _note(self) -> None:
+        self.changed_hands += 1
 
     def versions(self) -> list[tuple[int, int, int]]:
         """(epoch, turn, version) of each write."""
@@ -166,6 +169,21 @@ async def test_the_claim_holds_the_decision_and_the_decision_follows_under_its_e
         assert stand.observer.lines == ["claimed c1/gpu/3 100", "published c1/gpu/3 1"]
 
 
+async def test_a_shard_changes_hands_when_it_is_claimed_or_lost_and_not_with_each_decision() -> None:
+    async with a_stand() as stand:
+        await stand.wrote((0, 0, 1), (100, 1, 1))
+        await eventually(lambda: stand.changed_hands == 1, 20, what="it is claimed")
+        stand.decider.change()
+        stand.ownership.look()
+        await stand.wrote((0, 0, 1), (100, 1, 1), (100, 2, 2))
+        await eventually(lambda: stand.ownership.caught_up, 20, what="it is decided")
+        assert stand.changed_hands == 1
+        stand.subject.failures.append(LostOwnershipError("somebody else"))
+        stand.decider.change()
+        stand.ownership.look()
+        await eventually(lambda: stand.changed_hands > 1, 20, what="it is lost")
+
+
 async def test_what_changes_during_a_slow_publish_is_published_after_it_the_newest_alone() -> None:
     async with a_stand() as stand:
         await stand.wrote((0, 0, 1), (100, 1, 1))
@@ -185,11 +203,10 @@ async def test_what_changes_during_a_slow_publish_is_published_after_it_the_newe
 async def test_equal_content_is_not_published_again_but_counts_as_decided() -> None:
     async with a_stand() as stand:
         await stand.wrote((0, 0, 1), (100, 1, 1))
-        stand.settled.clear()
         stand.decider.behind = True
+        assert not stand.ownership.caught_up
         stand.ownership.look()
-        await stand.settled.wait()
-        assert stand.ownership.caught_up
+        await eventually(lambda: stand.ownership.caught_up, 20, what="it counts as decided")
         assert len(stand.subject.written) == 2
 
 

@@ -294,7 +294,7 @@ class Scorer:
             pace=self._settings.pace_seconds,
             rest=self._settings.step_down_seconds,
             confirm_after=self._confirm_after,
-            settled=self._wake.set,
+            changed_hands=self._wake.set,
         )
 
     def _confirm_after(self) -> float:

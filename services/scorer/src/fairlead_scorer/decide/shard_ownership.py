@@ -110,7 +110,7 @@ class ShardOwnership:
         pace: the shortest time between two decisions, in seconds.
         rest: how long a lost shard is left alone, in seconds.
         confirm_after: gives the seconds after which a quiet hold is looked at: somebody may have claimed the shard.
-        settled: called after each attempt: whether we own the shard, and how far we are, may be others now.
+        changed_hands: called when we own the shard from now on, or own it no more.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class ShardOwnership:
         pace: float,
         rest: float,
         confirm_after: Callable[[], float] = lambda: CONFIRM_SECONDS,
-        settled: Callable[[], None] = lambda: None,
+        changed_hands: Callable[[], None] = lambda: None,
     ) -> None:
         self.shard = shard
         self.decided_seq = 0
@@ -135,7 +135,7 @@ class ShardOwnership:
         self._pace = pace
         self._rest = rest
         self._confirm_after = confirm_after
-        self._settled = settled
+        self._changed_hands = changed_hands
         self._turn = 0
         self._published: Content | None = None
         self._limit = PAYLOAD_LIMIT
@@ -188,7 +188,7 @@ class ShardOwnership:
 
     async def _act(self) -> float:
         """Claims or publishes once; returns how long to rest before the next time, in seconds."""
-        self._busy = True
+        self._busy, owned = True, self.owned
         decided = self._decider.decide(self.shard, self._limit)
         try:
             if self._hold.epoch is None:
@@ -207,7 +207,8 @@ class ShardOwnership:
         finally:
             self._busy = False
             self._nudged.set()  # whatever changed meanwhile was not seen by a waiting loop
-            self._settled()
+            if self.owned is not owned:
+                self._changed_hands()
         self.decided_seq = decided.state_seq
         return self._pace
 
@@ -218,7 +219,7 @@ class ShardOwnership:
         except LostOwnershipError:
             self._step_down()
             self._nudged.set()
-            self._settled()
+            self._changed_hands()
             return self._rest
         except RetryableBusError as error:
             self._observer.failed(self.shard, error)
