@@ -8,7 +8,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +30,8 @@ AIM_MS = 2.5
 """CPU of all of Fairlead for an admission: 15 % of a core at 60 a second."""
 TURNS = 3
 """Without and with Fairlead, each."""
+SETTLE_SECONDS, REST_SECONDS = 5.0, 10.0
+"""Until all have started, and for how long it is then looked what they use anyway."""
 
 PACE = 43.0
 """Workloads a second that come where Kueue is not to be saturated: as many as its own performance test admits."""
@@ -61,7 +63,10 @@ class Turn(NamedTuple):
 
     outcome: Outcome
     cpu: dict[str, float]
-    """By process, milliseconds for an admission: of Kubernetes, of Kueue, of Fairlead's services, and of this bench."""
+    """By process, milliseconds for an admission: of Kubernetes, of Kueue, of Fairlead's services, and of this bench. Beyond
+    what each uses anyway: on a busy machine a turn takes longer, and that would be most of it."""
+    at_rest: dict[str, float]
+    """By process, cores in use before the first Workload came."""
     writes: int
     """Levels that the admitter wrote."""
 
@@ -108,6 +113,8 @@ def _say_turn(load: Load, turn: Turn, number: int, *, steered: bool) -> None:
         turn=number,
         **{f"{name}_ms": ms for name, ms in turn.cpu.items()},
     )
+    cores = {f"{name}_cores": used for name, used in turn.at_rest.items()}
+    say(f"{load.name}_at_rest", fairlead=steered, turn=number, **cores)
 
 
 def _say_ratio(load: Load, without: Sequence[Turn], beside: Sequence[Turn]) -> None:
@@ -155,18 +162,23 @@ async def _run(lab: KubeLab, folder: Path, load: Load, *, steered: bool) -> Turn
                 await running.enter_async_context(fleet.running())
                 pids |= {service.name: service.pid for service in fleet.services.values()}
                 pids["nats-server"] = fleet.server.pid
-            mark, before = lab.audit_mark(), _cpu(pids)
-            outcome = await asyncio.to_thread(admit, estate, log, load, names)
-            used = {name: after - before[name] for name, after in _cpu(pids).items()}
+            await asyncio.sleep(SETTLE_SECONDS)
+            _, at_rest = await _use_of(pids, asyncio.sleep(REST_SECONDS))
+            mark, start = lab.audit_mark(), time.perf_counter()
+            outcome, cores = await _use_of(pids, asyncio.to_thread(admit, estate, log, load, names))
+            took = time.perf_counter() - start
         admissions = len(names) * sum(count for _, count, _, _ in SHAPES)
         writes = lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=mark)
-        return Turn(
-            outcome, {name: 1e3 * seconds / admissions for name, seconds in used.items()}, len(writes)
-        )
+        cpu = {name: 1e3 * (used - at_rest[name]) * took / admissions for name, used in cores.items()}
+        return Turn(outcome, cpu, at_rest, len(writes))
 
 
-def _cpu(pids: Mapping[str, int]) -> dict[str, float]:
-    return {name: cpu_seconds(pid) for name, pid in pids.items()}
+async def _use_of[T](pids: Mapping[str, int], deed: Awaitable[T]) -> tuple[T, dict[str, float]]:
+    """What comes of a deed, and the cores that each process uses meanwhile."""
+    before, start = {name: cpu_seconds(pid) for name, pid in pids.items()}, time.perf_counter()
+    done = await deed
+    took = time.perf_counter() - start
+    return done, {name: (cpu_seconds(pid) - before[name]) / took for name, pid in pids.items()}
 
 
 def admit(estate: Estate, log: AdmissionLog, load: Load, names: Iterable[str]) -> Outcome:
