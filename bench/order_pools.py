@@ -11,7 +11,7 @@ from fairlead_contracts.base.instants import DAY, Micros
 from fairlead_policy.rules.entitlements import Weights, in_relation
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.own_orders import PoolColumns
+from fairlead_policy.tenants.sorted_jobs import PoolColumns
 
 NOW: Micros = 1_760_000_000_000_000
 _CLASSES = ("urgent", "approved", "normal")

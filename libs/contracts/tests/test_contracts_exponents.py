@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from fairlead_contracts.base.errors import DocumentError, FieldError
-from fairlead_contracts.base.exponents import exponent_hint
+from fairlead_contracts.base.quantities import exponent_hint
 from fairlead_contracts.policyfile.read import read_document
 from fairlead_contracts.snapshot.read import read_snapshot
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_cli.paper.arranging import PlannedPool
 from fairlead_cli.paper.lines import as_lines
-from fairlead_cli.paper.planned import PlannedPool
 from fairlead_cli.paper.results import as_json
 from fairlead_cli.paper.running import order
 from fairlead_contracts.base.errors import DocumentError

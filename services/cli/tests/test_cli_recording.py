@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from fairlead_cli.demo.publishing import body
+from fairlead_cli.demo.feeding import body
 from fairlead_cli.demo.recording import Recording
 from fairlead_contracts.base.instants import from_datetime, to_datetime
 from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten

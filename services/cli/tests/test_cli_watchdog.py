@@ -11,7 +11,7 @@ from fairlead_cli.client.instance import RunningInstance, forget, remember, stat
 from fairlead_cli.errors import InputError
 from fairlead_cli.kueue.clusters import target
 from fairlead_cli.kueue.watchdog import running
-from fairlead_cli.kueue.watchdog.leader_watch import QueueAction, Vigil
+from fairlead_cli.kueue.watchdog.queues import LeadClock, QueueAction
 from fairlead_cli.kueue.watchdog.running import LeaderWatch, WatchdogFlags, run_watchdog
 from fairlead_contracts import topology
 from fairlead_testkit import NatsServer, eventually
@@ -37,8 +37,8 @@ WAIT, LOOSEN, TIGHTEN = QueueAction.WAIT, QueueAction.LOOSEN, QueueAction.TIGHTE
     ],
 )
 def test_what_lasts_counts(seen: list[tuple[str | None, float]], verdicts: list[QueueAction]) -> None:
-    vigil = Vigil(after=10, back_after=5)
-    assert [vigil.see(leader, now) for leader, now in seen] == verdicts
+    lead = LeadClock(after=10, back_after=5)
+    assert [lead.see(leader, now) for leader, now in seen] == verdicts
 
 
 @pytest.mark.kube

@@ -8,11 +8,11 @@ import pytest
 
 from fairlead_contracts.base.instants import HOUR, MINUTE, SECOND
 from fairlead_policy.explain.explanation import prospects_in
-from fairlead_policy.explain.forecast_text import moves_in_words, neighbours_in_words, room_in_words
 from fairlead_policy.explain.surroundings import around_place, count_before
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_testkit.told_prospects import told_prospects
 from fairlead_testkit.waiting import a_waiting_job
 
 NOW = 100 * HOUR
@@ -54,13 +54,7 @@ def words(scored_by: PoolRules, use: dict[str, int], uid: str, *jobs: WaitingJob
     place = order.place(uid, NOW)
     assert place is not None
     found = prospects_in(order.at(NOW), place)
-    return "\n".join(
-        [
-            *neighbours_in_words(found, place, scored_by),
-            *moves_in_words(found, place, scored_by, NOW),
-            *room_in_words(found, place, scored_by),
-        ]
-    )
+    return "\n".join(told_prospects(found, place, scored_by, NOW))
 
 
 def test_an_old_job_of_a_higher_share_is_passed_at_an_instant() -> None:
@@ -175,13 +169,7 @@ def test_past_use_is_told_and_that_it_fades() -> None:
     place = order.place("late", NOW)
     assert place is not None
     found = prospects_in(order.at(NOW), place)
-    text = "\n".join(
-        [
-            *neighbours_in_words(found, place, order.rules),
-            *moves_in_words(found, place, order.rules, NOW),
-            *room_in_words(found, place, order.rules),
-        ]
-    )
+    text = "\n".join(told_prospects(found, place, order.rules, NOW))
     assert "gpu: 4 of past use are 4.0 % of the pool, 4.0 % over its weight of 1." in text
     assert "Past use counts here and fades" in text
     assert "Time alone" not in text

@@ -8,11 +8,11 @@ import pytest
 from fairlead_contracts.base.instants import HOUR
 from fairlead_policy.explain.explanation import prospects_in
 from fairlead_policy.explain.figures import amount_format
-from fairlead_policy.explain.forecast_text import moves_in_words, neighbours_in_words, room_in_words
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_testkit.told_prospects import told_prospects
 from fairlead_testkit.waiting import a_waiting_job
 
 NOW = 100 * HOUR
@@ -53,9 +53,7 @@ def told(
     wording = Wording(scored_by, {one.tenant: one for one in order.snapshot.standings()}, NOW)
     return [
         *wording.reasons(place),
-        *neighbours_in_words(found, place, scored_by),
-        *moves_in_words(found, place, scored_by, NOW),
-        *room_in_words(found, place, scored_by),
+        *told_prospects(found, place, scored_by, NOW),
     ]
 
 

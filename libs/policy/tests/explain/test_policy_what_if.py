@@ -14,13 +14,13 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Move, Prospects
 from fairlead_policy.explain.counterfactuals import passes_at, starts_to_fall_behind
 from fairlead_policy.explain.explanation import NEIGHBOURS, prospects_in, targets_of
-from fairlead_policy.explain.forecast_text import moves_in_words, neighbours_in_words, room_in_words
 from fairlead_policy.explain.surroundings import around_place, count_before
 from fairlead_policy.explain.what_if import breakdown_of
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
+from fairlead_testkit.told_prospects import told_prospects
 from fairlead_testkit.waiting import a_waiting_job
 
 NOW = 10 * HOUR
@@ -434,13 +434,7 @@ def test_wild_facts_get_words_and_their_exact_neighbours(
         place = order.place(uid, NOW)
         assert place is not None
         found = prospects_in(order.at(NOW), place)
-        assert all(
-            [
-                *neighbours_in_words(found, place, scored_by),
-                *moves_in_words(found, place, scored_by, NOW),
-                *room_in_words(found, place, scored_by),
-            ]
-        )
+        assert all(told_prospects(found, place, scored_by, NOW))
         assert msgspec.json.decode(msgspec.json.encode(found), type=Prospects) == found
         assert sum(count_before(order.at(NOW), place).values()) == rank
         nearby = around_place(order.at(NOW), place, 3)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.card_annotations import AllocatedError, RegisterError, decode_allocated
 from fairlead_contracts.frontend.cards import ALLOCATED, CORDON, REGISTER, Allocation
-from fairlead_policy.hami.cards import Card, with_use
-from fairlead_policy.hami.register import cards_of, decode_register
+from fairlead_policy.hami.cards import Card, cards_of, decode_register, with_use
 from fairlead_testkit.cases import cases
 
 A30 = Card(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_contracts.frontend.preemption import preempting_settings
+from fairlead_contracts.frontend.capabilities import preempting_settings
 from fairlead_policy.levels.bands import class_bands, narrow_bands
 from fairlead_policy.levels.plan import Band
 from fairlead_testkit.cases import cases

@@ -15,8 +15,7 @@ from fairlead_policy.order.pool_snapshot import PoolSnapshot
 from fairlead_policy.order.positions import Positions
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, PoolRules
-from fairlead_policy.tenants.own_orders import PoolColumns
-from fairlead_policy.tenants.sorted_jobs import OwnLines
+from fairlead_policy.tenants.sorted_jobs import OwnLines, PoolColumns
 from fairlead_testkit.cases import cases
 from fairlead_testkit.waiting import a_waiting_job
 

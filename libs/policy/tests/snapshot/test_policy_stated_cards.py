@@ -20,7 +20,7 @@ from fairlead_policy.fit.shapes import Gang, Node, PodShape
 from fairlead_policy.fit.unschedulable import CardShort, Obstacle
 from fairlead_policy.fit.words import in_words
 from fairlead_policy.hami.annotations import Strategy
-from fairlead_policy.hami.register import card_of
+from fairlead_policy.hami.cards import card_of
 from fairlead_policy.hami.requests import vgpu_asks
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot

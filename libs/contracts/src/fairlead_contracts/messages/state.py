@@ -14,9 +14,8 @@ from fairlead_contracts.base.codec import Codec, Message, to_packed
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import Quantities
-from fairlead_contracts.frontend.capabilities import Capabilities, shipped_capabilities
+from fairlead_contracts.frontend.capabilities import Capabilities, preempting_settings, shipped_capabilities
 from fairlead_contracts.frontend.cards import CardState
-from fairlead_contracts.frontend.preemption import preempting_settings
 
 HIGHEST_LEVEL = 2**31 - 1
 """Of all frontends: Kueue's priorities are 32 bits wide, with a sign."""

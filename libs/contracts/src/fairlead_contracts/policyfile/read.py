@@ -10,10 +10,9 @@ import msgspec
 
 from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.base.reading import EMPTY, StructReader, with_unread
-from fairlead_contracts.policyfile.document import POLICY_VERSION, PolicyDocument
+from fairlead_contracts.policyfile.document import POLICY_VERSION, PRESETS, PolicyDocument, written_out
 from fairlead_contracts.policyfile.legacy.aging import without_old_aging
 from fairlead_contracts.policyfile.legacy.formats import in_our_words
-from fairlead_contracts.policyfile.presets import PRESETS, written_out
 from fairlead_contracts.policyfile.validate import check_document
 
 _encoder = msgspec.json.Encoder()

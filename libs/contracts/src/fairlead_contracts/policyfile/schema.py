@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_contracts.policyfile import document, validate
-from fairlead_contracts.policyfile.presets import PRESETS
+from fairlead_contracts.policyfile.document import PRESETS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TITLE = "Fairlead policy"

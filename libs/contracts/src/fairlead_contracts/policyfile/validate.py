@@ -7,7 +7,7 @@ from itertools import pairwise
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.base.exponents import in_digits
+from fairlead_contracts.base.quantities import in_digits
 from fairlead_contracts.policyfile.document import (
     PolicyDocument,
     Pool,

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from fairlead_contracts.base.exponents import exponent_hint, in_digits
 from fairlead_contracts.base.instants import Micros, from_seconds
+from fairlead_contracts.base.quantities import exponent_hint, in_digits
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
 from fairlead_contracts.snapshot.gangs import check_asks, check_gang

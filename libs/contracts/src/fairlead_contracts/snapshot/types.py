@@ -7,9 +7,13 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.base.reading import Strict
-from fairlead_contracts.frontend.capabilities import Capabilities, TieRule, shipped_capabilities
+from fairlead_contracts.frontend.capabilities import (
+    Capabilities,
+    TieRule,
+    preempting_settings,
+    shipped_capabilities,
+)
 from fairlead_contracts.frontend.cards import REGISTER, Counted
-from fairlead_contracts.frontend.preemption import preempting_settings
 from fairlead_contracts.policyfile.document import PolicyDocument
 
 # Written and checked alike ---------------------------------------------------------------------------------------------

@@ -8,9 +8,8 @@ from datetime import date, datetime
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.base.exponents import exponent_hint
 from fairlead_contracts.base.instants import SECOND, Micros, Moment, from_datetime, from_seconds
-from fairlead_contracts.base.quantities import parse_quantity
+from fairlead_contracts.base.quantities import exponent_hint, parse_quantity
 from fairlead_contracts.snapshot.gangs import Amounts, Fail
 
 type Place = tuple[str, int, str]

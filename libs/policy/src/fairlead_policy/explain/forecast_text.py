@@ -6,7 +6,6 @@ in, so that a sentence stays true.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
-from itertools import chain
 from math import ceil
 
 from fairlead_contracts.base.instants import MINUTE, SECOND, Micros, from_datetime, to_datetime
@@ -34,15 +33,6 @@ def room_in_words(found: Prospects, place: Place, rules: PoolRules) -> list[str]
 def neighbours_in_words(found: Prospects, place: Place, rules: PoolRules) -> list[str]:
     """Who stands right before it and why, the nearest first."""
     return [before_in_words(one, place, rules) for one in found.nearest]
-
-
-def moves_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
-    """The parts of its tag, and the changes that would move it."""
-    return [
-        *makeup_in_words(found, place, rules),
-        *chain.from_iterable(changes_in_words(found, place, now)),
-        *limits_in_words(found, place, rules, now),
-    ]
 
 
 def makeup_in_words(found: Prospects, place: Place, rules: PoolRules) -> list[str]:

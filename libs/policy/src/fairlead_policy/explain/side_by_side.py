@@ -5,7 +5,7 @@ Floats tell nearly all of them apart from it; those that are too close for float
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import partial
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Flags, Floats, Ints, Multipliers, Rows, aged_at, join, ratio
-from fairlead_policy.explain.demand_ahead import asked_in_turn, leaves_out
 from fairlead_policy.order.merging import SortKey, sort_key_at
-from fairlead_policy.rules.pool_rules import LARGEST, PoolRules
+from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.rules.pool_rules import LARGEST, PoolRules, counted_amount
 from fairlead_policy.tenants.service_order import ServiceOrder
 from fairlead_policy.tenants.sorted_jobs import Columns
 
@@ -155,3 +155,22 @@ def _sum(column: Ints) -> int:
     if not len(column) or int(column.max()) <= LARGEST // len(column):
         return int(column.sum())
     return sum(column.tolist())
+
+
+def leaves_out(rules: PoolRules) -> bool:
+    """Whether some resource does not count: what jobs ask for of it is in no column, and has to be read from them."""
+    return not all(map(rules.counts, rules.resource_weights))
+
+
+def asked_in_turn(jobs: Iterable[WaitingJob], rules: PoolRules) -> Counter[str]:
+    """The demand of jobs for every resource, without jobs that are larger than the pool: these never start."""
+    asked: Counter[str] = Counter()
+    for job in jobs:
+        if _startable(job, rules):
+            for name, amount in job.demand.items():
+                asked[name] += counted_amount(amount)
+    return asked
+
+
+def _startable(job: WaitingJob, rules: PoolRules) -> bool:
+    return all(amount <= max(0, rules.capacity.get(name, 0)) for name, amount in job.demand.items())

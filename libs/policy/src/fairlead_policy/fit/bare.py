@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from fairlead_contracts.frontend.card_annotations import RegisterError
 from fairlead_policy.fit.facts import UNSCHEDULABLE
 from fairlead_policy.fit.shapes import Node, Taint
-from fairlead_policy.hami.register import cards_of
+from fairlead_policy.hami.cards import cards_of
 
 
 def bare_node(

@@ -18,8 +18,7 @@ from fairlead_contracts.snapshot.types import (
 )
 from fairlead_policy.fit.shapes import Gang, Node, PodShape, Taint, Toleration
 from fairlead_policy.hami.annotations import wishes_of
-from fairlead_policy.hami.cards import Card, with_use
-from fairlead_policy.hami.register import cards_of
+from fairlead_policy.hami.cards import Card, cards_of, with_use
 from fairlead_policy.hami.requests import AskError, VgpuAsk, vgpu_asks
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable")

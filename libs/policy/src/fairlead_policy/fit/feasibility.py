@@ -17,7 +17,7 @@ from fairlead_policy.fit.results import Unfit
 from fairlead_policy.fit.shapes import Gang, Node, PodShape
 from fairlead_policy.fit.unschedulable import AskRefused, Obstacle
 from fairlead_policy.hami.annotations import wishes_of
-from fairlead_policy.hami.register import card_of
+from fairlead_policy.hami.cards import card_of
 from fairlead_policy.hami.requests import AskError, vgpu_asks
 
 _PODS = "pods"

@@ -5,18 +5,21 @@ et al., "Heuristics for Vector Bin Packing", 2011), and the same with the shapes
 a shape that is small by its dominant share may still be the hardest to place.
 """
 
+import heapq
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from fairlead_policy.fit.card_fit import deal_pods
-from fairlead_policy.fit.node_scoring import Shares, fewest, widest
 from fairlead_policy.fit.node_table import Ints, ZoneNodes
 from fairlead_policy.fit.packing import take, wants_of
 from fairlead_policy.fit.results import PlacedPod
 from fairlead_policy.hami.annotations import Strategy
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.sharing import Chosen
+
+type Shares = list[tuple[int, int]]
+"""(row of the node, pods), no node twice."""
 
 _ORDERS = 4
 """Orders of the shapes that are tried at most."""
@@ -123,3 +126,48 @@ def _orders(ground: ZoneNodes, shapes: Sequence[int]) -> list[list[int]]:
         if order not in orders and len(orders) < _ORDERS:
             orders.append(order)
     return orders
+
+
+def fewest(room: Ints, pods: int, load: Ints, rivals: Ints) -> Shares:
+    """As few nodes as can be: nodes that the gang uses already, then the roomiest.
+
+    The last node is the one with least room of those with enough. With `rivals` and `load` all equal this is the
+    smallest number of nodes there is.
+
+    Args:
+        room: pods that each node takes.
+        pods: to be placed; fewer are where there is not room for all.
+        load: pods of the gang that each node has.
+        rivals: nodes with the smallest number are taken first, whatever their room.
+    """
+    rows = np.flatnonzero(room)
+    fresh = load == 0
+    order = rows[np.lexsort((rows, -room[rows], fresh[rows], rivals[rows]))].tolist()
+    shares: Shares = []
+    left = pods
+    for number, row in enumerate(order):
+        if left <= room.item(row):
+            alike = [row for row in order[number:] if room.item(row) >= left]
+            first = (rivals.item(row), fresh.item(row))
+            enough = [row for row in alike if (rivals.item(row), fresh.item(row)) == first]
+            return [*shares, (min(enough, key=lambda row: (room.item(row), row)), left)] if left else shares
+        shares.append((row, room.item(row)))
+        left -= room.item(row)
+    return shares
+
+
+def widest(room: Ints, pods: int, load: Ints) -> Shares:
+    """As many nodes as can be, one pod after the other on the node with fewest pods of the gang, then with most room."""
+    heap = [(load.item(row), -room.item(row), row) for row in np.flatnonzero(room).tolist()]
+    heapq.heapify(heap)
+    shares: dict[int, int] = {}
+    for _ in range(pods):
+        if not heap:
+            break
+        held, left, row = heap[0]
+        shares[row] = shares.get(row, 0) + 1
+        if left + 1:
+            heapq.heapreplace(heap, (held + 1, left + 1, row))
+        else:
+            heapq.heappop(heap)
+    return sorted(shares.items())

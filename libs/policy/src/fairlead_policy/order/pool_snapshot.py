@@ -5,18 +5,18 @@ what was worked out of these: so an event costs its own tenant, and what-if cost
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from fairlead_contracts.messages.decisions import Standing
+from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.rules.jobs import Queue, WaitingJob
-from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, PoolRules
 from fairlead_policy.tenants.own_line import OwnLine
 from fairlead_policy.tenants.sorted_jobs import OwnLines
 from fairlead_policy.tenants.tenant_queue import HOLDS_NOTHING, Held, TenantQueue
-from fairlead_policy.tenants.tenant_share import standing_of
 from fairlead_policy.tenants.tenant_tree import TenantTree
 
 
@@ -232,3 +232,46 @@ def _same_numbers(before: PoolRules, after: PoolRules) -> bool:
         and after.strict
         and before.saturated == after.saturated
     )
+
+
+def standing_of(
+    tenant: str,
+    tenant_queues: Collection[TenantQueue],
+    rules: PoolRules,
+    past: Mapping[str, int] | None = None,
+) -> Standing:
+    """The share of the tenant and all below it: what it may have, and has.
+
+    Args:
+        tenant: a leaf, or a tenant with others below it.
+        tenant_queues: whose use counts as the tenant's.
+        rules: of the pool.
+        past: use of its own that is no tenant queue's.
+    """
+    use = _sum(tenant_queue.use for tenant_queue in tenant_queues)
+    remembered = _sum([*(tenant_queue.past for tenant_queue in tenant_queues), past or {}])
+    counted = _sum([use, remembered])
+    share, dominant = NOTHING, ""
+    for name, unit in zip(rules.resources, rules.unit_shares, strict=True):
+        if counted.get(name, 0) * unit > share:
+            share, dominant = counted[name] * unit, name
+    weight, entitled = rules.weight_of(tenant), rules.entitlement_of(tenant)
+    return Standing(
+        tenant=tenant,
+        weight=ratio(weight.numerator, weight.denominator),
+        entitled=ratio(entitled.numerator, entitled.denominator),
+        use=use,
+        share=ratio(share.numerator, share.denominator),
+        dominant=dominant,
+        waiting=sum(map(len, tenant_queues)),
+        running=sum(tenant_queue.running for tenant_queue in tenant_queues),
+        parent=rules.parents.get(tenant),
+        past=remembered,
+    )
+
+
+def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return {name: min(amount, LARGEST) for name, amount in sorted(total.items())}

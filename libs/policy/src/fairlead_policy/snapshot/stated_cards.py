@@ -21,8 +21,8 @@ from fairlead_contracts.snapshot.types import (
     SnapshotRunning,
     SnapshotShape,
 )
+from fairlead_policy.hami.cards import card_of
 from fairlead_policy.hami.charges import CardPool
-from fairlead_policy.hami.register import card_of
 from fairlead_policy.snapshot.card_shares import CardCharges, weighed
 from fairlead_policy.usage.saturation import Room, whole_room
 

@@ -3,6 +3,6 @@
 `tenant_queue` is what one tenant has, `own_line` its waiting jobs; `sorted_jobs` has those of many side by side, which
 `lone_tenants` reads in one pass. `tenant_tree` is a tree of tenant queues, all values: `merging` makes the sequences of
 its nodes, `service_order` is that of its top. With H-DRF `rescaling` says what a node counts to hold,
-from the sums of `fixed_point`; `serving` serves jobs one by one as far as somebody looks, `served` is what others read of
-that, and `served_whole` makes the sequence of all. `tenant_share` is what a tenant has and may have.
+from the sums of `fixed_point`; `serving` serves jobs one by one as far as somebody looks, and `served` is what others read
+of that, or of all jobs.
 """

@@ -19,8 +19,7 @@ from fairlead_policy.rules.jobs import OwnJob, Queue
 from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
 from fairlead_policy.tenants.lone_tenants import LoneTenants
 from fairlead_policy.tenants.merging import Field, ScoredNode, Stretch, leaf_stretch, merge
-from fairlead_policy.tenants.served import served
-from fairlead_policy.tenants.served_whole import served_whole
+from fairlead_policy.tenants.served import served, served_whole
 from fairlead_policy.tenants.service_order import ServiceOrder
 from fairlead_policy.tenants.serving import LiveTree, Planted, Serving
 from fairlead_policy.tenants.tenant_queue import TenantQueue

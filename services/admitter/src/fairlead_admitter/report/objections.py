@@ -10,8 +10,7 @@ import msgspec
 
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.errors import shown
-from fairlead_contracts.base.exponents import in_digits
-from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.base.quantities import format_quantity, in_digits
 from fairlead_contracts.messages.state import Fault, JobState, Phase
 from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
 from fairlead_kube import PRIORITY_BOOST

@@ -6,14 +6,16 @@ import time
 
 import msgspec
 
-from fairlead_bus import Bus
+from fairlead_bus import Bus, Publisher
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.console import say
-from fairlead_cli.demo.publishing import publish_workload
 from fairlead_cli.errors import InputError, NoScorerAnswersError
 from fairlead_cli.signals import ending_on_signals
+from fairlead_contracts import subjects
+from fairlead_contracts.base.instants import to_seconds
+from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.questions import QUEUE_REPLY, QueueQuestion
-from fairlead_sim import SimError, Workload, demo_workload
+from fairlead_sim import SimError, Workload, WorkloadJob, demo_workload
 
 LAP_SECONDS = 240.0
 OVERLOAD = 1.5
@@ -78,3 +80,33 @@ def lap_of(workload: Workload, began: float) -> Workload:
     """
     jobs = [msgspec.structs.replace(job, id=f"{job.id}-{began:.0f}") for job in workload.jobs]
     return msgspec.structs.replace(workload, jobs=jobs)
+
+
+async def publish_workload(bus: Bus, workload: Workload, *, cluster: str) -> None:
+    """Publish every job when its offset has passed; return when all are stored.
+
+    Raises:
+        PublishFailedError: some could not be stored.
+    """
+    publisher = Publisher(bus)
+    clock = asyncio.get_running_loop().time
+    start = clock()
+    for job in workload.jobs:
+        ahead = start + to_seconds(job.offset) - clock()
+        if ahead > 0:
+            await asyncio.sleep(ahead)
+        await publisher.put(subjects.submit(cluster, job.tenant), body(job))
+    await publisher.flush()
+
+
+def body(job: WorkloadJob) -> bytes:
+    """The job as a person would publish it: JSON, quantities in Kubernetes notation."""
+    found: dict[str, object] = {
+        "id": job.id,
+        "demand": {resource: format_quantity(resource, amount) for resource, amount in job.demand.items()},
+        "pods": job.pods,
+        "class": job.urgency,
+        "run_seconds": to_seconds(job.run),
+        "labels": job.labels,
+    }
+    return msgspec.json.encode(found)

@@ -20,9 +20,9 @@ from fairlead_cli.client.readiness import wait_answering
 from fairlead_cli.client.watching import events
 from fairlead_cli.console import say
 from fairlead_cli.demo.comparing import compare, report_on
+from fairlead_cli.demo.feeding import publish_workload
 from fairlead_cli.demo.flags import DemoFlags, check_writable, read_weights
 from fairlead_cli.demo.following import follow_one_job
-from fairlead_cli.demo.publishing import publish_workload
 from fairlead_cli.demo.recording import Recording
 from fairlead_cli.demo.report.contents import Made, Told
 from fairlead_cli.demo.showing import Show

@@ -1,11 +1,15 @@
 """A snapshot's order as its frontends go through it: fairness first, then reserve mode, then the nodes."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
+
+import msgspec
 
 from fairlead_cli.paper.fitting import walked
 from fairlead_contracts.snapshot.types import Snapshot
+from fairlead_policy.snapshot.levels import PlannedLevels
 from fairlead_policy.snapshot.ordering import OrderedPool, order_snapshot
-from fairlead_policy.snapshot.placement import Walk
+from fairlead_policy.snapshot.placement import JobFit, Walk
 from fairlead_policy.snapshot.reserve import PaperReservation, in_reserved_order, reserve_snapshot
 
 
@@ -48,3 +52,19 @@ def _reserved(snapshot: Snapshot, pool: OrderedPool, first: Walk | None) -> Arra
 def _heads(pools: list[ArrangedPool]) -> dict[str, str]:
     found = ((one.pool.name, one.reservation.head) for one in pools if one.reservation is not None)
     return {name: head for name, head in found if head is not None}
+
+
+class PlannedPool(msgspec.Struct, frozen=True):
+    """A pool in order, with the levels that this takes where they were asked for."""
+
+    pool: OrderedPool
+    plan: PlannedLevels | None
+    fits: Mapping[str, JobFit] | None = None
+    """By uid, where the policy asks for that."""
+    reservation: PaperReservation | None = None
+    """Where the policy asks for that."""
+
+
+def ids_of(pool: OrderedPool) -> dict[str, str]:
+    """By uid."""
+    return {place.uid: place.id for place in pool.places}

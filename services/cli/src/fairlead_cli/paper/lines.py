@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from fairlead_cli.client.words import duration, reason, share_in_words, short_resource, tree_reason
+from fairlead_cli.paper.arranging import PlannedPool, ids_of
 from fairlead_cli.paper.fitting import fit_cell, fit_reasons
-from fairlead_cli.paper.planned import PlannedPool, ids_of
 from fairlead_cli.paper.reserving import reserve_words
 from fairlead_cli.paper.results import withheld_lines
 from fairlead_contracts.base.instants import HOUR, SECOND, Micros, to_seconds

@@ -5,8 +5,8 @@ from itertools import repeat
 
 import msgspec
 
+from fairlead_cli.paper.arranging import PlannedPool, ids_of
 from fairlead_cli.paper.fitting import FitLine, fit_line
-from fairlead_cli.paper.planned import PlannedPool, ids_of
 from fairlead_cli.paper.reserving import reserve_line, reserve_reasons
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.explain.reasons import Wording

@@ -9,9 +9,8 @@ import msgspec
 
 from fairlead_cli.console import warn, write_line
 from fairlead_cli.options import Format
-from fairlead_cli.paper.arranging import arranged
+from fairlead_cli.paper.arranging import PlannedPool, arranged
 from fairlead_cli.paper.lines import as_lines
-from fairlead_cli.paper.planned import PlannedPool
 from fairlead_cli.paper.reading import read_file, refused
 from fairlead_cli.paper.results import as_json
 from fairlead_cli.policy.effects import without_effect

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.policyfile.presets import PRESETS
+from fairlead_contracts.policyfile.document import PRESETS
 
 _RATE, _CAP = "share_per_hour", "cap_hours"
 _USUAL_RATE, _USUAL_CAP = Decimal("0.06"), Decimal(336)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from fairlead_contracts.base.errors import FieldError, shown
 from fairlead_contracts.frontend.cards import CARD_MEMORY, CARD_MEMORY_PERCENT
-from fairlead_contracts.policyfile.presets import PRESETS
+from fairlead_contracts.policyfile.document import PRESETS
 
 _DRF_KEYS = ("aging_alpha", "max_aging_hours", "priority_weights", "approved_weight", "normal_weight")
 _DRF_SETTINGS = (

@@ -7,9 +7,12 @@ from importlib import resources
 from fairlead_cli.demo.report.contents import DemoReport
 from fairlead_cli.demo.report.figures import TOLERANCE, OrderedRun, TenantFigures
 from fairlead_cli.demo.report.findings import JAIN, against_fifo, finding, off_in_words
-from fairlead_cli.demo.report.marks import legend
-from fairlead_cli.demo.report.plots import shares_over_time
-from fairlead_cli.demo.report.tracks import shares_against_entitlement, waits_by_tenant
+from fairlead_cli.demo.report.plots import (
+    legend,
+    shares_against_entitlement,
+    shares_over_time,
+    waits_by_tenant,
+)
 
 
 def render_page(report: DemoReport) -> str:

@@ -14,8 +14,7 @@ from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.watchdog.checks import CheckGuard
-from fairlead_cli.kueue.watchdog.leader_watch import QueueAction, Vigil
-from fairlead_cli.kueue.watchdog.queues import carry_out, unknown_queues
+from fairlead_cli.kueue.watchdog.queues import LeadClock, QueueAction, carry_out, unknown_queues
 from fairlead_cli.signals import ending_on_signals
 from fairlead_kube import KubeError
 
@@ -138,7 +137,7 @@ async def _guard_checks(flags: WatchdogFlags) -> None:
 
 
 async def _act(flags: WatchdogFlags, watch: LeaderWatch) -> None:
-    vigil = Vigil(flags.after, flags.back_after)
+    lead = LeadClock(flags.after, flags.back_after)
     last: QueueAction | None = None
     named: list[str] = []
     while True:
@@ -147,7 +146,7 @@ async def _act(flags: WatchdogFlags, watch: LeaderWatch) -> None:
                 f"no admitter leads for cluster {flags.target.cluster} now; admitters lead for {', '.join(named)}. "
                 "If it is one of these, name it with --cluster"
             )
-        verdict = vigil.see(watch.leader, time.monotonic())
+        verdict = lead.see(watch.leader, time.monotonic())
         if verdict is not last:
             say(f"cluster {flags.target.cluster}: {_SAID[verdict]}")
             last = verdict

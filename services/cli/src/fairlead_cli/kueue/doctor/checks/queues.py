@@ -6,8 +6,8 @@ from fairlead_cli.findings import Finding, counted, error, info, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.checks.reserving import STRICT, reserved_pools
 from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_contracts.frontend.capabilities import preempting_settings
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
-from fairlead_contracts.frontend.preemption import preempting_settings
 from fairlead_kube import PRIORITY_BOOST, ClusterQueue, Preemption, ResourceGroup, in_base_units
 
 AFS = "UsageBasedAdmissionFairSharing"

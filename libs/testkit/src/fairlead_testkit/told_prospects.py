@@ -1,0 +1,26 @@
+"""All that is said of one job's prospects, for tests that look for a sentence wherever it stands."""
+
+from itertools import chain
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place
+from fairlead_contracts.messages.explanations import Prospects
+from fairlead_policy.explain.forecast_text import (
+    changes_in_words,
+    limits_in_words,
+    makeup_in_words,
+    neighbours_in_words,
+    room_in_words,
+)
+from fairlead_policy.rules.pool_rules import PoolRules
+
+
+def told_prospects(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
+    """Its neighbours, the parts of its tag, what would move it, its limits, and the room that it waits for."""
+    return [
+        *neighbours_in_words(found, place, rules),
+        *makeup_in_words(found, place, rules),
+        *chain.from_iterable(changes_in_words(found, place, now)),
+        *limits_in_words(found, place, rules, now),
+        *room_in_words(found, place, rules),
+    ]
