@@ -66,15 +66,11 @@ def held_back_in_words(place: Place, rules: PoolRules, now: Micros) -> Iterator[
 
 def hold_back(told: Sequence[list[str]], places: PositionColumns, rules: PoolRules) -> None:
     """Adds to the reasons of each of many jobs what holds it back."""
-    begun: dict[str, str] = {}
     for below in places.below:
         columns = told, below.tenant, below.dominant, below.tag
         for reasons, tenant, dominant, tag in zip(*columns, strict=True):
             if tenant:
-                begin = begun.get(tenant)
-                if begin is None:
-                    begin = begun[tenant] = _begun(rules.parents[tenant], tenant)
-                reasons.append(f"{begin}{_at(dominant, tag, rules)}.")
+                reasons.append(_stands(tenant, rules.parents[tenant], _at(dominant, tag, rules)))
     for reasons, top, name in zip(told, places.top, places.behind, strict=True):
         if name:
             reasons.append(behind_in_words(top, name))
@@ -87,8 +83,8 @@ def behind_in_words(top: str, name: str) -> str:
     )
 
 
-def _begun(parent: str, tenant: str, stands: str = "stands") -> str:
-    return f"Below {parent}, {tenant} {stands} at "
+def _stands(tenant: str, parent: str, at: str, stands: str = "stands") -> str:
+    return f"Below {parent}, {tenant} {stands} at {at}."
 
 
 def _at(dominant: str, tag: float, rules: PoolRules) -> str:
@@ -105,8 +101,8 @@ def _below(one: Within, parent: str, rules: PoolRules) -> str:
     if cause:
         others = "the jobs of the same class" if rules.strict else "all jobs"
         return f"Below {parent}, {one.tenant} {cause}: it goes last among {others} there."
-    begin = _begun(parent, one.tenant, "counts by H-DRF" if one.share else "stands")
-    return f"{begin}{_at(one.dominant, one.tag, rules)}."
+    stands = "counts by H-DRF" if one.share else "stands"
+    return _stands(one.tenant, parent, _at(one.dominant, one.tag, rules), stands)
 
 
 def _cause_within(one: Within) -> str:

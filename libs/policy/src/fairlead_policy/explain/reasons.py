@@ -1,9 +1,7 @@
 """The terms of a waiting job's place in words: every number is one that the place was made from."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
-
-import numpy as np
 
 from fairlead_contracts.base.instants import DAY, HOUR, SECOND, Micros
 from fairlead_contracts.base.quantities import format_quantity
@@ -64,7 +62,7 @@ class Wording:
         of_what = "of what its tenant is entitled to" if rules.relative else "of the pool over the weight"
         self._daily = f" {of_what}, at {daily} a day."
         self._counting = "" if all(rules.resource_weights.values()) else " that counts"
-        self._classes: dict[str, str] = {}
+        self._classes: dict[tuple[str, float | None], str] = {}
         self._frames: dict[tuple[str, str], _Frame] = {}
         """By tenant and dominant resource."""
         self._durations: dict[int, str] = {}
@@ -74,9 +72,7 @@ class Wording:
 
     def reasons(self, place: Place) -> list[str]:
         """The reasons of a place: class, tag, waiting, what holds the job back, and that it can never start."""
-        urgency = self._classes.get(place.urgency)
-        if urgency is None or place.override is not None:
-            urgency = self._class(place.urgency, place.override)
+        urgency = self._class(place.urgency, place.override)
         if place.unbounded:
             found = [urgency, infinite_in_words(place, self._rules)]
         else:
@@ -88,8 +84,13 @@ class Wording:
         return found
 
     def of_columns(self, places: PositionColumns) -> list[list[str]]:
-        """The reasons of each of these places: the same words, at a fraction of the cost."""
-        columns = self._urgencies(places), self._by_uses(places), self._waited(places.submitted)
+        """The reasons of each of these places: the same words, without an object a place."""
+        names, now = [job.urgency for job in places.jobs], self._now
+        columns = (
+            map(self._class, names, places.override),
+            map(self._by_use, places.top, places.dominant, places.use, places.tag),
+            [self._waiting(now - submitted) for submitted in places.submitted],
+        )
         found = list(map(list, zip(*columns, strict=True)))
         hold_back(found, places, self._rules)
         if self._oversized:
@@ -103,18 +104,10 @@ class Wording:
         """The same without what the class does."""
         return self.reasons(place)[1:]
 
-    def _urgencies(self, places: PositionColumns) -> list[str]:
-        names = [job.urgency for job in places.jobs]
-        classes = {urgency: self._class(urgency) for urgency in set(names)}
-        return [
-            classes[urgency] if override is None else self._class(urgency, override)
-            for urgency, override in zip(names, places.override, strict=True)
-        ]
-
-    def _class(self, urgency: str, override: float | None = None) -> str:
-        told = _class(urgency, override, self._rules)
-        if override is None:
-            self._classes[urgency] = told
+    def _class(self, urgency: str, override: float | None) -> str:
+        told = self._classes.get((urgency, override))
+        if told is None:
+            told = self._classes[urgency, override] = _class(urgency, override, self._rules)
         return told
 
     def _tag(self, place: Place) -> str:
@@ -128,14 +121,6 @@ class Wording:
     def _by_use(self, tenant: str, dominant: str, use: int, tag: float) -> str:
         before, written, behind, end = self._frame(tenant, dominant)
         return f"{before}{written(use)}{behind}{tag:.4f}{end}"
-
-    def _by_uses(self, places: PositionColumns) -> list[str]:
-        """The sentences of `_by_use`, one a job."""
-        frames = map(self._frame, places.top, places.dominant)
-        return [
-            f"{before}{written(use)}{behind}{tag:.4f}{end}"
-            for (before, written, behind, end), use, tag in zip(frames, places.use, places.tag, strict=True)
-        ]
 
     def _frame(self, tenant: str, dominant: str) -> _Frame:
         known = self._frames.get((tenant, dominant))
@@ -165,19 +150,6 @@ class Wording:
         if not self._rules.relative:
             return f"of the pool over its weight of {float(part):g}"
         return f"times the {percent(float(part))} of the pool that it is entitled to"
-
-    def _waited(self, submitted: Sequence[Micros]) -> list[str]:
-        """The sentences of `_waiting`, one a job. For jobs beyond the cap most has been said before."""
-        ages = self._now - np.array(submitted, np.int64)
-        if self._cap is None:
-            return list(map(self._waiting, ages.tolist()))
-        minutes, rests = np.divmod(ages, _WHOLE_MINUTE)
-        capped, waiting = self._capped, self._waiting
-        columns = ages.tolist(), minutes.tolist(), ((ages > self._cap) & (rests > 0)).tolist()
-        return [
-            (capped.get(minute) if likely else None) or waiting(age)
-            for age, minute, likely in zip(*columns, strict=True)
-        ]
 
     def _waiting(self, age: Micros) -> str:
         cap = self._cap
