@@ -211,7 +211,10 @@ def test_a_whole_order_tells_of_each_row_the_term_that_decides(scene: Scene) -> 
     for (before, place), cause in zip(pairwise(places), told[1:], strict=True):
         found = neighbour_of(place, before, scene.rules, scene.now)
         equal = isclose(found.share_lead, found.waiting_lead, abs_tol=1e-9)
+        level = isclose(found.share_lead, -found.waiting_lead, rel_tol=1e-9, abs_tol=1e-15)
         if not plain or found.term not in TOLD or place.unbounded or before.unbounded:
             assert cause in {"", TOLD["own-order"][0]} or cause.startswith("class ")
+        elif found.share_lead and level:
+            assert cause == "" or cause.startswith((TOLD["own-order"][0], "class "))
         elif not equal or found.term in ("class", "own-order"):
             assert cause.startswith(TOLD[found.term])

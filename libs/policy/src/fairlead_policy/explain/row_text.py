@@ -14,6 +14,8 @@ from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
 
 FIRST = "first"
+_NEAR = 2.0**-45
+"""Where what speaks for a job and against it comes to the same but for so much, floats do not tell which is more."""
 
 
 class _Row(NamedTuple):
@@ -80,14 +82,13 @@ class RowCauses:
 
     def _by_terms(self, before: _Row, row: _Row) -> str:
         share, waiting = row.tag - before.tag, (row.counted - before.counted) * self._rate
-        if share >= waiting and share > 0:
-            if share + waiting < 0:
-                return ""  # reserve mode let it pass
-            if share < CLOSE:
-                return f"its tenant has {percent(share)} less of its part"
-            return both_in_words(before.tag, row.tag)
-        if waiting > 0:
-            return "it has waited longer" if share + waiting >= 0 else ""
-        if share or waiting:
-            return ""
-        return EQUAL_KEYS if before.submitted < row.submitted else EQUAL_BUT_UID
+        lead = share + waiting
+        if lead < (_NEAR * (before.tag + row.tag + abs(waiting)) if share and waiting else 0):
+            return ""  # reserve mode let it pass, or floats do not tell
+        if not lead:
+            return EQUAL_KEYS if before.submitted < row.submitted else EQUAL_BUT_UID
+        if waiting > share:
+            return "it has waited longer"
+        if share < CLOSE:
+            return f"its tenant has {percent(share)} less of its part"
+        return both_in_words(before.tag, row.tag)
