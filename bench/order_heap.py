@@ -36,7 +36,7 @@ class PlainPool:
         common = lcm(rules.rate.denominator, *(one.denominator for row in shares.values() for one in row))
         scaled = {part: [_over(common, one) for one in row] for part, row in shares.items()}
         return cls(
-            columns.tenant.tolist(),
+            pool.tenant.tolist(),
             columns.rank.tolist(),
             columns.submitted.tolist(),
             columns.demand.T.tolist(),

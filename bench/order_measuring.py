@@ -57,13 +57,13 @@ def measure_order(pool: MadePool) -> OrderFigures:
 
 def _ordered(pool: MadePool) -> Positions:
     nobody = PoolSnapshot.of_nobody(pool.rules)
-    lines = OwnLines.of_columns(pool.columns, MadeJobs(pool), pool.tenants, nobody.measure)
+    lines = OwnLines.of_columns(pool.columns, pool.tenant, MadeJobs(pool), pool.tenants, nobody.measure)
     return Order(nobody.with_lines(lines), NOW).places()
 
 
 def measure_events(pool: MadePool) -> list[float]:
     """Seconds of arrivals, starts and ends among the pool's jobs, each with the fronts of its shard that follow."""
-    order, dice = PoolFacts(pool.rules), random.Random(len(pool.columns.tenant))  # figures, no secrets
+    order, dice = PoolFacts(pool.rules), random.Random(len(pool.tenant))  # figures, no secrets
     jobs = list(waiting_jobs(pool))
     order.wait_all(jobs)
     names = list(pool.rules.entitlements)

@@ -8,10 +8,11 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from fairlead_contracts.base.instants import DAY, Micros
+from fairlead_policy.exact.ranking import Ints
+from fairlead_policy.exact.scoring import JobColumns
 from fairlead_policy.rules.entitlements import Weights, in_relation
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.sorted_jobs import PoolColumns
 
 NOW: Micros = 1_760_000_000_000_000
 _CLASSES = ("urgent", "approved", "normal")
@@ -37,7 +38,9 @@ class MadePool:
     """A pool with its waiting jobs, in memory."""
 
     rules: PoolRules
-    columns: PoolColumns
+    tenant: Ints
+    """Number of each job's tenant."""
+    columns: JobColumns
     tenants: list[str]
     """By number."""
 
@@ -60,15 +63,17 @@ def made_pool(size: Size) -> MadePool:
         cap=14 * DAY,
         entitlements=entitlements,
     )
-    columns = PoolColumns(
-        tenant=dice.integers(0, size.tenants, size.jobs),
+    tenant, none = dice.integers(0, size.tenants, size.jobs), np.zeros(size.jobs, np.int64)
+    columns = JobColumns(
         rank=np.array([0, 2, 4, 4, 4, 4])[dice.integers(0, 6, size.jobs)],
         submitted=NOW - dice.integers(0, _MONTH, size.jobs),
+        queue=none,
+        lacking=none,
+        grade=none,
         # In the order of the rules' resources.
         demand=demand[[names.index(name) for name in rules.resources]],
-        lacking=np.zeros(size.jobs, np.bool_),
     )
-    return MadePool(rules=rules, columns=columns, tenants=list(entitlements))
+    return MadePool(rules=rules, tenant=tenant, columns=columns, tenants=list(entitlements))
 
 
 def uid_of(number: int) -> str:
@@ -100,7 +105,7 @@ class MadeJob(NamedTuple):
     @property
     def tenant(self) -> str:
         """Whose it is."""
-        return self.pool.tenants[self.pool.columns.tenant.item(self.number)]
+        return self.pool.tenants[self.pool.tenant.item(self.number)]
 
     @property
     def urgency(self) -> str:
@@ -130,7 +135,7 @@ class MadeJobs(Sequence[MadeJob]):
         self._pool = pool
 
     def __len__(self) -> int:
-        return len(self._pool.columns.tenant)
+        return len(self._pool.tenant)
 
     @overload
     def __getitem__(self, number: int) -> MadeJob: ...
@@ -149,7 +154,7 @@ class MadeJobs(Sequence[MadeJob]):
 def waiting_jobs(pool: MadePool) -> Iterator[WaitingJob]:
     """The pool's jobs one by one, as services know them."""
     names, columns = pool.tenants, pool.columns
-    rows = (columns.tenant.tolist(), columns.rank.tolist(), columns.submitted.tolist())
+    rows = (pool.tenant.tolist(), columns.rank.tolist(), columns.submitted.tolist())
     for number, (tenant, rank, submitted, asked) in enumerate(
         zip(*rows, columns.demand.T.tolist(), strict=True)
     ):

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR
+from fairlead_policy.exact.scoring import JobColumns
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.order.pool_snapshot import PoolSnapshot
 from fairlead_policy.order.positions import Positions
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, PoolRules
-from fairlead_policy.tenants.sorted_jobs import OwnLines, PoolColumns
+from fairlead_policy.tenants.sorted_jobs import OwnLines
 from fairlead_testkit.cases import cases
 from fairlead_testkit.waiting import a_waiting_job
 
@@ -134,14 +135,16 @@ def test_a_tag_beside_the_middle_of_two_floats_is_the_nearest(side: int, jobs: i
         assert {place.tag for place in side_by_side(order, waiting)} == {use / capacity}
 
 
-def columns(count: int, tenants: int, rng: np.random.Generator) -> PoolColumns:
+def columns(count: int, rng: np.random.Generator) -> JobColumns:
     """Few distinct values of everything, so that ties are everywhere."""
-    return PoolColumns(
-        tenant=rng.integers(0, tenants, count),
+    none = np.zeros(count, np.int64)
+    return JobColumns(
         rank=rng.integers(0, len(CLASSES), count) * 2,
         submitted=NOW - rng.integers(0, 50, count) * HOUR,
+        queue=none,
+        lacking=none,
+        grade=none,
         demand=rng.integers(0, 3, (len(RESOURCES), count)) * 1000,
-        lacking=np.zeros(count, np.bool_),
     )
 
 
@@ -154,7 +157,8 @@ def test_thousands_of_ties_are_settled_as_step_by_step(count: int, spread: int) 
         rate=Fraction(1, 1000) / HOUR,
         entitlements={f"t{number}": Fraction(number % 4, 3) for number in range(300)},
     )
-    found = columns(count, 300, np.random.default_rng(count))
+    rng = np.random.default_rng(count)
+    tenants, found = rng.integers(0, 300, count), columns(count, rng)
     found.submitted[0] -= spread
     names = [f"u{number:06}" for number in random.Random(count).sample(range(count), count)]
     order = PoolFacts(rules)
@@ -168,7 +172,7 @@ def test_thousands_of_ties_are_settled_as_step_by_step(count: int, spread: int) 
         )
         for number, (tenant, rank, submitted, demand) in enumerate(
             zip(
-                found.tenant.tolist(),
+                tenants.tolist(),
                 found.rank.tolist(),
                 found.submitted.tolist(),
                 found.demand.T.tolist(),
@@ -179,7 +183,7 @@ def test_thousands_of_ties_are_settled_as_step_by_step(count: int, spread: int) 
     waiting = [order.job(name) for name in names]
     nobody = PoolSnapshot.of_nobody(rules)
     told = np.array(waiting, np.object_)
-    lines = OwnLines.of_columns(found, told, list(rules.entitlements), nobody.measure)
+    lines = OwnLines.of_columns(found, tenants, told, list(rules.entitlements), nobody.measure)
     for queue in order.snapshot.tenant_queues():
         queue.scored()
     assert Order(nobody.with_lines(lines), NOW).uids() == order.at(NOW).uids()

@@ -211,19 +211,48 @@ def unbounded_by(scores: Scores, row: int, entitled: Fraction) -> UnboundedBy | 
     return "held" if scores.lacking[0] else "asked"
 
 
+NUMBERS = 5
+"""The rows of what a job is beside what it asks for."""
+
+
 class JobColumns(NamedTuple):
-    """Waiting jobs as equal columns, one tenant's after another's, each in the order in which it is served."""
+    """Waiting jobs as equal columns."""
 
     rank: Ints
-    """Twice the class position, plus one where the job is blocked."""
+    """Twice the class position, one beyond the last of a class that the policy does not know; plus one where blocked."""
     submitted: Ints
-    """Microseconds."""
-    grade: Ints | None
-    """Of the job's class; None where classes are strict."""
+    """Microseconds, within what rules.FARTHEST allows."""
+    queue: Ints
+    """Number of the job's queue; 0 where nobody asks for the first of a queue."""
+    lacking: Ints
+    """1 where the job asks for a resource of which the pool has none, else 0."""
+    grade: Ints
+    """Of the job's class; 0 where classes are strict."""
     demand: Ints
     """(resources, jobs), base units between 0 and LARGEST; the resources are those of the rules."""
-    lacking: Flags
-    """Whether the job asks for a resource of which the pool has none."""
+
+    @classmethod
+    def of(cls, numbers: Ints) -> "JobColumns":
+        """The jobs of one array, (what each is, jobs): the columns as above, and from there on a row for each resource."""
+        rank, submitted, queue, lacking, grade = numbers[:NUMBERS]
+        return cls(rank, submitted, queue, lacking, grade, numbers[NUMBERS:])
+
+    @classmethod
+    def joined(cls, parts: "Sequence[JobColumns]") -> "JobColumns":
+        """The jobs of all parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*(np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True)))
+
+    def take(self, rows: Ints | slice) -> "JobColumns":
+        """Some of the jobs, in that order."""
+        return JobColumns(*(column[..., rows] for column in self))
+
+    def demand_of_startable(self, rules: PoolRules) -> Ints:
+        """`demand`, and none of jobs that are larger than the pool: these never start."""
+        capacity = np.array([min(rules.capacity[name], LARGEST) for name in rules.resources], np.int64)
+        startable = (self.demand <= capacity[:, np.newaxis]).all(axis=0) & (self.lacking == 0)
+        return np.where(startable, self.demand, 0)
 
 
 class Tenants(NamedTuple):
@@ -260,14 +289,17 @@ class Scale:
 
 
 def score(jobs: JobColumns, tenants: Tenants, measure: Measure) -> Scores:
-    """The start tags of jobs: one cumulative sum a resource along each tenant's."""
+    """The start tags of jobs: one cumulative sum a resource along each tenant's.
+
+    They stand tenant after tenant, each one's in the order in which it serves them.
+    """
     count = len(jobs.rank)
     if not count:
         empty = np.empty(0, np.int64)
         return Scores(join([]), empty, empty, np.empty(0, np.bool_))
     lengths = _lengths(tenants.starts, count)
     before, beyond = _sums_before(jobs.demand, tenants, lengths)
-    lacking = _lacking_before(jobs.lacking, tenants, lengths)
+    lacking = _lacking_before(jobs.lacking > 0, tenants, lengths)
     dominant = use = np.zeros(count, np.int64)
     if len(before):
         dominant = measure.dominant_of(before)
@@ -288,13 +320,13 @@ def score(jobs: JobColumns, tenants: Tenants, measure: Measure) -> Scores:
 
 
 def _units(
-    grade: Ints | None, scales: Sequence[Scale], scale: Ints, dominant: Ints, measure: Measure
+    grade: Ints, scales: Sequence[Scale], scale: Ints, dominant: Ints, measure: Measure
 ) -> tuple[Ints, Floats]:
     """The key that a base unit of each job's dominant resource adds: number of the multiplier, and the float."""
     resources = len(measure.unit_floats)
     if not resources:
         return np.zeros(len(dominant), np.int64), np.zeros(len(dominant))
-    if measure.rules.class_mode != "multiplicative" or grade is None:
+    if measure.rules.class_mode != "multiplicative":
         at = scale * resources + dominant if len(scales) > 1 else dominant
         numbers = np.concatenate([one.numbers for one in scales])
         floats = np.concatenate([one.floats for one in scales])

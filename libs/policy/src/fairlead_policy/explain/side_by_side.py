@@ -13,11 +13,11 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Flags, Floats, Ints, Multipliers, Rows, aged_at, join, ratio
+from fairlead_policy.exact.scoring import JobColumns
 from fairlead_policy.order.merging import SortKey, sort_key_at
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST, PoolRules, counted_amount
 from fairlead_policy.tenants.service_order import ServiceOrder
-from fairlead_policy.tenants.sorted_jobs import Columns
 
 # Each float below is rounded a few times, each by 2^-53 of the larger term: this is wide of it.
 _NEAR = 2.0**-45
@@ -113,8 +113,8 @@ class SideBySide:
         if leaves_out(rules):
             before = (sequence.job_at(at) for sequence, ahead in counted for at in range(ahead))
             return asked_in_turn(before, rules)
-        columns = Columns.joined([sequence.first_columns(ahead) for sequence, ahead in counted])
-        sums = [_sum(column) for column in columns.demand_of_startable(rules).T]
+        columns = JobColumns.joined([sequence.first_columns(ahead) for sequence, ahead in counted])
+        sums = [_sum(column) for column in columns.demand_of_startable(rules)]
         return Counter(dict(zip(rules.resources, sums, strict=True)))
 
     def _first(self, chosen: Flags, count: int, *, sign: int) -> list[tuple[int, int]]:

@@ -145,7 +145,7 @@ def makeup_of(
 def _asked(sequence: ServiceOrder, ahead: int, rules: PoolRules) -> Counter[str]:
     """The sum that the first jobs ask for, of each resource that counts."""
     # Sums of Python's integers: 64 bits may not hold them.
-    sums = [sum(column.tolist()) for column in sequence.first_columns(ahead).demand.T]
+    sums = [sum(column.tolist()) for column in sequence.first_columns(ahead).demand]
     return Counter(dict(zip(rules.resources, sums, strict=True)))
 
 

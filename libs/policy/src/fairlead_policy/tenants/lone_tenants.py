@@ -6,10 +6,9 @@ from functools import cached_property
 import numpy as np
 
 from fairlead_policy.exact.ranking import Ints, Names, Rows, TieBreak
-from fairlead_policy.exact.scoring import Measure
+from fairlead_policy.exact.scoring import JobColumns, Measure
 from fairlead_policy.rules.jobs import PlacedJob
 from fairlead_policy.tenants.service_order import InfiniteCause, cause_of
-from fairlead_policy.tenants.sorted_jobs import LACKING, QUEUE
 from fairlead_policy.tenants.tenant_queue import TenantQueue, scored_side_by_side
 
 
@@ -26,6 +25,7 @@ class LoneTenants:
     def __init__(self, queues: Sequence[TenantQueue], measure: Measure) -> None:
         self._tenant_queues, self._rules = queues, measure.rules
         self._lines, self.scores = scored_side_by_side(queues, measure)
+        self._columns = JobColumns.of(self._lines.numbers)
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -38,8 +38,7 @@ class LoneTenants:
     @property
     def queues(self) -> Ints:
         """The number of each job's queue."""
-        numbers: Ints = self._lines.numbers[QUEUE]
-        return numbers
+        return self._columns.queue
 
     def uids(self) -> Names:
         """The uids of all jobs."""
@@ -73,6 +72,6 @@ class LoneTenants:
     def _first_lacking(self) -> Ints:
         """By tenant, the position of its first job that asks for a resource that the pool has none of, or its end."""
         starts = self._lines.starts
-        asking = np.append(np.flatnonzero(self._lines.numbers[LACKING]), len(self))
+        asking = np.append(np.flatnonzero(self._columns.lacking), len(self))
         found: Ints = np.minimum(asking[np.searchsorted(asking, starts[:-1])], starts[1:])
         return found

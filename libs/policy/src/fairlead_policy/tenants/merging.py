@@ -15,7 +15,6 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, join
 from fairlead_policy.exact.scoring import JobColumns, Measure, Scale, Scores, Tenants, score
-from fairlead_policy.tenants.sorted_jobs import Columns
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 
@@ -28,7 +27,7 @@ class Field:
     """Number of each job's tenant in `tenant_queues`."""
     row: Ints
     """Position in the tenant's own order."""
-    columns: Columns
+    columns: JobColumns
     starts: Ints
     """Where each tenant's jobs begin; one more than there are tenants."""
     whole: tuple[bool, ...]
@@ -49,7 +48,7 @@ class Field:
             tenant_queues,
             number,
             np.arange(len(number)) - starts[number],
-            Columns.joined(columns),
+            JobColumns.joined(columns),
             starts,
             tuple(
                 len(tenant_queue) == count for tenant_queue, count in zip(tenant_queues, counts, strict=True)
@@ -137,12 +136,6 @@ def _known(line: Ints, ends: Ints, children: Sequence[Stretch]) -> int:
 
 def score_node(field: Field, at: Ints, node: ScoredNode) -> Scores:
     """The node's start tags along its sequence: one cumulative sum, as for a single tenant."""
-    columns = field.columns
-    jobs = JobColumns(
-        columns.rank[at],
-        columns.submitted[at],
-        columns.grade[at],
-        np.ascontiguousarray(columns.demand[at].T),
-        columns.lacking[at] > 0,
+    return score(
+        field.columns.take(at), Tenants.single(node.scale, node.use, lacking=node.lacking), node.scale.measure
     )
-    return score(jobs, Tenants.single(node.scale, node.use, lacking=node.lacking), node.scale.measure)

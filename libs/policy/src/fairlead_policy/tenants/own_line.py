@@ -10,7 +10,7 @@ import numpy as np
 from fairlead_policy.exact.ranking import Ints
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.rules.jobs import Queue, WaitingJob
-from fairlead_policy.tenants.sorted_jobs import QUEUE, OwnLines, SortedJobs, own_key, sorted_jobs
+from fairlead_policy.tenants.sorted_jobs import OwnLines, SortedJobs, own_key, sorted_jobs
 
 _NOBODY: Mapping[str, WaitingJob] = {}
 _MOST_UNSORTED = 256
@@ -111,7 +111,7 @@ class OwnLine:
     def waiting_by_queue(self) -> Mapping[Queue, int]:
         """How many jobs wait in each queue."""
         known, queues = self._known, self._measure.queues.queues
-        found = np.bincount(known.sorted.numbers[QUEUE]).tolist()
+        found = np.bincount(known.sorted.columns().queue).tolist()
         counts = Counter({queues[number]: count for number, count in enumerate(found)})
         counts.update(job.queue for job in known.come.values())
         counts.subtract(job.queue for job in known.gone.values())
@@ -134,7 +134,7 @@ class OwnLine:
         waiting = {number(queue): count for queue, count in self.waiting_by_queue.items()}
         depth = window
         while True:
-            numbers = self.head(depth).numbers[QUEUE]
+            numbers = self.head(depth).columns().queue
             found = [np.flatnonzero(numbers == number)[:window] for number in waiting]
             if all(
                 len(rows) == min(window, count) for rows, count in zip(found, waiting.values(), strict=True)

@@ -124,7 +124,7 @@ class _Whole:
         if leaf.tenant in self._measure.rules.children:  # what runs below it counts as its own
             stretch = replace(stretch, scores=score_node(self._field, stretch.at, leaf.told()))
         columns = self._field.columns
-        return _ServedNode(stretch, leaf.standings(columns.rank[stretch.at], columns.demand[stretch.at]))
+        return _ServedNode(stretch, leaf.standings(columns.rank[stretch.at], columns.demand[:, stretch.at]))
 
     def _of_branch(self, node: Branch, below: dict[int, _ServedNode], *, inner: bool) -> _ServedNode:
         told = node.told()

@@ -8,11 +8,10 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, Rows, TieBreak
-from fairlead_policy.exact.scoring import Measure, Scores, lacking_of
+from fairlead_policy.exact.scoring import JobColumns, Measure, Scores, lacking_of
 from fairlead_policy.rules.jobs import OwnJob, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST, PoolRules
 from fairlead_policy.tenants.merging import Field, Stretch, ranked
-from fairlead_policy.tenants.sorted_jobs import Columns
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 _FEW = 64
@@ -95,7 +94,7 @@ class ServiceOrder:
         """The rows of these."""
         return self.scores.rows
 
-    def first_columns(self, count: int) -> Columns:
+    def first_columns(self, count: int) -> JobColumns:
         """The columns of the first jobs, in this order."""
         return self.field.columns.take(slice(count) if self.alone else self.stretch.at[:count])
 

@@ -149,9 +149,9 @@ class Leaf:
         return CountedHolding(parts, self._measure.denominator, max(parts, default=0))
 
     def standings(self, rank: Ints, demand: Ints) -> Iterator[SiblingState]:
-        """How it stands after each of its jobs, told by their ranks and demands. It stays as it is."""
+        """How it stands after each of its jobs, told by their ranks and demands, (resources, jobs). It stays as it is."""
         totals, free = self.totals, self._free
-        for one, asked in zip(rank.tolist(), demand.tolist(), strict=True):
+        for one, asked in zip(rank.tolist(), demand.T.tolist(), strict=True):
             totals = list(map(add, totals, asked))
             free -= not one & 1
             yield SiblingState(self._holding(totals), free > 0)
@@ -200,7 +200,7 @@ def _rows(tenant_queue: TenantQueue, start: int, count: int) -> list[_Job]:
                 columns.grade.tolist(),
                 columns.queue.tolist(),
                 columns.lacking.tolist(),
-                columns.demand.tolist(),
+                columns.demand.T.tolist(),
                 strict=True,
             ),
             start,

@@ -14,45 +14,32 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Flags, Ints, Names, bounded
-from fairlead_policy.exact.scoring import Measure, lacking_of
+from fairlead_policy.exact.scoring import NUMBERS, JobColumns, Measure, lacking_of
 from fairlead_policy.rules.jobs import OwnJob, PlacedJob, Queue, WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules, override_of
 
 _KEY_BITS = 63
 
 
-class PoolColumns(NamedTuple):
-    """The waiting jobs of one pool, as equal columns in any order."""
-
-    tenant: Ints
-    """Number of the job's tenant."""
-    rank: Ints
-    """Twice the class position, one beyond the last of a class that the policy does not know; plus one where blocked."""
-    submitted: Ints
-    """Microseconds, within what rules.FARTHEST allows."""
-    demand: Ints
-    """(resources, jobs), base units between 0 and rules.LARGEST; the resources are those of the rules."""
-    lacking: Flags
-    """Whether the job asks for a resource of which the pool has none."""
-
-    @classmethod
-    def of(cls, jobs: Sequence[OwnJob], tenants: dict[str, int], rules: PoolRules) -> "PoolColumns":
-        """The jobs in their order; tenants that have no number yet get one."""
-        # Jobs that ask for the same share it: each demand is looked at once.
-        numbers: dict[int, int] = {}
-        asked = np.array([numbers.setdefault(id(job.demand), len(numbers)) for job in jobs], np.int64)
-        demands = list({id(job.demand): job.demand for job in jobs}.values())
-        ranks, last = (rules.ranks, len(rules.classes)) if rules.strict else ({}, 0)
-        rank = np.array([ranks.get(job.urgency, last) * 2 for job in jobs], np.int64)
-        if rules.saturated:
-            rank += np.array([rules.asks_for_saturated(demand) for demand in demands], np.bool_)[asked]
-        return cls(
-            tenant=np.array([tenants.setdefault(job.tenant, len(tenants)) for job in jobs], np.int64),
-            rank=rank,
-            submitted=bounded([job.submitted for job in jobs], -FARTHEST, FARTHEST),
-            demand=_amounts(demands, rules)[:, asked],
-            lacking=np.array([lacking_of(demand, rules) is not None for demand in demands], np.bool_)[asked],
-        )
+def _columns_of(jobs: Sequence[OwnJob], queues: Iterable[Queue] | None, measure: Measure) -> JobColumns:
+    """The jobs in their order, and the queue of each; None where nobody asks for the first of a queue."""
+    # Jobs that ask for the same share it: each demand is looked at once.
+    rules, numbers = measure.rules, dict[int, int]()
+    asked = np.array([numbers.setdefault(id(job.demand), len(numbers)) for job in jobs], np.int64)
+    demands = list({id(job.demand): job.demand for job in jobs}.values())
+    ranks, last = (rules.ranks, len(rules.classes)) if rules.strict else ({}, 0)
+    rank = np.array([ranks.get(job.urgency, last) * 2 for job in jobs], np.int64)
+    if rules.saturated:
+        rank += np.array([rules.asks_for_saturated(demand) for demand in demands], np.bool_)[asked]
+    none = np.zeros(len(jobs), np.int64)
+    return JobColumns(
+        rank=rank,
+        submitted=bounded([job.submitted for job in jobs], -FARTHEST, FARTHEST),
+        queue=none if queues is None else np.array(list(map(measure.queues.number, queues)), np.int64),
+        lacking=np.array([lacking_of(demand, rules) is not None for demand in demands], np.int64)[asked],
+        grade=none if rules.strict else np.array(list(map(measure.grades.grade, jobs)), np.int64),
+        demand=_amounts(demands, rules)[:, asked],
+    )
 
 
 def _amounts(demands: Sequence[Mapping[str, int]], rules: PoolRules) -> Ints:
@@ -64,28 +51,33 @@ def _amounts(demands: Sequence[Mapping[str, int]], rules: PoolRules) -> Ints:
 
 
 def own_orders(
-    columns: PoolColumns, tenants: int, uid_of: Callable[[int], str], terms: Ints | Names | None = None
+    columns: JobColumns,
+    tenant: Ints,
+    tenants: int,
+    uid_of: Callable[[int], str],
+    terms: Ints | Names | None = None,
 ) -> Ints:
     """The jobs by tenant, and by its own order: (class, terms, submitted, uid).
 
     Args:
         columns: of the jobs.
+        tenant: number of each job's tenant.
         tenants: how many there are.
         uid_of: the uid of a job by its number; asked only where it decides.
         terms: what an own order goes by between class and submit instant, where classes are not strict.
     """
-    count = len(columns.tenant)
+    count = len(tenant)
     if not count:
         return np.empty(0, np.int64)
     ranks, first = int(columns.rank.max()) + 1, int(columns.submitted.min())
     span = (int(columns.submitted.max()) - first).bit_length()
     if terms is None and span + (tenants * ranks).bit_length() <= _KEY_BITS:
-        packed = (columns.tenant * ranks + columns.rank << span) + (columns.submitted - first)
+        packed = (tenant * ranks + columns.rank << span) + (columns.submitted - first)
         line: Ints = np.argsort(packed)
         ordered = packed[line]
         same: Flags = ordered[1:] == ordered[:-1]
     else:
-        by: list[Ints] = [columns.submitted, columns.rank, columns.tenant]
+        by: list[Ints] = [columns.submitted, columns.rank, tenant]
         if terms is not None:
             by.insert(1, np.unique(terms, return_inverse=True)[1])
         line = np.lexsort(by)
@@ -116,40 +108,8 @@ def starts_of(tenant: Ints) -> Ints:
 type OwnKey = tuple[int, int, Micros, str]
 """(class, 0, submitted, uid) where classes are strict: what a tenant's own order goes by; see `PoolRules.own_terms`."""
 
-RANK, SUBMITTED, QUEUE, LACKING, GRADE, DEMAND = range(6)
-"""The rows of a line's numbers; from the last on, one for each resource."""
-
 _FEW = 16
 """Up to so many jobs are put in one by one; with more the line is sorted anew."""
-
-
-class Columns(NamedTuple):
-    """Jobs in a tenant's own order, as numbers of equal length."""
-
-    rank: Ints
-    submitted: Ints
-    queue: Ints
-    lacking: Ints
-    grade: Ints
-    demand: Ints
-    """(jobs, resources)."""
-
-    def demand_of_startable(self, rules: PoolRules) -> Ints:
-        """`demand`, and none of jobs that are larger than the pool: these never start."""
-        capacity = np.array([min(rules.capacity[name], LARGEST) for name in rules.resources], np.int64)
-        startable = (self.demand <= capacity).all(axis=1) & (self.lacking == 0)
-        return np.where(startable[:, np.newaxis], self.demand, 0)
-
-    def take(self, rows: Ints | slice) -> "Columns":
-        """Some of the jobs, in that order."""
-        return Columns(*(column[rows] for column in self))
-
-    @classmethod
-    def joined(cls, parts: Sequence["Columns"]) -> "Columns":
-        """The jobs of all parts, one after the other."""
-        if len(parts) == 1:
-            return parts[0]
-        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 class SortedJobs(NamedTuple):
@@ -157,24 +117,16 @@ class SortedJobs(NamedTuple):
 
     jobs: Names
     numbers: Ints
-    """(what each is, jobs): see `RANK`."""
+    """(what each is, jobs): see `JobColumns.of`."""
 
     @classmethod
     def of_none(cls, rules: PoolRules) -> "SortedJobs":
         """Nobody waits."""
-        return cls(np.empty(0, np.object_), np.empty((DEMAND + len(rules.resources), 0), np.int64))
+        return cls(np.empty(0, np.object_), np.empty((NUMBERS + len(rules.resources), 0), np.int64))
 
-    def columns(self, count: int, start: int = 0) -> Columns:
-        """The jobs from `start` up to `count`."""
-        numbers = self.numbers[:, start:count]
-        return Columns(
-            numbers[RANK],
-            numbers[SUBMITTED],
-            numbers[QUEUE],
-            numbers[LACKING],
-            numbers[GRADE],
-            numbers[DEMAND:].T,
-        )
+    def columns(self, count: int | None = None, start: int = 0) -> JobColumns:
+        """The jobs from `start` up to `count`, or all."""
+        return JobColumns.of(self.numbers[:, start:count])
 
     def row_of(self, job: OwnJob, rules: PoolRules) -> int:
         """The row of the job, or the one that it would have."""
@@ -200,10 +152,8 @@ class SortedJobs(NamedTuple):
             )
         jobs = np.concatenate((self.jobs, other.jobs))
         numbers = np.concatenate((self.numbers, other.numbers), axis=1)
-        rank, submitted, queue, lacking, grade = numbers[:DEMAND]
-        columns = PoolColumns(np.zeros(len(jobs), np.int64), rank, submitted, numbers[DEMAND:], lacking > 0)
-        grades = None if measure.rules.strict else grade
-        lines = OwnLines.of_columns(columns, jobs, [""], measure, queue=queue, grade=grades)
+        nobody = np.zeros(len(jobs), np.int64)
+        lines = OwnLines.of_columns(JobColumns.of(numbers), nobody, jobs, [""], measure)
         return SortedJobs(lines.jobs, lines.numbers)
 
 
@@ -221,7 +171,7 @@ class OwnLines:
     Args:
         told: the jobs as they came.
         line: numbers of these, in this order; None where they came in it.
-        numbers: what each is, in this order: see `RANK`.
+        numbers: what each is, in this order: see `JobColumns.of`.
         tenants: by name, all that have jobs.
         starts: where the jobs of each of them begin; one more than there are tenants.
     """
@@ -242,45 +192,38 @@ class OwnLines:
     def of(cls, jobs: Sequence[PlacedJob], queues: Iterable[Queue] | None, measure: Measure) -> "OwnLines":
         """These jobs, and the queue of each; None where nobody asks for the first of a queue."""
         tenants: dict[str, int] = {}
-        columns = PoolColumns.of(jobs, tenants, measure.rules)
-        grade = None if measure.rules.strict else np.array(list(map(measure.grades.grade, jobs)), np.int64)
-        number = measure.queues.number
-        queue = None if queues is None else np.array(list(map(number, queues)), np.int64)
-        return cls.of_columns(columns, jobs, list(tenants), measure, queue=queue, grade=grade)
+        tenant = np.array([tenants.setdefault(job.tenant, len(tenants)) for job in jobs], np.int64)
+        return cls.of_columns(_columns_of(jobs, queues, measure), tenant, jobs, list(tenants), measure)
 
     @classmethod
     def of_columns(
         cls,
-        columns: PoolColumns,
+        columns: JobColumns,
+        tenant: Ints,
         told: Sequence[PlacedJob] | Names,
         tenants: Sequence[str],
         measure: Measure,
-        *,
-        queue: Ints | None = None,
-        grade: Ints | None = None,
     ) -> "OwnLines":
         """The same where the jobs are numbers already.
 
         Args:
             columns: of the jobs as they came.
+            tenant: number of each one's tenant.
             told: the jobs; asked for their uids only where these decide.
-            tenants: by their numbers in the columns.
+            tenants: by their numbers.
             measure: of the pool.
-            queue: numbers of the jobs' queues; None where nobody asks for the first of a queue.
-            grade: of their classes; None where classes are strict.
         """
-        terms = None if grade is None or not len(grade) else _own_terms(grade, columns.submitted, measure)
-        line = own_orders(columns, len(tenants), lambda number: told[number].uid, terms)
-        stated = (columns.rank, columns.submitted, queue, columns.lacking, grade, *columns.demand)
-        numbers = np.empty((len(stated), len(line)), np.int64)
-        for row, ordered in zip(stated, numbers, strict=True):
-            if row is None:
-                ordered.fill(0)
-            elif row.dtype == ordered.dtype:
+        is_by_class = measure.rules.strict or not len(tenant)
+        terms = None if is_by_class else _own_terms(columns.grade, columns.submitted, measure)
+        line = own_orders(columns, tenant, len(tenants), lambda number: told[number].uid, terms)
+        *stated, demand = columns
+        numbers = np.empty((len(stated) + len(demand), len(line)), np.int64)
+        for row, ordered in zip((*stated, *demand), numbers, strict=True):
+            if row.any():
                 np.take(row, line, out=ordered, mode="clip")  # half the time of one gather of them all
             else:
-                ordered[:] = row[line]
-        owner = columns.tenant[line]
+                ordered.fill(0)
+        owner = tenant[line]
         starts = starts_of(owner)
         named = [tenants[number] for number in owner[starts].tolist()]
         return cls(told, line, numbers, named, np.append(starts, len(line)))
@@ -327,7 +270,7 @@ def sorted_jobs(jobs: Sequence[WaitingJob], measure: Measure) -> SortedJobs:
 
 
 def _own_terms(grade: Ints, submitted: Ints, measure: Measure) -> Ints | Names:
-    """Of each job, what its tenant's own order goes by after what is in `RANK`; objects where 64 bits do not hold it."""
+    """Of each job, what its tenant's own order goes by after class and what is used up; objects where 64 bits do not hold it."""
     rules = measure.rules
     grades, which = np.unique(grade, return_inverse=True)
     weights = [rules.own_weight(measure.multipliers.exact[one]) for one in grades.tolist()]

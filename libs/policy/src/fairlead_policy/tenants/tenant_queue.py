@@ -31,7 +31,7 @@ from fairlead_policy.exact.scoring import (
 from fairlead_policy.rules.jobs import OwnJob, Queue, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST
 from fairlead_policy.tenants.own_line import OwnLine
-from fairlead_policy.tenants.sorted_jobs import DEMAND, GRADE, LACKING, RANK, SUBMITTED, Columns, OwnLines
+from fairlead_policy.tenants.sorted_jobs import OwnLines
 
 _NOBODY: Mapping[str, int] = {}
 
@@ -115,7 +115,7 @@ class TenantQueue:
     @property
     def oldest(self) -> Micros:
         """The earliest submit instant of the waiting jobs; there must be one."""
-        return int(self.line.all.numbers[SUBMITTED].min())
+        return int(self.line.all.columns().submitted.min())
 
     def uid_at(self, row: int) -> str:
         """The uid of the row-th job of the own order."""
@@ -141,7 +141,7 @@ class TenantQueue:
         row = self.line.all.row_of(job, self._measure.rules)
         return row if row < len(self) and self.uid_at(row) == job.uid else None
 
-    def columns(self, count: int, start: int = 0) -> Columns:
+    def columns(self, count: int, start: int = 0) -> JobColumns:
         """The jobs of the own order from `start` up to `count` as columns."""
         return self.line.head(count).columns(count, start)
 
@@ -150,7 +150,7 @@ class TenantQueue:
         """The number of waiting jobs that ask for no saturated resource."""
         if not self._measure.rules.saturated:
             return len(self)
-        return int(np.count_nonzero(self.line.all.numbers[RANK] & 1 == 0))
+        return int(np.count_nonzero(self.line.all.columns().rank & 1 == 0))
 
     @property
     def is_scored(self) -> bool:
@@ -176,8 +176,7 @@ class TenantQueue:
         self._scored_among = scores, start
 
     def _score(self, count: int) -> Scores:
-        numbers = self.line.head(count).numbers[:, :count]
-        return _scores(numbers, [self], np.zeros(1, np.int64), self._measure)
+        return _scores(self.columns(count), [self], np.zeros(1, np.int64), self._measure)
 
 
 def scored_side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> tuple[OwnLines, Scores]:
@@ -189,7 +188,7 @@ def scored_side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> tupl
     new = [queue for queue in queues if not queue.is_scored]
     if new:
         some = lines if len(new) == len(queues) else _side_by_side(new, measure)
-        scores = _scores(some.numbers, new, some.starts[:-1], measure)
+        scores = _scores(JobColumns.of(some.numbers), new, some.starts[:-1], measure)
         for queue, start in zip(new, some.bounds, strict=False):
             queue.scored_among(scores, start)
         if some is lines:
@@ -208,18 +207,15 @@ def _side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> OwnLines:
     return OwnLines.joined({queue.tenant: queue.line.all for queue in queues}, measure.rules)
 
 
-def _scores(numbers: Ints, queues: Sequence[TenantQueue], starts: Ints, measure: Measure) -> Scores:
+def _scores(jobs: JobColumns, queues: Sequence[TenantQueue], starts: Ints, measure: Measure) -> Scores:
     """Of jobs of these tenants, side by side.
 
     Args:
-        numbers: what each job is.
+        jobs: of them.
         queues: of the tenants.
         starts: where each one's jobs begin.
         measure: of the pool.
     """
-    jobs = JobColumns(
-        numbers[RANK], numbers[SUBMITTED], numbers[GRADE], numbers[DEMAND:], numbers[LACKING] > 0
-    )
     rules = measure.rules
     held, lacking = np.zeros((len(rules.resources), len(queues)), np.int64), np.zeros(len(queues), np.bool_)
     # Mostly few hold anything.
