@@ -167,6 +167,8 @@ def test_each_line_of_a_panel_has_the_unit_of_what_it_asks(name: str) -> None:
 
 def test_each_alert_has_its_runbook_and_each_runbook_its_alert() -> None:
     alerts = {str(rule["alert"]): rule for rule in rules(ALERTS)}
+    page = (ROOT / "docs" / "observability.md").read_text()
+    assert set(re.findall(r"\[(Fairlead\w+)\]\(runbooks/\1\.md\)", page)) == alerts.keys()
     assert {path.stem for path in RUNBOOKS.glob("Fairlead*.md")} == alerts.keys()
     for name, rule in alerts.items():
         assert rule["annotations"]["runbook"] == f"docs/runbooks/{name}.md"  # type: ignore[index] # YAML
