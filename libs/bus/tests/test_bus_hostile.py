@@ -178,7 +178,9 @@ async def test_a_question_that_nobody_hears_the_answer_to_is_no_work(
 
     question = subjects.ask("queue", "team-a")
     endpoint = await bus.serve(question, handle)
-    await bus.request(question, b"first")  # the server knows who listens: the stranger's connection is another
+    await bus.request(
+        question, b"first"
+    )  # the server knows who listens: the stranger's connection is another
     await stranger.send(question.encode(), payload=b"hostile")
     await eventually(lambda: tally.counts["serve.unanswerable"] == 1)
     await bus.request(question, b"last")

@@ -1,6 +1,9 @@
 """Submissions: every kind of bad input is refused with its field, value and reason; good ones become exact."""
 
+import contextlib
 import json
+import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -10,6 +13,7 @@ from fairlead_contracts.base.duplicate_keys import keys_given_twice, parse_json
 from fairlead_contracts.base.errors import ContractError, FieldError, MalformedError, UnsupportedVersionError
 from fairlead_contracts.messages.submissions import (
     MAX_PAYLOAD,
+    MAX_RESOURCES,
     Submission,
     peek_id,
     read_submission,
@@ -71,7 +75,7 @@ def test_what_counts_for_nothing_is_told_with_what_was_meant() -> None:
         "demand.cpu: is given twice: only the last one would count"
     ]
     flood = {f"odd{number}": number for number in range(10_000)}
-    assert len(unheeded(json.dumps(flood).encode())) == 8
+    assert len(unheeded(json.dumps(flood).encode())) == 8 + 1, "and that it is long"
 
 
 @pytest.mark.parametrize(
@@ -95,6 +99,61 @@ def test_what_nobody_reads_of_a_body_stops_no_answer(odd: bytes) -> None:
 def test_keys_given_twice_are_found_whatever_the_short_cut_says(made: object) -> None:
     text = _written(made).encode()
     assert [str(one) for one in keys_given_twice(text)] == [str(one) for one in parse_json(text)[1]]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b'{"id": "a", "demand": {"cpu": 1}, "odd": [' + b'{"a":1,"a":1},' * 16_000 + b"{}]}",
+        b'{"id": "a", "demand": {' + b",".join(b'"r%d":1' % number for number in range(20_000)) + b"}}",
+    ],
+    ids=["keys given twice", "resources"],
+)
+def test_no_body_takes_the_time_of_hundreds(hostile: bytes) -> None:
+    """One of the first took 144 ms, of the second 33: ten times as long as decoding it."""
+    assert 200_000 < len(hostile) < MAX_PAYLOAD
+    plain = least_seconds(lambda: json.loads(hostile))
+
+    def taken_in() -> None:
+        with contextlib.suppress(ContractError):
+            read(hostile)
+            unheeded(hostile)
+
+    assert least_seconds(taken_in) < 4 * plain
+
+
+def least_seconds(call: Callable[[], object]) -> float:
+    """CPU of this thread that it takes, at best."""
+    took = []
+    for _ in range(5):
+        before = time.thread_time()
+        call()
+        took.append(time.thread_time() - before)
+    return min(took)
+
+
+def test_a_job_asks_for_so_many_resources_at_most() -> None:
+    many = {f"r-{number}": 1 for number in range(MAX_RESOURCES)}
+    assert len(read(a_body(demand=many)).demand) == MAX_RESOURCES
+    with pytest.raises(FieldError) as caught:
+        read(a_body(demand=many | {"one-more": 1}))
+    assert str(caught.value) == 'demand: a job may ask for up to 64 resources (found "65 resources")'
+
+
+def test_nobody_looks_for_keys_given_twice_in_a_long_body_and_the_answer_says_so() -> None:
+    told = "the body is longer than 65536 bytes, so nobody looked for keys that are given twice"
+    assert unheeded(a_body(odd="x" * 65_536)) == [
+        '"odd" is not a field of a job, so it counts for nothing',
+        told,
+    ]
+    assert unheeded(a_body(labels={"a": "x" * 60_000})) == []
+
+
+def test_a_long_value_is_quoted_as_it_was_written() -> None:
+    with pytest.raises(FieldError) as caught:
+        read(b'{"id": "a", "demand": [' + b"1,  " * 500 + b"1]}")
+    assert "(found [1,  1,  1,  " in str(caught.value)
+    assert len(str(caught.value)) < 200
 
 
 def test_a_resource_asked_for_with_zero_is_not_asked_for() -> None:

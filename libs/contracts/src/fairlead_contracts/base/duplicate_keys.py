@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import msgspec
 
@@ -18,13 +19,14 @@ class _Twice(dict[str, object]):
 
 
 def parse_json(
-    text: bytes, *, constant: Callable[[str], object] | None = None
+    text: bytes, *, constant: Callable[[str], object] | None = None, most: int | None = None
 ) -> tuple[object, list[FieldError]]:
     """The values of a JSON text, and each key that it gives more than once, by its path.
 
     Args:
         text: UTF-8.
         constant: makes a value of NaN, Infinity and -Infinity, which are not JSON; floats unless given.
+        most: so many keys are told; by default all.
 
     Raises:
         ValueError: it is not JSON.
@@ -43,11 +45,11 @@ def parse_json(
         return twice
 
     found: object = json.loads(text, object_pairs_hook=build, parse_constant=constant)
-    return found, list(_told(found)) if marked else []
+    return found, list(islice(_told(found), most)) if marked else []
 
 
-def keys_given_twice(text: bytes) -> list[FieldError]:
-    """Each key that a JSON text gives more than once, by its path.
+def keys_given_twice(text: bytes, *, most: int | None = None) -> list[FieldError]:
+    """Each key that a JSON text gives more than once, by its path; the first so many, if said.
 
     Most texts give none, and that costs a tenth to find out: each key has a colon behind it, so a text with no more colons
     than it has different keys gives none of them twice.
@@ -59,8 +61,10 @@ def keys_given_twice(text: bytes) -> list[FieldError]:
     try:
         found = msgspec.json.decode(text)
     except (ValueError, RecursionError):
-        return parse_json(text)[1]  # Python reads more than the standard has, and says better what is wrong
-    return [] if text.count(b":") == _keys_in(found) else parse_json(text)[1]
+        return parse_json(text, most=most)[
+            1
+        ]  # Python reads more than the standard has, and says better what is wrong
+    return [] if text.count(b":") == _keys_in(found) else parse_json(text, most=most)[1]
 
 
 def gives_twice(text: bytes) -> bool:

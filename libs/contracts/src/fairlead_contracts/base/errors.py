@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 from msgspec import UNSET
 
 
@@ -51,8 +52,14 @@ SHOWN_CHARACTERS = 120
 
 def shown(value: object) -> str:
     """The value as an error message quotes it, shortened: as JSON, since that is what its sender wrote."""
+    if isinstance(value, msgspec.Raw):
+        return _shortened(bytes(value)[: 4 * SHOWN_CHARACTERS].decode(errors="replace"))
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):  # not of JSON, or an integer of more digits than Python prints
         text = f"a {type(value).__name__}"
+    return _shortened(text)
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
