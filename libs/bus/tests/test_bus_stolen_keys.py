@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bus, BusError, DeniedError, connect, provision
+from fairlead_bus.connection.jetstream import Stored
 from fairlead_bus.server.accounts import Layout
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
+from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.guarded import GuardedServer, guarded_server
 
 pytestmark = pytest.mark.integration
@@ -89,3 +91,26 @@ async def test_a_stolen_key_writes_what_its_service_may_and_nothing_else(guarded
                 if await is_let_through(bus, subject):
                     found[subject].add(user)
     assert found == AIMS
+
+
+async def test_within_the_services_account_a_thief_has_the_server_write_for_it(
+    guarded: GuardedServer,
+) -> None:
+    """NATS checks where one publishes, and not where one has an answer sent: the server then writes it with rights of its own.
+
+    SECURITY.md says so, and who closes it turns this round.
+    """
+    aim, document = "$KV.policy.document", b'{"pools": []}'
+    async with (
+        connect(guarded.settings(SCORER), name="thief") as thief,
+        connect(guarded.root, name="ops") as ops,
+    ):
+        ack = await thief.publish(subjects.answer("team-a", "s1"), document)
+        await thief.wire.send("$JS.API.DIRECT.GET.answer", b'{"seq": %d}' % ack.seq, reply=aim)
+
+        async def written() -> Stored | None:
+            return await ops.last("KV_policy", aim)
+
+        stored = await eventually(written, what="the server has written it")
+        assert stored is not None
+        assert stored.payload == document
