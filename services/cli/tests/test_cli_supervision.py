@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.errors import ProcessFailedError
-from fairlead_cli.local.supervision import Program, Supervisor, describe_exit, keeper
+from fairlead_cli.local.supervision import Program, Supervisor, describe_exit, reaper
 from fairlead_testkit import eventually
 
 FOREVER = "import time\nwhile True: time.sleep(60)"
@@ -19,10 +19,10 @@ STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n
 PARENT = """
 import asyncio, os, sys
 from pathlib import Path
-from fairlead_cli.local.supervision import Program, keeper, start
+from fairlead_cli.local.supervision import Program, reaper, start
 
 async def main():
-    async with keeper() as held:
+    async with reaper() as held:
         for number, script in enumerate(sys.argv[2:]):
             program = Program(name=f"child-{number}", command=[sys.executable, "-c", script], environ=os.environ)
             child = await start(program, group=held.group, logs=Path(sys.argv[1]))
@@ -40,7 +40,7 @@ def program(script: str, name: str = "child") -> Program:
 
 @asynccontextmanager
 async def kept(script: str, logs: Path, said: list[str]) -> AsyncIterator[Supervisor]:
-    async with keeper() as held, asyncio.TaskGroup() as group:
+    async with reaper() as held, asyncio.TaskGroup() as group:
         supervisor = Supervisor(group=held.group, logs=logs, say=said.append)
         task = group.create_task(supervisor.keep(program(script)))
         yield supervisor
@@ -85,7 +85,7 @@ async def test_a_child_that_refuses_its_settings_is_not_started_again(tmp_path: 
 
 async def test_a_program_that_does_not_exist_is_said(tmp_path: Path) -> None:
     missing = Program(name="missing", command=["/no/such/program"], environ={})
-    async with keeper() as held:
+    async with reaper() as held:
         with pytest.raises(ProcessFailedError, match="cannot be started"):
             await Supervisor(group=held.group, logs=tmp_path, say=lambda _: None).keep(missing)
 

@@ -130,7 +130,7 @@ def test_up_says_where_it_is_and_what_to_type(instance: Instance) -> None:
     said = instance.log.read_text()
     assert "NATS: nats://127.0.0.1:" in said
     assert "fairlead submit --tenant team-a --gpus 8" in said
-    assert len(instance.children()) == 6, "keeper, nats-server, sim, two scorers, admitter"
+    assert len(instance.children()) == 6, "reaper, nats-server, sim, two scorers, admitter"
 
 
 def test_a_second_instance_on_the_same_store_is_refused(instance: Instance) -> None:

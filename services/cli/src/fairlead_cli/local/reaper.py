@@ -1,8 +1,8 @@
-"""The keeper: ends every child when the process that started them is gone, however it went.
+"""The reaper: ends every child when the process that started them is gone, however it went.
 
 A process killed with SIGKILL cannot clean up, and its children would live on. So `up` and `demo` first start this
-small process and hold a pipe to it; every other child joins the keeper's process group. When the pipe closes, which
-the kernel sees to, the keeper ends its whole group. A group's number is not given away while the keeper is in it, so
+small process and hold a pipe to it; every other child joins the reaper's process group. When the pipe closes, which
+the kernel sees to, the reaper ends its whole group. A group's number is not given away while the reaper is in it, so
 no stranger can be hit. Works alike on Linux and macOS; imports nothing but the standard library.
 """
 
@@ -15,7 +15,7 @@ GRACE_SECONDS = 3.0
 """Between asking the group to end and killing it: a service leaves its leases in well under a second."""
 
 
-def keep() -> None:
+def reap() -> None:
     """Wait until the other end of standard input closes, then end the process group."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -27,4 +27,4 @@ def keep() -> None:
 
 
 if __name__ == "__main__":
-    keep()
+    reap()

@@ -21,7 +21,7 @@ from fairlead_cli.client.steering import this_user
 from fairlead_cli.errors import CommandError, InputError, OvertakenError, ProcessFailedError
 from fairlead_cli.kueue.clusters import KubeTarget
 from fairlead_cli.local.server import ServerPlan, plan_server, wait_ready
-from fairlead_cli.local.supervision import Keeper, Program, Supervisor, keeper
+from fairlead_cli.local.supervision import Program, Reaper, Supervisor, reaper
 from fairlead_cli.policy.applying import Applied, ApplyTerms, apply_file
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.store import in_force
@@ -92,10 +92,10 @@ async def running(plan: StackPlan, *, say: Callable[[str], None]) -> AsyncIterat
     """
     logs = _make_directories(plan.store)
     with _locked(plan.store):
-        async with keeper() as held, asyncio.TaskGroup() as outer:
+        async with reaper() as held, asyncio.TaskGroup() as outer:
             supervisor = Supervisor(group=held.group, logs=logs, say=say)
             server, url = await _serve(plan, supervisor, outer)
-            watching = outer.create_task(_fail_with(held), name="keeper")
+            watching = outer.create_task(_fail_with(held), name="reaper")
             async with connect(connection_settings(url, plan.environ), name="up") as bus:
                 notes = await _prepare(bus, plan)
                 async with asyncio.TaskGroup() as inner:
@@ -123,10 +123,10 @@ async def _serve(
     return task, server.url
 
 
-async def _fail_with(held: Keeper) -> None:
+async def _fail_with(held: Reaper) -> None:
     await held.wait_gone()
     raise ProcessFailedError(
-        "the keeper of the child processes was ended from outside; everything is stopped"
+        "the process that looks after the services was ended from outside; everything is stopped"
     )
 
 

@@ -26,7 +26,7 @@ END_SECONDS = 5.0
 TAIL_LINES = 8
 BAD_SETTINGS = 2
 """What a service ends with that cannot take its settings; see fairlead_runtime.service."""
-_KEEPER = ("-I", "-m", "fairlead_cli.local.reaper")
+_REAPER = ("-I", "-m", "fairlead_cli.local.reaper")
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
 
 
-class Keeper:
+class Reaper:
     """The process group that dies with us; see `fairlead_cli.local.reaper`."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -49,18 +49,18 @@ class Keeper:
         return self._process.pid
 
     async def wait_gone(self) -> None:
-        """Return once the keeper itself has ended, which it never does by itself."""
+        """Return once the reaper itself has ended, which it never does by itself."""
         await self._process.wait()
 
 
 @asynccontextmanager
-async def keeper() -> AsyncIterator[Keeper]:
-    """A keeper for the time of the block. Children must have been ended before its end: it kills what is left."""
+async def reaper() -> AsyncIterator[Reaper]:
+    """A reaper for the time of the block. Children must have been ended before its end: it kills what is left."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *_KEEPER, stdin=asyncio.subprocess.PIPE, process_group=0
+        sys.executable, *_REAPER, stdin=asyncio.subprocess.PIPE, process_group=0
     )
     try:
-        yield Keeper(process)
+        yield Reaper(process)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -94,7 +94,7 @@ class Child:
 
 
 async def start(program: Program, *, group: int, logs: Path) -> Child:
-    """Start a program in the keeper's group.
+    """Start a program in the reaper's group.
 
     Raises:
         ProcessFailedError: it cannot be started at all.
