@@ -6,5 +6,5 @@ A Workload that has quota starts when its pods, all of them, can be put on the n
 quota back and says why, and comes again as soon as it fits. Where to find what. The core, pure: `facts` is what is kept of
 Workloads, pods and nodes; `gangs` makes a gang of a Workload and its flavors; `ground` is what is free on the nodes now;
 `steps` says what a Workload needs next; `answers` is the answer, with its words, and what is written of it. The shell:
-`sources` mirror the cluster, `desk` writes, `checker` is the loop, `app` wires it.
+`sources` mirror the cluster, `check_writer` writes, `checker` is the loop, `app` wires it.
 """

@@ -4,8 +4,8 @@ import asyncio
 
 from fairlead_bus import ConnectionSettings, Leadership, connect
 from fairlead_checker.check_traces import CheckTraces
+from fairlead_checker.check_writer import CheckWriter
 from fairlead_checker.checker import Checker, Manners
-from fairlead_checker.desk import Desk
 from fairlead_checker.instruments import Instruments
 from fairlead_checker.settings import CheckerSettings
 from fairlead_checker.sources import Sources
@@ -47,7 +47,7 @@ async def main(settings: CheckerSettings, lifecycle: Lifecycle) -> None:
 
         checker = Checker(
             sources,
-            Desk(client, observer, traces, dry_run=settings.dry_run),
+            CheckWriter(client, observer, traces, dry_run=settings.dry_run),
             Manners(
                 strategy=Strategy(settings.strategy),
                 hold=from_seconds(settings.hold_seconds),

@@ -20,7 +20,7 @@ FIELD_MANAGER = "fairlead-checker"
 """Kueue sends the whole list of checks itself: a merge patch of ours would replace the others' entries."""
 
 
-class Desk:
+class CheckWriter:
     """Writes of one state of a Workload, or not at all: on a conflict it is looked at again.
 
     Args:
