@@ -115,29 +115,27 @@ class JobChecks:
             urgency=names.urgency,
             demand=self._demand("jobs", at, job.demand, names.pool),
             submitted=submitted,
-            queue_time=submitted,
+            queue_time=self._queue_time(at, job, submitted),
+            level=self._level(at, job.level),
+            runtime_limit=self._limit(at, job.runtime_limit),
             cluster=names.cluster,
             frontend=names.frontend,
             queue=names.queue,
         )
         # Of a million jobs, most say nothing of what follows.
-        if job.queue_time is not None or job.level is not None or job.runtime_limit is not None:
-            read = self._with_queue(at, job, read)
         if job.priority_override is not None:
             read = replace(read, priority_override=self._override(at, job.priority_override))
         if job.gang is not None or job.annotations:
             read = self._with_gang(at, job, read, was_right=len(self._values.problems) == known)
         return read
 
-    def _with_queue(self, at: int, job: WrittenJob, read: SnapshotJob) -> SnapshotJob:
-        """The job with what its frontend and its queue know of it."""
-        queue_time = self._values.instant(job.queue_time, "jobs", at, "queue_time")
-        return replace(
-            read,
-            queue_time=read.submitted if queue_time is None else queue_time,
-            level=self._level(at, job.level),
-            runtime_limit=self._limit(at, job.runtime_limit),
-        )
+    def _queue_time(self, at: int, job: WrittenJob, submitted: Micros) -> Micros:
+        found = job.queue_time
+        # Mostly it is the same text: that was read already, and told if it could not be.
+        if found is None or (submitted and found == job.submitted and type(found) is type(job.submitted)):
+            return submitted
+        queue_time = self._values.instant(found, "jobs", at, "queue_time")
+        return submitted if queue_time is None else queue_time
 
     def _with_gang(self, at: int, job: WrittenJob, read: SnapshotJob, *, was_right: bool) -> SnapshotJob:
         known = len(self._values.problems)
@@ -220,7 +218,9 @@ class JobChecks:
         known = len(self._values.problems)
         amounts = self._values.amounts((key, at, "demand"), found)
         self._values.check_resources((key, at, "demand"), found, pool, self._resources.get(pool))
-        demand = {resource: amount for resource, amount in amounts.items() if amount}
+        demand = amounts
+        if not all(amounts.values()):
+            demand = {resource: amount for resource, amount in amounts.items() if amount}
         if len(self._values.problems) == known and len(self._right_demands) < _REMEMBERED:
             self._right_demands[written] = demand
         return demand
