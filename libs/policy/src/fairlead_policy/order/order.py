@@ -90,13 +90,12 @@ class Order:
         trees, ways = self.snapshot.trees, self.rules.ways
         if tenants is None:
             return [(tree, None) for tree in trees.values() if any(map(len, tree.tenant_queues.values()))]
-        chosen: dict[str, list[str]] = {}
+        chosen: dict[TenantTree, list[str]] = {}
         for name in dict.fromkeys(tenants):
-            top = ways[name][-1] if name in ways else name
-            tree = trees.get(top)
-            if tree is not None and name in tree.tenant_queues and len(tree.tenant_queues[name]):
-                chosen.setdefault(top, []).append(name)
-        return [(trees[top], names) for top, names in chosen.items()]
+            tree = trees.get(ways[name][-1] if name in ways else name)
+            if tree is not None and tree.tenant_queues.get(name):
+                chosen.setdefault(tree, []).append(name)
+        return [*chosen.items()]
 
     def _fronts(self, tenants: Iterable[str] | None, window: int | None) -> list[SequencePart]:
         chosen = self.chosen_trees(tenants)
