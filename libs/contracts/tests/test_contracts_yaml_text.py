@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.errors import DocumentError
-from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, read_yaml, read_yaml_documents
+from fairlead_contracts.base.yaml_text import (
+    YamlError,
+    parse_yaml,
+    read_yaml,
+    read_yaml_documents,
+    write_yaml,
+)
 from fairlead_contracts.policyfile.read import decode_document, read_document
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 from fairlead_testkit.mangled import a_policy, a_snapshot
@@ -34,6 +40,11 @@ def test_what_pyyaml_writes_is_read_as_it_reads_it(value: object, flow: bool | N
     text = yaml.safe_dump(value, default_flow_style=flow, allow_unicode=True)
     # Its own parser, since PyYAML writes some line ends in a way that libyaml folds to a blank.
     assert read_yaml(text) == yaml.load(text, Loader=yaml.CSafeLoader)
+
+
+@given(value=VALUES)
+def test_what_is_written_is_read_as_it_was(value: object) -> None:
+    assert read_yaml(write_yaml(value)) == value
 
 
 WORDS = [

@@ -12,8 +12,9 @@ from fairlead_bus import Bucket, ConnectionSettings, connect, provision
 from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.policy.applying import ApplyTerms, put_in_force
 from fairlead_cli.policy.history import Revision, print_history, put_back
-from fairlead_cli.policy.looking import check_file, print_differences, print_file, print_policy
+from fairlead_cli.policy.looking import check_file, print_differences, print_file
 from fairlead_cli.policy.members import KnownPools
+from fairlead_cli.policy.showing import print_policy
 from fairlead_cli.policy.store import StoredPolicy, stored_policy, swap
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.control import Mode

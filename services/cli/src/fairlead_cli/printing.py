@@ -54,7 +54,6 @@ def as_text(document: object, form: Format) -> str:
     """Plain values as one JSON line, or as YAML."""
     if form != "yaml":
         return msgspec.json.encode(document).decode()
-    import yaml  # only who asks for it waits for it
+    from fairlead_contracts.base.yaml_text import write_yaml  # only who asks for it waits for it
 
-    written: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
-    return written.rstrip()
+    return write_yaml(document, columns=120).rstrip()

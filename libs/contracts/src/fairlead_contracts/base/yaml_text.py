@@ -1,4 +1,4 @@
-"""YAML as people write it: each file of Fairlead's that is YAML is read here.
+"""YAML as people write it: each file of Fairlead's that is YAML is read here, and what people read as YAML is written.
 
 libyaml parses a text into events, and values are made of them in one pass, without nodes between: PyYAML's own composer
 recurses in C, so that a few kilobytes of nesting end the process. Nesting is bounded, aliases may repeat a block but
@@ -35,6 +35,8 @@ _NO_FILE = re.compile(r'in "<(?:unicode|byte) string>", ')
 _PLACE = re.compile(r"line (\d+), column (\d+): ")
 _TAGS = frozenset((None, "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"))
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_WRITER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""libyaml's: a policy takes a quarter of the time that Python's takes."""
 _KINDS = yaml.SafeLoader.yaml_implicit_resolvers
 _VALUES = yaml.SafeLoader.yaml_constructors
 _MAKER = yaml.constructor.SafeConstructor()
@@ -119,6 +121,12 @@ def read_yaml_documents(text: str | bytes) -> list[object]:
         YamlError: as `parse_yaml`, and for each problem.
     """
     return _without_problems(parse_yaml(text)).documents
+
+
+def write_yaml(value: object, *, columns: int = 80) -> str:
+    """Plain values as YAML, keys in their order, lines wrapped at so many columns."""
+    text: str = yaml.dump(value, Dumper=_WRITER, sort_keys=False, allow_unicode=True, width=columns)
+    return text
 
 
 def _without_problems(found: Yaml) -> Yaml:

@@ -112,13 +112,16 @@ def show(file: Path | None = None, /, *, output: Output = "table", reach: Reach 
         YAML as a person edits it (table, wide and yaml), JSON, or `revision N` alone (name).
     """
     from fairlead_cli.client.connection import run
-    from fairlead_cli.policy.looking import print_file, print_policy
+
+    if file is None:
+        from fairlead_cli.policy.showing import print_policy
+
+        run(print_policy(reach.nats, form=output))
+        return
+    from fairlead_cli.policy.looking import print_file
     from fairlead_cli.policy.worth import known_capacities
 
-    if file is not None:
-        print_file(file, run(known_capacities(reach.nats)), form=output)
-    else:
-        run(print_policy(reach.nats, form=output))
+    print_file(file, run(known_capacities(reach.nats)), form=output)
 
 
 @policy.command

@@ -8,11 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
-import yaml
 
 from fairlead_cli.errors import InputError, unreadable
 from fairlead_contracts.base.errors import DocumentError, FieldError
-from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, with_places
+from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, with_places, write_yaml
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.legacy.formats import from_environment, in_our_words
 from fairlead_contracts.policyfile.read import read_document
@@ -117,8 +116,7 @@ def as_yaml(document: PolicyDocument) -> str:
         plain[key] = [
             {name: value for name, value in part.items() if value not in (None, "")} for part in parts
         ]
-    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
-    return text
+    return write_yaml(plain)
 
 
 def differences(

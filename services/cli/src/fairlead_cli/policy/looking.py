@@ -1,22 +1,22 @@
-"""A policy looked at: the one in force, what a file means, what it would change."""
+"""A policy file looked at: whether it is valid, what it means, what it would change."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn, write_line
-from fairlead_cli.errors import CommandError, InputError
+from fairlead_cli.errors import InputError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import PolicyChecked, PolicyCompared, is_for_people, print_outcome
 from fairlead_cli.policy.applying import PLAIN, ApplyTerms, overtaken, resulting
 from fairlead_cli.policy.approvals import changes_of_approvals
 from fairlead_cli.policy.effects import without_effect
-from fairlead_cli.policy.files import MADE_FROM, PolicyFile, as_yaml, differences, read_file
+from fairlead_cli.policy.files import PolicyFile, as_yaml, differences, read_file
 from fairlead_cli.policy.job_names import names_in
 from fairlead_cli.policy.members import KnownPools, nobody_let_in, unknown_members, without_unknown
 from fairlead_cli.policy.older import told_of
-from fairlead_cli.policy.store import StoredPolicy, in_force, kept, stored_policy
-from fairlead_cli.policy.worth import Capacities, capacities, worth_of_waiting
+from fairlead_cli.policy.store import StoredPolicy, in_force, kept
+from fairlead_cli.policy.worth import Capacities, worth_of_waiting
 from fairlead_contracts.policyfile.read import encode_document
 
 
@@ -61,31 +61,6 @@ def print_file(path: Path, known: Capacities, *, form: Format) -> None:
         case _:
             write_line(as_yaml(file.policy).rstrip())
     _tell(file, known)
-
-
-async def print_policy(nats: str | None, *, form: Format) -> None:
-    """Print the policy that is in force.
-
-    Raises:
-        CommandError: there is none.
-    """
-    async with connected(nats) as bus:
-        found = await stored_policy(bus)
-        known = {} if found is None else await capacities(bus)
-    if found is None:
-        raise CommandError(
-            "there is no policy yet", hint="Put one in force with `fairlead policy apply FILE`."
-        )
-    document, revision = found
-    match form:
-        case "name":
-            write_line(f"revision {revision}")
-        case "json":
-            write_line(encode_document(document).decode())
-        case _:
-            write_line(f"{MADE_FROM}{revision}\n{as_yaml(document)}".rstrip())
-    for line in worth_of_waiting(document, known):
-        say(line)
 
 
 async def print_differences(
