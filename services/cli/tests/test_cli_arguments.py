@@ -105,13 +105,14 @@ def test_every_flag_of_a_group_says_what_it_is_for(group: type) -> None:
         assert re.search(rf'^    {name}: .*\n    """', source, re.MULTILINE), name
 
 
-def run_cli(*words: str) -> subprocess.CompletedProcess[str]:
+def run_cli(*words: str, columns: int = 80) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "fairlead_cli", *words],
         capture_output=True,
         text=True,
         check=False,
         timeout=30,
+        env=os.environ | {"COLUMNS": str(columns)},
     )
 
 
@@ -187,6 +188,20 @@ def test_help_imports_nothing_heavy() -> None:
     loaded = loaded_by("import fairlead_cli.commands as words; words.application()")
     assert not loaded & (ARITHMETIC | FOREIGN | SERVICES | {"nats", "fairlead_bus", "yaml", "msgspec"})
     assert "fairlead demo" in run_cli("--help").stdout
+
+
+@pytest.mark.parametrize(
+    "command", ["", "up", "doctor", "policy", "policy apply", "nats push", "slurm install"]
+)
+def test_help_fills_the_terminal_and_breaks_no_line_before_its_end(command: str) -> None:
+    said = run_cli(*command.split(), "--help", columns=900).stdout
+    description, _, panels = said.partition("╭")
+    assert description.startswith(f"Usage: {f'fairlead {command}'.strip()} ")
+    assert all(
+        len(paragraph.splitlines()) == 1 for paragraph in description.split("\n\n") if paragraph.strip()
+    )
+    rows = [line for line in panels.splitlines() if line.startswith("│")]
+    assert [row for row in rows if row[2] == " "] == []
 
 
 WITHOUT_FORMS = {"demo", "up", "feed", "watchdog", "top", "config", "push", "install", "schema"}

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from cyclopts import App, Group
 
+from fairlead_cli.commands.help import FlowingHelp
 from fairlead_cli.options import CHECK, RUN, STEER, TRY, USE
 
 HELP = """Fair order for the waiting jobs of shared clusters.
@@ -40,7 +41,12 @@ def application(words: Sequence[str] = ()) -> App:
             question.
     """
     app = App(
-        name="fairlead", help=HELP, help_format="plaintext", version=_version, usage="Usage: fairlead COMMAND"
+        name="fairlead",
+        help=HELP,
+        help_format="plaintext",
+        help_formatter=FlowingHelp(),
+        version=_version,
+        usage="Usage: fairlead COMMAND",
     )
     typed = words[0] if words else ""
     known = {name for commands in _GROUPS.values() for name in commands} | set(_FAMILIES)

@@ -25,7 +25,8 @@ def doctor(
     """Look a Kubernetes cluster over before Fairlead writes to it: what is wrong, why it matters, what mends it.
 
     Reads, and one dry run; writes nothing to the cluster. Where Fairlead's NATS is reached, a cluster that passes gets
-    leave: levels may be written to it from then on. It passes when no error is open. After --revoke it takes --give-leave.
+    leave: levels may be written to it from then on. It passes when no error is open. After --revoke, only --give-leave
+    gives it again.
 
     Ends with 0 where nothing is open but what is good to know, 1 with warnings, 2 with errors, 3 where it could not look.
 
