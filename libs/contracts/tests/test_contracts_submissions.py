@@ -55,6 +55,20 @@ def test_a_body_becomes_a_submission_in_base_units() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("payload", "why"),
+    [
+        (b'{"run_seconds": NaN}', "invalid character (byte 16)"),
+        (b"", "Input data was truncated"),
+        (b"\xff\xfe", "its text must be in UTF-8 (byte 0)"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_said_once(payload: bytes, why: str) -> None:
+    with pytest.raises(MalformedError) as caught:
+        read(payload)
+    assert str(caught.value) == f"the body is not valid JSON: {why}"
+
+
 def test_a_body_without_an_id_takes_the_one_of_its_message() -> None:
     assert read(a_body(id=None)).id == "seq-7"
 
@@ -72,7 +86,7 @@ def test_what_counts_for_nothing_is_told_with_what_was_meant() -> None:
         '"newer" is not a field of a job, so it counts for nothing',
     ]
     assert unheeded(b'{"id": "a", "demand": {"cpu": 1, "cpu": 2}}') == [
-        "demand.cpu: is given twice: only the last one would count"
+        "demand.cpu: is given twice: only the last one counts"
     ]
     flood = {f"odd{number}": number for number in range(10_000)}
     assert len(unheeded(json.dumps(flood).encode())) == 8 + 1, "and that it is long"

@@ -194,7 +194,7 @@ async def test_a_level_that_somebody_else_wrote_is_told_also_after_it_was_writte
     [(_, objection)] = stage.listener.heard
     assert (objection.reason, objection.value) == (Reason.FOREIGN_BOOST, "500")
     assert "priority-boost" in objection.note
-    assert "Fairlead orders this queue by it" in objection.note
+    assert "Fairlead orders the queue by this annotation" in objection.note
 
 
 async def test_another_cause_or_another_value_is_said_too() -> None:

@@ -495,7 +495,7 @@ def test_what_a_day_of_waiting_is_worth_is_told_of_each_pool() -> None:
     """16 cards between one tenant that is listed and ten that may come: a tenth of a part of 16/11."""
     [worth] = [finding.what for finding in examine(SOUND) if finding.subject == "aging"]
     assert worth == (
-        "pool lab/gpus of 16 gpu: a day is worth 0.145 gpu for each that is not listed, 0.145 gpu for team-a"
+        "pool lab/gpus of 16 gpu: a day is worth 0.145 gpu for each unlisted tenant, 0.145 gpu for team-a"
     )
     in_cohort = {**QUEUE, "spec": {**QUEUE["spec"], "cohortName": "all"}}
     above = msgspec.convert([things.cohort("all", {GPU: 16}, flavor="a100")], list[Cohort])

@@ -103,4 +103,4 @@ def test_without_a_running_instance_check_tells_it_in_parts(tmp_path: Path) -> N
     environ = os.environ | {"XDG_STATE_HOME": str(tmp_path)}
     environ.pop("FAIRLEAD_NATS_URL", None)
     done = subprocess.run(check, capture_output=True, text=True, check=True, timeout=30, env=environ)
-    assert "pool (each): a day is worth 1.0 % of it for each that is not listed" in done.stderr
+    assert "pool (each): a day is worth 1.0 % of it for each unlisted tenant" in done.stderr

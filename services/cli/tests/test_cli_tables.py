@@ -315,7 +315,22 @@ def an_explanation(*, room: Room | None = None, **changes: object) -> Explanatio
         ),
         (
             an_explanation(rank=11, room=Room(free={GPU: 9000}, in_turn={GPU: 1000})),
-            "Waiting, 12th of 40: it fits now, in its turn; team-a is under its share.",
+            "Waiting, 12th of 40: it would fit now, but jobs before it go first; team-a is under its share.",
+        ),
+        (
+            an_explanation(
+                room=Room(free={GPU: 0}, missing={GPU: 8000}),
+                ahead=[AheadOf(tenant="team-a", jobs=3), AheadOf(tenant="team-b", jobs=2)],
+            ),
+            "Waiting, 6th of 40: needs 8 gpu, none free; team-a is under its share, but 3 jobs of its own go first.",
+        ),
+        (
+            an_explanation(
+                room=Room(free={GPU: 0}, missing={GPU: 8000}),
+                ahead=[AheadOf(tenant="team-a", jobs=3)],
+                standing=msgspec.structs.replace(STANDING, share=0.7),
+            ),
+            "Waiting, 6th of 40: needs 8 gpu, none free; team-a is over its share.",
         ),
         (
             an_explanation(never=["a pod asks for 9 gpu"], standing=None),

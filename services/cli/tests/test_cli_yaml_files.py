@@ -37,7 +37,7 @@ def as_snapshot(text: str) -> None:
     ("texts", "reason"),
     [
         (DEEP, rf"line 1, column \d+: lists and mappings nest more than {DEEPEST} deep"),
-        (ENDLESS, r"line \d, column \d+: \*. stands inside what it stands for"),
+        (ENDLESS, r"line \d, column \d+: \*. stands inside the very block that it repeats"),
         (["a0: &a0 [1]\n" + LAUGHS], r"line 6, column \d+: \*a4 repeats too much"),
         ([CHAIN], r"line 3, column \d+: lists and mappings nest more than"),
     ],

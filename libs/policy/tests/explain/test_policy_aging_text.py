@@ -54,7 +54,7 @@ def test_tenants_that_are_not_listed_and_those_below_others_are_told() -> None:
     document = PolicyDocument(pools=POOLS, tenants=tree, unlisted_weight=1.0)
     # org is 1 of 11: a day is worth a tenth of 3/4 and 1/4 of 100 of its 1100 cards; who is not listed has 100.
     assert words(document, demand(1100)) == [
-        "pool gpu of 1,100 gpu: a day is worth 10 gpu for each that is not listed, 7.5 gpu for team, 2.5 gpu for rest"
+        "pool gpu of 1,100 gpu: a day is worth 10 gpu for each unlisted tenant, 7.5 gpu for team, 2.5 gpu for rest"
     ]
 
 
@@ -63,11 +63,11 @@ def test_a_rate_of_nothing_a_cap_and_the_weights_of_older_controllers_are_told()
     assert aging_in_words(nothing).startswith("aging: waiting is worth nothing")
     assert words(nothing, demand(60)) == []
     capped = PolicyDocument(tenants=TEAMS, aging=Aging(cap_days=14))
-    assert "up to 14 days of it" in aging_in_words(capped)
+    assert "for up to 14 days" in aging_in_words(capped)
     older = PolicyDocument(
         pools=POOLS, tenants=TEAMS, divide_by="weight", aging=Aging(entitlement_per_day=8640)
     )
-    assert "8640 of the pool over the weight" in aging_in_words(older)
+    assert "8640 times the whole pool, divided by a tenant's weight" in aging_in_words(older)
     [of_all] = words(older, demand(60))
     assert of_all.startswith("pool gpu of 60 gpu: a day is worth more than the whole pool for team-a, ")
 

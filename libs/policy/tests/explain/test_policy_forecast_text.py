@@ -231,6 +231,11 @@ def test_own_jobs_and_higher_classes_stay_before_it() -> None:
             4,
             "it needs 2 gpu more than are free (ada holds 60 gpu, bob holds 38 gpu).",
         ),
+        (
+            {"ada": 60, "bob": 41},
+            4,
+            "more runs than its pool has, so 5 gpu have to be given back first (ada holds 60 gpu, bob holds 41 gpu).",
+        ),
         ({"ada": 10}, 4, "It fits into what its pool has free, together with all jobs before it."),
         (
             {"ada": 10, "bob": 50},

@@ -76,13 +76,13 @@ ALL_GPUS = {"g": {GPU: 10_000}}
 def test_h_drf_says_at_what_it_counts_a_tenant_that_holds_what_is_used_up() -> None:
     jobs = a_job("c1", "c", cpu=1), a_job("c2", "c", cpu=1), a_job("g1", "g", age=3, gpu=1), a_job("p1", "p")
     assert told(RESCALED, ALL_GPUS, "c2", *jobs)[1] == (
-        "Tenant org (weight 1) holds 100.0 % of the pool with 1 job that runs, and counts by H-DRF at 10.0 % of cpu before this "
+        "Tenant org (weight 1) holds 100.0 % of the pool with 1 running job, and counts by H-DRF at 10.0 % of cpu before this "
         "one. H-DRF brings the tenants below it that can still get something to the lowest share among them; of the others it "
-        "leaves out nvidia.com/gpu, which is used up. That is 0.1000 of the pool over its weight; lower goes first."
+        "leaves out nvidia.com/gpu, which is used up. That is 0.1 of the pool over its weight; lower goes first."
     )
     blocked = told(RESCALED, ALL_GPUS, "g1", *jobs)
     assert "counts by H-DRF at 20.0 % of cpu before this one" in blocked[1]
-    assert not any("uses nothing" in line for line in blocked)
+    assert not any("holds nothing" in line for line in blocked)
     assert (
         "It asks for nvidia.com/gpu, which is used up: it stands behind the jobs of its class that ask for nothing that is "
         "used up." in blocked
@@ -101,7 +101,7 @@ def test_what_a_tenant_holds_is_told_without_the_weight_of_the_resource(weight: 
     weighed = rules(resource_weights={GPU: Fraction(weight), "cpu": Fraction(1, 1000)})
     words = told(weighed, {"p": {GPU: 5000}}, "p1", a_job("p1", "p", gpu=1))
     assert words[1].startswith(
-        f"Tenant p (weight 1) holds 50.0 % of {held} with 1 job that runs. With its jobs"
+        f"Tenant p (weight 1) holds 50.0 % of {held} with 1 running job. With its jobs"
     )
 
 
@@ -156,11 +156,11 @@ def test_of_what_makes_a_share_infinite_the_one_cause_is_told(uid: str, cause: s
 def test_what_counts_otherwise_is_said_to() -> None:
     half = rules(resource_weights={"cpu": Fraction(1, 2), GPU: Fraction(0)})
     assert (
-        "comes to 4 cpu, times 0.5 as that weighs, which is 0.2000 of the pool over its weight of 1"
+        "comes to 4 cpu, times its resource weight of 0.5, which is 0.2 of the pool over its weight of 1"
         in told(half, {"c": {"cpu": 4000}}, "c1", a_job("c1", "c"))[1]
     )
     assert told(half, {"c": {GPU: 4000}}, "c1", a_job("c1", "c"))[1] == (
-        "Its tenant c uses nothing that counts before it: it stands at 0.0000; lower goes first."
+        "Its tenant c holds nothing that counts before this job starts, so it stands at 0; lower goes first."
     )
 
 

@@ -549,7 +549,7 @@ def test_the_terms_of_a_place_are_put_in_words() -> None:
     tag, age, size = terms_in_words(place, None, rules, NOW)
     assert "tenant team-a comes to" in tag
     [nothing, *_] = terms_in_words(msgspec.structs.replace(place, dominant="", use=0), None, rules, NOW)
-    assert "team-a uses nothing before it" in nothing
+    assert "team-a holds nothing before this job starts" in nothing
     assert "20.8 d: worth 208.3 % of what its tenant is entitled to, at 10.0 % a day" in age
     assert "4 cpu, more than the 1 that the pool has" in size
     [last, _] = terms_in_words(msgspec.structs.replace(place, unbounded=True), None, rules, NOW)

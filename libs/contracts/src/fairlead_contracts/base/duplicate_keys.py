@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead_contracts.base.errors import FieldError
 
-_REASON = "is given twice: only the last one would count"
+_REASON = "is given twice: only the last one counts"
 
 
 class _Twice(dict[str, object]):

@@ -59,7 +59,7 @@ def _word(hint: object) -> str:
 
 _NEAR_ENOUGH = 0.8
 """How alike a misspelt key is to the one that was meant, of 1."""
-EMPTY = "is empty: nothing is written in it"
+EMPTY = "is empty"
 """What is wrong with a document without a word."""
 
 

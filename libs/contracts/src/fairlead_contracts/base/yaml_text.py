@@ -291,7 +291,7 @@ class _Builder:
     def _alias(self, event: yaml.AliasEvent, name: str) -> None:
         self._written += 1
         if any(collection.anchor == name for collection in self._open):
-            raise _refused(event, f"*{name} stands inside what it stands for, without an end")
+            raise _refused(event, f"*{name} stands inside the very block that it repeats")
         if name not in self._anchored:
             raise _refused(event, f"*{name} stands for nothing: no &{name} comes before it")
         value, size, height = self._anchored[name]

@@ -256,7 +256,13 @@ def _object(payload: bytes) -> dict[str, msgspec.Raw]:
     except msgspec.ValidationError as error:
         raise MalformedError("the body must be a JSON object") from error
     except _ERRORS as error:
-        raise MalformedError(f"the body is not valid JSON: {error}") from error
+        raise MalformedError(f"the body is not valid JSON: {_what_is_wrong(error)}") from error
+
+
+def _what_is_wrong(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"its text must be in UTF-8 (byte {error.start})"
+    return str(error).removeprefix("JSON is malformed: ")
 
 
 def _body_in(payload: bytes) -> _Body:
@@ -301,7 +307,7 @@ def _checked_id(found: str) -> str:
         raise FieldError(
             "id",
             found,
-            f"an id has up to {MAX_ID} letters, digits, '.', '-' or '_' and starts and ends with one of the first two",
+            f"an id has up to {MAX_ID} letters, digits, '.', '-' or '_', and starts and ends with a letter or digit",
         )
     return found
 

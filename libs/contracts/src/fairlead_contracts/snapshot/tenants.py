@@ -79,7 +79,9 @@ class TenantChecks:
             )
         for key, value in (("weight", tenant.weight), ("parent", tenant.parent)):
             if value is not None:
-                self._values.fail(("tenants", at, key), value, "is nothing that an unlisted tenant has")
+                self._values.fail(
+                    ("tenants", at, key), value, "must be left out: an unlisted tenant has none"
+                )
 
     def _check_past_use(self, at: int, tenant: WrittenTenant) -> None:
         if self._policy is not None and self._policy.half_life_hours is None:

@@ -26,9 +26,9 @@ def aging_in_words(document: PolicyDocument) -> str:
     if not rate:
         return "aging: waiting is worth nothing, only shares count: a tenant above its part waits while others below theirs have jobs"
     cap = document.aging.cap_days
-    until = "" if cap is None else f", up to {_days(cap)} of it"
+    until = "" if cap is None else f", for up to {_days(cap)}"
     if document.divide_by == "weight":
-        return f"aging: a day of waiting is worth {float(rate):g} of the pool over the weight{until}"
+        return f"aging: a day of waiting is worth {float(rate):g} times the whole pool, divided by a tenant's weight{until}"
     return (
         f"aging: a day of waiting is worth {float(rate):g} of what a tenant is entitled to{until}: "
         f"{_figure(1 / rate)} days make up for its whole part"
@@ -118,7 +118,7 @@ def _parts(document: PolicyDocument, pool: str) -> Mapping[str, Fraction]:
     found = Rulebook(document, 0).entitlements(pool)
     above = {tenant.parent for tenant in document.tenants}
     parts = {name: part for name, part in found.listed.items() if part and name not in above}
-    return parts | ({"each that is not listed": found.unlisted} if found.unlisted else {})
+    return parts | ({"each unlisted tenant": found.unlisted} if found.unlisted else {})
 
 
 def _resource(capacity: Mapping[str, int]) -> str:

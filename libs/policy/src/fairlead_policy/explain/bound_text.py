@@ -55,7 +55,10 @@ def bound_in_words(place: Place, rules: PoolRules) -> str | None:
     whole = "one whole part" if rules.relative else "the whole pool over a weight of 1"
     worth = f"{_days(ceil(1 / rules.rate))} of waiting make up for {whole}, and {counted} {parts}"
     if rules.cap is not None and bound > rules.cap:
-        return f"Later jobs may pass it for ever: {worth}, more than the cap of {duration(rules.cap / 1e6)} lets it wait off."
+        return (
+            f"Later jobs may pass it for ever: {worth}. Waiting counts no further than the cap of "
+            f"{duration(rules.cap / 1e6)}."
+        )
     until = "" if rules.cap is None else f", and that is within the cap of {duration(rules.cap / 1e6)}"
     return (
         f"No {place.urgency} job that is submitted {_from_when(place.submitted, bound)} passes it, as long as its own tenant "

@@ -24,6 +24,11 @@ def part_of(share: float, whole: str) -> str:
     return f"{percent(share)} of {whole}" if abs(share) < MANY else f"{share:.1f} times {whole}"
 
 
+def decimals(tag: float) -> str:
+    """A tag to four decimals, of which none is an idle zero."""
+    return f"{tag:.4f}".rstrip("0").removesuffix(".")
+
+
 def duration(seconds: float) -> str:
     """A time as a person reads it: `45 s`, `12 min`, `3.5 h`, `2 d`."""
     for length, unit in _UNITS:

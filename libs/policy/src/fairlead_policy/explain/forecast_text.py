@@ -178,9 +178,14 @@ def _on_the_minute(at: Micros, now: Micros) -> str:
 def _room(room: Room, place: Place, capacity: Mapping[str, int]) -> Iterator[str]:
     if any(amount > capacity.get(name, 0) for name, amount in place.demand.items()):
         return  # said already: it can never start
-    if room.missing:
+    if any(room.free.get(name, 0) < 0 for name in room.missing):
+        yield (
+            f"It cannot start yet: more runs than its pool has, so {_amounts(room.missing)} have to be given back "
+            f"first{_held_by(room.holders)}."
+        )
+    elif room.missing:
         yield f"It cannot start yet: it needs {_amounts(room.missing)} more than are free{_held_by(room.holders)}."
-    if not room.missing:
+    else:
         beside = "" if room.in_turn else ", together with all jobs before it"
         yield f"It fits into what its pool has free{beside}."
     if room.in_turn and room.in_turn != room.missing:

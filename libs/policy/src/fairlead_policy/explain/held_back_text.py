@@ -6,7 +6,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.decisions import Place, Within
 from fairlead_policy.exact.terms import counted_as
-from fairlead_policy.explain.figures import part_of, percent
+from fairlead_policy.explain.figures import decimals, part_of, percent
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
 
@@ -45,7 +45,7 @@ def rescaled_in_words(place: Place, rules: PoolRules) -> str:
     left_out = f"; of the others it leaves out {used_up}, which is used up" if used_up else ""
     return (
         f"counts by H-DRF at {rescaled}{of} before this one. H-DRF brings the tenants below it that can still get something "
-        f"to the lowest share among them{left_out}. That is {place.tag:.4f} {of_what}; lower goes first."
+        f"to the lowest share among them{left_out}. That is {decimals(place.tag)} {of_what}; lower goes first."
     )
 
 

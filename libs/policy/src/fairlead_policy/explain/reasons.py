@@ -6,7 +6,7 @@ from typing import NamedTuple
 from fairlead_contracts.base.instants import DAY, HOUR, SECOND, Micros
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.decisions import Place, Standing
-from fairlead_policy.explain.figures import amount_format, duration, percent
+from fairlead_policy.explain.figures import MANY, amount_format, decimals, duration, part_of, percent
 from fairlead_policy.explain.held_back_text import (
     held_back_in_words,
     hold_back,
@@ -58,9 +58,10 @@ class Wording:
         self._over, self._under = rate.numerator, rate.denominator
         self._cap = rules.cap if rate else None
         """Of what counts of waiting."""
-        daily = percent(rate.numerator * DAY / rate.denominator)
-        of_what = "of what its tenant is entitled to" if rules.relative else "of the pool over the weight"
-        self._daily = f" {of_what}, at {daily} a day."
+        self._whole = "what its tenant is entitled to" if rules.relative else "the pool over its weight"
+        """That waiting is worth a part of."""
+        daily = rate.numerator * DAY / rate.denominator
+        self._daily = f", at {percent(daily) if daily < MANY else f'{daily:g} times that'} a day."
         self._counting = "" if all(rules.resource_weights.values()) else " that counts"
         self._classes: dict[tuple[str, float | None], str] = {}
         self._frames: dict[tuple[str, str], _Frame] = {}
@@ -120,7 +121,7 @@ class Wording:
 
     def _by_use(self, tenant: str, dominant: str, use: int, tag: float) -> str:
         before, written, behind, end = self._frame(tenant, dominant)
-        return f"{before}{written(use)}{behind}{tag:.4f}{end}"
+        return f"{before}{written(use)}{behind}{decimals(tag)}{end}"
 
     def _frame(self, tenant: str, dominant: str) -> _Frame:
         known = self._frames.get((tenant, dominant))
@@ -131,14 +132,16 @@ class Wording:
     def _new_frame(self, tenant: str, dominant: str) -> _Frame:
         """The frame of the sentence that says what a tenant has, as far as it is known."""
         if not dominant:
-            before = f"Its tenant {tenant} uses nothing{self._counting} before it: it stands at "
+            before = (
+                f"Its tenant {tenant} holds nothing{self._counting} before this job starts, so it stands at "
+            )
             return _Frame(before, _unsaid, "", "; lower goes first.")
         standing = self._standings.get(tenant)
         before = f"With the jobs before this one, tenant {tenant} comes to "
         if standing is not None:
             before = f"{_holding(standing, self._rules)}. With its jobs before this one it comes to "
         weight = self._rules.resource_weights.get(dominant, FULL)
-        counted = "" if weight == FULL else f", times {float(weight):g} as that weighs"
+        counted = "" if weight == FULL else f", times its resource weight of {float(weight):g}"
         behind = f" {dominant.rpartition('/')[2]}{counted}, which is "
         return _Frame(
             before, amount_format(dominant), behind, f" {self._entitled(tenant)}; lower goes first."
@@ -158,13 +161,13 @@ class Wording:
         age = max(age, 0)
         if not self._over:
             return f"It has waited {self._duration(age)}; waiting counts nothing in this policy."
-        return f"It has waited {self._duration(age)}: worth {percent(self._over * age / self._under)}{self._daily}"
+        return f"It has waited {self._duration(age)}: worth {part_of(self._over * age / self._under, self._whole)}{self._daily}"
 
     def _beyond_cap(self, age: Micros, cap: Micros) -> str:
         minute, rest = divmod(age, _WHOLE_MINUTE)
         told = self._capped.get(minute) if rest else None
         if told is None:
-            worth = percent(self._over * cap / self._under)
+            worth = part_of(self._over * cap / self._under, self._whole)
             counted = duration(cap / SECOND)
             told = (
                 f"It has waited {self._duration(age)}, of which {counted} count: worth {worth}{self._daily}"
@@ -197,7 +200,9 @@ def _holding(standing: Standing, rules: PoolRules) -> str:
 
 
 def _running(count: int) -> str:
-    return "1 job that runs" if count == 1 else f"{count} jobs that run"
+    if not count:
+        return "no running job"
+    return "1 running job" if count == 1 else f"{count} running jobs"
 
 
 def _past(standing: Standing) -> str:

@@ -71,8 +71,8 @@ def objection_to_level(lift: int) -> Objection:
         reason=Reason.FOREIGN_BOOST,
         field=f"metadata.annotations[{PRIORITY_BOOST}]",
         value=str(lift),
-        remedy="it moves no job: Fairlead orders this queue by it, and where this value would change the order it "
-        "writes its own or none. Ask for a class to go first",
+        remedy="this value moves no job: Fairlead orders the queue by this annotation, and replaces or removes a value "
+        "that would change the order. Ask for a class to go first",
     )
 
 

@@ -67,7 +67,7 @@ async def connected(nats: str | None) -> AsyncIterator[Bus]:
             yield bus
     except ConnectFailedError as error:
         raise NotRunningError(
-            f"no NATS server lets us in: {error}",
+            str(error),
             hint="Is it up? `fairlead up` starts one; --nats URL or FAIRLEAD_NATS_URL names another.",
         ) from error
 

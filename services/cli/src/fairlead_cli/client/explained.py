@@ -50,7 +50,7 @@ def headline(found: Explanation) -> str:
         return "It has its quota, and its pods may not start yet."
     if found.rank is None or found.waiting is None:
         return f"{found.phase.capitalize()}."
-    stands = () if found.divide_by else _how_its_tenant_stands(found.standing)
+    stands = () if found.divide_by else _how_its_tenant_stands(found)
     clauses = [*_what_is_short(found), *stands]
     place = f"Waiting, {_ordinal(found.rank + 1)} of {found.waiting}"
     return f"{place}: {'; '.join(clauses)}." if clauses else f"{place}."
@@ -73,7 +73,7 @@ def _what_is_short(found: Explanation) -> Iterator[str]:
 
 def _needs(room: Room, asked: dict[str, int]) -> str:
     if not room.missing:
-        return "it fits now, in its turn" if room.in_turn else "it fits now"
+        return "it would fit now, but jobs before it go first" if room.in_turn else "it fits now"
     missing = sorted(room.missing, key=lambda name: (name in ("cpu", "memory"), name))
     wanted = " and ".join(
         f"{format_quantity(name, asked.get(name, 0))} {short_resource(name)}" for name in missing
@@ -91,16 +91,25 @@ def _free(resource: str, amount: int) -> str:
     return format_quantity(resource, amount) if amount > 0 else "no"
 
 
-def _how_its_tenant_stands(standing: Standing | None) -> Iterator[str]:
+def _how_its_tenant_stands(found: Explanation) -> Iterator[str]:
+    standing = found.standing
     if standing is None or not standing.entitled:
         return
     part = standing.share / standing.entitled
     if part > 1 + _NEAR:
         yield f"{standing.tenant} is over its share"
     elif part < 1 - _NEAR:
-        yield f"{standing.tenant} is under its share"
+        yield f"{standing.tenant} is under its share{_but_own_jobs(found)}"
     else:
-        yield f"{standing.tenant} has its share"
+        yield f"{standing.tenant} has its share{_but_own_jobs(found)}"
+
+
+def _but_own_jobs(found: Explanation) -> str:
+    """What a job waits for whose tenant is not over its share: jobs of its own that count before it."""
+    own = sum(part.jobs for part in found.ahead if part.tenant == found.tenant)
+    if not own:
+        return ""
+    return ", but 1 job of its own goes first" if own == 1 else f", but {own} jobs of its own go first"
 
 
 def _ordinal(number: int) -> str:
@@ -154,8 +163,8 @@ def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tupl
         yield from _facts_of_place(found, found.place, now, verbose=verbose)
     else:
         yield "waited", duration_as_told(found.waited_seconds)
-    if found.approved is not None:
-        yield "class", approval_in_words(found.approved)
+        if found.approved is not None:
+            yield "class", approval_in_words(found.approved)
     if found.refused_class:
         yield "class refused", found.refused_class
     if found.standing is not None:
@@ -190,8 +199,7 @@ def _where_it_waits(found: Explanation) -> Iterator[tuple[str, str]]:
 def _facts_of_place(
     found: Explanation, place: Place, now: datetime, *, verbose: bool
 ) -> Iterator[tuple[str, str]]:
-    if found.approved is None:
-        yield "class", place.urgency
+    yield "class", place.urgency if found.approved is None else approval_in_words(found.approved)
     yield "asks for", demand(place.demand)
     yield "waited", duration_as_told(max(0.0, to_seconds(from_datetime(now) - place.submitted)))
     if verbose:
