@@ -27,7 +27,7 @@ def facts_of(workload: Workload, flags: DemoFlags, recording: Recording, restart
         ),
         f"{gpus} GPUs, {flags.scorers} scorers, seed {flags.seed}.",
         f"{len(workload.jobs)} jobs took {recording.level_writes} writes of a level.",
-        "Shares are dominant shares over the sum of the tenants'; waits are seconds of wall time.",
+        "Shares are dominant shares, as parts of all tenants' together; waits are seconds of wall time.",
         "FIFO and strict priority are the same jobs on the same cluster in virtual time.",
         *took_back,
     ]

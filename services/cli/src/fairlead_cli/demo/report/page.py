@@ -24,14 +24,14 @@ def render_page(report: DemoReport) -> str:
     sections = [
         _section(
             "Share against entitlement",
-            "Mean dominant share over the sum of the tenants' while every tenant has jobs waiting. "
+            "Each tenant's mean dominant share, of all tenants' together, while every tenant has jobs waiting. "
             f"The band is {TOLERANCE:.0%} around the entitlement.",
             key + shares_against_entitlement(report.runs, entitlements),
         ),
         _section(
             "Share over time",
-            "Of what is in use. Grey: every tenant has jobs waiting; "
-            "after it, those with work left share what the others no longer want.",
+            "Each tenant's part of what is in use. Grey: every tenant has jobs waiting. After that, those with work left "
+            "share what the others no longer want.",
             legend(titles, lines=True) + shares_over_time(report.runs, entitlements),
         ),
         _section(
