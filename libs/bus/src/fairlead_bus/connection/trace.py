@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-_TRACING = "opentelemetry.trace"
+_CONTEXTS = "opentelemetry.context"
 """Of a process in which nobody imported it no span is active: a short command need not wait for it."""
 
 MAX_CONTEXT = 512
@@ -20,13 +20,13 @@ def inject(headers: Mapping[str, str] | None = None) -> Mapping[str, str] | None
 
     A `traceparent` header costs a third of the publish rate, so none is made up.
     """
-    if _TRACING not in sys.modules:
+    found = sys.modules.get(_CONTEXTS)
+    if found is None or not found.get_current():  # of most messages: a look-up, not a walk to a span that is none
         return headers
-    from opentelemetry import trace
+    from opentelemetry import propagate, trace  # no sooner, as above
 
     if not trace.get_current_span().get_span_context().is_valid:
         return headers
-    from opentelemetry import propagate  # no sooner: most messages carry no span
 
     carrier = dict(headers or {})
     propagate.inject(carrier)
