@@ -21,7 +21,9 @@ def inject(headers: Mapping[str, str] | None = None) -> Mapping[str, str] | None
     A `traceparent` header costs a third of the publish rate, so none is made up.
     """
     found = sys.modules.get(_CONTEXTS)
-    if found is None or not found.get_current():  # of most messages: a look-up, not a walk to a span that is none
+    if (
+        found is None or not found.get_current()
+    ):  # of most messages: a look-up, not a walk to a span that is none
         return headers
     from opentelemetry import propagate, trace  # no sooner, as above
 
