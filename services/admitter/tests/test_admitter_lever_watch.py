@@ -1,5 +1,6 @@
 """The admitter looks after what it stated of the lever."""
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -11,9 +12,11 @@ from fairlead_admitter.apply.lever_probe import (
     GLANCE_SECONDS,
     LOOK_SECONDS,
     REST_SECONDS,
+    SILENT_SECONDS,
     LeverWatch,
     Obeyed,
 )
+from fairlead_admitter.errors import FrontendBalkedError
 from fairlead_contracts.messages.clearance import Clearance, Lever, LeverFound
 from fairlead_runtime import Metrics
 
@@ -33,14 +36,21 @@ class Scene:
     now: float = 0.0
     epoch: int | None = 1
     outages: int = 0
+    dead: bool = False
 
     async def probe(self) -> Obeyed:
         self.probes += 1
+        self._answer()
         return Obeyed(lever=self.obeys, evidence="it was tried")
 
     async def glance(self) -> Lever | None:
         self.glances += 1
+        self._answer()
         return self.obeys
+
+    def _answer(self) -> None:
+        if self.dead:
+            raise FrontendBalkedError("the webhook: connection refused")
 
     async def state(self, found: LeverFound) -> None:
         self.stated.append(found)
@@ -131,3 +141,53 @@ async def test_a_change_is_noticed_by_a_glance_and_stated_once_a_probe_agrees() 
         await scene.looks(watch, LOOK_SECONDS)
     assert scene.now - before <= GLANCE_SECONDS + LOOK_SECONDS
     assert scene.probes == probes + 1
+
+
+async def test_a_frontend_that_does_not_answer_is_told_until_it_answers() -> None:
+    scene = Scene()
+    watch = scene.watch()
+    await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
+    scene.dead = True
+    await scene.looks(watch, SILENT_SECONDS)
+    assert watch.why_silent() is None, "a restart is no silence"
+    await scene.looks(watch, 3 * GLANCE_SECONDS)
+    said = watch.why_silent()
+    assert said is not None
+    assert said.startswith("it has not answered for 1")
+    assert said.endswith("the webhook: connection refused")
+    scene.dead = False
+    await scene.looks(watch, 2 * GLANCE_SECONDS)
+    assert watch.why_silent() is None
+
+
+async def test_a_question_that_stays_open_is_silence_too() -> None:
+    scene = Scene()
+    watch = scene.watch()
+    await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
+    asked, hung = asyncio.Event(), asyncio.Event()
+
+    async def never() -> Lever | None:
+        asked.set()
+        await hung.wait()
+        return scene.obeys
+
+    scene.glance = never  # type: ignore[method-assign] # a frontend that takes the question and hangs
+    async with asyncio.TaskGroup() as group:
+        asking = group.create_task(scene.looks(watch, 2 * GLANCE_SECONDS))
+        await asked.wait()
+        scene.now += SILENT_SECONDS + 1
+        assert watch.why_silent() == "it has not answered for 11 s"
+        hung.set()
+        await asking
+    assert watch.why_silent() is None
+
+
+async def test_who_does_not_lead_asks_nothing_and_says_nothing_of_silence() -> None:
+    scene = Scene()
+    watch = scene.watch()
+    scene.dead = True
+    await scene.looks(watch, 2 * SILENT_SECONDS)
+    assert watch.why_silent() is not None
+    scene.epoch = None
+    await scene.looks(watch, LOOK_SECONDS)
+    assert watch.why_silent() is None

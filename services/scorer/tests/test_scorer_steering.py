@@ -52,6 +52,14 @@ def test_who_was_stopped_by_levels_that_should_have_been_gone_is_said_of_its_poo
         assert steering.preemptions_by_left_levels == told
 
 
+def test_levels_that_cannot_reach_a_frontend_are_told_as_not_written() -> None:
+    steering, _ = steered(WATCHED, a_lease("admitter", silent="it has not answered for 24 s: no webhook"))
+    assert steering.withheld.startswith("it has not answered for 24 s: no webhook. ")
+    assert "fairlead doctor" in steering.withheld
+    steering, _ = steered(WATCHED, a_lease("admitter"))
+    assert steering.withheld == ""
+
+
 def test_a_pool_whose_sizes_differ_is_followed_as_its_cluster_says_of_mixed_ones() -> None:
     cache = ClusterCache()
     cache.adopt(a_document(), 1)

@@ -126,11 +126,12 @@ class Admitter:
         """Stand for the lead; while leading, write levels, take submissions in and answer."""
         await self._require_durables()
         led = asyncio.Event()
-        leadership = self._lead.leadership = self._leadership(led)
 
         def lead() -> int | None:
-            return leadership.epoch if self._bus.connected else None
+            return self._lead.epoch if self._bus.connected else None
 
+        lever = None if self._frontend.lever is None else self._lever_watch(self._frontend.lever, lead)
+        leadership = self._lead.leadership = self._leadership(led, lever)
         applier = LevelApplier(
             self._frontend.levels,
             self._expectations,
@@ -162,8 +163,8 @@ class Admitter:
             tasks.start("intake watch", self._intake_watch.run(intake, lambda: lead() is not None))
             if self._frontend.objections is not None:
                 tasks.start("objections", self._recorder(self._frontend.objections, lead).run())
-            if self._frontend.lever is not None:
-                tasks.start("lever", self._lever_watch(self._frontend.lever, lead).run())
+            if lever is not None:
+                tasks.start("lever", lever.run())
             for name, run in self._frontend.background.items():
                 tasks.start(name, run())
 
@@ -293,7 +294,7 @@ class Admitter:
             settings.cluster, limits, waiting=self._watch.facts.waiting, full=self._intake_watch.full
         )
 
-    def _leadership(self, wake: asyncio.Event) -> Leadership:
+    def _leadership(self, wake: asyncio.Event, lever: LeverWatch | None) -> Leadership:
         return Leadership(
             self._bus,
             role=ADMITTER,
@@ -304,6 +305,7 @@ class Admitter:
             followed=self._adherence.stated,
             preemptions=self._record.restraints.by_left_levels,
             untaken=self._intake_watch.untaken,
+            silent=None if lever is None else lever.why_silent,
         )
 
     def _answer_lane(self) -> DurableLane:

@@ -31,7 +31,7 @@ class Leadership:
     last acked renewal was sent. What leaders write to NATS is fenced by their epoch all the same.
 
     `reserved`, `followed`, `preemptions` and `untaken` give what an admitter's lease says beside that, at each renewal;
-    `silent` gives what the lease of who states a cluster says.
+    `silent` gives what the lease says of a cluster that does not answer.
     """
 
     def __init__(

@@ -90,7 +90,8 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     untaken: int = 0
     """Of an admitter: submissions for its cluster that are published and that it has not handled yet."""
     silent: str = ""
-    """Of who states a cluster: why what it states may be old; empty while the cluster answers."""
+    """Empty while the cluster answers. Of who states it: why what it states may be old. Of an admitter: why nothing can be
+    written there."""
 
 
 MEMBER_LEASE: Codec[MemberLease] = Codec(MemberLease, "member lease", packed=False)

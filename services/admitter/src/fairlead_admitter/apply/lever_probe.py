@@ -32,6 +32,8 @@ RETRY_SECONDS = 2.0
 """After a probe that nobody answered, as while the frontend restarts."""
 REST_SECONDS = 3.0
 """Between two probes where outages alone are the reason to ask."""
+SILENT_SECONDS = 10.0
+"""After which a frontend that does not answer counts as silent: one that is restarted answers again within seconds."""
 INEFFECTIVE_SECONDS = 30.0
 """Between two probes while levels are withheld: they shall be written soon after the frontend reads them again."""
 
@@ -106,6 +108,9 @@ class LeverWatch:
         self._outages = 0
         self._suspected: Lever | None = None
         self._doubt = ""
+        self._unanswered_since: float | None = None
+        """Since when it was asked and did not answer; None where the last question was answered."""
+        self._unanswered_why = ""
         self._stated: LeverFound | None = None
         """What we stated on this occasion."""
         self._seen: LeverFound | None = None
@@ -134,6 +139,7 @@ class LeverWatch:
         self._ineffective.set(clearance is not None and bool(clearance.why_ineffective(self._found())))
         if epoch is None or clearance is None:
             self._occasion = None
+            self._answered()
             return
         now = self._clock()
         if self._occasion != (epoch, clearance):
@@ -158,11 +164,18 @@ class LeverWatch:
         found = self._found()
         if found is None or self._stated not in (None, found):
             return
+        silent_since = self._unanswered_since
+        self._asking(now)
         try:
             hint = await self._probing.glance()
-        except AdmitterError:
+        except AdmitterError as error:
+            self._unanswered_why = str(error)
             return  # whoever writes meets the same, and counts it as an outage
-        if hint is not None and hint != found.lever:
+        if hint is None:  # nothing was asked
+            self._unanswered_since = silent_since
+            return
+        self._answered()
+        if hint != found.lever:
             self._suspected = hint
             await self._ask_now(clearance, now)
 
@@ -192,14 +205,31 @@ class LeverWatch:
             said.append(f"at the last look nobody could tell: {self._doubt}")
         return "; ".join(said)
 
+    def why_silent(self) -> str | None:
+        """Why nothing can be written to the frontend: it has not answered for some time, also while a question is open."""
+        since = self._unanswered_since
+        if since is None or (age := self._clock() - since) <= SILENT_SECONDS:
+            return None
+        why = f": {self._unanswered_why}" if self._unanswered_why else ""
+        return f"it has not answered for {age:.0f} s{why}"
+
+    def _asking(self, now: float) -> None:
+        if self._unanswered_since is None:
+            self._unanswered_since = now
+
+    def _answered(self) -> None:
+        self._unanswered_since, self._unanswered_why = None, ""
+
     async def _ask(self, clearance: Clearance) -> float:
         """Returns for how many seconds not to ask again."""
+        self._asking(self._clock())
         try:
             obeyed = await self._probing.probe()
         except AdmitterError as error:
             self._probes.labels("unanswered").inc()
-            self._doubt = str(error)
+            self._doubt = self._unanswered_why = str(error)
             return RETRY_SECONDS
+        self._answered()
         self._probes.labels(obeyed.lever or "unknown").inc()
         if obeyed.lever is None:
             self._suspected, self._doubt = None, obeyed.evidence

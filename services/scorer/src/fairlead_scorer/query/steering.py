@@ -15,6 +15,7 @@ _WATCHER = "watcher"
 """The role whose leader states a cluster, whatever its frontend."""
 _UNWATCHED = "nobody watches it now, so all is as it was last told"
 _NO_ADMITTER = "no admitter leads there: none runs, or only a dry run. Submissions wait, too"
+_LOOK_INTO_IT = "`fairlead doctor` says what is broken"
 _FIRMNESS = ("exact", "standing", "close", "within-queue", "tie-break")
 """What a pool's enforcement may be, the firmest first."""
 
@@ -72,7 +73,7 @@ class SteeringView:
             frontend=queues[0].frontend,
             enforcement=_FIRMNESS[0] if loosest is None else loosest.enforcement,
             enforcement_why="" if loosest is None else loosest.enforcement_why,
-            withheld=judged.why or ("" if lease is not None else _NO_ADMITTER),
+            withheld=judged.why or _unwritten(lease),
             unheard=self._unheard(cluster) or msgspec.UNSET,
             untaken=(0 if lease is None else lease.untaken) or msgspec.UNSET,
             promised=self._reserved.promised(cluster, pool) or msgspec.UNSET,
@@ -103,6 +104,13 @@ def _where_jobs_differ(pool: PoolState) -> PoolState:
     return msgspec.structs.replace(
         pool, enforcement=pool.enforcement_mixed, enforcement_why=pool.enforcement_mixed_why
     )
+
+
+def _unwritten(lease: LeaderLease | None) -> str:
+    """Why nothing reaches the frontend although it may be written; empty where it does."""
+    if lease is None:
+        return _NO_ADMITTER
+    return f"{lease.silent}. {_LOOK_INTO_IT}" if lease.silent else ""
 
 
 def as_a_tenant_hears(steering: Steering) -> Steering:

@@ -42,7 +42,7 @@ class KueueLever:
         """Ask its webhook; see LeverProber."""
         found: LeverProbe | None = None
         self._workloads = None
-        with telling("the probe of Kueue's lever"):
+        with telling("a dry run of a Workload"):
             for namespace in PROBED_NAMESPACES:
                 found = await probe_lever(self._client, namespace)
                 if found.lever in _LEVERS:
@@ -55,7 +55,7 @@ class KueueLever:
         """Looks by the one dry run of a probe that tells the two levers apart; see LeverProber."""
         if not self._asked_in:
             return None
-        with telling("a glance at Kueue's lever"):
+        with telling("a dry run of a Workload"):
             self._workloads = self._workloads or await pick_version(self._client, WORKLOADS)
             if self._workloads is None:
                 return None
