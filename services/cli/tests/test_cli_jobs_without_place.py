@@ -14,7 +14,7 @@ def test_jobs_whose_queue_leads_nowhere_are_told_whether_or_not_others_wait() ->
     for pools in ([], [IDLE], [PoolQueue(pool="gpu", waiting=1, places=[])]):
         text = queue_view(QueueReply(at=NOW, pools=pools, nowhere=3, nowhere_first=first))
         assert text.endswith(
-            "3 jobs have not started and no queue that leads to a pool:\n"
+            "3 jobs are in no order, as no pool is behind the queue:\n"
             "  · team-a/stray: no LocalQueue 'typo' in namespace team-a\n"
             "  … and 2 more (`fairlead explain JOB` says why)"
         )

@@ -311,7 +311,7 @@ def an_explanation(*, room: Room | None = None, **changes: object) -> Explanatio
             an_explanation(
                 rank=0, room=Room(free={GPU: 6000}, missing={GPU: 2000}), standing=msgspec.structs.replace(STANDING, share=0.7)
             ),
-            "Waiting, 1st of 40: needs 8 gpu, 6 free; team-a is over its share.",
+            "Waiting, 1st of 40: needs 8 gpu, 6 free.",  # nobody is before it: its tenant's share keeps it from nothing
         ),
         (
             an_explanation(rank=11, room=Room(free={GPU: 9000}, in_turn={GPU: 1000})),
@@ -338,6 +338,7 @@ def an_explanation(*, room: Room | None = None, **changes: object) -> Explanatio
         ),
         (an_explanation(phase="running", rank=None), "Running."),
         (an_explanation(phase="held", rank=None), "Held."),
+        (an_explanation(phase="held", rank=None, reasons=["Held: its queue is on hold."]), "Held: its queue is on hold."),
     ],
 )  # fmt: skip
 def test_an_explanation_leads_with_one_sentence(found: Explanation, said: str) -> None:

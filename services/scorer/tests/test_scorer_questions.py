@@ -287,7 +287,7 @@ async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:
         found = await eventually(lambda: explain(arena, job), what=f"{job} is known")
         return " ".join(found[0].reasons)
 
-    assert "It is held: it is deactivated (spec.active)." in await reasons("held")
+    assert "Held: it is deactivated (spec.active)." in await reasons("held")
     assert "spec.queueName: name another." in await reasons("held")
     assert "does not say why" in await reasons("mute")
     assert "in namespace team-a. It has no place" in await reasons("stray")
@@ -312,12 +312,19 @@ async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:
 
 
 async def test_a_class_that_was_refused_and_a_demand_above_the_pool_are_said(arena: Arena) -> None:
-    await arena.state(a_job("big", gpu=20, requested_class="urgent"))
+    await arena.state(a_job("big", gpu=20, requested_class="urgent"), a_job("odd", requested_class="urgnt"))
     [found] = await eventually(lambda: explain(arena, "team-a/big"), what="the job is known")
     text = " ".join(found.reasons)
     assert found.refused_class == "urgent"
-    assert "asked for class urgent, which is not granted to team-a" in text
+    assert (
+        "asked for class urgent, which is not granted to team-a. An operator grants it to this job by `fairlead approve big --class urgent`"
+        in text
+    )
     assert "20 nvidia.com/gpu, more than the 16 that the pool has" in text
+    [found] = await eventually(lambda: explain(arena, "team-a/odd"), what="the job is known")
+    text = " ".join(found.reasons)
+    assert "asked for class urgnt, which the policy does not have: its classes are urgent, " in text
+    assert "not granted" not in text, "nobody can grant it"
 
 
 async def test_a_job_that_no_node_could_hold_is_told_so(arena: Arena) -> None:

@@ -221,6 +221,10 @@ def test_why_it_is_held_is_said_beside_what_kueue_last_said() -> None:
     job = job_of(raw(said, spec__active=False))
     assert (job.said, job.held_by) == ("insufficient quota", "it is deactivated (spec.active)")
     assert job_of(raw(said)).held_by == ""
+    over = condition("Evicted", reason="DeactivatedDueToMaximumExecutionTimeExceeded")
+    assert job_of(raw(said, over, spec__active=False)).held_by == (
+        "it is deactivated (spec.active): Kueue stopped it, as it ran for longer than its limit"
+    )
     oversize = job_of(raw(said, spec__queueName="main"), a_view(quotas={}))
     assert "ClusterQueue cq can ever have none of it" in oversize.held_by
 
@@ -271,6 +275,7 @@ def test_what_is_larger_than_its_queue_can_ever_hold_is_held_with_a_fault() -> N
 def test_an_unknown_queue_is_a_fault_that_names_the_field() -> None:
     [fault] = job_of(raw(spec__queueName="nowhere")).faults
     assert (fault.field, fault.value) == ("spec.queueName", "nowhere")
+    assert "in the label kueue.x-k8s.io/queue-name" in fault.remedy, "users write Jobs, not Workloads"
 
 
 def test_a_demand_that_cannot_be_read_is_held_with_a_fault() -> None:

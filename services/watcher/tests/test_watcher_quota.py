@@ -76,8 +76,11 @@ def test_quota_on_the_cohort_alone_is_followed_exactly() -> None:
 @pytest.mark.parametrize(
     ("queues", "named"),
     [
-        ([a_queue("a", 4, strategy="StrictFIFO")], "StrictFIFO in a:"),
-        ([a_queue("a", 0, "r", strategy="StrictFIFO"), a_queue("b", 0, "r")], "StrictFIFO in a:"),
+        ([a_queue("a", 4, strategy="StrictFIFO")], "of a StrictFIFO queue (a) Kueue admits the head"),
+        (
+            [a_queue("a", 0, "r", strategy="StrictFIFO"), a_queue("b", 0, "r")],
+            "of a StrictFIFO queue (a) Kueue admits the head",
+        ),
     ],
 )
 def test_a_head_that_is_never_parked_follows_the_order_that_stood(
@@ -110,8 +113,8 @@ def test_queues_that_cannot_borrow_have_each_an_order_of_their_own(
 @pytest.mark.parametrize(
     ("queues", "cohorts", "reason"),
     [
-        ([a_queue("a", 4, "r"), a_queue("b", 4, "r")], [], "quota of their own in a, b"),
-        ([a_queue("a", 0, "r"), a_queue("b", 4, "r")], [a_cohort("r", 2)], "quota of their own in b"),
+        ([a_queue("a", 4, "r"), a_queue("b", 4, "r")], [], "quota of their own (a, b)"),
+        ([a_queue("a", 0, "r"), a_queue("b", 4, "r")], [a_cohort("r", 2)], "quota of their own (b)"),
         (
             [a_queue("a", 0, "r", fair_sharing=True), a_queue("b", 0, "r", fair_sharing=True)],
             [a_cohort("r", 2)],

@@ -108,7 +108,7 @@ def check_place(place: Place, pick: Pick) -> None:
 def check_words(told: Neighbour, place: Place, scene: Scene) -> None:
     """Who has less, who has waited longer, and by how much."""
     words = before_in_words(told, place, scene.rules)
-    if "comes to" in words:  # both are told, and nothing but this one's longer wait speaks against it
+    if "comes to" in words:  # both are told; beside it nothing but who has waited longer
         check_both(told, place, scene, words)
         return
     for lead, better, worse in (
@@ -137,7 +137,8 @@ def check_both(told: Neighbour, place: Place, scene: Scene, words: str) -> None:
         in words
     )
     assert not told.class_lead
-    assert told.waiting_lead <= LEAST
+    if told.waiting_lead > LEAST:
+        assert words.endswith(f", and it has waited longer, worth {percent(told.waiting_lead)}.")
     if told.waiting_lead < -LEAST:
         assert words.endswith(
             f": more than the {percent(-told.waiting_lead)} that this one's longer wait is worth."

@@ -47,7 +47,7 @@ def _in_order(tree: Tree) -> Enforcement:
     if not strict:
         return Enforcement(EXACT)
     return Enforcement(
-        STANDING, f"{STRICT} in {_listed(strict)}: Kueue starts its head in the moment of a release"
+        STANDING, f"of a {STRICT} queue ({_listed(strict)}) Kueue admits the head the moment room comes free"
     )
 
 
@@ -70,7 +70,9 @@ def _reasons(tree: Tree) -> list[str]:
     reasons = []
     own = [queue.name for queue in tree.queues if any(quota.nominal for quota in queue.quotas.values())]
     if own:
-        reasons.append(f"quota of their own in {_listed(own)}: Kueue puts queues that do not borrow first")
+        reasons.append(
+            f"queues with quota of their own ({_listed(own)}): Kueue puts those that need not borrow first"
+        )
     if any(queue.fair_sharing for queue in tree.queues):
         reasons.append("FairSharing: Kueue puts its own shares before priority")
     nested = sorted({queue.parent for queue in tree.queues} - {tree.name})

@@ -8,10 +8,17 @@ from fairlead_contracts.messages.state import Fault
 from fairlead_watcher.surroundings import DoorFacts, QueueView, Surroundings
 from fairlead_watcher.workload_facts import EVICTED_BY_CHECK, WorkloadFacts
 
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 QUEUE_FIELD = "spec.queueName"
 """Of faults that name a queue which is not there."""
 DEMAND_FIELD = "spec.podSets"
 """What the fields of faults begin with that ask for more than there ever is."""
+
+_DEACTIVATED = {
+    "DeactivatedDueToMaximumExecutionTimeExceeded": "it ran for longer than its limit",
+    "DeactivatedDueToRequeuingLimitExceeded": "it was put back more often than Kueue allows",
+}
+"""By Kueue's reason for an eviction."""
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +47,7 @@ def _own_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
     if facts.unreadable is not None:
         return Hold(why="what it asks for cannot be read", fault=facts.unreadable)
     if not facts.active:
-        return Hold(why="it is deactivated (spec.active)")
+        return Hold(why=f"it is deactivated (spec.active){_deactivated_by_kueue(facts)}")
     if facts.gates:
         return Hold(why=f"gated by {facts.gates}")
     if facts.put_back:
@@ -49,6 +56,12 @@ def _own_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
         until = to_datetime(facts.requeue_at).isoformat()
         return Hold(why=f"backing off until {until}{_by_a_check(facts)}", until=facts.requeue_at)
     return None
+
+
+def _deactivated_by_kueue(facts: WorkloadFacts) -> str:
+    """Why Kueue did it, where it did: most people look for somebody who edited the Workload."""
+    why = _DEACTIVATED.get(facts.eviction.reason) if facts.eviction is not None else None
+    return f": Kueue stopped it, as {why}" if why else ""
 
 
 def _by_a_check(facts: WorkloadFacts) -> str:
@@ -60,7 +73,7 @@ def _by_a_check(facts: WorkloadFacts) -> str:
 def _queue_hold(facts: WorkloadFacts, door: DoorFacts | None, queue: QueueView | None) -> Hold | None:
     name = facts.local_queue
     if door is None:
-        remedy = f"name a LocalQueue of namespace {facts.namespace}, or have one made of this name"
+        remedy = f"name a LocalQueue of namespace {facts.namespace} in the label {QUEUE_LABEL}, or have one made of this name"
         return Hold(
             why=f"no LocalQueue {name!r} in namespace {facts.namespace}",
             fault=Fault(field=QUEUE_FIELD, value=name, remedy=remedy),
@@ -72,9 +85,9 @@ def _queue_hold(facts: WorkloadFacts, door: DoorFacts | None, queue: QueueView |
             fault=Fault(field=QUEUE_FIELD, value=name, remedy=remedy),
         )
     if door.stopped:
-        return Hold(why=f"LocalQueue {name} is on hold")
+        return Hold(why=f"LocalQueue {name} is on hold (its stopPolicy)")
     if queue.stopped:
-        return Hold(why=f"ClusterQueue {queue.name} is on hold")
+        return Hold(why=f"ClusterQueue {queue.name} is on hold (its stopPolicy)")
     if not queue.active:
         return Hold(why=f"ClusterQueue {queue.name} is not active")
     return None

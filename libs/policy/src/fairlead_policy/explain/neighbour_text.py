@@ -102,17 +102,12 @@ def _by_terms(one: Neighbour, place: Place, rules: PoolRules) -> str:
     told = [(term, lead) for term, lead in leads.items() if abs(lead) >= _NO_LEAD or lead < -decides / 2]
     more = [_FOR[term](one, place, rules, percent(lead)) for term, lead in told if lead > 0]
     less = [_AGAINST[term](one, place, rules, percent(-lead)) for term, lead in told if lead < 0]
-    if (
-        one.term == "share"
-        and decides >= CLOSE
-        and all(term == "waiting" and lead < 0 for term, lead in told)
-    ):
+    if one.term == "share" and decides >= CLOSE and all(term == "waiting" for term, _ in told):
         both = _both(one, place, rules, decides)
         if both:
-            waiting = "".join(
-                f": more than {_AGAINST[term](one, place, rules, percent(-lead))}" for term, lead in told
+            return "".join(
+                [both, *(f", and {words}" for words in more), *(f": more than {words}" for words in less)]
             )
-            return f"{both}{waiting}"
     words = ", and ".join([_FOR[one.term](one, place, rules, percent(decides)), *more])
     if not less:
         return words

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Prospects
 from fairlead_contracts.messages.questions import AheadOf, Explanation
 from fairlead_policy.explain.forecast_text import (
@@ -37,13 +38,15 @@ def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[
     if place is None:
         return ["Its place is not known now: the owner of its shard did not answer in time. Ask again."]
     terms = terms_in_words(place, found.standing, rules, now)
-    decides = [*_refused(found), *terms, class_in_words(place, rules), _rank(found)]
+    refused = _refused(found, place, rules.classes)
+    decides = [*terms, class_in_words(place, rules), _rank(found)]
     if prospects is None:
-        return decides
+        return [*refused, *decides]
     first, others = changes_in_words(_that_move(prospects, found.rank), place, now)
     nearest = neighbours_in_words(prospects, place, rules)
     return [
         *room_in_words(prospects, place, rules),
+        *refused,
         *nearest[:1],
         *first,
         *decides,
@@ -66,14 +69,17 @@ def most_first(counts: Mapping[str, int]) -> list[AheadOf]:
     return sorted(found, key=lambda line: (-line.jobs, line.tenant))
 
 
-def _refused(found: Explanation) -> list[str]:
-    if found.refused_class is None:
+def _refused(found: Explanation, place: Place, classes: Sequence[str]) -> list[str]:
+    asked = found.refused_class
+    if asked is None:
         return []
+    if asked not in classes:
+        return [
+            f"It asked for class {asked}, which the policy does not have: its classes are {', '.join(classes)}."
+        ]
+    by = f"`fairlead approve {place.id or place.uid} --class {asked}`, or to the tenant in the policy"
     return [
-        (
-            f"It asked for class {found.refused_class}, which is not granted to {found.tenant}: an operator may grant it "
-            "to the tenant in the policy, or to this job alone with `fairlead approve`."
-        )
+        f"It asked for class {asked}, which is not granted to {found.tenant}. An operator grants it to this job by {by}."
     ]
 
 

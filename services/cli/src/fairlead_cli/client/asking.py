@@ -84,7 +84,10 @@ def _what_is_known(job: str) -> str:
     array, _, task = job.rpartition("/")[2].partition("_")
     if array.isdecimal() and task.isdecimal():
         return f"Of an array the first waiting tasks alone have a place, and those behind them are not known one by one. {of_all}"
-    return of_all
+    return (
+        f"{of_all} On Kubernetes a job without the label kueue.x-k8s.io/queue-name is none of Kueue's, so nobody tells of it: "
+        "`fairlead doctor` lists such jobs."
+    )
 
 
 async def _dated(bus: Bus, found: Explanation) -> Explanation:

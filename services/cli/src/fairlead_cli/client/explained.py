@@ -11,6 +11,7 @@ from fairlead_cli.client.words import (
     duration_as_told,
     levels_left_in_words,
     preempted_in_words,
+    promised_in_words,
     short_resource,
     unwell_in_words,
 )
@@ -25,6 +26,7 @@ from fairlead_contracts.messages.state import job_name
 MOST_REASONS = 5
 """That are shown unless all are asked for."""
 _FRONTENDS = {"kueue": "Kueue", "slurm": "Slurm"}
+_HELD = "held"
 _NEAR = 0.02
 """So close to its part a tenant is said to have it."""
 
@@ -49,8 +51,10 @@ def headline(found: Explanation) -> str:
     if found.unchecked:
         return "It has its quota, and its pods may not start yet."
     if found.rank is None or found.waiting is None:
-        return f"{found.phase.capitalize()}."
-    stands = () if found.divide_by else _how_its_tenant_stands(found)
+        held = found.reasons[:1] if found.phase == _HELD else []
+        return held[0] if held else f"{found.phase.capitalize()}."
+    # Nobody stands before the first: its tenant's share is not what it waits for.
+    stands = () if found.divide_by or not found.rank else _how_its_tenant_stands(found)
     clauses = [*_what_is_short(found), *stands]
     place = f"Waiting, {_ordinal(found.rank + 1)} of {found.waiting}"
     return f"{place}: {'; '.join(clauses)}." if clauses else f"{place}."
@@ -130,7 +134,8 @@ def _lines(found: Explanation, now: datetime, *, verbose: bool, columns: int, st
     for label, value in facts:
         told = wrapped(f"{label:{width}}  {value}", columns, hanging=" " * (width + 2))
         yield style(label, "dim") + told[len(label) :]
-    reasons = [*found.never, *_no_quota(found), *found.no_room, *found.reasons]
+    led = 1 if found.phase == _HELD and not found.unchecked else 0  # the first of its reasons is the headline
+    reasons = [*found.never, *_no_quota(found), *found.no_room, *found.reasons[led:]]
     shown = reasons if verbose else reasons[:MOST_REASONS]
     for line in shown:
         yield wrapped(line, columns, indent="  · ", hanging="    ")
@@ -182,6 +187,8 @@ def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tupl
         )
     if found.steering is not None:
         yield from _steering_facts(found.steering)
+        if found.steering.promised and found.rank:  # what it waits behind; the first is told its own promise
+            yield "reserved", f"{promised_in_words(found.steering.promised)}."
     frontend = "" if found.steering is None else found.steering.frontend
     said = f"{_FRONTENDS.get(frontend, 'its frontend')} said"
     yield from ((name, told) for name, told in ((said, found.said), ("trace", found.trace)) if told)

@@ -104,18 +104,20 @@ def _queue_lines(
 
 
 def _unplaced_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
-    """Jobs that have not started and stand in no line: how many, and why the first of them."""
+    """Jobs that do not run and stand in no line: how many, and why the first of them."""
     if pool.unplaced:
-        jobs = "1 job has" if pool.unplaced == 1 else f"{pool.unplaced} jobs have"
-        yield style(wrapped(f"{jobs} not started and no place in this order:", columns), "yellow")
+        jobs = "1 job does" if pool.unplaced == 1 else f"{pool.unplaced} jobs do"
+        has = "has" if pool.unplaced == 1 else "have"
+        told = f"{jobs} not run now, and {has} no place in this order:"
+        yield style(wrapped(told, columns), "yellow")
         yield from _first_lines(pool.unplaced, pool.unplaced_first, columns, style)
 
 
 def _nowhere_lines(reply: QueueReply, columns: int, style: Style) -> Iterator[str]:
     """The same of jobs that are in no pool."""
     if reply.nowhere:
-        jobs = "1 job has" if reply.nowhere == 1 else f"{reply.nowhere} jobs have"
-        yield style(wrapped(f"{jobs} not started and no queue that leads to a pool:", columns), "yellow")
+        jobs = "1 job is" if reply.nowhere == 1 else f"{reply.nowhere} jobs are"
+        yield style(wrapped(f"{jobs} in no order, as no pool is behind the queue:", columns), "yellow")
         yield from _first_lines(reply.nowhere, reply.nowhere_first or [], columns, style)
 
 
