@@ -156,7 +156,7 @@ def test_it_examines_the_cluster_steers_it_and_answers(crowded: KubeLab, tmp_pat
         assert "levels may be written already, by boost" in again.stderr
         assert "other-writer" not in again.stdout
         revoked = instance.ask("doctor", "--kubeconfig", str(crowded.kubeconfig()), "--revoke")
-        assert "nothing is written from now on" in revoked.stderr
+        assert "leave is taken back" in revoked.stderr
         crowded.until(lambda: boosts(crowded) == {}, 60, "no level is left")
     finally:
         instance.end()

@@ -61,7 +61,7 @@ async def test_a_queue_that_the_cluster_has_not_is_refused_unless_another_is_the
     def is_watching() -> bool:
         nonlocal told
         told += capsys.readouterr().err
-        return "cluster lab: watching" in told
+        return "cluster lab: watching gpus" in told and "once no admitter has led for 600 s" in told
 
     try:
         await eventually(is_watching, what="it watches the one that is there")

@@ -226,11 +226,13 @@ def test_a_word_says_who_when_and_why() -> None:
         return judge_withholding(a_document(), [KUEUE], LEAVE, control=control, values={}).why
 
     assert why() == (
-        f"paused by ann since {NOON:%Y-%m-%d %H:%M} UTC (disks are changed): levels stay as they are"
+        f"paused by ann since {NOON:%Y-%m-%d %H:%M} UTC (disks are changed): levels stay as they are. "
+        "`fairlead resume POOL` has them written again"
     )
     words.hear(everybodys, to_json(a_control(mode=Mode.RELEASED, by="", why="")))
     assert why() == (
-        f"all pools are released by an operator since {NOON:%Y-%m-%d %H:%M} UTC: no level of ours is left"
+        f"all pools are released by an operator since {NOON:%Y-%m-%d %H:%M} UTC: no level of ours is left. "
+        "`fairlead resume` has them written again"
     )
     words.hear(everybodys, b"?")
     words.hear(own, None)

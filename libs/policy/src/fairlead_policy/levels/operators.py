@@ -41,6 +41,10 @@ class ControlWord(NamedTuple):
             return f"{pools}{self.mode.value} by an operator, in a word that cannot be read"
         return pools + self.said.told()
 
+    def ended_in_words(self) -> str:
+        """What an operator types to have levels written again: a word on one pool is not ended by one on all of them."""
+        return f"`fairlead resume{'' if self.of_all else ' POOL'}` has them written again"
+
 
 class OperatorWords:
     """The operators' words that were not taken back."""

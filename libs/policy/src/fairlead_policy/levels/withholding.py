@@ -99,7 +99,7 @@ def judge_withholding(
     if control.mode is Mode.PAUSED:
         # A pause stops every write. Who paused has to hear what that leaves in place.
         danger = f"; they could stop running jobs: {preempting}" if unsafe else ""
-        why = f"{control.in_words()}: levels stay as they are{danger}"
+        why = f"{control.in_words()}: levels stay as they are{danger}. {control.ended_in_words()}"
         return Withholding(why=why, fate=Fate.STAND, unsafe=unsafe)
     if why := _why_none_is_left(revocation if uncleared else None, control, clearance, found):
         return Withholding(why=why, fate=Fate.GO, unsafe=unsafe, everywhere=True)
@@ -121,7 +121,7 @@ def _why_none_is_left(
             f"no level of ours is left. {revocation.given_again_by} gives it again"
         )
     if control.mode is Mode.RELEASED:
-        return f"{control.in_words()}: no level of ours is left"
+        return f"{control.in_words()}: no level of ours is left. {control.ended_in_words()}"
     return "" if clearance is None else clearance.why_ineffective(found)
 
 

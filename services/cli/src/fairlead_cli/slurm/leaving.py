@@ -58,6 +58,6 @@ async def revoke(wish: Wish) -> int:
     """
     async with connected(wish.nats) as bus:
         there = await leave.take_back(bus, wish.cluster, by=wish.by)
-    said = "nothing is written from now on; its admitter takes the levels that stand away first"
+    said = "leave is taken back. Its admitter takes away the levels that stand, then writes no more"
     say(f"{wish.cluster}: {said if there else 'there was no leave to write'}")
     return 0

@@ -122,7 +122,7 @@ async def _settle(
     if bus is None:
         return None, [
             *said,
-            "no leave was given: it is kept on Fairlead's NATS, and none is known (--nats says where it is)",
+            "no leave was given: it is kept on Fairlead's NATS, which was not reached (--nats says where it is)",
         ]
     if flags.dry_run:
         return before, [*said, "a dry run: nothing is written, and no leave was given"]
@@ -203,7 +203,7 @@ async def _revoke(flags: DoctorFlags) -> None:
         say(f"speaking to NATS at {server_of(flags.nats)}")
         if await leave.take_back(bus, cluster, by=flags.by):
             say(
-                f"{cluster}: nothing is written from now on; its admitter takes the levels that stand away first"
+                f"{cluster}: leave is taken back. Its admitter takes away the levels that stand, then writes no more"
             )
         else:
             say(f"{cluster}: there was no leave to write")

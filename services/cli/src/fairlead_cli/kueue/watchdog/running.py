@@ -14,7 +14,14 @@ from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.watchdog.checks import CheckGuard
-from fairlead_cli.kueue.watchdog.queues import LeadClock, QueueAction, carry_out, unknown_queues
+from fairlead_cli.kueue.watchdog.queues import (
+    FILLING,
+    STRICT,
+    LeadClock,
+    QueueAction,
+    carry_out,
+    unknown_queues,
+)
 from fairlead_cli.signals import ending_on_signals
 from fairlead_kube import KubeError
 
@@ -131,7 +138,10 @@ def _parts(flags: WatchdogFlags) -> Iterator[Coroutine[object, object, None]]:
 
 async def _guard_checks(flags: WatchdogFlags) -> None:
     """By the cluster alone: NATS may be what is away."""
-    say(f"cluster {flags.target.cluster}: {', '.join(flags.checks)} is let through after {flags.overdue:g} s")
+    say(
+        f"cluster {flags.target.cluster}: watching {', '.join(flags.checks)}: a Workload that holds quota for "
+        f"{flags.overdue:g} s without an answer is let through unchecked"
+    )
     async with opened(flags.target) as client:
         await CheckGuard(client, flags.checks, flags.overdue, warn).run(flags.every)
 
@@ -148,7 +158,7 @@ async def _act(flags: WatchdogFlags, watch: LeaderWatch) -> None:
             )
         verdict = lead.see(watch.leader, time.monotonic())
         if verdict is not last:
-            say(f"cluster {flags.target.cluster}: {_SAID[verdict]}")
+            say(f"cluster {flags.target.cluster}: {_said(verdict, last, flags)}")
             last = verdict
         await _carry_out(flags, verdict)
         await asyncio.sleep(flags.every)
@@ -171,8 +181,18 @@ async def _carry_out(flags: WatchdogFlags, verdict: QueueAction) -> None:
         warn(str(error))
 
 
-_SAID = {
-    QueueAction.WAIT: "watching",
-    QueueAction.LOOSEN: "no admitter leads",
-    QueueAction.TIGHTEN: "an admitter leads",
-}
+def _said(verdict: QueueAction, last: QueueAction | None, flags: WatchdogFlags) -> str:
+    """What was seen, and what follows from it once it has lasted."""
+    queues = ", ".join(flags.queues)
+    loosened = f"{queues}: {FILLING} once no admitter has led for {flags.after:g} s"
+    match verdict, last:
+        case QueueAction.LOOSEN, _:
+            return f"no admitter has led for {flags.after:g} s"
+        case QueueAction.TIGHTEN, _:
+            return f"an admitter has led for {flags.back_after:g} s"
+        case _, None:
+            return f"watching {loosened}"
+        case _, QueueAction.LOOSEN:
+            return f"an admitter leads again. {queues}: {STRICT} once it has led for {flags.back_after:g} s"
+        case _:
+            return f"another admitter leads, or none. {loosened}"

@@ -115,7 +115,7 @@ def _own_quota(survey: Survey) -> Iterator[Finding]:
             yield info(
                 "own-quota",
                 f"Cohort/{pool}",
-                f"{len(queues)} ClusterQueues, of which {listed(owners)} have quota of their own",
+                f"of its {len(queues)} ClusterQueues these have quota of their own: {listed(owners)}",
                 why="a queue that does not borrow goes before one that does, whatever the levels: the order is exact "
                 "within a queue, and a tie-break between them",
                 mend="put the quota on the Cohort and 0 into its ClusterQueues, or give the tenants LocalQueues of "
