@@ -266,7 +266,7 @@ async def test_a_waiting_job_is_explained_by_what_its_place_is_made_of(arena: Ar
     assert "number 5 of 8" in text
     assert "2 of its own tenant, 2 of team-b" in text
     assert "weight 3" in text
-    assert "0.5000" in text
+    assert "which is 0.5 times the 75.0 %" in text
 
 
 UNCHECKED = "admission check gang-fit is Pending: Not all of its pods have room on the nodes now."
