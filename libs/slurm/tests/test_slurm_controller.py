@@ -177,6 +177,7 @@ async def test_all_that_the_bridge_does_an_operator_may(operating: SlurmLab) -> 
     assert "sleep" in await jobs.script(int(running))
     await jobs.requeue(running)
     await eventually(lambda: _state(lab, running) == "PENDING", 60, what="it has gone back")
+    await asyncio.sleep(1)  # in the second in which its node was told its end, slurmd refuses it
 
     async def runs_again() -> bool:
         await jobs.wake([running])  # what is said while it goes back Slurm overwrites

@@ -9,6 +9,7 @@ from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.ledger import CapacityLedger, NoRoom, PodUse, Room
+from fairlead_slurm_bridge.pods.resting import Rests
 from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
 from fairlead_testkit.slurm_builders import a_slurm_job
 
@@ -162,3 +163,21 @@ def test_who_is_woken() -> None:
     assert not is_put_off(a_slurm_job("7", reason="Resources"))
     assert not is_put_off(a_slurm_job("7", reason="BeginTime", priority=0)), "held"
     assert not is_put_off(a_slurm_job("7", reason="BeginTime", dependency="afterok:6"))
+
+
+def test_a_job_that_has_gone_back_does_not_start_again_in_the_same_second() -> None:
+    at = 100.0
+    rests = Rests(lambda: at)
+    first, second = a_slurm_job("7", restarts=1), a_slurm_job("8", restarts=1)
+    assert rests.over([first]) == []
+    at = 101.0
+    assert rests.over([first, second]) == []
+    assert rests.short()
+    at = 102.5
+    assert rests.over([first, second]) == [first, second]
+    assert not rests.short()
+    again = a_slurm_job("7", restarts=2)
+    assert rests.over([again, second]) == [second], "it has gone back once more"
+    assert rests.short()
+    assert rests.over([]) == []
+    assert not rests.short()

@@ -59,7 +59,10 @@ class PartitionJobs:
         return ended.out.decode(errors="replace")
 
     async def wake(self, jobs: Iterable[str]) -> None:
-        """Let waiting jobs be tried at once, whose begin Slurm put off. Those that are gone are left out."""
+        """Let waiting jobs be tried at once, whose begin Slurm put off. Those that are gone are left out.
+
+        Not in the second in which they went back: slurmd refuses such a job, and Slurm ends it as failed.
+        """
         lines = [
             f"update jobid={','.join(part)} starttime=now"
             for part in batched((checked(job) for job in jobs), _IN_A_LIST, strict=False)

@@ -12,11 +12,14 @@ from fairlead_slurm import SlurmError, SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.resting import Rests
 from fairlead_slurm_bridge.pods.silence import Silence
 from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
 
 _ASKS = ("CONFIGURING", "RUNNING")
 """States in which a prolog, or the process of the job, asks the gate."""
+_REST_SECONDS = 0.5
+"""After which a job that has just gone back is looked at again."""
 _LEAST_PAUSE = 0.5
 """Between two looks at the queue, however much happens."""
 
@@ -63,6 +66,7 @@ class Sweeper:
         self._seconds = seconds
         self._silence = Silence(lost_seconds)
         self._freed = -1
+        self._rests = Rests(time.monotonic)
         self._idle_promises: frozenset[Key] = frozenset()
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._complained = ""
@@ -89,7 +93,7 @@ class Sweeper:
         return True
 
     async def _something_to_do(self) -> None:
-        until = time.monotonic() + self._seconds
+        until = time.monotonic() + (_REST_SECONDS if self._rests.short() else self._seconds)
         while (left := until - time.monotonic()) > 0:
             if self._life.short and self._mirror.ledger.freed != self._freed:
                 return
@@ -139,7 +143,7 @@ class Sweeper:
     async def _wake(self, jobs: Mapping[int, SlurmJob]) -> None:
         for number in [number for number in self._life.short if number not in jobs]:
             self._life.short.pop(number)
-        waiting = [jobs[number] for number in self._life.short if is_put_off(jobs[number])]
+        waiting = self._rests.over([jobs[number] for number in self._life.short if is_put_off(jobs[number])])
         waiting.sort(key=lambda job: (-job.priority, job.number))
         asks = [(job, self._life.short[job.number]) for job in waiting]
         short = [(job, ask) for job, ask in asks if ask is not None]

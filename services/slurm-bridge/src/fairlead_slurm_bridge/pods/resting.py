@@ -1,0 +1,38 @@
+"""How long a job that has gone back is left alone: slurmd refuses one that starts again in the second in which it ended there.
+
+slurmd was told the end of the attempt in some second, and takes every credential of the job that was made up to then for a
+revoked one. slurmctld then ends the job as failed (slurm_cred_revoked, common/slurm_cred.c; agent.c).
+"""
+
+from collections.abc import Callable, Iterable
+
+from fairlead_slurm import SlurmJob
+from fairlead_slurm_bridge.gate.attempts import Attempt
+
+_SECONDS = 1.5
+"""The next second has begun by then, also where the clocks of the hosts differ by half of one."""
+
+
+class Rests:
+    """Of jobs that wait for the time that Slurm puts between two attempts.
+
+    Args:
+        clock: in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._since: dict[Attempt, float] = {}
+        """When each was first seen to wait: its nodes had been told by then."""
+
+    def over(self, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
+        """Those of these that may start again; what is known of others is forgotten."""
+        now = self._clock()
+        by_attempt = {Attempt(job.number, job.restarts): job for job in jobs}
+        self._since = {attempt: self._since.get(attempt, now) for attempt in by_attempt}
+        return [job for attempt, job in by_attempt.items() if now - self._since[attempt] >= _SECONDS]
+
+    def short(self) -> bool:
+        """Whether one will have rested in a moment."""
+        now = self._clock()
+        return any(now - since < _SECONDS for since in self._since.values())
