@@ -42,6 +42,7 @@ GUESSES = ("priority", "started", "ends")
 OWN_PRIORITY = 3500
 """What the lab's weights add up to."""
 ODD = "日本 $(x)\n'\"\x1f"
+NO_UTF8 = os.fsdecode(b"a\xff\xfe\xe4b")
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +106,7 @@ def all_kinds_of_jobs(lab: SlurmLab) -> str:
         lab.submit("spare", WHOLE, "--nodes=1")
     running = lab.submit("vision", "--gres=gpu:h100:2", "--nodes=1", "--time=1-2:3:4", "--mem=3G")
     lab.submit("vision", WHOLE, "--hold", "--nice=5", f"--comment={ODD}", f"--job-name={ODD}")
+    lab.submit("vision", WHOLE, f"--comment={NO_UTF8}", f"--job-name={NO_UTF8}")
     lab.submit("vision", WHOLE, "--nice=-77", "--nodes=2", "--qos=urgent")
     lab.submit("robots", "--ntasks=4", "--gpus-per-task=1", f"--dependency=afterok:{running}")
     lab.submit("robots", "--begin=now+1hour", "--gpus=3")

@@ -116,12 +116,22 @@ class RestClient:
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
             why = str(error) or f"silent for {self._seconds:g} s"
             raise SlurmUnreachableError(f"slurmrestd at {self.address}: {why}") from error
+        content = _readable(content)
         if answer.status == _OK:
             return content
         failure = _failure(self.address, answer.status, content)
         if isinstance(failure, SlurmUnreachableError):
             self._api = None  # it may be another version since
         raise failure
+
+
+def _readable(content: bytes) -> bytes:
+    """Bytes that are no UTF-8 are replaced: slurmrestd passes on what users wrote, and no job may hide all others."""
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return content.decode(errors="replace").encode()
+    return content
 
 
 def _identity(token: str) -> dict[str, str]:
