@@ -202,24 +202,6 @@ async def test_a_job_whose_process_does_not_ask_goes_back_and_its_program_goes_o
     assert site.pods_made_for(job) == 1, "its program does not begin again"
 
 
-async def test_a_job_that_slurmd_is_not_there_to_start_keeps_its_program(
-    site: PodSite, tmp_path: Path
-) -> None:
-    """Slurm puts the job back by itself when its slurmd does not answer. Its pod runs, and no process of it has come."""
-    slurmd = site.lab.part("slurmd-n1")
-    fleet = PodFleet(tmp_path, site, settings={"pods_lost_seconds": 60})
-    async with fleet.running(), watched(site, storm=True) as watch:
-        slurmd.kill()
-        try:
-            job = site.submit(seconds=15)
-            await eventually(lambda: "Restarts=1" in site.story(job), 60, what="Slurm has put it back")
-        finally:
-            slurmd.start()
-        assert await ended(site, job, seconds=120) == "COMPLETED"
-    assert watch.harm == []
-    assert site.pods_made_for(job) == 1, "its program does not begin again"
-
-
 async def test_jobs_that_slurmctld_forgets_to_have_started_run_once(site: PodSite, tmp_path: Path) -> None:
     """A slurmctld that is killed starts them again; Slurm alone would run both twice, and drain the node over the first."""
     async with PodFleet(tmp_path, site).running(), watched(site) as watch:

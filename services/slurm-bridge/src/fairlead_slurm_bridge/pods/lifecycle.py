@@ -376,7 +376,8 @@ class PodLife:
         async with self._turn(number):
             job = await self._jobs.job(number)
             for key, pod in self._mirror.of_job(number).items():
-                for_the_next = self._is_for_the_next(key, pod, job)
+                # What another process has made may be without a process of Slurm's only because no prolog was answered.
+                for_the_next = pod.handed_on or not (pod.began or key in self._made)
                 if is_over(pod.attempt, job, completing=True, handed_on=for_the_next):
                     if not pod.leaving:
                         await self._delete(key, pod.uid)
@@ -390,15 +391,6 @@ class PodLife:
         left = await self._gone(ending) or await self._claims_gone(claims, began + self._times.gone)
         self._log.info("job_cleaned_up", job=number, seconds=round(time.monotonic() - began, 3), left=left)
         return left
-
-    def _is_for_the_next(self, key: Key, pod: JobPod, job: SlurmJob | None) -> bool:
-        """Whether a pod whose attempt has gone back belongs to the next one, because no process of that attempt has come."""
-        if pod.handed_on or pod.began:
-            return pod.handed_on
-        if key not in self._made:
-            return True  # the bridge that had made it was killed before it answered the prolog
-        # slurmd was not there to start the process, and Slurm puts such a job back by itself.
-        return (pod.ready or pod.over) and job is not None and job.restarts > pod.attempt.restarts
 
     async def came(self, key: Key, pod: JobPod, node: str) -> None:
         """A process of the pod's attempt stands on that node: from now on the pod is of this attempt alone."""
