@@ -97,7 +97,7 @@ def test_an_allowance_lets_a_burst_pass_and_then_asks_for_rests_until_it_is_back
 
 async def test_a_pass_begins_later_where_the_allowance_is_used_up() -> None:
     wake = asyncio.Event()
-    pacing = Pacing(allowance=Allowance(10 * SHORT, burst=0.0, spent=iter(range(9)).__next__))
+    pacing = Pacing(rests=[Allowance(10 * SHORT, burst=0.0, spent=iter(range(9)).__next__)])
     wake.set()
     await pacing.wake_or_timeout(wake, None)
     wake.set()

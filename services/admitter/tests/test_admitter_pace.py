@@ -4,12 +4,18 @@ import pytest
 
 from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.decide.pace import (
+    LATE_LEAST,
+    LATE_PART,
     LEAST,
     LEAST_WHERE_WOKEN,
+    LONGEST_REST_SECONDS,
     MARGIN,
+    MOST_LATE_SECONDS,
+    QUICK_SECONDS,
     REACTIONS_SECONDS,
     STARTS_SECONDS,
     TOGETHER_SECONDS,
+    WRITES_SECONDS,
     Pace,
     window_size,
 )
@@ -36,6 +42,33 @@ def test_as_many_are_labelled_as_could_start_before_the_next_reaction(
     starts: int, reaction: float, size: int
 ) -> None:
     assert window_size(starts, reaction, 32) == size
+
+
+def test_turns_rest_where_levels_come_too_late_and_only_as_long_as_they_take() -> None:
+    now = [0.0]
+    pace = Pace(lambda: now[0])
+    assert pace.late_by() == pace.due() == 0.0, "nothing was written"
+    pace.reacted(QUICK_SECONDS + 0.2)
+    pace.arrived(in_time=LATE_LEAST, late=LATE_LEAST - 1)
+    assert pace.late_by() == 0.0, "few came too late"
+    pace.arrived(in_time=0, late=1)
+    assert round(pace.late_by(), 6) == round(pace.due(), 6) == 0.2
+    pace.arrived(in_time=LATE_LEAST * (LATE_PART - 1) + 1, late=0)
+    assert pace.late_by() == 0.0, "nearly all came in time"
+    pace.arrived(in_time=0, late=LATE_LEAST)
+    for _ in range(3):
+        pace.reacted(10.0)
+    assert pace.late_by() == MOST_LATE_SECONDS
+    assert pace.due() == LONGEST_REST_SECONDS
+    now[0] = WRITES_SECONDS
+    assert pace.late_by() == 0.0, "that is long ago"
+
+
+def test_a_quick_reaction_is_waited_for_by_nobody() -> None:
+    pace = Pace(lambda: 0.0)
+    pace.reacted(QUICK_SECONDS)
+    pace.arrived(in_time=0, late=2 * LATE_LEAST)
+    assert pace.late_by() == 0.0
 
 
 def test_where_jobs_are_woken_as_many_are_labelled_as_start_together_within_a_reaction() -> None:

@@ -34,7 +34,7 @@ from fairlead_runtime.settings import (
 from fairlead_runtime.sources import add_arguments, given_arguments, load_settings
 from fairlead_runtime.spans import Spans
 from fairlead_runtime.tracing import Tracing, configure_tracing, within
-from fairlead_runtime.waiting import Allowance, Pacing, pause_after, wake_or_timeout
+from fairlead_runtime.waiting import Allowance, Pacing, RestReason, pause_after, wake_or_timeout
 
 __all__ = [
     "LATENCY_BUCKETS",
@@ -50,6 +50,7 @@ __all__ = [
     "Pacing",
     "PortTakenError",
     "Readiness",
+    "RestReason",
     "Secret",
     "SecretMark",
     "ServiceError",

@@ -7,7 +7,8 @@ before the caller looks, so that a change during its work wakes it again and non
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 _ENDLESS = 32
 """Failures in a row after which none of them makes a pause any longer."""
@@ -80,6 +81,13 @@ class Allowance:
         return max(0.0, -self._left / self._share)
 
 
+class RestReason(Protocol):
+    """A reason for a loop to rest."""
+
+    def due(self) -> float:
+        """Seconds to rest now."""
+
+
 class Pacing:
     """Rests between the passes of a loop, so that what comes in quick succession is looked at together.
 
@@ -90,7 +98,7 @@ class Pacing:
         least: seconds from the end of a pass to the beginning of the next.
         most: seconds, likewise.
         times: the CPU time of the last pass.
-        allowance: of the process; where it is used up, a pass begins as much later as that says.
+        rests: why a pass should begin later than that; the longest counts.
         clock: monotonic seconds.
         spent: seconds of CPU.
     """
@@ -101,14 +109,14 @@ class Pacing:
         least: float = 0.0,
         most: float = 0.005,
         times: float = 2.0,
-        allowance: Allowance | None = None,
+        rests: Sequence[RestReason] = (),
         clock: Callable[[], float] = time.monotonic,
         spent: Callable[[], float] = time.thread_time,
     ) -> None:
         self._least = least
         self._most = most
         self._times = times
-        self._allowance = allowance
+        self._rests = rests
         self._clock = clock
         self._spent = spent
         self._began: float | None = None
@@ -128,4 +136,4 @@ class Pacing:
         if self._began is None:
             return 0.0
         rest = max(self._least, min(self._most, self._times * (self._spent() - self._began)))
-        return rest if self._allowance is None else max(rest, self._allowance.due())
+        return max(rest, *(one.due() for one in self._rests)) if self._rests else rest

@@ -305,6 +305,7 @@ class Admitter:
             followed=self._adherence.stated,
             preemptions=self._record.restraints.by_left_levels,
             untaken=self._intake_watch.untaken,
+            late_by=self._planner.pace.late_by,
             silent=None if lever is None else lever.why_silent,
         )
 

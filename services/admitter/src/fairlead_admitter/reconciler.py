@@ -109,7 +109,7 @@ class Reconciler:
         self._wake = wake
         self._tick = tick
         self._arrivals = Arrivals()
-        self._pacing = Pacing()
+        self._pacing = Pacing(rests=[planner.pace])
 
     async def run(self) -> None:
         """Turn after turn, until cancelled."""

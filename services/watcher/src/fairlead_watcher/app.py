@@ -15,6 +15,7 @@ from fairlead_runtime import FrontendSpans, Lifecycle, MetricsObserver, wall_clo
 from fairlead_watcher.cluster_view import ClusterView, Statements
 from fairlead_watcher.instruments import Instruments
 from fairlead_watcher.kinds import Kinds
+from fairlead_watcher.lateness import Lateness
 from fairlead_watcher.lever import LeverSource
 from fairlead_watcher.lifecycle import Memory
 from fairlead_watcher.settings import WatcherSettings
@@ -69,6 +70,7 @@ class Parts:
             observer=observer,
             probe_seconds=settings.probe_seconds,
         )
+        self._lateness = Lateness(bus, settings.cluster)
         lever = LeverSource(bus, settings.cluster, self._view.boosts, wake=self._news)
         self._sources = Sources([*kinds.all(), lever])
         self._instruments.heard(self._sources.ages())
@@ -104,6 +106,7 @@ class Parts:
             tasks.start("leadership", leadership.run())
             tasks.start("announcer", announcer.run())
             tasks.start("sources", self._sources.run())
+            tasks.start("lateness", self._lateness.run())
             tasks.start("watcher", watcher.run())
 
     def _told(self, event: Event) -> None:
@@ -116,12 +119,19 @@ class Parts:
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())
             tasks.start("sources", self._sources.run())
+            tasks.start("lateness", self._lateness.run())
             tasks.start("watcher", watcher.run())
 
     def _watcher(self, audience: Audience, role: Callable[[], str]) -> Watcher:
         """The loop, and what /readyz asks. A standby is ready too: it knows everything, and waits."""
         watcher = Watcher(
-            self._sources, self._view, audience, self._instruments, clock=wall_clock, wake=self._news
+            self._sources,
+            self._view,
+            audience,
+            self._instruments,
+            clock=wall_clock,
+            wake=self._news,
+            rests=[self._lateness],
         )
         longest = self._settings.stale_after_seconds
         readiness = self._lifecycle.readiness

@@ -5,11 +5,11 @@ A standby does all of this but the announcing, so that it can take over at once.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from fairlead_contracts.base.instants import Micros, to_seconds
-from fairlead_runtime import Allowance, Pacing
+from fairlead_runtime import Allowance, Pacing, RestReason
 from fairlead_watcher.cluster_view import ClusterView, Statements
 from fairlead_watcher.instruments import Instruments
 from fairlead_watcher.sources import Sources
@@ -42,6 +42,7 @@ class Watcher:
         instruments: counts.
         clock: now.
         wake: set by the sources.
+        rests: more reasons to look at several changes together.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Watcher:
         *,
         clock: Callable[[], Micros],
         wake: asyncio.Event,
+        rests: Sequence[RestReason] = (),
     ) -> None:
         self._sources = sources
         self._view = view
@@ -60,7 +62,7 @@ class Watcher:
         self._instruments = instruments
         self._clock = clock
         self._wake = wake
-        self._pacing = Pacing(least=REST_SECONDS, allowance=Allowance(BUSY_REST_SECONDS))
+        self._pacing = Pacing(least=REST_SECONDS, rests=[Allowance(BUSY_REST_SECONDS), *rests])
         self._knows = False
         self._held_back: Statements = {}
 

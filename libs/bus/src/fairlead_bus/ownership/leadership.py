@@ -30,8 +30,8 @@ class Leadership:
     one may be paused; two are never trusted at once, as each is trusted for two thirds of the lease from before its
     last acked renewal was sent. What leaders write to NATS is fenced by their epoch all the same.
 
-    `reserved`, `followed`, `preemptions` and `untaken` give what an admitter's lease says beside that, at each renewal;
-    `silent` gives what the lease says of a cluster that does not answer.
+    `reserved`, `followed`, `preemptions`, `untaken` and `late_by` give what an admitter's lease says beside that, at each
+    renewal; `silent` gives what the lease says of a cluster that does not answer.
     """
 
     def __init__(
@@ -46,12 +46,14 @@ class Leadership:
         followed: Callable[[], list[Followed]] | None = None,
         preemptions: Callable[[], dict[str, int]] | None = None,
         untaken: Callable[[], int] | None = None,
+        late_by: Callable[[], float] | None = None,
         silent: Callable[[], str | None] | None = None,
     ) -> None:
         self._reserved = reserved
         self._followed = followed
         self._preemptions = preemptions
         self._untaken = untaken
+        self._late_by = late_by
         self._silent = silent
         self._bus = bus
         self._role = role
@@ -187,6 +189,7 @@ class Leadership:
                 followed=[] if self._followed is None else self._followed(),
                 preemptions_by_left_levels={} if self._preemptions is None else self._preemptions(),
                 untaken=0 if self._untaken is None else self._untaken(),
+                late_by=0.0 if self._late_by is None else self._late_by(),
                 silent="" if self._silent is None else self._silent() or "",
             )
         )

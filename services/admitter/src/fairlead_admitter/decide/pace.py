@@ -39,6 +39,18 @@ REACTIONS_SECONDS = 60.0
 """How long a measured reaction counts."""
 UNKNOWN_REACTION_SECONDS = 1.0
 """Until the first reaction was measured."""
+WRITES_SECONDS = 30.0
+"""How long a write counts, as one that came in time or too late."""
+LATE_PART = 4
+"""Where one write in so many comes to a job that waits no more, jobs start faster than levels reach them."""
+LATE_LEAST = 4
+"""So many of them at least: one or two happen everywhere."""
+QUICK_SECONDS = 0.1
+"""A reaction that takes no longer is waited for by nobody."""
+LONGEST_REST_SECONDS = 0.25
+"""Between two turns, while levels come too late."""
+MOST_LATE_SECONDS = 0.5
+"""Half of Kueue's own batch: who is woken then may still come before it."""
 
 
 def window_size(starts: int, reaction: float, most: int, *, together: int | None = None) -> int:
@@ -63,6 +75,8 @@ class Pace:
         self._clock = clock
         self._starts: dict[str, deque[tuple[float, int]]] = {}
         self._reactions: deque[tuple[float, float]] = deque()
+        self._in_time: deque[tuple[float, int]] = deque()
+        self._late: deque[tuple[float, int]] = deque()
 
     def started(self, pool: str, jobs: int) -> None:
         """So many jobs of the pool were just seen to start."""
@@ -75,6 +89,31 @@ class Pace:
         """A level was written so long after what caused it."""
         _forget(self._reactions, self._clock() - REACTIONS_SECONDS)
         self._reactions.append((self._clock(), seconds))
+
+    def arrived(self, *, in_time: int, late: int) -> None:
+        """So many levels reached jobs that waited, and so many came to jobs that waited no more."""
+        for writes, count in ((self._in_time, in_time), (self._late, late)):
+            if count:
+                _forget(writes, self._clock() - WRITES_SECONDS)
+                writes.append((self._clock(), count))
+
+    def late_by(self) -> float:
+        """Seconds that a level takes, where jobs start faster than levels reach them; 0 where these come in time.
+
+        What was decided between two levels that come too late was decided for nothing, and costs the frontend the CPU
+        that it is short of. So several changes may as well be told, and looked at, together.
+        """
+        until = self._clock() - WRITES_SECONDS
+        in_time, late = (
+            sum(count for at, count in writes if at > until) for writes in (self._in_time, self._late)
+        )
+        if late < max(LATE_LEAST, (in_time + late) / LATE_PART):
+            return 0.0
+        return min(max(0.0, self._reaction() - QUICK_SECONDS), MOST_LATE_SECONDS)
+
+    def due(self) -> float:
+        """Seconds to rest between two turns that follow on each other's heels."""
+        return min(self.late_by(), LONGEST_REST_SECONDS)
 
     def size(self, pool: str, most: int, *, woken: bool = False) -> int:
         """How many places of each queue of the pool to label now, at most `most`.

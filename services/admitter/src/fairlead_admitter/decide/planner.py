@@ -77,7 +77,8 @@ class Planner:
         self._reservations = reserving
         self._clock = clock
         self._tick = tick
-        self._pace = Pace(clock.monotonic)
+        self.pace = Pace(clock.monotonic)
+        """How much starts, how long reactions take, and whether they come too late."""
         self._newcomers = Newcomers()
         self._protection = Protection(clock.monotonic)
         self._wake_state = WakeState(clock.monotonic)
@@ -89,7 +90,7 @@ class Planner:
         self._seen = KnownCluster(
             facts=known.facts,
             expectations=expectations,
-            pace=self._pace,
+            pace=self.pace,
             newcomers=self._newcomers,
             protection=self._protection,
             class_of=known.policy.urgency_of,
@@ -101,7 +102,7 @@ class Planner:
         """Only these pools are there at all."""
         self._merged = {pool: merged for pool, merged in self._merged.items() if pool in pools}
         self._rules = {pool: rules for pool, rules in self._rules.items() if pool in pools}
-        self._pace.keep(pools)
+        self.pace.keep(pools)
         self._wake_state.keep(pools)
         self._levers = {pool: lever for pool, lever in self._levers.items() if pool in pools}
         self._reservations.keep(pools)
@@ -123,7 +124,7 @@ class Planner:
         self._newcomers.note(seen.jobs, seen.state_seq, seen.at)
         started = [change.after.queue for change in seen.jobs if change.admitted and change.after is not None]
         for pool, queues in pools.items():
-            self._pace.started(pool, sum(queue in queues for queue in started))
+            self.pace.started(pool, sum(queue in queues for queue in started))
 
     def remember(self, pool: str, decided: Afterthought) -> None:
         """This was decided."""
@@ -138,6 +139,7 @@ class Planner:
     def applied(self, pool: str, applied: PlanOutcome) -> None:
         """This became of a plan's writes."""
         self._wake_state.landed(pool, (write for write, _ in applied.landed), late=applied.gone)
+        self.pace.arrived(in_time=len(applied.landed), late=applied.gone)
         self._protection.lifted(
             write.job.uid for write, _ in applied.landed if write.cause is WriteCause.PROTECT
         )
@@ -145,7 +147,7 @@ class Planner:
 
     def reacted(self, seconds: float) -> None:
         """A level was written so long after what caused it."""
-        self._pace.reacted(seconds)
+        self.pace.reacted(seconds)
 
     def wake_in(self) -> float | None:
         """Seconds until time alone makes something due; None where nothing is."""
