@@ -109,6 +109,12 @@ def new_trace(*parts: str | int, ratio: float = 1.0) -> TraceContext:
     return _root(trace_id, kept=is_kept(trace_id, ratio))
 
 
+def kept_trace(*parts: str | int, ratio: float, anyway: bool) -> TraceContext | None:
+    """The root of the trace that these parts name, where it is kept: as one of a part `ratio` of all, or `anyway`."""
+    trace_id = _digest(16, "trace", *parts)
+    return _root(trace_id, kept=True) if anyway or is_kept(trace_id, ratio) else None
+
+
 def _root(trace_id: str, *, kept: bool) -> TraceContext:
     return TraceContext(trace_id, _digest(8, trace_id, "root"), kept)
 

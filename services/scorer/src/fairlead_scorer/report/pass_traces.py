@@ -14,7 +14,7 @@ from fairlead_contracts.messages.job_traces import (
     Span,
     TraceContext,
     about_job,
-    new_trace,
+    kept_trace,
     stage_span,
     trace_of_job,
 )
@@ -98,8 +98,9 @@ class PassTraces:
 
     def _context(self, shard: ShardName, epoch: int, turn: int, *, placed: bool) -> TraceContext | None:
         """Of a pass; None where it is not kept and `placed` no kept job."""
-        context = new_trace("pass", shard.pool, shard.number, epoch, turn, ratio=self._spans.ratio)
-        return context._replace(kept=True) if context.kept or placed else None
+        return kept_trace(
+            "pass", shard.pool, shard.number, epoch, turn, ratio=self._spans.ratio, anyway=placed
+        )
 
     def _kept(self, uid: str) -> tuple[JobState, TraceContext] | None:
         job = self._job(uid)
