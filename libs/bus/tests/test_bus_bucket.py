@@ -3,6 +3,7 @@ import pytest
 from fairlead_bus import Bucket, Bus, KeyExistsError, Tally, WrongRevisionError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import MalformedError
+from fairlead_testkit import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -68,6 +69,26 @@ async def test_the_newest_value_that_can_be_read_is_found_as_far_back_as_the_key
     await bucket.put("a", b"x")
     last = await bucket.put("a", b"x")
     assert await newest() == (None, 0, last, False)  # 32 are kept
+
+
+@pytest.mark.parametrize("more", [{}, {"KV-Operation": "DEL"}], ids=["a value", "a delete"])
+async def test_what_the_server_read_out_to_a_key_is_no_value_of_it(bus: Bus, more: dict[str, str]) -> None:
+    bucket = Bucket(bus, "policy")
+    own = await bucket.put("a", b"1")
+    ack = await bus.publish(subjects.answer("team-a", "s1"), b"" if more else b"7", headers=more)
+    await bus.wire.send("$JS.API.DIRECT.GET.answer", b'{"seq": %d}' % ack.seq, reply="$KV.policy.a")
+
+    async def written() -> bool:
+        found = await bus.last("KV_policy", "$KV.policy.a")
+        return found is not None and found.seq > own
+
+    await eventually(written)
+    found = await bucket.newest_readable("a", a_number)
+    assert (found.value, found.rev, found.last_rev, found.deleted) == (1, own, own + 1, False)
+    assert (
+        str(found.why_not_last)
+        == "the server wrote it, for somebody who had a message of the stream answer read out to here"
+    )
 
 
 async def test_nothing_from_before_a_delete_is_taken_for_the_newest(bus: Bus) -> None:

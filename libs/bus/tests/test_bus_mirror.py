@@ -167,6 +167,20 @@ UNREADABLE = {
 }
 
 
+async def test_what_the_server_read_out_to_a_subject_is_no_value_of_it(bus: Bus, tally: Tally) -> None:
+    """Whoever may have a message read out names where to: with the rights of the server, to where he may not write himself."""
+    await bus.publish(at("a"), node("a"))
+    wake = asyncio.Event()
+    async with running(a_mirror(bus, wake)) as mirror:
+        mirror.take()
+        ack = await bus.publish(subjects.answer("team-a", "s1"), node("a", rev=2))
+        await bus.wire.send("$JS.API.DIRECT.GET.answer", b'{"seq": %d}' % ack.seq, reply=at("a"))
+        await eventually(lambda: mirror.seq == 2, on=wake)
+        assert mirror.take().changed == {}
+        assert mirror.values[at("a")].stamp == (1, 1)
+        assert tally.counts["mirror.malformed"] == 1
+
+
 @pytest.mark.parametrize("what", UNREADABLE)
 async def test_what_cannot_be_read_never_takes_the_place_of_the_last_good_value(
     bus: Bus, tally: Tally, what: str

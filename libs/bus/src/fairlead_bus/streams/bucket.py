@@ -8,7 +8,7 @@ import msgspec
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import Stored
 from fairlead_bus.errors import KeyExistsError, WrongLastSequenceError, WrongRevisionError
-from fairlead_bus.streams.mirror import is_deletion
+from fairlead_bus.streams.mirror import check_written, is_deletion
 from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.subjects import kv_subject
 
@@ -123,7 +123,7 @@ class Bucket:
         if found is None or is_deletion(found.headers):
             return Readable(value=None, deleted=found is not None)
         try:
-            return Readable(value=read(found.payload), rev=found.seq, last_rev=found.seq)
+            return Readable(value=_read(found, read), rev=found.seq, last_rev=found.seq)
         except ContractError as error:
             self._bus.observer.count("bucket.unreadable")
             why = error
@@ -133,7 +133,7 @@ class Bucket:
             if is_deletion(one.headers):
                 return Readable(value=None, last_rev=found.seq, why_not_last=why, deleted=True)
             try:
-                value = read(one.payload)
+                value = _read(one, read)
             except ContractError:
                 continue
             return Readable(value=value, rev=one.seq, last_rev=found.seq, why_not_last=why)
@@ -160,3 +160,8 @@ class Bucket:
 
     def _subject(self, key: str) -> str:
         return kv_subject(self._name, key)
+
+
+def _read[T](stored: Stored, read: Callable[[bytes], T]) -> T:
+    check_written(stored.headers)
+    return read(stored.payload)

@@ -281,6 +281,7 @@ class Mirror[T]:
         """Returns whether it is news."""
         subject = message.subject
         try:
+            check_written(message.headers)
             value = self._decode(message.data)
             if not self._belongs(subject, value, seq):
                 raise MalformedError(
@@ -378,12 +379,34 @@ def _told_stamp(headers: Mapping[str, str]) -> Stamp | None:
     return (int(epoch), int(rev)) if epoch.isdecimal() and rev.isdecimal() else None
 
 
+_READ_OUT_OF = "Nats-Stream"
+"""The server names the stream in each message that it reads out; nobody's own message has it."""
+
+
+def check_written(headers: Mapping[str, str] | None) -> None:
+    """Raises where nobody wrote a message here: the server did, as its answer.
+
+    Trap: NATS checks where a user publishes, and not where it has the answer to that sent. Whoever may have messages read out
+    by direct get would write so, with the rights of the server, what he may not write himself.
+
+    Raises:
+        MalformedError: it is such an answer.
+    """
+    if headers is not None and _READ_OUT_OF in headers:
+        stream = headers[_READ_OUT_OF]
+        raise MalformedError(
+            f"the server wrote it, for somebody who had a message of the stream {stream} read out to here"
+        )
+
+
 def is_deletion(headers: Mapping[str, str]) -> bool:
     """Whether a message says that its subject has no value any more.
 
     A tombstone of ours, a delete of a KV client, or the server's own marker of an expired message. Trap: nats-py's KV
     does not know the marker and takes an expired key for a live one with an empty value.
     """
+    if _READ_OUT_OF in headers:
+        return False
     return (
         headers.get(OPERATION) == DELETE
         or headers.get("KV-Operation") in _KV_DELETES
