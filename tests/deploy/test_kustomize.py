@@ -352,7 +352,7 @@ def test_a_bridge_in_the_cluster_orders_a_slurm_elsewhere(served: Site, slurm_la
 
     slurm_lab.until(fair, "the tenant who has nothing is not behind all of who came first")
     revoked = served.fairlead("operator.me", "slurm", "check", "--cluster=hpc", "--revoke")
-    assert "takes the levels that stand away" in revoked
+    assert "takes away the levels that stand" in revoked
     slurm_lab.until(lambda: no_levels(slurm_lab), "every level is taken away")
     stop(served, running)
 
