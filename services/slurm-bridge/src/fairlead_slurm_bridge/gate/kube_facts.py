@@ -47,6 +47,11 @@ class JobPod(msgspec.Struct, frozen=True, kw_only=True):
     """What is to become of its results, as it was written down when it was made."""
 
     @property
+    def running(self) -> bool:
+        """Whether its program has begun and has not ended, be it ready or not."""
+        return self.phase == "Running"
+
+    @property
     def over(self) -> bool:
         """Whether it runs no more and will not."""
         return self.phase in _OVER

@@ -339,7 +339,9 @@ class PodLife:
                 seen = True
                 if found[1].leaving:
                     return PrologVerdict(code=REQUEUE, why="its pod is being taken away", kind="not-ready")
-                if found[1].ready or found[1].over:
+                # A node that was away for a moment takes Ready from its pods; a program that runs already goes on.
+                goes_on = made.kind == "adopted" and found[1].running
+                if found[1].ready or found[1].over or goes_on:
                     return made
             if time.monotonic() >= until:
                 return await self._too_late(attempt, found)
