@@ -234,5 +234,6 @@ async def test_beside_kueue_a_release_follows_the_one_before_and_the_other_way_r
                     body = {"id": f"{tenant}-{number}", "demand": {"nvidia.com/gpu": 1}, "template": {"image": "busybox"}}  # fmt: skip
                     await submit_all(bus, namespace, [body], cluster=KUBE_CLUSTER)
                 await site.check_order(9 * (number + 1))
-                await front_stands(bus, estate, first=3)
+                # How many more are labelled depends on how fast jobs end, and here none does.
+                await front_stands(bus, estate)
             site.check_logs()
