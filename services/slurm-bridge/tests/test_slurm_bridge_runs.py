@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.pods.lasting import Lasting
 from fairlead_slurm_bridge.pods.runs import Runs
-from fairlead_slurm_bridge.pods.silence import Silence
 from fairlead_slurm_bridge.store import Store
 from fairlead_testkit.slurm_builders import NOON, SECOND
 
@@ -112,14 +112,14 @@ def test_what_a_process_says_of_its_node_does_not_pile_up(store: Store) -> None:
 
 def test_silence_counts_only_while_it_is_looked() -> None:
     now = 0.0
-    silence = Silence(10, lambda: now)
-    assert silence.lost([FIRST, SECOND_ONE]) == []
+    silence = Lasting(10, lambda: now)
+    assert silence.lasted([FIRST, SECOND_ONE]) == []
     now = 11.0
-    assert silence.lost([FIRST]) == [FIRST]
+    assert silence.lasted([FIRST]) == [FIRST]
     silence.interrupted()  # another bridge led, and knows who asked there
     now = 30.0
-    assert silence.lost([FIRST, SECOND_ONE]) == []
+    assert silence.lasted([FIRST, SECOND_ONE]) == []
     now = 39.0
-    assert silence.lost([SECOND_ONE]) == []
+    assert silence.lasted([SECOND_ONE]) == []
     now = 41.0
-    assert silence.lost([FIRST, SECOND_ONE]) == [SECOND_ONE], "one of them has asked in between"
+    assert silence.lasted([FIRST, SECOND_ONE]) == [SECOND_ONE], "one of them has asked in between"

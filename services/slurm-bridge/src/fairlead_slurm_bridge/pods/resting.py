@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.pods.lasting import Lasting
 
 _SECONDS = 1.5
 """The next second has begun by then, also where the clocks of the hosts differ by half of one."""
@@ -21,18 +22,14 @@ class Rests:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._since: dict[Attempt, float] = {}
-        """When each was first seen to wait: its nodes had been told by then."""
+        self._waiting = Lasting(_SECONDS, clock)
+        """From when each was first seen to wait: its nodes had been told by then."""
 
     def over(self, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
         """Those of these that may start again; what is known of others is forgotten."""
-        now = self._clock()
         by_attempt = {Attempt(job.number, job.restarts): job for job in jobs}
-        self._since = {attempt: self._since.get(attempt, now) for attempt in by_attempt}
-        return [job for attempt, job in by_attempt.items() if now - self._since[attempt] >= _SECONDS]
+        return [by_attempt[attempt] for attempt in self._waiting.lasted(by_attempt)]
 
     def short(self) -> bool:
         """Whether one will have rested in a moment."""
-        now = self._clock()
-        return any(now - since < _SECONDS for since in self._since.values())
+        return self._waiting.some_left()

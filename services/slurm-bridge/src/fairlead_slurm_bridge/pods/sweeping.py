@@ -10,10 +10,10 @@ import structlog
 from fairlead_kube import Key, KubeError
 from fairlead_slurm import SlurmError, SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.pods.lasting import Lasting
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.resting import Rests
-from fairlead_slurm_bridge.pods.silence import Silence
 from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
 
 _ASKS = ("CONFIGURING", "RUNNING")
@@ -64,7 +64,7 @@ class Sweeper:
         self._life = life
         self._leads = leads
         self._seconds = seconds
-        self._silence = Silence(lost_seconds)
+        self._silence = Lasting(lost_seconds)
         self._freed = -1
         self._rests = Rests(time.monotonic)
         self._idle_promises: frozenset[Key] = frozenset()
@@ -125,7 +125,7 @@ class Sweeper:
         """
         asking = {Attempt(job.number, job.restarts): job for job in jobs if job.state in _ASKS}
         silent = [attempt for attempt in asking if not self._life.stands_for_job(attempt)]
-        for attempt in self._silence.lost(silent):
+        for attempt in self._silence.lasted(silent):
             if self._life.stands_for_job(attempt):
                 continue  # it came while others were sent back
             job = asking[attempt]
