@@ -155,7 +155,28 @@ def test_what_speaks_to_a_running_instance_does_without_the_arithmetic(module: s
     assert not loaded & (ARITHMETIC | FOREIGN | SERVICES | {"yaml"})
 
 
-SLOW = ARITHMETIC | FOREIGN | SERVICES | {"yaml", "rich", "nacl", "nkeys", "opentelemetry"}
+def test_a_snapshot_is_taken_without_columns_of_numbers() -> None:
+    loaded = loaded_by("import fairlead_cli.paper.taking")
+    assert "fairlead_policy.snapshot.from_state" in loaded
+    assert not loaded & (FOREIGN | SERVICES | {"numpy", "yaml"})
+
+
+def test_what_is_left_at_the_end_is_not_looked_through() -> None:
+    script = (
+        "import atexit, gc, sys; atexit.register(lambda: print(gc.get_freeze_count() > 1000)); "
+        "sys.argv[1:] = ['queue', '--help']; from fairlead_cli.__main__ import main; main()"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    assert told.stdout.splitlines()[-1] == "True"
+
+
+SLOW = ARITHMETIC | FOREIGN | SERVICES | {"yaml", "rich", "nacl", "nkeys", "opentelemetry", "nats.js.api"}
 """What a question has no use for before its answer is there: each takes longer than the question."""
 
 NOT_ASKED = ("fairlead_bus.facts.", "fairlead_bus.ownership.", "fairlead_bus.server.", "fairlead_bus.work.")

@@ -22,7 +22,7 @@ The rooms from `ownership` on are imported with the first of their names: a comm
 import importlib
 from typing import TYPE_CHECKING
 
-from fairlead_bus.connection import websockets as websockets  # first: before anything imports nats
+from fairlead_bus.connection import client_import as client_import  # first: before anything imports nats
 from fairlead_bus.connection.bus import Bus, connect
 from fairlead_bus.connection.endpoints import Asked, Endpoint
 from fairlead_bus.connection.jetstream import Ack, Stored

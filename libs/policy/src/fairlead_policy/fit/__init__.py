@@ -9,15 +9,20 @@ the way and whether that is proven. Quota is not asked here: a job may well have
 selectors, required node affinity, taints, resources, the number of pods. Not modelled: affinity between pods, topology
 spread constraints, host ports, volumes' zones.
 
-Who works with placements alone finds what it takes here; all else has its own module.
+Who works with placements alone finds what it takes here; all else has its own module. `place` is imported with its
+name: it counts in NumPy's columns, and who only reads a snapshot's nodes and jobs goes without.
 """
 
+from typing import TYPE_CHECKING
+
 from fairlead_policy.fit.bare import bare_node
-from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit, with_pods
 from fairlead_policy.fit.shapes import Gang, Node, PodShape, Requirement, Taint, Toleration
 from fairlead_policy.fit.unschedulable import AskRefused, NoZoneHoldsAll
 from fairlead_policy.fit.words import in_words
+
+if TYPE_CHECKING:
+    from fairlead_policy.fit.placing import place
 
 __all__ = [
     "AskRefused",
@@ -36,3 +41,14 @@ __all__ = [
     "place",
     "with_pods",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """`place`, imported on demand (PEP 562)."""
+        if name != "place":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from fairlead_policy.fit.placing import place
+
+        globals()[name] = place
+        return place

@@ -1,0 +1,74 @@
+"""The import of nats-py, without two parts that took a third of a short command such as `fairlead queue`.
+
+It reads aiohttp wherever it is installed, for addresses that begin with `ws://` or `wss://`; `websockets` gives it the
+library with such an address. And it reads its own JetStream client, fifty classes that are written at their import:
+this library speaks to JetStream by `connection.jetstream`. That client is there for who asks for it.
+"""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from types import ModuleType
+
+_AIOHTTP = "aiohttp"
+_JETSTREAM = "nats.js"
+
+
+class _Header(StrEnum):
+    """The headers that nats-py's own connection reads, as `nats.js.api` has them."""
+
+    STATUS = "Status"
+    DESCRIPTION = "Description"
+    CONSUMER_STALLED = "Nats-Consumer-Stalled"
+
+
+class _Interface(ModuleType):
+    """In the place of `nats.js.api`."""
+
+    Header = _Header
+
+
+class _JetStreamClient(ModuleType):
+    """In the place of `nats.js`, which is imported with the first name that is asked of it."""
+
+    api = _Interface(f"{_JETSTREAM}.api")
+
+    def __getattr__(self, name: str) -> object:
+        found: object = getattr(importlib.import_module(_JETSTREAM), name)
+        return found
+
+
+@contextmanager
+def _in_place_of(name: str, module: ModuleType | None) -> Iterator[None]:
+    """For a while the module stands for that name; None: as the reference of import says, "not to be found"."""
+    sys.modules[name] = module  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+
+
+def _import_without_aiohttp() -> None:
+    """Imports nats-py as if aiohttp were not installed; it goes on without, and says so when asked for it."""
+    if _AIOHTTP in sys.modules:
+        importlib.import_module("nats.aio.transport")
+        return
+    with _in_place_of(_AIOHTTP, None):
+        importlib.import_module("nats.aio.transport")
+
+
+def _import_client() -> None:
+    if _JETSTREAM in sys.modules:
+        _import_without_aiohttp()
+        return
+    stand_in = _JetStreamClient(_JETSTREAM)
+    with _in_place_of(_JETSTREAM, stand_in):
+        _import_without_aiohttp()
+    import nats
+
+    vars(nats)["js"] = stand_in
+
+
+_import_client()
