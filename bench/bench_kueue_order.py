@@ -23,8 +23,8 @@ from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, all_placed, fair_policy
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, LabOptions
 from fairlead_testkit.kubelab.toolsets import OLDER
-from fairlead_testkit.kueue_rounds import Layout, Rounds
-from fairlead_testkit.placements import QuotaNode, Tally
+from fairlead_testkit.kueue_rounds import QuotaLayout, Rounds
+from fairlead_testkit.placements import PlacementTally, QuotaNode
 
 WEIGHTS = {"team-a": 1.0, "team-b": 2.0, "team-c": 3.0}
 HASHING = "SchedulingEquivalenceHashing"
@@ -43,20 +43,20 @@ ALONE = 20
 _QUEUES = dict(zip(WEIGHTS, ("x", "y", "z"), strict=True))
 
 
-def _over(quotas: tuple[int, int, int], above: int, **limits: int) -> Layout:
+def _over(quotas: tuple[int, int, int], above: int, **limits: int) -> QuotaLayout:
     """Three queues below a Cohort."""
     queues = {
         queue: QuotaNode(nominal=gpus, parent="root", **limits)
         for queue, gpus in zip(_QUEUES.values(), quotas, strict=True)
     }
-    return Layout(nodes={"root": QuotaNode(nominal=above), **queues}, tenants=_QUEUES)
+    return QuotaLayout(nodes={"root": QuotaNode(nominal=above), **queues}, tenants=_QUEUES)
 
 
-ONE = Layout(nodes={"q": QuotaNode(nominal=4)}, tenants=dict.fromkeys(WEIGHTS, "q"))
+ONE = QuotaLayout(nodes={"q": QuotaNode(nominal=4)}, tenants=dict.fromkeys(WEIGHTS, "q"))
 SHARES = {"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}}
 USAGE = {"admissionFairSharing": {"usageHalfLifeTime": "1h", "usageSamplingInterval": "1m"}}
 USAGE_FIRST = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}
-NESTED = Layout(
+NESTED = QuotaLayout(
     nodes={
         "root": QuotaNode(nominal=6),
         "left": QuotaNode(parent="root"),
@@ -66,11 +66,11 @@ NESTED = Layout(
     },
     tenants=_QUEUES,
 )
-LAYOUTS: dict[str, tuple[Layout, int, LabOptions]] = {
+LAYOUTS: dict[str, tuple[QuotaLayout, int, LabOptions]] = {
     "one queue": (ONE, 1, WORKLOADS_ALONE),
     "one queue, two at once": (ONE, 2, WORKLOADS_ALONE),
     "one queue, sizes 1 to 3": (
-        Layout(nodes={"q": QuotaNode(nominal=8)}, tenants=ONE.tenants, sizes=(1, 2, 3)),
+        QuotaLayout(nodes={"q": QuotaNode(nominal=8)}, tenants=ONE.tenants, sizes=(1, 2, 3)),
         1,
         WORKLOADS_ALONE,
     ),
@@ -137,10 +137,10 @@ async def _alone() -> float:
         rounds.backlog(EACH)
         await asyncio.sleep(2)
         await rounds.play(ALONE, rest=(1.5, 2.0))
-        return Tally.of(rounds.placements(fair_policy(estate, WEIGHTS, pool))).idle
+        return PlacementTally.of(rounds.placements(fair_policy(estate, WEIGHTS, pool))).idle
 
 
-async def _steered(name: str, layout: Layout, units: int, options: LabOptions, own: float) -> None:
+async def _steered(name: str, layout: QuotaLayout, units: int, options: LabOptions, own: float) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         KubeLab(options) as lab,
@@ -164,7 +164,7 @@ async def _steered(name: str, layout: Layout, units: int, options: LabOptions, o
                 changing.cancel()
                 await asyncio.wait([changing])
             said = [one.adherence for one in (await whole_queue(bus, POOL)).steering]
-        tally = Tally.of(rounds.placements(policy), takeovers)
+        tally = PlacementTally.of(rounds.placements(policy), takeovers)
         say(
             "order kept",
             layout=name,

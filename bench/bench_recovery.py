@@ -13,7 +13,7 @@ from fairlead_contracts.frontend.verbs import CreateJob
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import load_cluster
-from fairlead_sim.store import Store, batch_of
+from fairlead_sim.store import ClusterStore, batch_of
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet
 from fairlead_testkit.process import ServiceProcess
@@ -53,7 +53,7 @@ async def recovery() -> None:
 def _fill(fleet: Fleet, folder: Path) -> None:
     """Straight into the cluster's file: how fast jobs are taken in is another figure."""
     now = from_seconds(time.time())
-    store = Store(fleet.store, CLUSTER)
+    store = ClusterStore(fleet.store, CLUSTER)
     cluster = SimCluster(CLUSTER, load_cluster(str(folder / "cluster.json")), uid_prefix=store.identity)
     for number in range(WAITING):
         wanted = CreateJob(

@@ -15,7 +15,7 @@ from bench_lines import cpu_seconds, quantile, say
 from fairlead_slurm import CommandController
 from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.first_seen import FirstSeen
-from fairlead_slurm_bridge.view import StatedView, Surroundings
+from fairlead_slurm_bridge.view import SlurmContext, StatedView
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, SlurmLab, SlurmOptions
 
 ARRAYS, TASKS = 10, 1000
@@ -47,7 +47,7 @@ async def _read(lab: SlurmLab, controller: CommandController, name: str = "slurm
         "lab", naming=Naming.of("nvidia.com/gpu"), qos_classes={}, array_window=8, first_seen=FirstSeen({})
     )
     view.surround(
-        Surroundings(
+        SlurmContext(
             nodes=await controller.nodes(),
             partitions=await controller.partitions(),
             accounts=await controller.accounts(),

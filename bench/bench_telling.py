@@ -22,7 +22,7 @@ from fairlead_contracts.messages.job_traces import trace_of_submission
 from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_runtime import FrontendSpans, ServiceSettings, Spans, configure_tracing
-from fairlead_runtime.spans import Outcome
+from fairlead_runtime.spans import ExportOutcome
 from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName
 from fairlead_scorer.report.pass_traces import PassTraces
@@ -189,5 +189,5 @@ async def _costs(endpoint: str, ratio: float) -> list[float]:
     return costs
 
 
-def _ignore(outcome: Outcome, number: int) -> None:
+def _ignore(outcome: ExportOutcome, number: int) -> None:
     del outcome, number

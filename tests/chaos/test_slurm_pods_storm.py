@@ -19,7 +19,7 @@ import pytest
 
 from fairlead_testkit.awaiting import NeverHappenedError, eventually
 from fairlead_testkit.kubelab import KubeLab
-from fairlead_testkit.pod_fleet import PodFleet, PodSite
+from fairlead_testkit.pod_fleet import PodFleet, PodFleetSite
 from fairlead_testkit.pod_storm import ENDS_WITH, PodBreaker, PodLoad
 from fairlead_testkit.pod_watch import watched
 
@@ -39,13 +39,13 @@ TOKENS = "fairlead_gpu@fairlead"
 
 
 @pytest.fixture
-def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodSite]:
+def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodFleetSite]:
     del slurm_programs
-    with PodSite(kube_lab, gpus=GPUS, tokens=TOKENS).running() as found:
+    with PodFleetSite(kube_lab, gpus=GPUS, tokens=TOKENS).running() as found:
         yield found
 
 
-async def test_a_storm_over_jobs_that_run_as_pods(site: PodSite, tmp_path: Path) -> None:
+async def test_a_storm_over_jobs_that_run_as_pods(site: PodFleetSite, tmp_path: Path) -> None:
     print(f"storm of {SECONDS} s, seed {SEED}")  # noqa: T201 # repeats the plan of a failure
     rng = random.Random(SEED)
     load = PodLoad(site, random.Random(rng.random()), per_second=2)
@@ -80,7 +80,7 @@ async def blow(load: PodLoad, breaker: PodBreaker) -> None:
         stop.set()
 
 
-async def all_end(site: PodSite) -> None:
+async def all_end(site: PodFleetSite) -> None:
     """A long storm leaves a queue that a slow machine works off slowly: what counts is that it goes on."""
     left = await asyncio.to_thread(site.waiting)
     while left:
@@ -97,7 +97,7 @@ async def all_end(site: PodSite) -> None:
         left = await asyncio.to_thread(site.waiting)
 
 
-def ends_are_the_pods_own(site: PodSite, fleet: PodFleet, breaker: PodBreaker) -> None:
+def ends_are_the_pods_own(site: PodFleetSite, fleet: PodFleet, breaker: PodBreaker) -> None:
     """Of jobs that nobody took back."""
     lines = [line.split() for line in site.lab.jobs("%i %j %T", "--states=all")]
     ends = {job: (name, *site.state(job)) for job, name, _ in lines if job not in breaker.taken_back}

@@ -24,7 +24,7 @@ from fairlead_bus.server.program import server_program
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.free_ports import await_listening, free_ports
 from fairlead_testkit.kubelab import Kit, KubeLab, LabOptions, things
-from fairlead_testkit.kubelab.containers import Container, read_container
+from fairlead_testkit.kubelab.containers import ContainerRun, read_container
 from fairlead_testkit.slurmlab import OPERATOR, SlurmLab, SlurmOptions
 
 ROOT = Path(__file__).parents[2]
@@ -413,7 +413,7 @@ class Service:
 
     name: str
     process: subprocess.Popen[bytes]
-    container: Container
+    container: ContainerRun
     port: int
 
 
@@ -470,7 +470,7 @@ def set_up(site: Site) -> None:
         site.lab.until(partial(ended_well, told), 120, f"{container['name']}: {told.command}")
 
 
-def ended_well(told: Container) -> bool:
+def ended_well(told: ContainerRun) -> bool:
     """A Job's container is started again until it ends well: the three servers elect their leaders first."""
     done = subprocess.run(
         told.command, env=told.environ, capture_output=True, check=False, timeout=STEP_SECONDS

@@ -18,15 +18,15 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from fairlead_bus import Bus
-from fairlead_checker.instruments import Instruments as CheckerInstruments
+from fairlead_checker.instruments import CheckerInstruments
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_runtime import HealthServer, Metrics, MetricsObserver, Readiness
-from fairlead_slurm_bridge.instruments import Instruments as BridgeInstruments
+from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_testkit import eventually
 from fairlead_testkit.dashboards import all_speak, asked_by_panels
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
 from fairlead_testkit.prometheus import Prometheus, ensure_prometheus
-from fairlead_watcher.instruments import Instruments
+from fairlead_watcher.instruments import WatcherInstruments
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "monitoring"
@@ -199,7 +199,7 @@ async def pages_without_a_cluster(silent: dict[str, float]) -> AsyncIterator[dic
         silent: for how many seconds the watcher has heard nothing, by kind, and the bridge of `SLURMCTLD`; asked at each scrape.
     """
     watcher, bridge, checker = (Metrics(service) for service in ("watcher", "slurm-bridge", "checker"))
-    instruments = Instruments(watcher)
+    instruments = WatcherInstruments(watcher)
     instruments.heard({kind: partial(silent.__getitem__, kind) for kind in silent.keys() - {SLURMCTLD}})
     of_bridge = BridgeInstruments(bridge)
     of_bridge.heard(partial(silent.__getitem__, SLURMCTLD))

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.messages.questions import Adherence
-from fairlead_testkit.admissions import AdmissionLog, Step
+from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import whole_queue
@@ -58,7 +58,7 @@ def end_oldest(estate: Estate, log: AdmissionLog) -> None:
     log.wait(before + 1)
 
 
-def gaps(steps: list[Step]) -> list[float]:
+def gaps(steps: list[AdmissionStep]) -> list[float]:
     """Seconds from each end to the admission after it, as the test's own watch heard them."""
     found, ended = [], None
     for step in steps:

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_testkit.admissions import AdmissionLog, Step
+from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import QUEUE, Estate
 from fairlead_testkit.kube_fleet import KubeFleet, all_placed, fair_policy, front_stands
@@ -34,7 +34,7 @@ SLOW = 0.5
 """After so many seconds an end has been ordered by, on a loaded machine."""
 
 
-def oldest_running(estate: Estate, log: AdmissionLog) -> Step:
+def oldest_running(estate: Estate, log: AdmissionLog) -> AdmissionStep:
     running = estate.admitted()
     return next(step for step in log.steps if step.what == "admitted" and step.name in running)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_contracts.messages.clearance import Lever
+from fairlead_contracts.messages.clearance import LeverName
 from fairlead_contracts.messages.control import Mode
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
@@ -23,7 +23,7 @@ from fairlead_testkit.people import say
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 WEIGHTS = {"team-a": 2.0, "team-b": 1.0}
-LEVERS: list[tuple[Lever, bool]] = [("boost", True), ("priority", False), ("priority", True)]
+LEVERS: list[tuple[LeverName, bool]] = [("boost", True), ("priority", False), ("priority", True)]
 """With Kueue's gate on or off."""
 BASE = 100
 """Of a priority that a Workload has of its own."""
@@ -61,7 +61,7 @@ def plain(item: KubeObject) -> tuple[object, object]:
     ],
 )
 async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
-    kube_labs: LabFactory, tmp_path: Path, lever: Lever, kueue: str | None, *, gate: bool
+    kube_labs: LabFactory, tmp_path: Path, lever: LeverName, kueue: str | None, *, gate: bool
 ) -> None:
     lab = kube_labs(replace(WORKLOADS_ALONE, gates={"PriorityBoost": gate}, kueue=kueue))
     with Estate(lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:

@@ -16,8 +16,8 @@ from fairlead_testkit.estate import Estate
 from fairlead_testkit.kube_fleet import KubeFleet, all_placed, fair_policy
 from fairlead_testkit.kubelab import ADMITTER, KubeLab
 from fairlead_testkit.kubelab.audit import AuditLine
-from fairlead_testkit.kueue_rounds import Layout, Rounds
-from fairlead_testkit.placements import Placement, QuotaNode, Tally
+from fairlead_testkit.kueue_rounds import QuotaLayout, Rounds
+from fairlead_testkit.placements import PlacedAdmission, PlacementTally, QuotaNode
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
@@ -29,20 +29,20 @@ in a while. Twenty do not tell 98 % from 90; without wake-ups it was a tenth."""
 SLOW = 0.5
 """After so many seconds a release or an arrival has been ordered by, on a loaded machine."""
 
-ONE_QUEUE = Layout(nodes={"q": QuotaNode(nominal=4)}, tenants=dict.fromkeys(WEIGHTS, "q"))
-BLOCKING = Layout(nodes=ONE_QUEUE.nodes, tenants=ONE_QUEUE.tenants, strategy="StrictFIFO")
-QUOTA_ABOVE = Layout(
+ONE_QUEUE = QuotaLayout(nodes={"q": QuotaNode(nominal=4)}, tenants=dict.fromkeys(WEIGHTS, "q"))
+BLOCKING = QuotaLayout(nodes=ONE_QUEUE.nodes, tenants=ONE_QUEUE.tenants, strategy="StrictFIFO")
+QUOTA_ABOVE = QuotaLayout(
     nodes={"root": QuotaNode(nominal=6)} | {name: QuotaNode(parent="root") for name in ("x", "y", "z")},
     tenants={"team-a": "x", "team-b": "y", "team-c": "z"},
 )
-QUOTA_OF_THEIR_OWN = Layout(
+QUOTA_OF_THEIR_OWN = QuotaLayout(
     nodes={"root": QuotaNode()}
     | {name: QuotaNode(nominal=gpus, parent="root") for name, gpus in (("x", 3), ("y", 2), ("z", 1))},
     tenants=QUOTA_ABOVE.tenants,
 )
 
 
-def told(placements: list[Placement]) -> str:
+def told(placements: list[PlacedAdmission]) -> str:
     return "\n".join(str(placement) for placement in placements if placement.missed)
 
 
@@ -62,7 +62,7 @@ def told(placements: list[Placement]) -> str:
     ],
 )
 async def test_what_comes_free_goes_to_the_first_of_the_order_that_fits(
-    kube_lab: KubeLab, tmp_path: Path, layout: Layout, units: int, least: float
+    kube_lab: KubeLab, tmp_path: Path, layout: QuotaLayout, units: int, least: float
 ) -> None:
     with Estate(kube_lab, list(WEIGHTS)) as estate, AdmissionLog(estate) as log:
         policy = fair_policy(estate, WEIGHTS, layout.make(estate))
@@ -74,7 +74,7 @@ async def test_what_comes_free_goes_to_the_first_of_the_order_that_fits(
             await rounds.settle()
         placements = rounds.placements(policy, reaction=SLOW)
         assert len(placements) >= 20
-        assert Tally.of(placements).right >= least, told(placements)
+        assert PlacementTally.of(placements).right >= least, told(placements)
 
 
 async def test_an_urgent_job_that_is_parked_is_the_next(kube_lab: KubeLab, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ async def test_a_wake_up_is_one_write_a_start_and_far_quicker_than_the_batch(
 ) -> None:
     """Where first come, first served is right: nothing else is written, and nothing at all if the policy says so."""
     with Estate(kube_lab, ["team-a"]) as estate, AdmissionLog(estate) as log:
-        layout = Layout(nodes={"q": QuotaNode(nominal=2)}, tenants={"team-a": "q"})
+        layout = QuotaLayout(nodes={"q": QuotaNode(nominal=2)}, tenants={"team-a": "q"})
         policy = fair_policy(estate, {"team-a": 1}, layout.make(estate), wake="never")
         rounds = Rounds(estate, log, layout)
         rounds.backlog(14)
@@ -134,7 +134,7 @@ async def one_by_one(rounds: Rounds, estate: Estate, policy: PolicyDocument) -> 
     for _ in range(STARTS):
         await rounds.play(1, rest=(0.2, 0.2), arrivals=False)
         await rounds.settle()
-    idle = Tally.of(one for one in rounds.placements(policy) if one.at >= begun).idle
+    idle = PlacementTally.of(one for one in rounds.placements(policy) if one.at >= begun).idle
     return idle, len(level_patches(estate, mark))
 
 

@@ -19,7 +19,7 @@ from fairlead_contracts.frontend.marks import WATCHDOG
 from fairlead_contracts.messages.events import EVENT, JobReserved, Reserving
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_contracts.policyfile.document import PolicyDocument, Reserve
-from fairlead_testkit.admissions import AdmissionLog, Step
+from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy
@@ -76,7 +76,7 @@ class Stream:
                     await self._end(step)
             await asyncio.sleep(0.1)
 
-    async def _end(self, step: Step) -> None:
+    async def _end(self, step: AdmissionStep) -> None:
         before = len(self._log.admitted)
         await asyncio.to_thread(self._estate.finish, step.tenant, step.name)
         if self._refilled:

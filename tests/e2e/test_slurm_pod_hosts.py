@@ -9,7 +9,7 @@ import pytest
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.forgetful_slurmctld import forget, saved_while
 from fairlead_testkit.kubelab import KubeLab
-from fairlead_testkit.pod_fleet import PodFleet, PodSite
+from fairlead_testkit.pod_fleet import PodFleet, PodFleetSite
 from fairlead_testkit.pod_watch import watched
 from fairlead_testkit.process import ServiceProcess
 
@@ -20,28 +20,28 @@ TOKENS = "fairlead_gpu@fairlead"
 
 
 @pytest.fixture(scope="module")
-def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodSite]:
+def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodFleetSite]:
     """Slurm has eight times the GPUs of Kubernetes."""
     del slurm_programs
-    with PodSite(kube_lab, gpus=GPUS, doors=2, tokens=TOKENS).running() as found:
+    with PodFleetSite(kube_lab, gpus=GPUS, doors=2, tokens=TOKENS).running() as found:
         yield found
 
 
-async def all_ended(site: PodSite) -> None:
+async def all_ended(site: PodFleetSite) -> None:
     async def ended() -> bool:
         return not await asyncio.to_thread(site.waiting) and not await asyncio.to_thread(site.pods)
 
     await eventually(ended, 120, what="all jobs have ended, and no pod is left")
 
 
-def restarts(site: PodSite, jobs: list[str]) -> int:
+def restarts(site: PodFleetSite, jobs: list[str]) -> int:
     """How often jobs were started in vain."""
     shown = [site.lab.run("scontrol", "--oneliner", "show", "job", job) for job in jobs]
     return sum(int(text.partition(" Restarts=")[2].split()[0]) for text in shown)
 
 
 async def test_few_jobs_are_started_in_vain_and_either_bridge_may_be_killed(
-    site: PodSite, tmp_path: Path
+    site: PodFleetSite, tmp_path: Path
 ) -> None:
     fleet = PodFleet(tmp_path, site, bridges=2)
     async with fleet.running(), watched(site) as watch:
@@ -59,7 +59,7 @@ async def test_few_jobs_are_started_in_vain_and_either_bridge_may_be_killed(
     assert watch.harm == []
 
 
-async def _one_may_be_killed(site: PodSite, bridge: ServiceProcess) -> None:
+async def _one_may_be_killed(site: PodFleetSite, bridge: ServiceProcess) -> None:
     running = site.submit(seconds=6)
     await eventually(lambda: site.state_of(running) == "RUNNING", 60, what="it runs")
     bridge.kill()
@@ -78,7 +78,7 @@ async def _leader(fleet: PodFleet) -> ServiceProcess:
     return leader
 
 
-async def _jobs_that_are_starting_go_on(site: PodSite, fleet: PodFleet) -> None:
+async def _jobs_that_are_starting_go_on(site: PodFleetSite, fleet: PodFleet) -> None:
     """Their pods are made, and the leader is killed before any prolog is answered; and again as soon as their programs begin."""
     scheduler = site.kube.process("kube-scheduler")
     scheduler.pause()
@@ -104,7 +104,7 @@ async def _jobs_that_are_starting_go_on(site: PodSite, fleet: PodFleet) -> None:
     assert restarts(site, jobs) == 0
 
 
-async def _what_slurmctld_forgets_the_next_leader_knows(site: PodSite, fleet: PodFleet) -> None:
+async def _what_slurmctld_forgets_the_next_leader_knows(site: PodFleetSite, fleet: PodFleet) -> None:
     """The host of both is gone, with the store of the one that led."""
     job = site.submit("--begin=now+10", seconds=0.5, code=3)
     saved = await asyncio.to_thread(saved_while, site, job, "PENDING")
@@ -118,7 +118,7 @@ async def _what_slurmctld_forgets_the_next_leader_knows(site: PodSite, fleet: Po
     assert site.pods_made_for(job) == 1, "its program is not run again"
 
 
-async def _tokens_follow_what_is_free(site: PodSite) -> None:
+async def _tokens_follow_what_is_free(site: PodFleetSite) -> None:
     await eventually(lambda: site.licence() == (GPUS, 0), 60, what="there are as many tokens as GPUs")
     site.add_stranger(gpus=5)
     await eventually(lambda: site.licence() == (GPUS - 5, 0), 60, what="somebody else's pod takes five")
@@ -131,7 +131,7 @@ async def _tokens_follow_what_is_free(site: PodSite) -> None:
     assert (site.state(job), restarts(site, [job])) == (("COMPLETED", "0:0"), 0)
 
 
-async def test_a_users_own_number_of_tokens_does_not_count(site: PodSite, tmp_path: Path) -> None:
+async def test_a_users_own_number_of_tokens_does_not_count(site: PodFleetSite, tmp_path: Path) -> None:
     async with PodFleet(tmp_path, site, bridges=2).running():
         job = site.submit(f"--licenses={TOKENS}:1", gpus=2, seconds=0.5)
         assert f"Licenses={TOKENS}:2 " in site.lab.run("scontrol", "--oneliner", "show", "job", job)

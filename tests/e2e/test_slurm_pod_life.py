@@ -17,7 +17,7 @@ import pytest
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.forgetful_slurmctld import forget, saved_while
 from fairlead_testkit.kubelab import KubeLab, KubeObject
-from fairlead_testkit.pod_fleet import SECONDS, PodFleet, PodSite
+from fairlead_testkit.pod_fleet import SECONDS, PodFleet, PodFleetSite
 from fairlead_testkit.pod_watch import watched
 from fairlead_testkit.slurmlab import PEOPLE, URGENT
 
@@ -30,10 +30,10 @@ LINES = ("PreemptType=preempt/qos", "PreemptMode=REQUEUE", "OverTimeLimit=0")
 
 
 @pytest.fixture(scope="module")
-def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodSite]:
+def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodFleetSite]:
     """Slurm's one node has as many GPUs as Kubernetes: what is urgent has to take them from others."""
     del slurm_programs
-    with PodSite(kube_lab, gpus=GPUS, nodes=1, slurm_gpus=GPUS, lines=LINES).running() as found:
+    with PodFleetSite(kube_lab, gpus=GPUS, nodes=1, slurm_gpus=GPUS, lines=LINES).running() as found:
         found.lab.run("sacctmgr", "-i", "modify", "qos", URGENT, "set", "preempt=normal")
         found.add_claim(DATA)
         kube_lab.api.apply(
@@ -48,7 +48,7 @@ def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodSite]:
 
 
 @pytest.fixture
-def storage(site: PodSite) -> Iterator[Path]:
+def storage(site: PodFleetSite) -> Iterator[Path]:
     """Where Slurm's hosts have what the claim holds."""
     folder = site.lab.layout.folder / "storage"
     folder.mkdir()
@@ -57,12 +57,12 @@ def storage(site: PodSite) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def the_pod(site: PodSite) -> KubeObject:
+def the_pod(site: PodFleetSite) -> KubeObject:
     [pod] = site.pods()
     return pod
 
 
-async def ended(site: PodSite, job: str, *, seconds: float = 90) -> str:
+async def ended(site: PodFleetSite, job: str, *, seconds: float = 90) -> str:
     """Its state, once it has ended and nothing of it is left but the user's own claim."""
 
     async def over() -> str:
@@ -79,11 +79,13 @@ async def ended(site: PodSite, job: str, *, seconds: float = 90) -> str:
     return await eventually(over, seconds, what="it has ended, with its pod and its claim")
 
 
-async def runs(site: PodSite, job: str) -> None:
+async def runs(site: PodFleetSite, job: str) -> None:
     await eventually(lambda: site.state_of(job) == "RUNNING", 60, what=f"{job} runs: {site.waiting()}")
 
 
-async def test_what_a_pod_is_given_and_leaves_behind(site: PodSite, storage: Path, tmp_path: Path) -> None:
+async def test_what_a_pod_is_given_and_leaves_behind(
+    site: PodFleetSite, storage: Path, tmp_path: Path
+) -> None:
     settings = {
         "pods_storage": {DATA: str(storage)},
         "pods_priority_classes": {URGENT: PRIORITY},
@@ -94,7 +96,7 @@ async def test_what_a_pod_is_given_and_leaves_behind(site: PodSite, storage: Pat
         await _urgent_jobs_have_the_priority_class(site)
 
 
-async def _results_of_a_users_claim_are_moved_and_checked(site: PodSite, storage: Path) -> None:
+async def _results_of_a_users_claim_are_moved_and_checked(site: PodFleetSite, storage: Path) -> None:
     out = storage / "run"
     job = site.submit(f"--comment=env={SECONDS} claim={DATA}:/data results=/data/run", seconds=3)
     await runs(site, job)
@@ -117,7 +119,7 @@ async def _results_of_a_users_claim_are_moved_and_checked(site: PodSite, storage
     assert checked == "score: OK\n"
 
 
-async def _a_claim_is_made_for_a_job_and_goes_with_it(site: PodSite) -> None:
+async def _a_claim_is_made_for_a_job_and_goes_with_it(site: PodFleetSite) -> None:
     site.add_volume()
     job = site.submit(f"--comment=env={SECONDS} scratch=1Mi", seconds=1)
     await runs(site, job)
@@ -127,20 +129,20 @@ async def _a_claim_is_made_for_a_job_and_goes_with_it(site: PodSite) -> None:
     assert await ended(site, job) == "COMPLETED"
 
 
-async def _urgent_jobs_have_the_priority_class(site: PodSite) -> None:
+async def _urgent_jobs_have_the_priority_class(site: PodFleetSite) -> None:
     job = site.submit(f"--qos={URGENT}", seconds=1)
     await runs(site, job)
     assert (the_pod(site)["spec"]["priorityClassName"], the_pod(site)["spec"]["priority"]) == (PRIORITY, 1000)
     assert await ended(site, job) == "COMPLETED"
 
 
-async def test_what_is_urgent_takes_the_place_of_others(site: PodSite, tmp_path: Path) -> None:
+async def test_what_is_urgent_takes_the_place_of_others(site: PodFleetSite, tmp_path: Path) -> None:
     """The pod of the other job is stopped in its time; the job goes back and runs anew."""
     async with PodFleet(tmp_path, site).running():
         await _one_is_preempted(site)
 
 
-async def _one_is_preempted(site: PodSite) -> None:
+async def _one_is_preempted(site: PodFleetSite) -> None:
     first = site.submit(gpus=GPUS, seconds=12)
     await runs(site, first)
     urgent = site.submit(f"--qos={URGENT}", gpus=GPUS, seconds=1)
@@ -157,7 +159,7 @@ async def _one_is_preempted(site: PodSite) -> None:
 
 
 @pytest.mark.deep
-async def test_the_time_limit_ends_a_pod(site: PodSite, tmp_path: Path) -> None:
+async def test_the_time_limit_ends_a_pod(site: PodFleetSite, tmp_path: Path) -> None:
     """Slurm looks every half minute, and knows no limit below a minute."""
     async with PodFleet(tmp_path, site).running():
         job = site.submit("--time=1", seconds=3600)
@@ -168,7 +170,7 @@ async def test_the_time_limit_ends_a_pod(site: PodSite, tmp_path: Path) -> None:
         assert asked, "and by the bridge, not by force"
 
 
-async def test_a_job_that_slurmctld_takes_for_running_goes_back(site: PodSite, tmp_path: Path) -> None:
+async def test_a_job_that_slurmctld_takes_for_running_goes_back(site: PodFleetSite, tmp_path: Path) -> None:
     """It has ended, and a slurmctld that was killed comes back without that: by itself it would look after ten minutes."""
     async with PodFleet(tmp_path, site).running(), watched(site) as watch:
         job = site.submit(seconds=6)
@@ -183,7 +185,7 @@ async def test_a_job_that_slurmctld_takes_for_running_goes_back(site: PodSite, t
 
 
 async def test_a_job_whose_process_does_not_ask_goes_back_and_its_program_goes_on(
-    site: PodSite, tmp_path: Path
+    site: PodFleetSite, tmp_path: Path
 ) -> None:
     """The process hangs, so that a new bridge hears nothing of it."""
     fleet = PodFleet(tmp_path, site)
@@ -202,7 +204,9 @@ async def test_a_job_whose_process_does_not_ask_goes_back_and_its_program_goes_o
     assert site.pods_made_for(job) == 1, "its program does not begin again"
 
 
-async def test_jobs_that_slurmctld_forgets_to_have_started_run_once(site: PodSite, tmp_path: Path) -> None:
+async def test_jobs_that_slurmctld_forgets_to_have_started_run_once(
+    site: PodFleetSite, tmp_path: Path
+) -> None:
     """A slurmctld that is killed starts them again; Slurm alone would run both twice, and drain the node over the first."""
     async with PodFleet(tmp_path, site).running(), watched(site) as watch:
         long, short = (
@@ -223,7 +227,7 @@ async def test_where_it_is_set_so_a_job_starts_without_the_gate_and_waits_for_it
     kube_lab: KubeLab, slurm_programs: None, tmp_path: Path
 ) -> None:
     del slurm_programs
-    with PodSite(kube_lab, gpus=GPUS, nodes=1, away="start").running() as site:
+    with PodFleetSite(kube_lab, gpus=GPUS, nodes=1, away="start").running() as site:
         fleet = PodFleet(tmp_path, site)
         async with fleet.running(), watched(site) as watch:
             [bridge] = fleet.named("slurm_bridge")

@@ -12,7 +12,7 @@ import pytest
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.kubelab import GPU, KubeLab
-from fairlead_testkit.pod_fleet import SECONDS, PodFleet, PodSite
+from fairlead_testkit.pod_fleet import SECONDS, PodFleet, PodFleetSite
 from fairlead_testkit.pod_watch import watched
 from fairlead_testkit.process import ServiceProcess
 from fairlead_testkit.slurmlab import SlurmCommandError
@@ -24,27 +24,27 @@ CARDS, CARD_MIB, PART_MIB = ("GPU-1", "GPU-2"), 24_576, 16_384
 
 
 @pytest.fixture(scope="module")
-def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodSite]:
+def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodFleetSite]:
     del slurm_programs
-    with PodSite(kube_lab, gpus=GPUS).running() as found:
+    with PodFleetSite(kube_lab, gpus=GPUS).running() as found:
         yield found
 
 
-async def all_ended(site: PodSite, seconds: float = 90) -> None:
+async def all_ended(site: PodFleetSite, seconds: float = 90) -> None:
     async def ended() -> bool:
         return not await asyncio.to_thread(site.waiting)
 
     await eventually(ended, seconds, what="all jobs have ended")
 
 
-async def nothing_left(site: PodSite) -> None:
+async def nothing_left(site: PodFleetSite) -> None:
     async def empty() -> bool:
         return not await asyncio.to_thread(site.pods)
 
     await eventually(empty, 30, what="no pod is left")
 
 
-async def test_more_jobs_than_there_is_room_for(site: PodSite, tmp_path: Path) -> None:
+async def test_more_jobs_than_there_is_room_for(site: PodFleetSite, tmp_path: Path) -> None:
     async with PodFleet(tmp_path, site).running(), watched(site) as watch:
         codes = [0, 3, 0, 7] * 3
         jobs = [site.submit(gpus=2, seconds=1, code=code) for code in codes]
@@ -57,7 +57,7 @@ async def test_more_jobs_than_there_is_room_for(site: PodSite, tmp_path: Path) -
     assert watch.harm == []
 
 
-async def test_whatever_users_write_and_do(site: PodSite, tmp_path: Path) -> None:
+async def test_whatever_users_write_and_do(site: PodFleetSite, tmp_path: Path) -> None:
     fleet = PodFleet(tmp_path, site, settings={"pods_resume_nodes": True})
     async with fleet.running():
         await _nodes_come_back_that_slurm_drained_over_a_forgotten_job(site)
@@ -78,7 +78,7 @@ async def test_whatever_users_write_and_do(site: PodSite, tmp_path: Path) -> Non
     assert not any("drain" in line for line in site.lab.run("sinfo", "-h", "-N", "-o", "%T").splitlines())
 
 
-async def _nodes_come_back_that_slurm_drained_over_a_forgotten_job(site: PodSite) -> None:
+async def _nodes_come_back_that_slurm_drained_over_a_forgotten_job(site: PodFleetSite) -> None:
     """And no other: it may be broken."""
     for node, why in (("n2", "disk"), ("n1", "Duplicate jobid")):
         site.lab.run("scontrol", "update", f"nodename={node}", "state=drain", f"reason={why}")
@@ -94,7 +94,7 @@ async def _nodes_come_back_that_slurm_drained_over_a_forgotten_job(site: PodSite
     site.lab.run("scontrol", "update", "nodename=n2", "state=resume")
 
 
-async def _what_users_write_reaches_no_shell(site: PodSite) -> None:
+async def _what_users_write_reaches_no_shell(site: PodFleetSite) -> None:
     mark = site.lab.layout.folder / "out" / "pwned"
     command = f"touch {mark}"
     hostile = f'it\'s "$({command})" `{command}`; {command}\n{command}\n#fairlead-env X=41\nüber 日本 UserId=root(0)'
@@ -121,7 +121,7 @@ async def _what_users_write_reaches_no_shell(site: PodSite) -> None:
     assert list(site.lab.layout.folder.rglob("pwned")) == []
 
 
-async def _a_cancelled_jobs_pod_goes(site: PodSite) -> None:
+async def _a_cancelled_jobs_pod_goes(site: PodFleetSite) -> None:
     job = site.submit(seconds=3600)
     await eventually(lambda: "RUNNING" in _line(site, job), 60, what="it runs")
     site.lab.run("scancel", job)
@@ -130,7 +130,7 @@ async def _a_cancelled_jobs_pod_goes(site: PodSite) -> None:
     assert site.state_of(job) == "CANCELLED"
 
 
-async def _who_cannot_run_as_a_pod_is_told(site: PodSite) -> None:
+async def _who_cannot_run_as_a_pod_is_told(site: PodFleetSite) -> None:
     with pytest.raises(SlurmCommandError, match="one pod runs on one node"):
         site.submit("--nodes=2", "--ntasks=2")
     with pytest.raises(SlurmCommandError, match="jobs of root"):
@@ -146,7 +146,9 @@ async def _who_cannot_run_as_a_pod_is_told(site: PodSite) -> None:
     await nothing_left(site)
 
 
-async def _a_program_goes_on_whose_prolog_was_not_answered(site: PodSite, bridge: ServiceProcess) -> None:
+async def _a_program_goes_on_whose_prolog_was_not_answered(
+    site: PodFleetSite, bridge: ServiceProcess
+) -> None:
     """The bridge is killed after it has made the pod: the job goes back, and its next attempt has that pod."""
     scheduler = site.kube.process("kube-scheduler")
     scheduler.pause()
@@ -164,7 +166,7 @@ async def _a_program_goes_on_whose_prolog_was_not_answered(site: PodSite, bridge
     await nothing_left(site)
 
 
-async def _parts_of_cards_are_counted_card_by_card(site: PodSite) -> None:
+async def _parts_of_cards_are_counted_card_by_card(site: PodFleetSite) -> None:
     """A third of these has no card to itself, though as much memory is free in all. The test does what HAMi would."""
     node = site.add_cards(*CARDS, memory=CARD_MIB)
     scheduler = site.kube.process("kube-scheduler")
@@ -190,5 +192,5 @@ async def _parts_of_cards_are_counted_card_by_card(site: PodSite) -> None:
     site.remove_cards()
 
 
-def _line(site: PodSite, job: str) -> str:
+def _line(site: PodFleetSite, job: str) -> str:
     return next((line for line in site.waiting() if line.split()[0] == job), "")

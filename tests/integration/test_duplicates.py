@@ -11,7 +11,7 @@ import pytest
 from fairlead_admitter.app import main as admitter
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Asked, Bus, ConnectionSettings, connect
-from fairlead_bus.server.accounts import Layout
+from fairlead_bus.server.accounts import AccountLayout
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer, Refused, read_submission
 from fairlead_runtime import ServiceSettings
@@ -27,7 +27,7 @@ from fairlead_testkit.serving import serving
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 TENANTS = ("team-a", "team-b")
-LAYOUT = Layout(clusters=[CLUSTER], groups={tenant: [tenant] for tenant in TENANTS}, operators=[])
+LAYOUT = AccountLayout(clusters=[CLUSTER], groups={tenant: [tenant] for tenant in TENANTS}, operators=[])
 
 
 class Tenants:

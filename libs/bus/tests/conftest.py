@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fairlead_bus import Bus, ConnectionSettings, Tally, connect, provision
+from fairlead_bus import Bus, BusTally, ConnectionSettings, connect, provision
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer
 
@@ -15,12 +15,12 @@ def settings(nats_server: NatsServer) -> ConnectionSettings:
 
 
 @pytest.fixture
-async def tally() -> Tally:
-    return Tally()
+async def tally() -> BusTally:
+    return BusTally()
 
 
 @pytest.fixture
-async def bus(settings: ConnectionSettings, tally: Tally) -> AsyncIterator[Bus]:
+async def bus(settings: ConnectionSettings, tally: BusTally) -> AsyncIterator[Bus]:
     """Connected, on a server that holds the whole topology for the cluster `c1`."""
     async with connect(settings, name="ops", observer=tally) as opened:
         await provision(opened, topology(["c1"]))

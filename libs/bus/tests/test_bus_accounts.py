@@ -12,14 +12,14 @@ from fairlead_bus import (
     Asked,
     Bus,
     DeniedError,
+    JetStreamRefusedError,
     NobodyAnswersError,
     NoStreamError,
-    RefusedError,
     UnavailableError,
     connect,
     provision,
 )
-from fairlead_bus.server.accounts import Layout
+from fairlead_bus.server.accounts import AccountLayout
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.topology import topology
@@ -28,7 +28,7 @@ from fairlead_testkit.guarded import GuardedServer, guarded_server
 
 pytestmark = pytest.mark.integration
 
-LAYOUT = Layout(
+LAYOUT = AccountLayout(
     clusters=["c1"],
     groups={"team-a": ["team-a"], "team-b": ["team-b"], "physics": ["lab.1", "lab-2"]},
     operators=["ann"],
@@ -166,7 +166,7 @@ async def test_a_tenant_has_no_jetstream_and_hears_nothing_of_others(meeting: Me
     root, free = await meeting.user("root"), await meeting.user("free.tenant.team-a")
     heard, keys = await meeting.hearing(free, f"{subjects.ROOT}.>"), await meeting.hearing(free, "$KV.>")
     for verb in ("STREAM.NAMES", "STREAM.INFO.answer", "CONSUMER.CREATE.answer.mine.fairlead.v1.answer.>"):
-        with pytest.raises((RefusedError, UnavailableError), match="not enabled"):
+        with pytest.raises((JetStreamRefusedError, UnavailableError), match="not enabled"):
             await free.jetstream.call(verb)
     told = [
         subjects.state("c1", "pool", "gpu"),
@@ -207,11 +207,11 @@ async def test_who_has_no_key_is_not_let_in(meeting: Meeting) -> None:
 @pytest.mark.parametrize(
     "layout",
     [
-        Layout(clusters=["c1", "c1"], groups={}, operators=[]),
-        Layout(clusters=[""], groups={}, operators=[]),
-        Layout(clusters=[], groups={"a": ["team-a"], "b": ["team-a"]}, operators=[]),
+        AccountLayout(clusters=["c1", "c1"], groups={}, operators=[]),
+        AccountLayout(clusters=[""], groups={}, operators=[]),
+        AccountLayout(clusters=[], groups={"a": ["team-a"], "b": ["team-a"]}, operators=[]),
     ],
 )
-def test_a_name_that_is_none_or_is_there_twice_is_refused(layout: Layout) -> None:
+def test_a_name_that_is_none_or_is_there_twice_is_refused(layout: AccountLayout) -> None:
     with pytest.raises(FieldError):
         layout.check()

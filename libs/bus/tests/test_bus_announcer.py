@@ -14,18 +14,18 @@ from fairlead_bus import (
     Announcer,
     Bucket,
     Bus,
+    BusTally,
     ConnectionSettings,
     Follower,
     Leadership,
     Mirror,
     Outgoing,
     StateChange,
-    Tally,
     connect,
     provision,
 )
 from fairlead_bus.facts.repair import FIRST_PAUSE
-from fairlead_bus.server.accounts import Layout
+from fairlead_bus.server.accounts import AccountLayout
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import (
     STATE,
@@ -248,7 +248,7 @@ async def test_a_step_during_a_change_of_leader_is_told_by_the_next(
 
 
 async def test_after_a_restart_of_the_server_old_values_are_put_right_and_no_step_is_told_twice(
-    bus: Bus, nats_server: NatsServer, tally: Tally
+    bus: Bus, nats_server: NatsServer, tally: BusTally
 ) -> None:
     owner, audience = Owner(bus, "a"), Audience(bus)
     owner.announcer.update(stated(a_class("x", 1)))
@@ -295,15 +295,15 @@ async def test_what_was_told_while_trust_lapsed_is_said_when_it_is_back_in_the_s
         assert sorted(audience.news)[:2] == ["x:1->None", "x:None->1"]
 
 
-async def test_a_statement_that_no_server_takes_is_left_out_and_told_once(bus: Bus, tally: Tally) -> None:
+async def test_a_statement_that_no_server_takes_is_left_out_and_told_once(bus: Bus, tally: BusTally) -> None:
     size = bus.wire._client.max_payload
     huge = PoolState(cluster=CLUSTER, epoch=0, rev=0, name="p", capacity={}, enforcement_why="x" * size)
     owner, audience = Owner(bus, "a"), Audience(bus)
-    owner.announcer.update({subject_of(huge): huge} | stated(a_class("x", 1)))
+    owner.announcer.update({subject_of(huge): huge, **stated(a_class("x", 1))})
     async with running(owner, audience):
         await eventually(owner.agreed)
         await eventually(lambda: audience.values() == {"x": 1})
-        owner.announcer.update({subject_of(huge): huge} | stated(a_class("x", 2)))
+        owner.announcer.update({subject_of(huge): huge, **stated(a_class("x", 2))})
         await eventually(lambda: audience.values() == {"x": 2})
         assert owner.announcer.reconciled == 1, "the cluster does not stand still over it"
         [told] = tally.said("announcer.too_large")
@@ -345,7 +345,7 @@ OVERWRITINGS: dict[str, Overwriting] = {
 
 @pytest.mark.parametrize("what", OVERWRITINGS)
 async def test_what_somebody_else_wrote_is_put_back_promptly_counted_and_told(
-    bus: Bus, settings: ConnectionSettings, tally: Tally, what: str
+    bus: Bus, settings: ConnectionSettings, tally: BusTally, what: str
 ) -> None:
     owner, audience = Owner(bus, "a"), Audience(bus)
     owner.announcer.update(stated(a_class("x", 1)))
@@ -390,7 +390,7 @@ async def test_what_was_forged_while_nobody_owned_it_is_put_right_by_the_next(bu
 
 
 async def test_who_writes_without_end_makes_a_few_writes_of_the_owner_and_has_not_the_last_word(
-    bus: Bus, settings: ConnectionSettings, tally: Tally
+    bus: Bus, settings: ConnectionSettings, tally: BusTally
 ) -> None:
     owner, audience = Owner(bus, "a"), Audience(bus)
     owner.announcer.update(stated(a_class("x", 1)))
@@ -459,7 +459,7 @@ async def test_a_purge_is_found_by_the_missing_mark(bus: Bus, monkeypatch: pytes
 
 
 async def test_a_single_subject_that_was_purged_is_found_by_an_audit(
-    bus: Bus, tally: Tally, monkeypatch: pytest.MonkeyPatch
+    bus: Bus, tally: BusTally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fairlead_bus.facts.audit.AUDIT_SECONDS", 0.2)
     owner = Owner(bus, "a")
@@ -479,10 +479,10 @@ async def test_a_single_subject_that_was_purged_is_found_by_an_audit(
 
 
 async def test_the_shipped_grants_let_a_watcher_put_its_state_back(tmp_path: Path) -> None:
-    with guarded_server(tmp_path, Layout(clusters=[CLUSTER], groups={}, operators=[])) as guarded:
+    with guarded_server(tmp_path, AccountLayout(clusters=[CLUSTER], groups={}, operators=[])) as guarded:
         async with connect(guarded.root, name="ops") as root:
             await provision(root, topology.topology([CLUSTER]))
-            tally = Tally()
+            tally = BusTally()
             user = f"watcher.{CLUSTER}"
             async with connect(guarded.settings(user), name=user, observer=tally) as bus:
                 owner = Owner(bus, "a")

@@ -1,6 +1,6 @@
 import pytest
 
-from fairlead_bus import Bucket, Bus, KeyExistsError, Tally, WrongRevisionError
+from fairlead_bus import Bucket, Bus, BusTally, KeyExistsError, WrongRevisionError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import MalformedError
 from fairlead_testkit import eventually
@@ -49,7 +49,7 @@ def a_number(payload: bytes) -> int:
 
 
 async def test_the_newest_value_that_can_be_read_is_found_as_far_back_as_the_key_is_kept(
-    bus: Bus, tally: Tally
+    bus: Bus, tally: BusTally
 ) -> None:
     bucket = Bucket(bus, "policy")
 

@@ -8,11 +8,11 @@ import pytest
 
 from fairlead_bus import (
     Bus,
+    BusTally,
     ConnectionSettings,
     Mirror,
     ReplayBrokenError,
     RetryableBusError,
-    Tally,
     connect,
     find_changes,
     provision,
@@ -88,7 +88,7 @@ async def test_a_replay_that_nobody_begins_is_asked_for_again_soon(servers: Nats
     await provision(bus, topology(["c1"]), replicas=3)
     await bus.publish(NODE, b"{}")
     leader = await servers.stream_leader(bus, STATE)
-    tally = Tally()
+    tally = BusTally()
     async with connect(ConnectionSettings(url=leader.url), name="ops", observer=tally) as alone:
         mirror = Mirror(
             alone, stream=STATE, filter=subjects.state_filter("c1"), codec=Anything(), wake=asyncio.Event()
@@ -108,7 +108,7 @@ class Anything:
         return payload
 
 
-def rebuilds(tally: Tally) -> list[str]:
+def rebuilds(tally: BusTally) -> list[str]:
     return [str(facts["reason"]) for facts in tally.said("mirror.rebuild")]
 
 

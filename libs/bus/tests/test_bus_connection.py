@@ -8,6 +8,7 @@ import pytest
 
 from fairlead_bus import (
     Bus,
+    BusTally,
     ClosedError,
     ConnectFailedError,
     ConnectionSettings,
@@ -16,7 +17,6 @@ from fairlead_bus import (
     InvalidMessageError,
     PayloadTooLargeError,
     PublishUncertainError,
-    Tally,
     connect,
 )
 from fairlead_contracts import subjects
@@ -51,7 +51,7 @@ async def test_a_lone_server_has_a_new_incarnation_after_each_start(
 
 
 async def test_nothing_published_while_disconnected_arrives_later(
-    nats_server: NatsServer, bus: Bus, tally: Tally
+    nats_server: NatsServer, bus: Bus, tally: BusTally
 ) -> None:
     nats_server.kill()
     await eventually(lambda: not bus.connected, on=tally.heard)
@@ -63,7 +63,7 @@ async def test_nothing_published_while_disconnected_arrives_later(
 
 
 async def test_what_was_queued_when_the_connection_broke_is_not_flushed_after_the_reconnect(
-    nats_server: NatsServer, bus: Bus, tally: Tally
+    nats_server: NatsServer, bus: Bus, tally: BusTally
 ) -> None:
     wire_client = bus.wire._client
     wire_client._pending.append(
@@ -93,7 +93,7 @@ async def test_a_paused_server_is_noticed_and_left_for_another(tmp_path: Path) -
 
     Its socket is full: closing it politely would wait for a peer that never reads.
     """
-    tally = Tally()
+    tally = BusTally()
     with NatsServer(tmp_path / "one") as one, NatsServer(tmp_path / "two") as two:
         settings = ConnectionSettings(url=f"{one.url},{two.url}", ping_interval_seconds=0.2)
         async with connect(settings, name="ops", observer=tally) as bus:
@@ -169,7 +169,7 @@ async def test_who_we_are(tmp_path: Path) -> None:
     with NatsServer(tmp_path / "users", config=config) as server:
         async with connect(ConnectionSettings(url=server.url, user="me", password="pass"), name="ops") as bus:  # noqa: S106 - a test's
             await bus.wire.send("anything")
-        tally = Tally()
+        tally = BusTally()
         settings = ConnectionSettings(url=server.url, nkey_seed=str(seed))
         async with connect(settings, name="scorer", observer=tally) as bus:
             with pytest.raises(DeniedError):  # trap: to nats-py this is a timeout

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bucket, Bus, BusError, connect, provision
-from fairlead_bus.server.accounts import Layout
+from fairlead_bus.server.accounts import AccountLayout
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
 from fairlead_testkit.guarded import GuardedServer, guarded_server
 
 pytestmark = pytest.mark.integration
 
-LAYOUT = Layout(clusters=["c1"], groups={"team-a": ["team-a"], "team-b": ["team-b"]}, operators=[])
+LAYOUT = AccountLayout(clusters=["c1"], groups={"team-a": ["team-a"], "team-b": ["team-b"]}, operators=[])
 MINE, NEIGHBOUR = subjects.submit("c1", "team-a"), subjects.submit("c1", "team-b")
 HOSTILE: dict[str, Mapping[str, str]] = {
     "takes the subject's other messages away": {"Nats-Rollup": "sub"},

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from fairlead_bus import Asked, Bus, Delivery, PoisonError, Tally, Worker
+from fairlead_bus import Asked, Bus, BusTally, Delivery, PoisonError, Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import submit_durable
@@ -80,7 +80,7 @@ async def working(bus: Bus, handle: Handle) -> AsyncIterator[None]:
     ],
 )
 async def test_a_message_that_looks_like_the_servers_own_is_handled_like_any(
-    bus: Bus, tally: Tally, stranger: Stranger, headers: bytes
+    bus: Bus, tally: BusTally, stranger: Stranger, headers: bytes
 ) -> None:
     handled: list[bytes] = []
 
@@ -97,7 +97,7 @@ async def test_a_message_that_looks_like_the_servers_own_is_handled_like_any(
 
 @pytest.mark.parametrize("token", [b"\xff\xfe", b"a\x0bb", b"a\x0cb", b"\x0b1\x0b2", b"\xc3\x28"])
 async def test_a_subject_that_is_no_text_disconnects_nobody_and_ends_in_the_dead_letters(
-    bus: Bus, tally: Tally, stranger: Stranger, token: bytes
+    bus: Bus, tally: BusTally, stranger: Stranger, token: bytes
 ) -> None:
     handled: list[str] = []
 
@@ -120,7 +120,7 @@ async def test_a_subject_that_is_no_text_disconnects_nobody_and_ends_in_the_dead
 
 @pytest.mark.parametrize("reply", [b"\xff\xfe", b"a\x0bb", b"a\x0cb"])
 async def test_a_question_whose_reply_subject_is_no_text_harms_no_other(
-    bus: Bus, tally: Tally, stranger: Stranger, reply: bytes
+    bus: Bus, tally: BusTally, stranger: Stranger, reply: bytes
 ) -> None:
     asked: list[bytes] = []
 
@@ -143,7 +143,7 @@ async def test_a_question_whose_reply_subject_is_no_text_harms_no_other(
     ["$KV.policy.document", subjects.state("c1", "node", "n1"), "_INBOXES.x", "$JS.API.STREAM.PURGE.state"],
 )
 async def test_an_answer_is_never_aimed_at_what_the_asker_may_not_write(
-    bus: Bus, tally: Tally, stranger: Stranger, reply: str
+    bus: Bus, tally: BusTally, stranger: Stranger, reply: str
 ) -> None:
     asked: list[bytes] = []
     aimed: list[Asked] = []
@@ -168,7 +168,7 @@ async def test_an_answer_is_never_aimed_at_what_the_asker_may_not_write(
 
 
 async def test_a_question_that_nobody_hears_the_answer_to_is_no_work(
-    bus: Bus, tally: Tally, stranger: Stranger
+    bus: Bus, tally: BusTally, stranger: Stranger
 ) -> None:
     asked: list[bytes] = []
 

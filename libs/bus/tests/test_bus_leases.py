@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, Bus, Follower, KeyExistsError, Leadership, Membership, Roster, Tally
+from fairlead_bus import Bucket, Bus, BusTally, Follower, KeyExistsError, Leadership, Membership, Roster
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.members import Holding, MemberLease
@@ -110,7 +110,7 @@ async def test_who_spares_renewals_is_woken_by_what_a_lease_says_alone(bus: Bus)
 
 
 async def test_a_lease_that_nobody_renews_expires_for_all_who_watch_and_is_free_to_take(
-    bus: Bus, tally: Tally
+    bus: Bus, tally: BusTally
 ) -> None:
     """Without the server's expiry markers nobody would hear of it."""
     wake = asyncio.Event()
@@ -236,7 +236,9 @@ async def test_a_leader_that_cannot_renew_stops_trusting_itself_before_the_lease
         assert await led_by(leader, wake) >= epoch
 
 
-async def test_two_leaders_are_never_trusted_at_once(nats_server: NatsServer, tally: Tally, bus: Bus) -> None:
+async def test_two_leaders_are_never_trusted_at_once(
+    nats_server: NatsServer, tally: BusTally, bus: Bus
+) -> None:
     """Three candidates; each leader is stopped rudely (its task ends without a release) or cleanly in turn."""
     wake = asyncio.Event()
     epochs: list[int] = []

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from nats.aio.msg import Msg
 
-from fairlead_bus import Bus, Mirror, Publisher, Tally, provision
+from fairlead_bus import Bus, BusTally, Mirror, Publisher, provision
 from fairlead_bus.connection.bus import RESTATED
 from fairlead_bus.observer import NOTES_A_MINUTE, SparingNotes
 from fairlead_bus.streams.feed import SLICE
@@ -93,7 +93,7 @@ async def test_changes_are_coalesced_and_nothing_is_lost_between_takes(bus: Bus)
         assert mirror.take().changed == {}
 
 
-async def test_a_lower_stamp_is_dropped(bus: Bus, tally: Tally) -> None:
+async def test_a_lower_stamp_is_dropped(bus: Bus, tally: BusTally) -> None:
     wake = asyncio.Event()
     await bus.publish(at("a"), node("a", epoch=5, rev=2))
     async with running(a_mirror(bus, wake)) as mirror:
@@ -107,7 +107,7 @@ async def test_a_lower_stamp_is_dropped(bus: Bus, tally: Tally) -> None:
 
 
 async def test_a_deleted_object_does_not_come_back_with_the_stamp_that_was_deleted(
-    bus: Bus, tally: Tally
+    bus: Bus, tally: BusTally
 ) -> None:
     wake = asyncio.Event()
     await bus.publish(at("a"), node("a", rev=3))
@@ -145,7 +145,7 @@ async def test_a_stream_made_anew_is_believed(bus: Bus) -> None:
         await eventually(lambda: mirror.values[at("a")].stamp == (1, 1), on=wake)
 
 
-async def test_the_memory_of_deletes_is_bounded_and_says_when_it_forgets(bus: Bus, tally: Tally) -> None:
+async def test_the_memory_of_deletes_is_bounded_and_says_when_it_forgets(bus: Bus, tally: BusTally) -> None:
     wake = asyncio.Event()
     async with running(a_mirror(bus, wake, remember=2)) as mirror:
         for name in "abc":
@@ -167,7 +167,7 @@ UNREADABLE = {
 }
 
 
-async def test_what_the_server_read_out_to_a_subject_is_no_value_of_it(bus: Bus, tally: Tally) -> None:
+async def test_what_the_server_read_out_to_a_subject_is_no_value_of_it(bus: Bus, tally: BusTally) -> None:
     """Whoever may have a message read out names where to: with the rights of the server, to where he may not write himself."""
     await bus.publish(at("a"), node("a"))
     wake = asyncio.Event()
@@ -183,7 +183,7 @@ async def test_what_the_server_read_out_to_a_subject_is_no_value_of_it(bus: Bus,
 
 @pytest.mark.parametrize("what", UNREADABLE)
 async def test_what_cannot_be_read_never_takes_the_place_of_the_last_good_value(
-    bus: Bus, tally: Tally, what: str
+    bus: Bus, tally: BusTally, what: str
 ) -> None:
     await bus.publish(at("a"), node("a"))
     wake = asyncio.Event()
@@ -258,7 +258,7 @@ async def test_what_its_owner_puts_back_is_taken_over_a_stamp_and_a_delete_that_
 
 
 def test_whoever_can_cause_notes_cannot_cause_a_flood_of_them() -> None:
-    tally, now = Tally(), 100.0
+    tally, now = BusTally(), 100.0
     notes = SparingNotes(tally, clock=lambda: now)
     for number in range(1000):
         notes.note("mirror.malformed", number=number)
@@ -269,7 +269,7 @@ def test_whoever_can_cause_notes_cannot_cause_a_flood_of_them() -> None:
 
 
 async def test_a_reconnect_rebuilds_and_sweeps_while_old_values_stay_readable(
-    nats_server: NatsServer, bus: Bus, tally: Tally
+    nats_server: NatsServer, bus: Bus, tally: BusTally
 ) -> None:
     for name in "abc":
         await bus.publish(at(name), node(name))
@@ -342,7 +342,7 @@ async def test_objects_that_a_killed_server_brings_back_stay_dead(nats_server: N
         assert at("n1") not in mirror.values
 
 
-async def test_a_consumer_that_the_server_lost_is_replaced(bus: Bus, tally: Tally) -> None:
+async def test_a_consumer_that_the_server_lost_is_replaced(bus: Bus, tally: BusTally) -> None:
     wake = asyncio.Event()
     async with running(a_mirror(bus, wake)) as mirror:
         listed = msgspec.json.decode(await bus.jetstream.call("CONSUMER.NAMES.state"))
@@ -397,7 +397,7 @@ async def test_nobody_waits_behind_a_replay(bus: Bus) -> None:
 
 
 async def test_answers_that_come_late_do_not_break_a_replay(
-    bus: Bus, tally: Tally, monkeypatch: pytest.MonkeyPatch
+    bus: Bus, tally: BusTally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = SlowReader(0.001)
     async with slowly(bus, reader, 3000):
@@ -407,7 +407,7 @@ async def test_answers_that_come_late_do_not_break_a_replay(
         monkeypatch.undo()
 
 
-async def test_a_gap_is_noticed(bus: Bus, tally: Tally) -> None:
+async def test_a_gap_is_noticed(bus: Bus, tally: BusTally) -> None:
     wake = asyncio.Event()
     async with running(a_mirror(bus, wake)) as mirror:
         # Swallow one message between the socket and the mirror.

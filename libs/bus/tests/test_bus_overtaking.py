@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from fairlead_bus import Bus, Delivery, Publisher, Tally, Worker
+from fairlead_bus import Bus, BusTally, Delivery, Publisher, Worker
 from fairlead_bus.work.worker import READ_AHEAD_OVERTAKING
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
@@ -51,7 +51,9 @@ async def none_left(bus: Bus) -> bool:
     return bool(msgspec.json.decode(await bus.jetstream.call("STREAM.INFO.submit"))["state"]["messages"] == 0)
 
 
-async def test_it_is_handled_before_the_flood_once_and_in_its_tenants_order(bus: Bus, tally: Tally) -> None:
+async def test_it_is_handled_before_the_flood_once_and_in_its_tenants_order(
+    bus: Bus, tally: BusTally
+) -> None:
     handled: dict[str, list[str]] = {}
     over = asyncio.Event()
 
@@ -108,7 +110,7 @@ async def test_of_whom_something_was_found_lately_the_next_is_read_without_askin
 
 
 async def test_one_that_fails_is_tried_again_in_its_turn_and_ends_among_the_dead_letters(
-    bus: Bus, tally: Tally
+    bus: Bus, tally: BusTally
 ) -> None:
     tries: Counter[str] = Counter()
     over = asyncio.Event()
@@ -167,7 +169,7 @@ async def test_what_was_overtaken_comes_again_to_the_next_worker_and_is_not_lost
 
 
 async def test_headers_that_a_publisher_chose_hide_nothing_of_what_is_read_ahead(
-    bus: Bus, tally: Tally
+    bus: Bus, tally: BusTally
 ) -> None:
     handled: list[tuple[str, bytes, str | None]] = []
     over = asyncio.Event()

@@ -12,6 +12,7 @@ from fairlead_bus import (
     Asked,
     Bucket,
     Bus,
+    BusTally,
     ConnectionSettings,
     Delivery,
     DeniedError,
@@ -23,12 +24,11 @@ from fairlead_bus import (
     OwnedSubject,
     Publisher,
     Roster,
-    Tally,
     Worker,
     connect,
     provision,
 )
-from fairlead_bus.server.accounts import Layout
+from fairlead_bus.server.accounts import AccountLayout
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.members import MemberLease
 from fairlead_contracts.messages.state import STATE, NodeState, encode_state
@@ -40,9 +40,9 @@ pytestmark = pytest.mark.integration
 
 NODE = encode_state(NodeState(cluster="c1", epoch=1, rev=1, name="n", allocatable={"cpu": 1}))
 
-type Operation = Callable[[Bus, Tally], Awaitable[object]]
+type Operation = Callable[[Bus, BusTally], Awaitable[object]]
 
-LAYOUT = Layout(clusters=["c1", "c2"], groups={"team-a": ["team-a"]}, operators=["ann"])
+LAYOUT = AccountLayout(clusters=["c1", "c2"], groups={"team-a": ["team-a"]}, operators=["ann"])
 ROLES = {
     "ops": "provisioner",
     "person": "operator.ann",
@@ -88,7 +88,7 @@ async def until(task: Awaitable[None], happened: Awaitable[object]) -> None:
 
 
 def mirror(stream: str, filtered: str) -> Operation:
-    async def operation(bus: Bus, tally: Tally) -> None:
+    async def operation(bus: Bus, tally: BusTally) -> None:
         del tally
         made = Mirror(bus, stream=stream, filter=filtered, codec=STATE, wake=asyncio.Event())
         await until(made.run(), made.wait_complete())
@@ -97,7 +97,7 @@ def mirror(stream: str, filtered: str) -> Operation:
 
 
 def take(stream: str, durable: str, cause: str) -> Operation:
-    async def operation(bus: Bus, tally: Tally) -> None:
+    async def operation(bus: Bus, tally: BusTally) -> None:
         async def handle(delivery: Delivery) -> None:
             assert delivery.subject == cause
 
@@ -112,7 +112,7 @@ def take(stream: str, durable: str, cause: str) -> Operation:
     return operation
 
 
-async def claim(bus: Bus, tally: Tally) -> None:
+async def claim(bus: Bus, tally: BusTally) -> None:
     del tally
     owned = OwnedSubject(bus, stream="decision", subject=subjects.decision("gpu", 0), owner=bus.name)
     await owned.claim(lambda: b"claim")
@@ -120,14 +120,14 @@ async def claim(bus: Bus, tally: Tally) -> None:
 
 
 def lead(role: str, cluster: str) -> Operation:
-    async def operation(bus: Bus, tally: Tally) -> None:
+    async def operation(bus: Bus, tally: BusTally) -> None:
         leadership = Leadership(bus, role=role, cluster=cluster, replica=bus.name, wake=asyncio.Event())
         await until(leadership.run(), eventually(lambda: tally.counts["leadership.gained"], on=tally.heard))
 
     return operation
 
 
-async def join(bus: Bus, tally: Tally) -> None:
+async def join(bus: Bus, tally: BusTally) -> None:
     del tally
     roster = Roster(bus, wake=asyncio.Event())
     lease = MemberLease(role="scorer", replica="r1", renewed=1)
@@ -135,14 +135,14 @@ async def join(bus: Bus, tally: Tally) -> None:
     await until(member.run(), eventually(lambda: member.trusted))
 
 
-async def roll_call(bus: Bus, tally: Tally) -> None:
+async def roll_call(bus: Bus, tally: BusTally) -> None:
     del tally
     roster = Roster(bus, wake=asyncio.Event())
     await until(roster.run(), roster.wait_complete())
 
 
 def follow(stream: str, filtered: str) -> Operation:
-    async def operation(bus: Bus, tally: Tally) -> None:
+    async def operation(bus: Bus, tally: BusTally) -> None:
         del tally
         follower = Follower(bus, stream=stream, filter=filtered)
 
@@ -155,24 +155,24 @@ def follow(stream: str, filtered: str) -> Operation:
     return operation
 
 
-async def last_answer(bus: Bus, tally: Tally) -> None:
+async def last_answer(bus: Bus, tally: BusTally) -> None:
     del tally
     await bus.last("answer", subjects.answer("team-a", "s1"))
 
 
-async def last_event(bus: Bus, tally: Tally) -> None:
+async def last_event(bus: Bus, tally: BusTally) -> None:
     del tally
     await bus.last("event", subjects.event_filter())
 
 
-def denied(tally: Tally) -> bool:
+def denied(tally: BusTally) -> bool:
     return any("permissions violation" in str(note["error"]) for note in tally.said("bus.error"))
 
 
 def listen(subject: str) -> Operation:
     """A denied subscription is told to the error callback alone."""
 
-    async def operation(bus: Bus, tally: Tally) -> None:
+    async def operation(bus: Bus, tally: BusTally) -> None:
         async def heard(asked: Asked) -> None:
             del asked
 
@@ -191,25 +191,25 @@ def peek(tenant: str) -> Operation:
     return call(f"DIRECT.GET.answer.{subjects.answer(tenant, 's1')}")
 
 
-async def write_policy(bus: Bus, tally: Tally) -> None:
+async def write_policy(bus: Bus, tally: BusTally) -> None:
     del tally
     await Bucket(bus, "policy").put("document", b"{}")
 
 
 def find_lever(cluster: str) -> Operation:
-    async def operation(bus: Bus, tally: Tally) -> None:
+    async def operation(bus: Bus, tally: BusTally) -> None:
         del tally
         await Bucket(bus, "policy").put(subjects.lever_key(cluster), b"{}")
 
     return operation
 
 
-async def next_submission(bus: Bus, tally: Tally) -> None:
+async def next_submission(bus: Bus, tally: BusTally) -> None:
     del tally
     await bus.jetstream.next_several("submit", SUBMIT_C1, 1, 1, most_bytes=1024)
 
 
-async def read_policy(bus: Bus, tally: Tally) -> None:
+async def read_policy(bus: Bus, tally: BusTally) -> None:
     del tally
     await Bucket(bus, "policy").get("document")
 
@@ -279,7 +279,7 @@ TABLE: dict[str, tuple[Operation, str]] = {
 
 
 async def outcome(operation: Operation, settings: ConnectionSettings, role: str) -> str:
-    tally = Tally()
+    tally = BusTally()
     async with connect(settings, name=role, observer=tally) as bus:
         try:
             async with asyncio.timeout(40):
@@ -337,7 +337,7 @@ async def test_a_long_replay_works_under_the_grants(tmp_path: Path) -> None:
             for number in range(4000):
                 await publisher.put(subjects.state("c1", "node", f"n{number}"), encode_state(padded))
             await publisher.flush()
-        tally = Tally()
+        tally = BusTally()
         async with connect(guarded.settings("scorer"), name="scorer", observer=tally) as bus:
             await mirror("state", subjects.state_filter())(bus, tally)
         # Flow control that is not answered is a violation first, and then silence; silence alone is a slow machine.
@@ -353,7 +353,7 @@ async def test_a_long_history_that_needs_flow_control_is_followed_under_the_gran
             for _ in range(4000):
                 await publisher.put(EVENT_C1, b"x" * 4000)
             await publisher.flush()
-        tally = Tally()
+        tally = BusTally()
         async with connect(guarded.settings("scorer"), name="scorer", observer=tally) as bus:
             follower = Follower(bus, stream="event", filter=subjects.event_filter(), since=0)
             heard = 0

@@ -6,12 +6,14 @@ import msgspec
 import pytest
 
 from fairlead_bus import ConnectionSettings, connect, provision
-from fairlead_bus.server.accounts import Account, Layout, NatsUser
+from fairlead_bus.server.accounts import Account, AccountLayout, NatsUser
 from fairlead_bus.server.probing import Login, covers, find_faults, logins
 from fairlead_contracts.topology import topology
 from fairlead_testkit.guarded import GuardedServer, guarded_server
 
-LAYOUT = Layout(clusters=["c1"], groups={"team-a": ["team-a"], "team-b": ["team-b"]}, operators=["ann"])
+LAYOUT = AccountLayout(
+    clusters=["c1"], groups={"team-a": ["team-a"], "team-b": ["team-b"]}, operators=["ann"]
+)
 
 
 def everybody(guarded: GuardedServer, accounts: list[Account]) -> list[Login]:

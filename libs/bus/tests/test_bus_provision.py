@@ -6,10 +6,10 @@ import pytest
 from fairlead_bus import (
     Bus,
     Delivery,
+    JetStreamRefusedError,
     Mirror,
     NoStreamError,
     NotProvisionedError,
-    RefusedError,
     RetryableBusError,
     Worker,
     find_changes,
@@ -179,7 +179,7 @@ async def test_what_the_server_cannot_change_is_an_error(bus: Bus) -> None:
         msgspec.structs.replace(one, retention=Retention.WORK_QUEUE) if one.name == "event" else one
         for one in wanted.streams
     ]
-    with pytest.raises(RefusedError):
+    with pytest.raises(JetStreamRefusedError):
         await provision(bus, msgspec.structs.replace(wanted, streams=streams))
 
 

@@ -9,12 +9,12 @@ from fairlead_bus import (
     Bus,
     BusError,
     FatalBusError,
+    JetStreamNotFoundError,
+    JetStreamRefusedError,
     NoStreamError,
-    NotFoundError,
     Publisher,
     PublishFailedError,
     PublishUncertainError,
-    RefusedError,
     RetryableBusError,
     WrongLastSequenceError,
 )
@@ -82,7 +82,7 @@ async def test_a_ttl_below_a_second_is_a_second(bus: Bus) -> None:
 
 
 async def test_a_ttl_where_the_stream_has_none_is_refused(bus: Bus) -> None:
-    with pytest.raises(RefusedError):
+    with pytest.raises(JetStreamRefusedError):
         await bus.publish(subjects.decision("gpu", 0), b"1", ttl_seconds=5)
 
 
@@ -98,7 +98,7 @@ async def test_any_name_makes_a_subject_and_comes_back(bus: Bus, name: str) -> N
 
 async def test_a_stream_that_is_missing_is_not_taken_for_an_empty_one(bus: Bus) -> None:
     assert await bus.last("state", NODE) is None
-    with pytest.raises(NotFoundError):
+    with pytest.raises(JetStreamNotFoundError):
         await bus.last("nothing", NODE)
 
 
@@ -122,7 +122,7 @@ async def test_a_refused_publish_surfaces_in_the_flush_and_in_its_future(bus: Bu
     ]
     assert good.result().seq == 1
     assert isinstance(nowhere.exception(), NoStreamError)
-    assert isinstance(refused.exception(), RefusedError)
+    assert isinstance(refused.exception(), JetStreamRefusedError)
     await publisher.flush()  # told once
 
 

@@ -8,13 +8,13 @@ from fairlead_bus import (
     AnswerTimeoutError,
     Asked,
     Bus,
+    BusTally,
     ConnectionLostError,
     ConnectionSettings,
     NobodyAnswersError,
     Rejected,
     RemoteError,
     Service,
-    Tally,
     connect,
 )
 from fairlead_contracts import subjects
@@ -50,7 +50,7 @@ async def test_a_rejection_reaches_the_asker_with_code_text_and_payload(bus: Bus
 
 
 async def test_a_handlers_fault_is_an_answer_too_and_tells_nothing_of_its_inside(
-    bus: Bus, tally: Tally
+    bus: Bus, tally: BusTally
 ) -> None:
     async def fail(asked: Asked) -> bytes:
         raise ValueError(f"secret {asked.payload!r}")
@@ -63,7 +63,7 @@ async def test_a_handlers_fault_is_an_answer_too_and_tells_nothing_of_its_inside
     await endpoint.close()
 
 
-async def test_an_answer_that_is_too_large_is_an_error_and_no_silence(bus: Bus, tally: Tally) -> None:
+async def test_an_answer_that_is_too_large_is_an_error_and_no_silence(bus: Bus, tally: BusTally) -> None:
     async def answer(asked: Asked) -> bytes:
         return bytes(2 * 1024 * 1024) + asked.payload
 

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from fairlead_bus import Bus, Delivery, Publisher, Tally, Worker
+from fairlead_bus import Bus, BusTally, Delivery, Publisher, Worker
 from fairlead_bus.work.settling import ACK_SECONDS, Settling
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
@@ -48,7 +48,7 @@ async def test_a_worker_that_ends_has_told_of_all_that_it_handled(bus: Bus) -> N
     assert await left(bus) == MESSAGES - handled
 
 
-async def test_verdicts_outlive_a_lost_connection(bus: Bus, nats_server: NatsServer, tally: Tally) -> None:
+async def test_verdicts_outlive_a_lost_connection(bus: Bus, nats_server: NatsServer, tally: BusTally) -> None:
     await fill(bus)
     handled = 0
 

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_bus import Bus, BusError, DeniedError, connect, provision
 from fairlead_bus.connection.jetstream import Stored
-from fairlead_bus.server.accounts import Layout
+from fairlead_bus.server.accounts import AccountLayout
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
 from fairlead_testkit.awaiting import eventually
@@ -16,7 +16,7 @@ from fairlead_testkit.guarded import GuardedServer, guarded_server
 
 pytestmark = pytest.mark.integration
 
-LAYOUT = Layout(clusters=["c1", "c2"], groups={"team-a": ["team-a"]}, operators=["ann"])
+LAYOUT = AccountLayout(clusters=["c1", "c2"], groups={"team-a": ["team-a"]}, operators=["ann"])
 WATCHER, SCORER, ADMITTER = "watcher.c1", "scorer", "admitter.c1"
 AIMS: dict[str, set[str]] = {
     # What people say.

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from nats.aio.msg import Msg
 
-from fairlead_bus import Bus, Delivery, Publisher, Tally, Worker
+from fairlead_bus import Bus, BusTally, Delivery, Publisher, Worker
 from fairlead_bus.streams.delivery import read_delivery
 from fairlead_bus.work.shares import CALM_SECONDS, Shares
 from fairlead_bus.work.turns import QueuedMessage, Turns
@@ -66,7 +66,7 @@ def test_all_can_be_sent_away() -> None:
 
 
 @pytest.mark.integration
-async def test_a_message_behind_a_flood_is_handled_before_it(bus: Bus, tally: Tally) -> None:
+async def test_a_message_behind_a_flood_is_handled_before_it(bus: Bus, tally: BusTally) -> None:
     handled: Counter[str] = Counter()
     served = asyncio.Event()
     publisher = Publisher(bus)

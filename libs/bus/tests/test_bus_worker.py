@@ -8,13 +8,13 @@ import pytest
 
 from fairlead_bus import (
     Bus,
+    BusTally,
     ClosedError,
     ConnectionSettings,
     Delivery,
-    NotFoundError,
+    JetStreamNotFoundError,
     NotYetError,
     PoisonError,
-    Tally,
     Worker,
     connect,
     provision,
@@ -105,7 +105,7 @@ async def test_no_more_than_parallel_are_handled_at_once(bus: Bus) -> None:
 
 
 async def test_a_failure_is_tried_again_later_and_the_last_one_goes_to_the_dead_letters(
-    bus: Bus, tally: Tally
+    bus: Bus, tally: BusTally
 ) -> None:
     await provision(bus, a_topology(ack_wait=5, max_deliver=3))
     seen: list[tuple[bytes, int]] = []
@@ -234,7 +234,7 @@ async def test_what_was_handed_back_many_times_has_all_its_attempts(
 
 
 @pytest.mark.timeout(120)
-async def test_what_cannot_be_handled_yet_keeps_nobody_from_their_place(bus: Bus, tally: Tally) -> None:
+async def test_what_cannot_be_handled_yet_keeps_nobody_from_their_place(bus: Bus, tally: BusTally) -> None:
     await provision(bus, a_topology(ack_wait=2.0, max_deliver=2))
     opened = False
     seen: list[tuple[bytes, int]] = []
@@ -288,7 +288,7 @@ async def test_what_is_parked_is_handled_as_soon_as_it_can_be(bus: Bus) -> None:
     assert line[1].cancelled(), "nobody waits for it any more"
 
 
-async def test_a_full_stream_is_no_attempt_of_what_is_handled(bus: Bus, tally: Tally) -> None:
+async def test_a_full_stream_is_no_attempt_of_what_is_handled(bus: Bus, tally: BusTally) -> None:
     """Else a full stream would make dead letters of all that is handled meanwhile."""
     await provision(bus, a_topology(ack_wait=60, max_deliver=1))
     full = await a_full_stream(bus, "answer", subjects.answer("team-a", "first"))
@@ -428,7 +428,7 @@ async def test_a_dropped_worker_leaves_what_it_has_in_hand_to_another(bus: Bus) 
 
 
 async def test_a_stop_during_an_outage_ends_the_worker(
-    nats_server: NatsServer, bus: Bus, tally: Tally
+    nats_server: NatsServer, bus: Bus, tally: BusTally
 ) -> None:
     worker = Worker(bus, stream="submit", durable=DURABLE, handle=_nothing)
     running = asyncio.create_task(worker.run())
@@ -456,7 +456,7 @@ async def test_a_worker_on_a_closed_connection_ends_instead_of_spinning(
 
 
 async def test_a_missing_durable_is_an_error_at_once(bus: Bus) -> None:
-    with pytest.raises(NotFoundError):
+    with pytest.raises(JetStreamNotFoundError):
         await Worker(bus, stream="submit", durable="nobody", handle=_nothing).run()
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_kube import (
-    Amounts,
     Container,
     PodSet,
     PodSpec,
     PodTemplate,
+    RawAmounts,
     ResourceRequirements,
     Workload,
     pod_count,
@@ -27,7 +27,11 @@ GI = 2**30
 
 
 def container(
-    more: Amounts | None = None, *, limits: Amounts | None = None, sidecar: bool = False, **requests: str
+    more: RawAmounts | None = None,
+    *,
+    limits: RawAmounts | None = None,
+    sidecar: bool = False,
+    **requests: str,
 ) -> Container:
     return Container(
         resources=ResourceRequirements(requests={**requests, **(more or {})}, limits=limits),
@@ -98,7 +102,7 @@ INIT_CONTAINERS = st.lists(st.tuples(AMOUNTS, st.booleans()), max_size=5)
 
 
 def made(amounts: dict[str, int], *, sidecar: bool = False) -> Container:
-    asked: Amounts = {name: f"{amount}m" if name == "cpu" else amount for name, amount in amounts.items()}
+    asked: RawAmounts = {name: f"{amount}m" if name == "cpu" else amount for name, amount in amounts.items()}
     return container(asked, sidecar=sidecar)
 
 

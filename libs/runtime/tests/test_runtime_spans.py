@@ -4,7 +4,7 @@ from collections import Counter
 
 from fairlead_contracts.messages.job_traces import Span, new_trace
 from fairlead_runtime import FrontendSpans, Metrics, MetricsObserver, Spans
-from fairlead_runtime.spans import Outcome
+from fairlead_runtime.spans import ExportOutcome
 from fairlead_testkit.builders import NOW, a_job
 
 
@@ -16,7 +16,7 @@ class Told:
         self.room = 1000
         self.told = Spans("scorer", "one", self.count, lambda: self.now)
 
-    def count(self, outcome: Outcome, number: int) -> None:
+    def count(self, outcome: ExportOutcome, number: int) -> None:
         self.counted[outcome] += number
 
     def take(self, span: Span) -> bool:

@@ -17,11 +17,11 @@ from fairlead_sim import (
     JobRetention,
     NodeGroup,
     QueueConfig,
+    QueueStrategy,
     SimCluster,
-    Strategy,
 )
 from fairlead_sim.changes import UsedName, UsedNames
-from fairlead_sim.lines import Lane
+from fairlead_sim.lines import LevelledLine
 
 GPU = "nvidia.com/gpu"
 
@@ -36,7 +36,7 @@ class Names(dict[JobName, UsedName]):
 def a_cluster(
     *,
     cards: int = 4,
-    strategy: Strategy = "best-effort",
+    strategy: QueueStrategy = "best-effort",
     retention: JobRetention | None = None,
     names: UsedNames | None = None,
 ) -> SimCluster:
@@ -289,7 +289,7 @@ def test_a_job_whose_queue_is_gone_is_cancelled_at_the_restart() -> None:
 
 
 def test_levels_that_change_often_do_not_pile_up() -> None:
-    lane = Lane()
+    lane = LevelledLine()
     cluster = a_cluster()
     for number in range(5):
         cluster.create(a_request(f"job-{number}", submitted=number), 0)

@@ -13,9 +13,9 @@ from fairlead_contracts.policyfile.validate import check_document
 from fairlead_sim import (
     ConfigError,
     Fifo,
+    SimWorkload,
     TraceError,
     VirtualRun,
-    Workload,
     demand_of,
     demo_workload,
     load_cluster,
@@ -31,7 +31,7 @@ GPU = "nvidia.com/gpu"
 
 
 @pytest.fixture(scope="module")
-def workload() -> Workload:
+def workload() -> SimWorkload:
     return demo_workload()
 
 
@@ -52,11 +52,11 @@ def test_under_fairlead_shares_follow_the_weights_and_under_fifo_they_do_not(sec
 
 
 @pytest.mark.parametrize("reaction", [pytest.param(SECOND * 3 // 10, marks=pytest.mark.deep)])
-def test_shares_stand_a_slow_reaction(workload: Workload, reaction: int) -> None:
+def test_shares_stand_a_slow_reaction(workload: SimWorkload, reaction: int) -> None:
     assert VirtualRun(workload, steered(workload), reaction=reaction).run().worst_error < 0.1
 
 
-def test_the_workload_overloads_the_cluster_three_times_while_jobs_arrive(workload: Workload) -> None:
+def test_the_workload_overloads_the_cluster_three_times_while_jobs_arrive(workload: SimWorkload) -> None:
     capacity = workload.capacity()
     offered = sum(
         max(amount / capacity[resource] for resource, amount in job.demand.items()) * to_seconds(job.run)
@@ -71,7 +71,7 @@ def test_the_workload_overloads_the_cluster_three_times_while_jobs_arrive(worklo
     assert [job.offset for job in workload.jobs] == sorted(job.offset for job in workload.jobs)
 
 
-def test_each_resource_dominates_somewhere(workload: Workload) -> None:
+def test_each_resource_dominates_somewhere(workload: SimWorkload) -> None:
     capacity = workload.capacity()
     dominant = {
         gpus: max(demand, key=lambda name, demand=demand: demand[name] / capacity[name])  # type: ignore[misc] # bound now
@@ -81,7 +81,7 @@ def test_each_resource_dominates_somewhere(workload: Workload) -> None:
     assert dominant == {1: "cpu", 4: "memory", 8: GPU}
 
 
-def test_classes_are_asked_for_by_a_few_jobs_of_those_who_are_granted_them(workload: Workload) -> None:
+def test_classes_are_asked_for_by_a_few_jobs_of_those_who_are_granted_them(workload: SimWorkload) -> None:
     granted = {grant.tenant for grant in workload.policy.grants}
     urgent = [job for job in workload.jobs if job.urgency == "urgent"]
     entitled = [job for job in workload.jobs if job.tenant in granted]
@@ -90,11 +90,11 @@ def test_classes_are_asked_for_by_a_few_jobs_of_those_who_are_granted_them(workl
     assert {job.id for job in demo_workload(seed=1).jobs if job.urgency} != {job.id for job in urgent}
 
 
-def test_the_same_arguments_give_the_same_workload(workload: Workload) -> None:
+def test_the_same_arguments_give_the_same_workload(workload: SimWorkload) -> None:
     assert demo_workload() == workload
 
 
-def test_weights_change_the_policy_and_not_who_submits_what(workload: Workload) -> None:
+def test_weights_change_the_policy_and_not_who_submits_what(workload: SimWorkload) -> None:
     other = demo_workload(weights={"vc-ed69ec": 9})
     assert other.weights["vc-ed69ec"] == 9
     assert sorted(job.id for job in other.jobs) == sorted(job.id for job in workload.jobs)
@@ -103,7 +103,7 @@ def test_weights_change_the_policy_and_not_who_submits_what(workload: Workload) 
 
 
 def test_policy_cluster_and_submissions_are_what_the_services_take(
-    workload: Workload, tmp_path: Path
+    workload: SimWorkload, tmp_path: Path
 ) -> None:
     assert not check_document(workload.policy)
     path = tmp_path / "cluster.yaml"

@@ -19,6 +19,7 @@ from fairlead_bus import (
     Outgoing,
     Rejected,
     RemoteError,
+    Statements,
     connect,
     provision,
 )
@@ -55,11 +56,10 @@ from fairlead_contracts.messages.state import (
 )
 from fairlead_contracts.subjects import FrontendVerb
 from fairlead_runtime import Metrics, wall_clock
-from fairlead_sim import NodeGroup, SimCluster, StoreError, one_pool, render_config
-from fairlead_sim.instruments import Instruments
+from fairlead_sim import ClusterStoreError, NodeGroup, SimCluster, one_pool, render_config
+from fairlead_sim.instruments import SimInstruments
 from fairlead_sim.service import SimService
-from fairlead_sim.statements import Statements
-from fairlead_sim.store import Store
+from fairlead_sim.store import ClusterStore
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
@@ -198,9 +198,11 @@ async def rig(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Rig]:
 
 @pytest.fixture
 def unstarted(tmp_path: Path) -> Iterator[SimService]:
-    store = Store(tmp_path / "sim.sqlite", CLUSTER)
+    store = ClusterStore(tmp_path / "sim.sqlite", CLUSTER)
     cluster = SimCluster(CLUSTER, one_pool(NODES, {"a": 1.0}, strategy="strict"), uid_prefix="test")
-    yield SimService(cluster, store, Instruments(Metrics("sim")), clock=wall_clock, happened=lambda _: None)
+    yield SimService(
+        cluster, store, SimInstruments(Metrics("sim")), clock=wall_clock, happened=lambda _: None
+    )
     store.close()
 
 
@@ -219,7 +221,7 @@ async def test_a_file_that_cannot_be_written_ends_the_service_and_leaves_nobody_
     with pytest.raises(Rejected) as refused:
         await unstarted.create(asked)
     assert refused.value.code == 503
-    with pytest.raises(StoreError):
+    with pytest.raises(ClusterStoreError):
         await running
     with pytest.raises(Rejected):
         await unstarted.create(asked)
@@ -227,7 +229,7 @@ async def test_a_file_that_cannot_be_written_ends_the_service_and_leaves_nobody_
 
 
 async def test_a_clock_that_is_set_back_makes_nobody_run_in_circles(tmp_path: Path) -> None:
-    store = Store(tmp_path / "sim.sqlite", CLUSTER)
+    store = ClusterStore(tmp_path / "sim.sqlite", CLUSTER)
     cluster = SimCluster(CLUSTER, one_pool(NODES, {"a": 1.0}, strategy="strict"), uid_prefix="test")
     times = iter([HOUR] * 3)  # at the start, and until the job runs: then an hour earlier for good
     looks = 0
@@ -240,7 +242,7 @@ async def test_a_clock_that_is_set_back_makes_nobody_run_in_circles(tmp_path: Pa
             circles.set()
         return next(times, 0)
 
-    service = SimService(cluster, store, Instruments(Metrics("sim")), clock=clock, happened=lambda _: None)
+    service = SimService(cluster, store, SimInstruments(Metrics("sim")), clock=clock, happened=lambda _: None)
     running = asyncio.ensure_future(service.run(Deaf()))
     await service.create([a_request("short", seconds=0.002)])
     assert cluster.count(Phase.RUNNING) == 1

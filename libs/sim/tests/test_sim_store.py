@@ -10,10 +10,10 @@ import pytest
 from fairlead_bus import Outgoing
 from fairlead_contracts import subjects
 from fairlead_contracts.frontend.verbs import CreateJob, DeleteJob
-from fairlead_sim import ClusterChanges, ClusterCounters, JobName, JobRetention, SimCluster, StoreError
+from fairlead_sim import ClusterChanges, ClusterCounters, ClusterStoreError, JobName, JobRetention, SimCluster
 from fairlead_sim.config import DEFAULT
 from fairlead_sim.statements import changed
-from fairlead_sim.store import Store, batch_of
+from fairlead_sim.store import ClusterStore, batch_of
 
 
 def a_request(id_: str) -> CreateJob:
@@ -34,7 +34,7 @@ def a_request(id_: str) -> CreateJob:
 
 def test_what_was_committed_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "sim.sqlite"
-    store = Store(path, "sim")
+    store = ClusterStore(path, "sim")
     cluster = SimCluster(
         "sim", DEFAULT, uid_prefix=store.identity, retention=JobRetention(ended=50, names=50)
     )
@@ -48,7 +48,7 @@ def test_what_was_committed_comes_back(tmp_path: Path) -> None:
     store.commit(batch_of(cluster.take_changes(), cluster.ledger, []))
     store.close()
 
-    again = Store(path, "sim")
+    again = ClusterStore(path, "sim")
     kept = again.load()
     assert {job.name: job for job in kept.jobs} == cluster.jobs
     found = again.find(JobName("team-a", "three"))
@@ -66,7 +66,7 @@ def test_what_was_committed_comes_back(tmp_path: Path) -> None:
 
 def test_what_was_forgotten_with_its_name_at_once_is_gone_for_good(tmp_path: Path) -> None:
     """The cluster slept for longer than it remembers: both ends come in one commit."""
-    store = Store(tmp_path / "sim.sqlite", "sim")
+    store = ClusterStore(tmp_path / "sim.sqlite", "sim")
     cluster = SimCluster(
         "sim", DEFAULT, uid_prefix=store.identity, retention=JobRetention(ended=50, names=50)
     )
@@ -98,18 +98,18 @@ def test_a_file_of_the_version_before_keeps_its_names(tmp_path: Path) -> None:
         )
         body = msgspec.msgpack.encode({"digest": "d", "queue": "main", "until": 70})
         old.execute("INSERT INTO names (scope, id, body) VALUES ('team-a', 'one', ?)", (body,))
-    store = Store(path, "sim")
+    store = ClusterStore(path, "sim")
     assert store.identity == "0123456789"
     store.commit(batch_of(ClusterChanges(at=69), ClusterCounters(), []))
     assert store.find(JobName("team-a", "one")) is not None
     store.commit(batch_of(ClusterChanges(at=70), ClusterCounters(), []))
     assert store.find(JobName("team-a", "one")) is None
     store.close()
-    Store(path, "sim").close()
+    ClusterStore(path, "sim").close()
 
 
 def test_a_name_that_is_used_again_at_once_is_the_new_job(tmp_path: Path) -> None:
-    store = Store(tmp_path / "sim.sqlite", "sim")
+    store = ClusterStore(tmp_path / "sim.sqlite", "sim")
     cluster = SimCluster(
         "sim", DEFAULT, uid_prefix=store.identity, retention=JobRetention(ended=50, names=50)
     )
@@ -126,17 +126,17 @@ def test_a_name_that_is_used_again_at_once_is_the_new_job(tmp_path: Path) -> Non
 
 def test_a_file_is_one_process_and_one_clusters(tmp_path: Path) -> None:
     path = tmp_path / "sim.sqlite"
-    store = Store(path, "sim")
-    with pytest.raises(StoreError, match="another process"):
-        Store(path, "sim")
+    store = ClusterStore(path, "sim")
+    with pytest.raises(ClusterStoreError, match="another process"):
+        ClusterStore(path, "sim")
     identity = store.identity
     store.close()
-    with pytest.raises(StoreError, match="'sim'"):
-        Store(path, "other")
-    again = Store(path, "sim", durability="full")
+    with pytest.raises(ClusterStoreError, match="'sim'"):
+        ClusterStore(path, "other")
+    again = ClusterStore(path, "sim", durability="full")
     assert again.identity == identity
     again.close()
-    fresh = Store(tmp_path / "fresh.sqlite", "sim")
+    fresh = ClusterStore(tmp_path / "fresh.sqlite", "sim")
     assert fresh.identity != identity
     fresh.close()
 
@@ -144,17 +144,17 @@ def test_a_file_is_one_process_and_one_clusters(tmp_path: Path) -> None:
 def test_a_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "text.sqlite"
     path.write_text("this is no database, however long the text may be" * 50)
-    with pytest.raises(StoreError):
-        Store(path, "sim")
-    with pytest.raises(StoreError):
-        Store(tmp_path / "no-such-folder" / "sim.sqlite", "sim")
+    with pytest.raises(ClusterStoreError):
+        ClusterStore(path, "sim")
+    with pytest.raises(ClusterStoreError):
+        ClusterStore(tmp_path / "no-such-folder" / "sim.sqlite", "sim")
 
 
 def test_a_commit_that_fails_changes_nothing(tmp_path: Path) -> None:
-    store = Store(tmp_path / "sim.sqlite", "sim")
+    store = ClusterStore(tmp_path / "sim.sqlite", "sim")
     event = Outgoing(seq=1, subject="s", msg_id="m", payload=b"p")
     broken = Outgoing(seq=2, subject="s", msg_id="m", payload=None)  # type: ignore[arg-type] # what the file refuses
-    with pytest.raises(StoreError):
+    with pytest.raises(ClusterStoreError):
         store.commit(batch_of(ClusterChanges(), ClusterCounters(), [event, broken]))
     assert store.load().outbox == []
     store.commit(batch_of(ClusterChanges(), ClusterCounters(), [event]))

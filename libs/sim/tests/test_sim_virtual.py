@@ -10,11 +10,11 @@ from fairlead_sim import (
     Fifo,
     NodeGroup,
     RunResult,
+    SimWorkload,
     StrictPriority,
     StuckError,
     TraceJob,
     VirtualRun,
-    Workload,
     WorkloadJob,
     by_tenant,
     equal_floods,
@@ -29,10 +29,10 @@ GPU = "nvidia.com/gpu"
 NODES = NodeGroup(name="node", count=4, allocatable={GPU: 8, "cpu": 64})
 
 
-def gpu_workload(jobs: list[TraceJob], cards: int) -> Workload:
+def gpu_workload(jobs: list[TraceJob], cards: int) -> SimWorkload:
     """Jobs of cards alone on one strict queue, run times as they are."""
     weights = {"tenant": 1.0}
-    return Workload(
+    return SimWorkload(
         name="trace",
         weights=weights,
         cluster=one_pool(
@@ -88,7 +88,7 @@ def test_fifo_gives_the_golden_figures_of_a_third_simulator() -> None:
     assert round(result.utilisation[GPU], 5) == 0.90015
 
 
-def floods(**changes: object) -> Workload:
+def floods(**changes: object) -> SimWorkload:
     settings: dict[str, object] = {
         "jobs": 90,
         "run_seconds": 3.0,
@@ -159,7 +159,7 @@ def test_urgent_jobs_start_before_normal_ones_that_came_earlier() -> None:
         for number, job in enumerate(workload.jobs)
     ]
     policy = policy_for({"tenant": 1.0}, cluster="sim", aging=Aging(), urgent=("tenant",))
-    urgent = Workload(
+    urgent = SimWorkload(
         name="classes", weights={"tenant": 1.0}, cluster=workload.cluster, policy=policy, jobs=jobs
     )
     for discipline in (StrictPriority(policy.classes), steered(urgent)):

@@ -6,11 +6,11 @@ from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_contracts.base.instants import SECOND, from_seconds
 from fairlead_contracts.messages.job_traces import Span, new_trace
 from fairlead_runtime import Spans
-from fairlead_runtime.spans import Outcome
+from fairlead_runtime.spans import ExportOutcome
 from fairlead_testkit.builders import a_job
 
 
-def ignore(outcome: Outcome, number: int) -> None:
+def ignore(outcome: ExportOutcome, number: int) -> None:
     del outcome, number
 
 

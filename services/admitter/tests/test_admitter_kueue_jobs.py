@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 
 from fairlead_admitter.errors import FrontendDownError
-from fairlead_admitter.frontends.kueue.jobs import Accounts, KueueJobs
+from fairlead_admitter.frontends.kueue.jobs import KueueJobs, ServiceAccounts
 from fairlead_admitter.frontends.kueue.manifests import (
     ManifestTerms,
     job_manifest,
@@ -53,7 +53,7 @@ type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 type LabFactory = Callable[[LabOptions], KubeLab]
 
 TEST_ANNOTATIONS = ["fairlead.test/"]
-ACCOUNTS = Accounts(submit="fairlead-submitter", pods="default")
+ACCOUNTS = ServiceAccounts(submit="fairlead-submitter", pods="default")
 
 
 @pytest.fixture

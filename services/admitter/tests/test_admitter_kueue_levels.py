@@ -21,7 +21,7 @@ from fairlead_admitter.observe.expectations import Expectations, Landed
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
-from fairlead_contracts.messages.clearance import Lever
+from fairlead_contracts.messages.clearance import LeverName
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_kube import PRIORITY_BOOST, KubeClient, KubeSettings, connect
 from fairlead_policy.levels.bands import class_bands
@@ -43,7 +43,7 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 type LabFactory = Callable[[LabOptions], KubeLab]
 type Client = Callable[..., KubeClient]
 
-LEVERS: list[Lever] = ["boost", "priority"]
+LEVERS: list[LeverName] = ["boost", "priority"]
 URGENT = 2_000_000
 BANDS = class_bands(["urgent", "normal"], {"urgent": URGENT}, width=1_000_000)
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads"
@@ -214,7 +214,7 @@ async def client(kube_lab: KubeLab) -> AsyncIterator[KubeClient]:
         yield client
 
 
-def levels(client: KubeClient, lever: Lever = "boost") -> KueueLevels:
+def levels(client: KubeClient, lever: LeverName = "boost") -> KueueLevels:
     return KueueLevels(KueueCalls(client), lambda: lever, outage=lambda: None)
 
 
@@ -235,7 +235,7 @@ async def carry_out(
 
 @pytest.mark.parametrize("lever", LEVERS)
 async def test_kueue_admits_in_the_order_that_was_written(
-    estate: Estate, client: KubeClient, lever: Lever
+    estate: Estate, client: KubeClient, lever: LeverName
 ) -> None:
     names = [f"n{number}" for number in range(6)]
     estate.add(*names)
@@ -255,7 +255,7 @@ async def test_kueue_admits_in_the_order_that_was_written(
 
 @pytest.mark.parametrize("lever", LEVERS)
 async def test_a_level_that_is_the_base_leaves_no_mark(
-    estate: Estate, client: KubeClient, lever: Lever
+    estate: Estate, client: KubeClient, lever: LeverName
 ) -> None:
     estate.add("a", priority=50)
     job = estate.known("a")
@@ -356,7 +356,7 @@ async def test_a_priority_that_was_absent_is_absent_again(
 
 async def test_a_boost_from_before_does_not_stand_for_a_priority(estate: Estate, client: KubeClient) -> None:
     estate.add("a")
-    now: list[Lever] = ["boost"]
+    now: list[LeverName] = ["boost"]
     writer = KueueLevels(KueueCalls(client), lambda: now[0], outage=lambda: None)
     job = estate.known("a")
     assert await writer.set_level(job, 700)
@@ -391,7 +391,7 @@ async def test_a_missing_right_is_named_as_one(kube_lab: KubeLab, estate: Estate
 
 @pytest.mark.parametrize("lever", LEVERS)
 async def test_a_release_leaves_no_trace_on_anything(
-    estate: Estate, client: KubeClient, lever: Lever
+    estate: Estate, client: KubeClient, lever: LeverName
 ) -> None:
     names = ["a", "b", "c", "d"]
     estate.add(*names)

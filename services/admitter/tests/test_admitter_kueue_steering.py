@@ -14,7 +14,7 @@ from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json, to_packed
 from fairlead_contracts.base.instants import from_datetime
-from fairlead_contracts.messages.clearance import Clearance, Lever
+from fairlead_contracts.messages.clearance import Clearance, LeverName
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.state import JobState, Phase, QueueState, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 
 BASE_PRIORITY = "fairlead.dev/base-priority"
-LEVERS: list[Lever] = ["boost", "priority"]
+LEVERS: list[LeverName] = ["boost", "priority"]
 TOP = 1_000_000
 """Of the band of the last class, where the cluster names no classes."""
 
@@ -178,7 +178,7 @@ async def state_queue(bus: Bus, queue: QueueState) -> None:
     await bus.publish(subject_of(queue), to_packed(msgspec.structs.replace(queue, rev=10**9)))
 
 
-async def clear(bus: Bus, lever: Lever) -> None:
+async def clear(bus: Bus, lever: LeverName) -> None:
     leave = Clearance(cluster=CLUSTER, lever=lever, at=datetime.now(UTC))
     await Bucket(bus, topology.POLICY).put(subjects.clearance_key(CLUSTER), to_json(leave))
 
@@ -214,7 +214,7 @@ async def follows(watched: Watched, wanted: list[str]) -> None:
 
 @pytest.mark.parametrize("lever", LEVERS)
 async def test_levels_follow_a_decision_and_a_release_leaves_no_trace(
-    watched: Watched, bus: Bus, scorer: HandPlayedScorer, run_admitter: RunAdmitter, lever: Lever
+    watched: Watched, bus: Bus, scorer: HandPlayedScorer, run_admitter: RunAdmitter, lever: LeverName
 ) -> None:
     watched.add("a", "b", "c")
     wanted = watched.order()[::-1]

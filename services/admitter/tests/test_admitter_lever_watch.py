@@ -17,7 +17,7 @@ from fairlead_admitter.apply.lever_probe import (
     Obeyed,
 )
 from fairlead_admitter.errors import FrontendBalkedError
-from fairlead_contracts.messages.clearance import Clearance, Lever, LeverFound
+from fairlead_contracts.messages.clearance import Clearance, LeverFound, LeverName
 from fairlead_runtime import Metrics
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,7 +28,7 @@ LEAVE = Clearance(cluster="c1", at=AT, by="ann", lever="boost")
 class Scene:
     """A frontend that obeys one lever, and what stands on NATS of it."""
 
-    obeys: Lever = "boost"
+    obeys: LeverName = "boost"
     stands: LeverFound | None = None
     stated: list[LeverFound] = field(default_factory=list)
     probes: int = 0
@@ -43,7 +43,7 @@ class Scene:
         self._answer()
         return Obeyed(lever=self.obeys, evidence="it was tried")
 
-    async def glance(self) -> Lever | None:
+    async def glance(self) -> LeverName | None:
         self.glances += 1
         self._answer()
         return self.obeys
@@ -166,7 +166,7 @@ async def test_a_question_that_stays_open_is_silence_too() -> None:
     await scene.looks(watch, CONFIRM_SECONDS + 2 * LOOK_SECONDS)
     asked, hung = asyncio.Event(), asyncio.Event()
 
-    async def never() -> Lever | None:
+    async def never() -> LeverName | None:
         asked.set()
         await hung.wait()
         return scene.obeys

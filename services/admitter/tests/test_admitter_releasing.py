@@ -8,7 +8,7 @@ from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.apply.release import PoolRelease
 from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_admitter.report.record import AdmitterRecord
-from fairlead_contracts.messages.clearance import Lever
+from fairlead_contracts.messages.clearance import LeverName
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually
 
@@ -21,7 +21,7 @@ class SlowSweep:
         self.gate = asyncio.Event()
 
     async def sweep(
-        self, queues: Collection[str], go_on: Callable[[], bool], only: Lever | None = None
+        self, queues: Collection[str], go_on: Callable[[], bool], only: LeverName | None = None
     ) -> int:
         assert only is None
         self.begun.append(list(queues))

@@ -9,15 +9,15 @@ from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.checker import Checker, Manners
 from fairlead_checker.facts import Checked, bare_node, checked, pod_use
 from fairlead_checker.ground import Ground
-from fairlead_checker.instruments import Instruments
+from fairlead_checker.instruments import CheckerInstruments
 from fairlead_checker.steps import RESET
 from fairlead_checker.words import Entry
 from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.job_traces import Span, new_trace
 from fairlead_kube import AdmissionCheck, Key, Node, Pod, ResourceFlavor, Workload, instant
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_runtime import Metrics, Spans
-from fairlead_runtime.spans import Outcome
+from fairlead_runtime.spans import ExportOutcome
 
 GPU = "nvidia.com/gpu"
 START: Micros = instant("2026-11-22T12:00:00Z")
@@ -29,7 +29,7 @@ def text(at: Micros) -> str:
     return f"{to_datetime(at):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def ignore(outcome: Outcome, number: int) -> None:
+def ignore(outcome: ExportOutcome, number: int) -> None:
     del outcome, number
 
 
@@ -59,8 +59,8 @@ class Cluster:
         self.checker = Checker(
             self,
             self,
-            Manners(strategy=Strategy.BINPACK, hold=HOLD, retry_seconds=15, retry_longest_seconds=300),
-            Instruments(Metrics("checker")),
+            Manners(strategy=CardStrategy.BINPACK, hold=HOLD, retry_seconds=15, retry_longest_seconds=300),
+            CheckerInstruments(Metrics("checker")),
             traces=CheckTraces(self.spans, "here"),
             why_not=lambda: None if self.leads else "it does not lead",
             clock=lambda: self.now,

@@ -13,7 +13,7 @@ from fairlead_checker.placing import Placing
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
 from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_kube import Key, Node, Pod, ResourceFlavor, Workload
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.annotations import CardStrategy
 
 GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem"
 type Json = dict[str, object]
@@ -89,7 +89,7 @@ def ground(*nodes: Node, pods: tuple[Pod, ...] = ()) -> Ground:
     return made
 
 
-def placing(here: Ground, *flavors: ResourceFlavor, strategy: Strategy = Strategy.BINPACK) -> Placing:
+def placing(here: Ground, *flavors: ResourceFlavor, strategy: CardStrategy = CardStrategy.BINPACK) -> Placing:
     return Placing(here.nodes(), {flavor.metadata.name: flavor for flavor in flavors}, strategy)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from fairlead_bus import ClosedError, ConnectFailedError, ConnectionSettings, Tally, connect, provision
+from fairlead_bus import BusTally, ClosedError, ConnectFailedError, ConnectionSettings, connect, provision
 from fairlead_bus.server.program import server_program
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
@@ -97,7 +97,7 @@ def test_again_it_changes_nothing_and_what_is_wrong_is_told(made: Path) -> None:
 async def test_a_new_tenant_and_a_new_key_take_a_reload_and_disturb_nobody(
     made: Path, server: NatsServer
 ) -> None:
-    tally, old = Tally(), Tally()
+    tally, old = BusTally(), BusTally()
     async with connect(settings(server, made, "provisioner"), name="p") as provisioner:
         await provision(provisioner, topology(["c1"]))
     async with (
@@ -137,7 +137,7 @@ async def test_who_has_the_old_key_ends_once_the_new_one_is_there_and_says_so(
     made: Path, server: NatsServer
 ) -> None:
     """A supervisor starts it again, with the new one. As long as there is none it goes on trying."""
-    tally = Tally()
+    tally = BusTally()
     async with (
         connect(settings(server, made, "scorer"), name="scorer", observer=tally) as bus,
         asyncio.timeout(60),
@@ -249,7 +249,7 @@ async def test_in_operator_mode_tokens_are_pushed_and_the_server_does_not_even_r
             await provision(provisioner, topology(["c1"]))
         checked = nats("check", made, "--nats", running.url)
         assert (checked.returncode, checked.stdout) == (0, ""), checked.stdout + checked.stderr
-        old, tally = Tally(), Tally()
+        old, tally = BusTally(), BusTally()
         async with (
             connect(creds("scorer"), name="scorer", observer=tally),
             connect(creds("tenant.team-a"), name="a", observer=old),

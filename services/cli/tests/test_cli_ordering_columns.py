@@ -16,7 +16,7 @@ from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.read import read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_testkit.cases import cases
-from fairlead_testkit.mangled import Plain, a_snapshot
+from fairlead_testkit.mangled import PlainDocument, a_snapshot
 
 GPU = "nvidia.com/gpu"
 NOW = 1_760_000_000
@@ -30,7 +30,7 @@ def one_by_one(planned: PlannedPool) -> PlannedPool:
     return msgspec.structs.replace(planned, pool=msgspec.structs.replace(planned.pool, places=places))
 
 
-def entries(document: Plain, key: str) -> list[Plain]:
+def entries(document: PlainDocument, key: str) -> list[PlainDocument]:
     found = document[key]
     assert isinstance(found, list)
     return found
@@ -108,7 +108,7 @@ def test_so_do_many_parts_of_a_large_pool() -> None:
         assert list(as_lines([planned], snapshot)) == list(as_lines([compared], snapshot))
 
 
-SHAPES: dict[str, Plain] = {
+SHAPES: dict[str, PlainDocument] = {
     "a tree": {},
     "a tree, additive": {
         "class_mode": "additive",
@@ -121,7 +121,7 @@ SHAPES: dict[str, Plain] = {
 }
 
 
-def a_large_tree(policy: Plain, *, of_nobody: bool) -> Snapshot:
+def a_large_tree(policy: PlainDocument, *, of_nobody: bool) -> Snapshot:
     """Of two top-level tenants with three levels below, and one that stands alone; jobs of each class, some with a number."""
     jobs = list(many_jobs(4000, of_nobody=of_nobody))
     for number, job in enumerate(jobs):
@@ -158,7 +158,7 @@ def a_large_tree(policy: Plain, *, of_nobody: bool) -> Snapshot:
 
 @pytest.mark.parametrize("policy", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("of_nobody", [False, True])
-def test_so_do_many_parts_of_a_large_tree(policy: Plain, of_nobody: bool) -> None:
+def test_so_do_many_parts_of_a_large_tree(policy: PlainDocument, of_nobody: bool) -> None:
     snapshot = a_large_tree(policy, of_nobody=of_nobody)
     [planned] = order(snapshot, levels=False)
     apart = [bool(part.apart) for part in planned.pool.parts()]

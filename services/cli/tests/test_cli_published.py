@@ -27,7 +27,14 @@ from fairlead_cli.printing import as_text, print_stream
 from fairlead_cli.published import published
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.decisions import Lift, Place, Standing, Within
-from fairlead_contracts.messages.explanations import Holder, Makeup, Move, Neighbour, Prospects, Room
+from fairlead_contracts.messages.explanations import (
+    Makeup,
+    Move,
+    Neighbour,
+    Prospects,
+    RoomForecast,
+    TenantHolding,
+)
 from fairlead_contracts.messages.questions import (
     Adherence,
     AheadOf,
@@ -82,7 +89,7 @@ PROSPECTS = Prospects(
     makeup=Makeup(tenant="team-a", weight=3.0, running={GPU: 32_000}, shares={GPU: 1.0}),
     nearest=[Neighbour(uid="u2", scope="b", id="other", tenant="b", urgency="normal", term="share")],
     moves=[Move(cause="ends", amounts={GPU: 1000}, at=AT), Move(cause="class", urgency="urgent")],
-    room=Room(free={GPU: -500}, holders=[Holder(tenant="b", resource=GPU, amount=2000)]),
+    room=RoomForecast(free={GPU: -500}, holders=[TenantHolding(tenant="b", resource=GPU, amount=2000)]),
 )
 EXAMPLES: dict[str, msgspec.Struct] = {
     "queue": QueueReply(
@@ -159,7 +166,7 @@ EXAMPLES: dict[str, msgspec.Struct] = {
 def test_counts_by_name_are_numbers_and_amounts_of_resources_are_quantities() -> None:
     refused = CardRefusals(shape="w", cards=3, refused={"memory": 2})
     assert published(refused) | {"cards": 3, "refused": {"memory": 2}} == published(refused)
-    room = published(Room(free={GPU: 2000}, missing={}, in_turn={}))
+    room = published(RoomForecast(free={GPU: 2000}, missing={}, in_turn={}))
     assert room["free"] == {GPU: "2"}
 
 

@@ -9,14 +9,14 @@ from fairlead_contracts.base.instants import from_datetime, to_datetime
 from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
 from fairlead_contracts.messages.state import Outcome
 from fairlead_contracts.messages.submissions import Refused, read_submission
-from fairlead_sim import Fifo, NodeGroup, RunResult, VirtualRun, Workload, equal_floods
+from fairlead_sim import Fifo, NodeGroup, RunResult, SimWorkload, VirtualRun, equal_floods
 
 NODES = NodeGroup(name="node", count=1, allocatable={"nvidia.com/gpu": 8, "cpu": 64, "memory": "512Gi"})
 WORKLOAD = equal_floods({"a": 2.0, "b": 1.0}, jobs=20, run_seconds=2.0, nodes=NODES)
 START = from_datetime(datetime(2026, 11, 21, tzinfo=UTC))
 
 
-def replayed(workload: Workload, result: RunResult) -> list[AnyEvent]:
+def replayed(workload: SimWorkload, result: RunResult) -> list[AnyEvent]:
     """The events that a cluster would have told of a run, not in order."""
     demands = {job.id: job.demand for job in workload.jobs}
     found: list[AnyEvent] = []

@@ -6,7 +6,7 @@ import pytest
 from fairlead_cli.client.explained import explain_text, headline
 from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.client.words import demand
-from fairlead_contracts.messages.explanations import Prospects, Room
+from fairlead_contracts.messages.explanations import Prospects, RoomForecast
 from fairlead_testkit.builders import (
     a_place,
     a_pool_queue,
@@ -61,7 +61,7 @@ def test_parts_of_many_are_told_as_people_count() -> None:
 
 
 def test_of_two_resources_it_is_said_how_much_of_which_is_free() -> None:
-    room = Room(free={GPU: 0, "cpu": 4000}, missing={GPU: 8000, "cpu": 1000})
+    room = RoomForecast(free={GPU: 0, "cpu": 4000}, missing={GPU: 8000, "cpu": 1000})
     waits = an_explanation(
         rank=5, waiting=40, place=a_place(demand={GPU: 8000, "cpu": 5000}), prospects=Prospects(room=room)
     )
@@ -71,7 +71,7 @@ def test_of_two_resources_it_is_said_how_much_of_which_is_free() -> None:
 
 
 def test_what_no_node_has_room_for_does_not_fit_now() -> None:
-    prospects = Prospects(room=Room(free={GPU: 9000}))
+    prospects = Prospects(room=RoomForecast(free={GPU: 9000}))
     waits = an_explanation(
         rank=5, waiting=40, place=a_place(), prospects=prospects, no_room=["no card has 16000 MiB"]
     )

@@ -19,7 +19,7 @@ from fairlead_cli.console import coloured, unstyled
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.messages.decisions import Lift, Place, Standing, Within
 from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted
-from fairlead_contracts.messages.explanations import Prospects, Room
+from fairlead_contracts.messages.explanations import Prospects, RoomForecast
 from fairlead_contracts.messages.questions import (
     Adherence,
     AheadOf,
@@ -291,7 +291,7 @@ def test_an_explanation_shows_all_terms() -> None:
         assert part in text
 
 
-def an_explanation(*, room: Room | None = None, **changes: object) -> Explanation:
+def an_explanation(*, room: RoomForecast | None = None, **changes: object) -> Explanation:
     plain = Explanation(
         cluster="sim", scope="team-a", id="train", uid="u1", phase="waiting", queue="main", pool="gpu",
         tenant="team-a", rank=5, waiting=40, place=PLACE, standing=STANDING, level=12,
@@ -304,29 +304,29 @@ def an_explanation(*, room: Room | None = None, **changes: object) -> Explanatio
     ("found", "said"),
     [
         (
-            an_explanation(room=Room(free={GPU: 0}, missing={GPU: 8000})),
+            an_explanation(room=RoomForecast(free={GPU: 0}, missing={GPU: 8000})),
             "Waiting, 6th of 40: needs 8 gpu, none free; team-a is under its share.",
         ),
         (
             an_explanation(
-                rank=0, room=Room(free={GPU: 6000}, missing={GPU: 2000}), standing=msgspec.structs.replace(STANDING, share=0.7)
+                rank=0, room=RoomForecast(free={GPU: 6000}, missing={GPU: 2000}), standing=msgspec.structs.replace(STANDING, share=0.7)
             ),
             "Waiting, 1st of 40: needs 8 gpu, 6 free.",  # nobody is before it: its tenant's share keeps it from nothing
         ),
         (
-            an_explanation(rank=11, room=Room(free={GPU: 9000}, in_turn={GPU: 1000})),
+            an_explanation(rank=11, room=RoomForecast(free={GPU: 9000}, in_turn={GPU: 1000})),
             "Waiting, 12th of 40: it would fit now, but jobs before it go first; team-a is under its share.",
         ),
         (
             an_explanation(
-                room=Room(free={GPU: 0}, missing={GPU: 8000}),
+                room=RoomForecast(free={GPU: 0}, missing={GPU: 8000}),
                 ahead=[AheadOf(tenant="team-a", jobs=3), AheadOf(tenant="team-b", jobs=2)],
             ),
             "Waiting, 6th of 40: needs 8 gpu, none free; team-a is under its share, but 3 jobs of its own go first.",
         ),
         (
             an_explanation(
-                room=Room(free={GPU: 0}, missing={GPU: 8000}),
+                room=RoomForecast(free={GPU: 0}, missing={GPU: 8000}),
                 ahead=[AheadOf(tenant="team-a", jobs=3)],
                 standing=msgspec.structs.replace(STANDING, share=0.7),
             ),
@@ -369,7 +369,7 @@ def test_an_explanation_says_who_spoke_and_names_nothing_that_there_is_not() -> 
 
 def test_that_quota_is_short_is_told_once() -> None:
     reasons = ["It cannot start yet: it needs 2 gpu more than are free."]
-    room = Room(free={GPU: 6000}, missing={GPU: 2000})
+    room = RoomForecast(free={GPU: 6000}, missing={GPU: 2000})
     found = an_explanation(room=room, reasons=reasons, no_quota=["too little quota left"])
     assert "too little quota left" not in explain_text(ExplainReply(at=NOW, found=[found]), verbose=True)
 

@@ -8,7 +8,7 @@ from fairlead_contracts.messages.decisions import DECISION
 from fairlead_contracts.messages.state import JobState, State, subject_of
 from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy.rules.jobs import WaitingJob
-from fairlead_scorer.decide.decision import Content, Stamp, decide, same, write
+from fairlead_scorer.decide.decision import Content, DecisionStamp, decide, same, write
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
@@ -41,7 +41,7 @@ def test_a_decision_holds_the_front_of_each_queue_and_says_how_many_wait_behind(
 
 
 def test_a_decision_carries_its_stamp_and_the_revision_of_each_cluster() -> None:
-    stamp = Stamp(
+    stamp = DecisionStamp(
         pool="c1/gpu", shard=0, owner="s1", epoch=5, turn=6, at=NOW, state_seq=42, clusters=("c1", "c2")
     )
     found = DECISION.decode(write(decide(a_single_shard(a_job()), 0, NOW), stamp))

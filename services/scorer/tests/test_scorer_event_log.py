@@ -14,7 +14,7 @@ import pytest
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.messages.state import STATE, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Hierarchy, PolicyDocument, Pool, Tenant
-from fairlead_scorer.decide.decision import Stamp, decide, write
+from fairlead_scorer.decide.decision import DecisionStamp, decide, write
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_demand, a_job, a_mark, a_pool, a_queue
 
@@ -83,7 +83,7 @@ def replay(log: bytes) -> Iterator[bytes]:
 def decisions(cache: ClusterCache, now: int, turn: int) -> Iterator[bytes]:
     for name, pool in sorted(cache.pools.items()):
         for shard in range(pool.shards):
-            stamp = Stamp(
+            stamp = DecisionStamp(
                 pool=name, shard=shard, owner="scorer-1", epoch=1, turn=turn, at=now, state_seq=turn,
                 clusters=tuple(sorted(pool.shape.clusters)),
             )  # fmt: skip

@@ -8,7 +8,7 @@ from fairlead_contracts.messages.submissions import Submission
 from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument, Tenant
 from fairlead_scorer.route.choice import choose
 from fairlead_scorer.route.router import with_id
-from fairlead_scorer.state.cluster_cache import ClusterCache, Stated
+from fairlead_scorer.state.cluster_cache import ClusterCache, StatedKey
 from fairlead_testkit.builders import (
     a_demand,
     a_document,
@@ -27,7 +27,7 @@ BOTH: list[State] = [
 def chosen(
     *states: State,
     submission: Submission | None = None,
-    sent: dict[Stated, dict[str, int]] | None = None,
+    sent: dict[StatedKey, dict[str, int]] | None = None,
     document: PolicyDocument | None = None,
 ) -> str:
     cache = ClusterCache()

@@ -9,7 +9,7 @@ import pytest
 from fairlead_bus import LostOwnershipError, PayloadTooLargeError, PublishUncertainError
 from fairlead_contracts.messages.decisions import DECISION, Decision
 from fairlead_scorer.decide import decision as deciding
-from fairlead_scorer.decide.decision import Content, Stamp
+from fairlead_scorer.decide.decision import Content, DecisionStamp
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName, ShardOwnership
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOW, a_basis, a_standing
@@ -91,7 +91,7 @@ class Decider:
         self.behind = True
 
     def written(self, shard: ShardName, decided: Decided, epoch: int, turn: int) -> bytes:
-        stamp = Stamp(
+        stamp = DecisionStamp(
             pool=shard.pool,
             shard=shard.number,
             owner="me",

@@ -8,11 +8,11 @@ from fairlead_policy.fit.unschedulable import (
     GangShort,
     NodeShort,
     NoMatch,
-    Obstacle,
     PodsShort,
     PoolFull,
     TooFewCards,
     TotalShort,
+    UnschedulableReason,
 )
 from fairlead_scorer.query.shortfalls import shortfalls_of
 
@@ -33,7 +33,7 @@ from fairlead_scorer.query.shortfalls import shortfalls_of
     ],
 )
 def test_what_is_short_is_told_in_numbers(
-    obstacle: Obstacle, told: tuple[str, int, int | None, str, str]
+    obstacle: UnschedulableReason, told: tuple[str, int, int | None, str, str]
 ) -> None:
     term, most, total, unit, who = told
     assert shortfalls_of("never", [obstacle]) == [

@@ -13,7 +13,7 @@ from fairlead_slurm import Remark, SlurmJob, SlurmUnreachableError, SubmitRefuse
 from fairlead_slurm.submitting import BatchJob
 from fairlead_slurm_bridge.creating import Creator
 from fairlead_slurm_bridge.domains import Naming
-from fairlead_slurm_bridge.store import Store
+from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_slurm_bridge.submitting import NoBatchJobError, batch_job_of
 from fairlead_testkit.builders import a_create
 from fairlead_testkit.slurm_builders import GPU, a_slurm_job
@@ -78,17 +78,17 @@ class Time:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    found = Store(tmp_path / "store.db")
+def store(tmp_path: Path) -> Iterator[SubmissionStore]:
+    found = SubmissionStore(tmp_path / "store.db")
     yield found
     found.close()
 
 
-def a_creator(slurm: Slurm, store: Store, clock: Time) -> Creator:
+def a_creator(slurm: Slurm, store: SubmissionStore, clock: Time) -> Creator:
     return Creator(slurm, store, slurm, slurm.look, naming=NAMING, qos_classes=QOS, checks=slurm, clock=clock)
 
 
-async def test_the_same_submission_again_is_the_same_job(store: Store) -> None:
+async def test_the_same_submission_again_is_the_same_job(store: SubmissionStore) -> None:
     slurm, clock = Slurm(), Time()
     creator = a_creator(slurm, store, clock)
     [made] = await creator.create([a_wish()])
@@ -101,7 +101,7 @@ async def test_the_same_submission_again_is_the_same_job(store: Store) -> None:
     assert len(slurm.jobs) == 1
 
 
-async def test_a_job_whose_answer_was_lost_is_found_again(store: Store) -> None:
+async def test_a_job_whose_answer_was_lost_is_found_again(store: SubmissionStore) -> None:
     slurm, clock = Slurm(), Time()
     slurm.loses_answers = True
     with pytest.raises(Rejected, match="lost"):
@@ -114,20 +114,22 @@ async def test_a_job_whose_answer_was_lost_is_found_again(store: Store) -> None:
     ]
 
 
-async def test_without_its_store_a_job_is_found_by_its_comment(store: Store, tmp_path: Path) -> None:
+async def test_without_its_store_a_job_is_found_by_its_comment(
+    store: SubmissionStore, tmp_path: Path
+) -> None:
     slurm, clock = Slurm(), Time()
     await a_creator(slurm, store, clock).create([a_wish()])
     slurm.jobs.append(
         a_slurm_job("9", account="speech", comment=slurm.jobs[0].comment)
     )  # somebody else's words
-    another = Store(tmp_path / "another.db")
+    another = SubmissionStore(tmp_path / "another.db")
     [found] = await a_creator(slurm, another, clock).create([a_wish()])
     [other] = await a_creator(slurm, another, clock).create([a_wish(digest="e" * 32)])
     another.close()
     assert (found.outcome, found.job, other.outcome) == (CreateOutcome.EXISTS, "1", CreateOutcome.CONFLICT)
 
 
-async def test_what_nobody_knows_of_is_not_made_again_at_once(store: Store) -> None:
+async def test_what_nobody_knows_of_is_not_made_again_at_once(store: SubmissionStore) -> None:
     slurm, clock = Slurm(), Time()
     slurm.away = True
     creator = a_creator(slurm, store, clock)
@@ -142,7 +144,7 @@ async def test_what_nobody_knows_of_is_not_made_again_at_once(store: Store) -> N
     assert made.outcome is CreateOutcome.CREATED
 
 
-async def test_what_was_refused_may_be_asked_for_again(store: Store) -> None:
+async def test_what_was_refused_may_be_asked_for_again(store: SubmissionStore) -> None:
     slurm, clock = Slurm(), Time()
     slurm.refuses = "Invalid account"
     creator = a_creator(slurm, store, clock)
@@ -200,7 +202,7 @@ def test_what_slurm_cannot_make_is_said(changes: dict[str, object], why: str) ->
         batch(**changes)
 
 
-async def test_what_would_never_start_is_refused_before_it_stands(store: Store) -> None:
+async def test_what_would_never_start_is_refused_before_it_stands(store: SubmissionStore) -> None:
     slurm = Slurm()
     slurm.says = [
         Remark(line=0, says="image a.b/c:1 is not there"),

@@ -13,7 +13,7 @@ from fairlead_kube import SILENT, Key, KubeClient, KubeSettings, connect
 from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
-from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, Ended, Follower, Output, Said, Word
+from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, PodEnd, PodFollower, PodOutput, Said, Word
 from fairlead_slurm_bridge.pods.forgetting import is_run_of
 from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
 from fairlead_slurm_bridge.pods.manifest import PodRules
@@ -21,7 +21,7 @@ from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.runs import Runs
 from fairlead_slurm_bridge.pods.verdicts import START
 from fairlead_slurm_bridge.pods.witness import Witness
-from fairlead_slurm_bridge.store import Store
+from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_testkit.slurm_builders import NOON, a_slurm_job
 
 ATTEMPT = Attempt(7, 0)
@@ -53,7 +53,7 @@ class Jobs:
 class Scene:
     """A follower and what it looks at."""
 
-    def __init__(self, client: KubeClient, store: Store) -> None:
+    def __init__(self, client: KubeClient, store: SubmissionStore) -> None:
         self.mirror = KubeMirror(client, "hpc", {}, observer=SILENT)
         rules = PodRules(cluster="hpc", namespace="slurm", image="busybox")
         times = Times(ready=5, gone=5, silence=30)
@@ -61,7 +61,7 @@ class Scene:
         self.jobs = Jobs()
         self.life = PodLife(self.jobs, client, self.mirror, rules, runs, partition="pods", times=times)
         self.witness = Witness(self.mirror, runs)
-        self.follower = Follower(client, self.mirror, self.life)
+        self.follower = PodFollower(client, self.mirror, self.life)
 
     def pod(self, pod: JobPod | None) -> None:
         self.mirror.pods.pop(KEY, None)
@@ -130,7 +130,7 @@ async def scene(
     )
     try:
         async with connect(KubeSettings(kubeconfig=str(config)), user_agent="test") as client:
-            with contextlib.closing(Store(tmp_path / "bridge.db")) as store:
+            with contextlib.closing(SubmissionStore(tmp_path / "bridge.db")) as store:
                 yield Scene(client, store)
     finally:
         await runner.cleanup()
@@ -142,7 +142,7 @@ def over(code: int) -> JobPod:
 
 
 def printed(words: list[Word]) -> bytes:
-    return b"".join(word.piece for word in words if isinstance(word, Output))
+    return b"".join(word.piece for word in words if isinstance(word, PodOutput))
 
 
 async def test_all_that_a_pod_prints_arrives_before_its_exit_code(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ async def test_all_that_a_pod_prints_arrives_before_its_exit_code(tmp_path: Path
         found.pod(over(3))
         words = await found.heard()
     assert printed(words) == PRINTED
-    assert words[-1] == Ended(3)
+    assert words[-1] == PodEnd(3)
 
 
 @pytest.mark.parametrize("skip", [0, 3, 7000])
@@ -164,7 +164,7 @@ async def test_a_log_that_cannot_be_read_is_said_and_the_pods_end_still_counts(t
     async with scene(tmp_path, 500) as found:
         found.pod(over(0))
         words = await found.heard()
-    assert words[-1] == Ended(0)
+    assert words[-1] == PodEnd(0)
     assert any(isinstance(word, Said) and "cannot be read" in word.text for word in words)
 
 
@@ -179,34 +179,34 @@ async def test_whoever_is_told_to_stop_ends_the_pod_and_waits_for_it(tmp_path: P
             await deleted.wait()
             found.pod(over(137))
             words = await hearing
-    assert words[-1] == Ended(137)
+    assert words[-1] == PodEnd(137)
     assert printed(words) == b"bye\n"
 
 
 async def test_who_is_told_nothing(tmp_path: Path) -> None:
     async with scene(tmp_path, [b"secret\n"]) as found:
-        assert (await found.heard())[-1] == Ended(NO_POD), "there is no pod"
+        assert (await found.heard())[-1] == PodEnd(NO_POD), "there is no pod"
         found.pod(POD)
         words = await found.heard(user=1001)
-        assert words[-1] == Ended(1)
+        assert words[-1] == PodEnd(1)
         assert printed(words) == b"", "another user's output is nobody's business"
         found.life.refusals[ATTEMPT] = "its comment cannot be read"
         refused = await found.heard()
-        assert refused == [Said("this job cannot run: its comment cannot be read"), Ended(1)]
+        assert refused == [Said("this job cannot run: its comment cannot be read"), PodEnd(1)]
 
 
 async def test_a_program_that_has_ended_is_not_run_again(tmp_path: Path) -> None:
     async with scene(tmp_path, [b"once\n"]) as found:
         found.pod(over(3))
-        assert (await found.heard())[-1] == Ended(3)
+        assert (await found.heard())[-1] == PodEnd(3)
         found.pod(None)
-        assert (await found.heard())[-1] == Ended(NO_POD), (
+        assert (await found.heard())[-1] == PodEnd(NO_POD), (
             "unless its prolog came again, it is another question"
         )
         assert not found.life.runs.replay(ATTEMPT, 0, "of another job that got its number")
         assert found.life.runs.replay(ATTEMPT, 0, POD.digest)
         words = await found.heard()
-        assert (printed(words), words[-1]) == (b"", Ended(3))
+        assert (printed(words), words[-1]) == (b"", PodEnd(3))
 
 
 async def test_who_did_not_lead_knows_how_a_program_ended(tmp_path: Path) -> None:
@@ -217,9 +217,9 @@ async def test_who_did_not_lead_knows_how_a_program_ended(tmp_path: Path) -> Non
             found.pod(seen)
             found.witness.look()
         found.jobs.known = a_slurm_job("7", submitted=NOON)
-        assert (await found.heard())[-1] == Ended(3)
+        assert (await found.heard())[-1] == PodEnd(3)
         found.jobs.known = a_slurm_job("7", submitted=NOON + 1)
-        assert (await found.heard())[-1] == Ended(NO_POD), "another job has got its number"
+        assert (await found.heard())[-1] == PodEnd(NO_POD), "another job has got its number"
         assert found.life.runs.replay(ATTEMPT, NOON, POD.digest)
 
 
@@ -263,7 +263,7 @@ async def test_a_pod_that_is_handed_on_outlives_the_process_of_its_first_attempt
                 await found.life.bodies.change(1)
             found.pod(msgspec.structs.replace(POD, attempt=Attempt(7, 1), handed_on=True))
             stop.set()  # by Slurm, which ends the attempt that was refused
-            assert (await hearing)[-1] == Ended(STOPPED)
+            assert (await hearing)[-1] == PodEnd(STOPPED)
         assert not deleted.is_set()
 
 

@@ -8,7 +8,7 @@ from fairlead_kube.pods import Container, ResourceRequirements
 from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
-from fairlead_slurm_bridge.gate.ledger import CapacityLedger, NoRoom, PodUse, Room
+from fairlead_slurm_bridge.gate.ledger import CapacityLedger, NoRoom, PodDemand, RoomKept
 from fairlead_slurm_bridge.pods.resting import Rests
 from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
 from fairlead_testkit.slurm_builders import a_slurm_job
@@ -22,12 +22,12 @@ def ask(gpus: int) -> PodAsk:
     return pod_ask(PodSpec(containers=[Container(name="job", resources=resources)]), "pod")
 
 
-def node(name: str, gpus: int) -> fit.Node:
-    return fit.Node(name=name, free={"cpu": 64_000, GPU: gpus * 1000, "pods": 110_000})
+def node(name: str, gpus: int) -> fit.FitNode:
+    return fit.FitNode(name=name, free={"cpu": 64_000, GPU: gpus * 1000, "pods": 110_000})
 
 
-def use(name: str, gpus: int) -> PodUse:
-    return PodUse(node=name, demand={"cpu": 1000, GPU: gpus * 1000, "pods": 1000})
+def use(name: str, gpus: int) -> PodDemand:
+    return PodDemand(node=name, demand={"cpu": 1000, GPU: gpus * 1000, "pods": 1000})
 
 
 def key(number: int) -> Key:
@@ -38,7 +38,7 @@ def test_fifty_in_the_same_second_get_no_room_twice() -> None:
     ledger = CapacityLedger()
     ledger.node("a", node("a", 8))
     answers = [ledger.reserve(key(number), ask(2)) for number in range(50)]
-    assert [isinstance(answer, Room) for answer in answers] == [True] * 4 + [False] * 46
+    assert [isinstance(answer, RoomKept) for answer in answers] == [True] * 4 + [False] * 46
     assert isinstance(answers[-1], NoRoom)
     assert "nvidia.com/gpu" in answers[-1].why
 
@@ -46,7 +46,7 @@ def test_fifty_in_the_same_second_get_no_room_twice() -> None:
 def test_whoever_asks_again_has_its_room_already() -> None:
     ledger = CapacityLedger()
     ledger.node("a", node("a", 2))
-    assert ledger.reserve(key(1), ask(2)) == ledger.reserve(key(1), ask(2)) == Room(node="a")
+    assert ledger.reserve(key(1), ask(2)) == ledger.reserve(key(1), ask(2)) == RoomKept(node="a")
 
 
 def test_a_promise_becomes_its_pod_and_goes_with_it() -> None:
@@ -59,7 +59,7 @@ def test_a_promise_becomes_its_pod_and_goes_with_it() -> None:
     before = ledger.freed
     ledger.pod(key(1), None)
     assert ledger.freed > before
-    assert ledger.reserve(key(2), ask(2)) == Room(node="a")
+    assert ledger.reserve(key(2), ask(2)) == RoomKept(node="a")
 
 
 def test_a_pod_that_the_scheduler_put_elsewhere_frees_what_was_kept() -> None:
@@ -68,7 +68,7 @@ def test_a_pod_that_the_scheduler_put_elsewhere_frees_what_was_kept() -> None:
         ledger.node(name, node(name, 2))
     ledger.reserve(key(1), ask(2))
     ledger.pod(key(1), use("b", 2))
-    assert ledger.reserve(key(2), ask(2)) == Room(node="a")
+    assert ledger.reserve(key(2), ask(2)) == RoomKept(node="a")
 
 
 def test_room_that_no_node_has_is_said_never_to_come() -> None:
@@ -98,8 +98,8 @@ def test_never_more_is_given_than_there_is(sizes: list[int], steps: list[tuple[s
         free = {name: size - sum(part for where, part in given_.values() if where == name) for name, size in zip(names, sizes, strict=True)}  # fmt: skip
         if verb == "reserve" and one not in given_:
             answer = ledger.reserve(one, ask(gpus))
-            assert isinstance(answer, Room) == any(left >= gpus for left in free.values())
-            if isinstance(answer, Room):
+            assert isinstance(answer, RoomKept) == any(left >= gpus for left in free.values())
+            if isinstance(answer, RoomKept):
                 assert free[answer.node] >= gpus
                 given_[one] = (answer.node, gpus)
         elif verb == "bind" and one in given_:

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
+from fairlead_bus import Statements
 from fairlead_runtime import Metrics
 from fairlead_slurm import Reading, RetryableSlurmError
 from fairlead_slurm_bridge.bridge import Bridge
 from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.first_seen import FirstSeen
-from fairlead_slurm_bridge.instruments import Instruments
+from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
-from fairlead_slurm_bridge.store import Store
-from fairlead_slurm_bridge.view import StatedView, Statements
+from fairlead_slurm_bridge.store import SubmissionStore
+from fairlead_slurm_bridge.view import StatedView
 from fairlead_testkit.slurm_builders import GPU, a_node, a_partition, a_slurm_job, some_settings
 
 AN_HOUR = 3600.0
@@ -70,17 +71,17 @@ class Nobody:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with contextlib.closing(Store(tmp_path / "bridge.db")) as found:
+def store(tmp_path: Path) -> Iterator[SubmissionStore]:
+    with contextlib.closing(SubmissionStore(tmp_path / "bridge.db")) as found:
         yield found
 
 
 @contextlib.asynccontextmanager
-async def reading(slurmctld: Slurmctld, store: Store) -> AsyncIterator[Bridge]:
+async def reading(slurmctld: Slurmctld, store: SubmissionStore) -> AsyncIterator[Bridge]:
     """A bridge whose next poll does not come, once it has read for the first time."""
     fake: Any = slurmctld
     view = StatedView("lab", naming=Naming.of(GPU), qos_classes={}, array_window=8, first_seen=FirstSeen({}))
-    instruments = Instruments(Metrics("slurm-bridge"))
+    instruments = BridgeInstruments(Metrics("slurm-bridge"))
     bridge = Bridge(fake, Observer(fake), view, store, instruments, poll_seconds=AN_HOUR)
     async with asyncio.TaskGroup() as tasks, asyncio.timeout(30):
         running = tasks.create_task(bridge.run(Nobody()))
@@ -89,14 +90,14 @@ async def reading(slurmctld: Slurmctld, store: Store) -> AsyncIterator[Bridge]:
         running.cancel()
 
 
-async def test_what_changes_is_read_again_soon_until_nothing_does(store: Store) -> None:
+async def test_what_changes_is_read_again_soon_until_nothing_does(store: SubmissionStore) -> None:
     slurmctld = Slurmctld(busy=2)
     async with reading(slurmctld, store):
         await slurmctld.quiet.wait()
     assert slurmctld.readings == 3
 
 
-async def test_a_hook_has_slurmctld_read_soon_and_once_for_many(store: Store) -> None:
+async def test_a_hook_has_slurmctld_read_soon_and_once_for_many(store: SubmissionStore) -> None:
     slurmctld = Slurmctld()
     async with reading(slurmctld, store) as bridge:
         for _ in range(2):
@@ -110,7 +111,7 @@ async def test_a_hook_has_slurmctld_read_soon_and_once_for_many(store: Store) ->
 
 
 async def test_a_slurmctld_that_dies_between_its_nodes_and_its_jobs_is_read_when_it_is_back(
-    store: Store,
+    store: SubmissionStore,
 ) -> None:
     slurmctld = KilledOnce(busy=2)
     async with reading(slurmctld, store) as bridge:

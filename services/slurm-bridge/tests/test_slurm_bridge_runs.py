@@ -9,7 +9,7 @@ import pytest
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.lasting import Lasting
 from fairlead_slurm_bridge.pods.runs import Runs
-from fairlead_slurm_bridge.store import Store
+from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_testkit.slurm_builders import NOON, SECOND
 
 FIRST, SECOND_ONE = Attempt(7, 0), Attempt(7, 1)
@@ -17,17 +17,19 @@ SAME = "digest"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with contextlib.closing(Store(tmp_path / "bridge.db")) as found:
+def store(tmp_path: Path) -> Iterator[SubmissionStore]:
+    with contextlib.closing(SubmissionStore(tmp_path / "bridge.db")) as found:
         yield found
 
 
-def runs_of(store: Store) -> Runs:
+def runs_of(store: SubmissionStore) -> Runs:
     """As a bridge that has just started has them."""
     return Runs(store, lambda: 0.0)
 
 
-def test_a_program_that_has_ended_is_told_to_the_same_attempt_also_after_a_restart(store: Store) -> None:
+def test_a_program_that_has_ended_is_told_to_the_same_attempt_also_after_a_restart(
+    store: SubmissionStore,
+) -> None:
     runs_of(store).ended(FIRST, NOON, SAME, 3)
     runs = runs_of(store)
     assert runs.code_again(FIRST) is None, "before its prolog came again it is another question"
@@ -35,7 +37,7 @@ def test_a_program_that_has_ended_is_told_to_the_same_attempt_also_after_a_resta
     assert runs_of(store).code_again(FIRST) == 3
 
 
-def test_a_later_attempt_is_another_run(store: Store) -> None:
+def test_a_later_attempt_is_another_run(store: SubmissionStore) -> None:
     runs = runs_of(store)
     runs.ended(FIRST, NOON, SAME, 0)
     assert not runs.replay(SECOND_ONE, NOON + SECOND, SAME), "somebody put it back into the queue"
@@ -43,7 +45,7 @@ def test_a_later_attempt_is_another_run(store: Store) -> None:
     assert not runs.replay(FIRST, NOON, "another"), "it is made from something else"
 
 
-def test_an_attempt_that_slurmctld_has_gone_back_to_is_not_run(store: Store) -> None:
+def test_an_attempt_that_slurmctld_has_gone_back_to_is_not_run(store: SubmissionStore) -> None:
     runs = runs_of(store)
     runs.ended(SECOND_ONE, NOON + SECOND, SAME, 5)
     assert runs.replay(FIRST, NOON, SAME), "it was requeued and ran, and slurmctld knows neither"
@@ -51,7 +53,7 @@ def test_an_attempt_that_slurmctld_has_gone_back_to_is_not_run(store: Store) -> 
     assert runs.code_again(SECOND_ONE) is None
 
 
-def test_the_end_of_an_attempt_that_is_sent_back_is_the_next_ones(store: Store) -> None:
+def test_the_end_of_an_attempt_that_is_sent_back_is_the_next_ones(store: SubmissionStore) -> None:
     runs = runs_of(store)
     runs.ended(FIRST, NOON, SAME, 5)
     runs.hand_on(FIRST, NOON)
@@ -62,14 +64,14 @@ def test_the_end_of_an_attempt_that_is_sent_back_is_the_next_ones(store: Store) 
     assert not runs.replay(Attempt(7, 2), NOON + 90 * SECOND, SAME), "once: then it is to run"
 
 
-def test_a_job_that_runs_anew_has_no_end(store: Store) -> None:
+def test_a_job_that_runs_anew_has_no_end(store: SubmissionStore) -> None:
     runs = runs_of(store)
     runs.ended(FIRST, NOON, SAME, 0)
     runs.begins(7)
     assert not runs_of(store).knows(7)
 
 
-def test_how_the_program_of_an_attempt_without_a_pod_has_ended(store: Store) -> None:
+def test_how_the_program_of_an_attempt_without_a_pod_has_ended(store: SubmissionStore) -> None:
     runs = runs_of(store)
     runs.ended(FIRST, NOON, SAME, 3)
     assert runs.code_of(FIRST, NOON) == 3
@@ -78,7 +80,7 @@ def test_how_the_program_of_an_attempt_without_a_pod_has_ended(store: Store) -> 
     assert runs.code_of(Attempt(8, 0), NOON) is None
 
 
-def test_a_node_holds_a_job_until_slurmd_there_was_told_its_end(store: Store) -> None:
+def test_a_node_holds_a_job_until_slurmd_there_was_told_its_end(store: SubmissionStore) -> None:
     runs = runs_of(store)
     assert runs.stand(FIRST, "n1") is None
     runs.starts(FIRST, "n1")
@@ -93,7 +95,7 @@ def test_a_node_holds_a_job_until_slurmd_there_was_told_its_end(store: Store) ->
     assert runs_of(store).stand(FIRST, "n1") is None
 
 
-def test_an_attempt_that_was_refused_lets_the_next_one_start(store: Store) -> None:
+def test_an_attempt_that_was_refused_lets_the_next_one_start(store: SubmissionStore) -> None:
     runs = runs_of(store)
     later = Attempt(7, 3)
     runs.starts(later, "n1")
@@ -103,7 +105,7 @@ def test_an_attempt_that_was_refused_lets_the_next_one_start(store: Store) -> No
     assert runs.stand(Attempt(7, 2), "n1") is None
 
 
-def test_what_a_process_says_of_its_node_does_not_pile_up(store: Store) -> None:
+def test_what_a_process_says_of_its_node_does_not_pile_up(store: SubmissionStore) -> None:
     runs = runs_of(store)
     for number in range(5):
         runs.came(FIRST, f"made-up-{number}")

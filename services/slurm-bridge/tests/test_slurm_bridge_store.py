@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_slurm_bridge.errors import StoreError
-from fairlead_slurm_bridge.store import Store
+from fairlead_slurm_bridge.errors import SubmissionStoreError
+from fairlead_slurm_bridge.store import SubmissionStore
 
 
 def test_what_was_remembered_is_there_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "new" / "bridge.db"
-    store = Store(path)
+    store = SubmissionStore(path)
     store.remember({"1": 10, "2_3": 20}, [])
     store.remember({"1": 11}, ["2_3"])
     store.keep_fence(7)
     store.close()
-    again = Store(path)
+    again = SubmissionStore(path)
     assert again.first_seen() == {"1": 11}
     assert again.fence() == 7
     again.close()
@@ -24,5 +24,5 @@ def test_what_was_remembered_is_there_after_a_restart(tmp_path: Path) -> None:
 def test_a_file_that_is_none_of_ours_is_said(tmp_path: Path) -> None:
     path = tmp_path / "bridge.db"
     path.write_text("no database, and long enough to be looked at as one" * 100)
-    with pytest.raises(StoreError, match=r"bridge\.db"):
-        Store(path)
+    with pytest.raises(SubmissionStoreError, match=r"bridge\.db"):
+        SubmissionStore(path)

@@ -9,16 +9,16 @@ from fairlead_kube import Key, Node, Pod
 from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.kube_facts import bare_node, pod_facts
-from fairlead_slurm_bridge.gate.ledger import CapacityLedger, NoRoom, PodUse, Room
+from fairlead_slurm_bridge.gate.ledger import CapacityLedger, NoRoom, PodDemand, RoomKept
 from fairlead_slurm_bridge.gate.tokens import free_gpus, whole_gpus
 
 GPU = "nvidia.com/gpu"
 ANYWHERE = fit.PodShape(count=1)
 
 
-def node(name: str, gpus: int, *taints: fit.Taint) -> fit.Node:
+def node(name: str, gpus: int, *taints: fit.NodeTaint) -> fit.FitNode:
     free = {GPU: gpus * 1000, "cpu": 64_000}
-    return fit.Node(name=name, free=free, allocatable=free, taints=taints)
+    return fit.FitNode(name=name, free=free, allocatable=free, taints=taints)
 
 
 def ask(gpus: int) -> PodAsk:
@@ -34,9 +34,9 @@ def test_the_number_stays_as_a_job_begins_and_ends() -> None:
     ledger, pod = CapacityLedger(), Key("slurm", "a")
     ledger.node("n", node("n", 8))
     assert total(ledger) == 8
-    assert isinstance(ledger.reserve(pod, ask(3)), Room)
+    assert isinstance(ledger.reserve(pod, ask(3)), RoomKept)
     assert total(ledger, pod) == 8, "promised"
-    ledger.pod(pod, PodUse(node="n", demand={GPU: 3000}))
+    ledger.pod(pod, PodDemand(node="n", demand={GPU: 3000}))
     assert total(ledger, pod) == 8, "on its node"
     ledger.pod(pod, None)
     assert total(ledger) == 8, "over"
@@ -45,18 +45,18 @@ def test_the_number_stays_as_a_job_begins_and_ends() -> None:
 def test_what_others_have_and_what_takes_its_time_to_end_is_missing() -> None:
     ledger, stranger = CapacityLedger(), Key("default", "b")
     ledger.node("n", node("n", 8))
-    ledger.pod(stranger, PodUse(node="n", demand={GPU: 5000}))
+    ledger.pod(stranger, PodDemand(node="n", demand={GPU: 5000}))
     assert total(ledger) == 3
 
 
 def test_nodes_where_no_pod_may_run_have_none() -> None:
-    tainted = node("n", 8, fit.Taint(key="dedicated", value="slurm"))
+    tainted = node("n", 8, fit.NodeTaint(key="dedicated", value="slurm"))
     assert free_gpus([tainted], ANYWHERE) == 0
-    tolerant = fit.PodShape(count=1, tolerations=(fit.Toleration(key="dedicated", value="slurm"),))
+    tolerant = fit.PodShape(count=1, tolerations=(fit.PodToleration(key="dedicated", value="slurm"),))
     assert free_gpus([tainted], tolerant) == 8
 
 
-def a_node_under_hami(*uuids: str) -> fit.Node:
+def a_node_under_hami(*uuids: str) -> fit.FitNode:
     """As the bridge reads it from the API server: its cards stand in an annotation, ten pods may share each."""
     register = [
         {"id": uuid, "count": 10, "devmem": 24_576, "devcore": 100, "type": "NVIDIA-A30", "mode": "hami-core", "health": True}
@@ -90,7 +90,7 @@ def test_parts_of_cards_are_charged_by_their_shares_and_leave_fewer_whole_ones()
     assert total(ledger) == 2
     for number in range(6):
         asked = pod_ask(part("p").spec, "p")
-        assert isinstance(ledger.reserve(Key("slurm", f"p{number}"), asked), Room), "three on each card"
+        assert isinstance(ledger.reserve(Key("slurm", f"p{number}"), asked), RoomKept), "three on each card"
     assert isinstance(ledger.reserve(Key("slurm", "p6"), pod_ask(part("p").spec, "p")), NoRoom)
     assert total(ledger, *ledger.promised) == 0
     for number in range(6):

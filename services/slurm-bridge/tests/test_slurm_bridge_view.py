@@ -7,8 +7,8 @@ import pytest
 
 from fairlead_contracts.frontend.capabilities import TieRule
 from fairlead_contracts.messages.state import (
-    Holder,
     JobArray,
+    JobHolder,
     JobState,
     Outcome,
     Phase,
@@ -21,7 +21,7 @@ from fairlead_contracts.messages.state import (
 from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.first_seen import FirstSeen
-from fairlead_slurm_bridge.view import StatedView, Surroundings
+from fairlead_slurm_bridge.view import SlurmContext, StatedView
 from fairlead_testkit.slurm_builders import (
     GPU,
     NOON,
@@ -34,9 +34,9 @@ from fairlead_testkit.slurm_builders import (
 )
 
 
-def surroundings(**weights: int) -> Surroundings:
+def surroundings(**weights: int) -> SlurmContext:
     """One partition of one node, two accounts below another."""
-    return Surroundings(
+    return SlurmContext(
         nodes=[a_node("n1", "gpu")],
         partitions=[a_partition("gpu", is_default=True)],
         accounts=some_accounts(),
@@ -195,7 +195,14 @@ def test_whoever_holds_a_job_is_stated_and_where_it_may_start(view: StatedView) 
     ]
     found = read(view, jobs)
     holders = [found[str(number)].holder for number in range(1, 7)]
-    assert holders == [Holder.USER, Holder.ADMIN, Holder.DEPENDENCY, Holder.DEPENDENCY, None, None]
+    assert holders == [
+        JobHolder.USER,
+        JobHolder.ADMIN,
+        JobHolder.DEPENDENCY,
+        JobHolder.DEPENDENCY,
+        None,
+        None,
+    ]
     assert found["5"].held_by == "may not begin yet (begin time)"
     assert (found["6"].queue, found["6"].queues, found["1"].queues) == ("gpu", ["gpu", "batch"], [])
     started = msgspec.structs.replace(jobs[5], state="RUNNING", partitions=("batch",), started=NOON)

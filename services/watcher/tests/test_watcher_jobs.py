@@ -14,7 +14,7 @@ from fairlead_testkit.kubelab import KubeObject, things
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.equivalence import equivalence
 from fairlead_watcher.jobs import MOST_FAULTS
-from fairlead_watcher.quota import FlavorResource, QueueFacts, Quota
+from fairlead_watcher.quota import QueueFacts, Quota, QuotaKey
 from fairlead_watcher.surroundings import DoorFacts
 from fairlead_watcher.workload_facts import MOST_OWNERS, End, WorkloadFacts, owner_facts, workload_facts
 
@@ -24,8 +24,8 @@ NOW = instant("2026-11-21T11:00:00Z")
 STAY = 600 * SECOND
 KEY = Key("team-a", "one")
 QUOTAS = {
-    FlavorResource("f", "cpu"): Quota(nominal=64_000),
-    FlavorResource("f", "gpu"): Quota(nominal=8000),
+    QuotaKey("f", "cpu"): Quota(nominal=64_000),
+    QuotaKey("f", "gpu"): Quota(nominal=8000),
 }
 
 
@@ -152,7 +152,7 @@ def test_the_flavors_of_held_quota_are_told_where_the_pool_has_several() -> None
         {"name": "b", "flavors": {"gpu": "old", "cpu": "new"}, "resourceUsage": {"cpu": "1", "gpu": "1"}},
     ]
     admitted = raw(RESERVED, status__admission={"clusterQueue": "cq", "podSetAssignments": sets})
-    several = QUOTAS | {FlavorResource("old", "gpu"): Quota(nominal=1000)}
+    several = QUOTAS | {QuotaKey("old", "gpu"): Quota(nominal=1000)}
     assert job_of(admitted, a_view(quotas=several)).flavors == {"gpu": "old"}, (
         "not of CPUs: it holds two kinds"
     )
@@ -287,9 +287,9 @@ def test_a_demand_that_cannot_be_read_is_held_with_a_fault() -> None:
 
 
 def test_pods_count_where_the_queue_has_quota_for_them() -> None:
-    quotas = QUOTAS | {FlavorResource("f", "pods"): Quota(nominal=5000)}
+    quotas = QUOTAS | {QuotaKey("f", "pods"): Quota(nominal=5000)}
     assert job_of(raw(), a_view(quotas=quotas)).demand == {"cpu": 3000, "gpu": 6000, "pods": 3000}
-    few = QUOTAS | {FlavorResource("f", "pods"): Quota(nominal=2000)}
+    few = QUOTAS | {QuotaKey("f", "pods"): Quota(nominal=2000)}
     assert job_of(raw(), a_view(quotas=few)).phase is Phase.HELD
 
 

@@ -14,21 +14,19 @@ from fairlead_watcher.enforcement import Enforcement, enforcement, where_jobs_di
 from fairlead_watcher.pools import pools_and_queues
 from fairlead_watcher.quota import (
     CohortFacts,
-    FlavorResource,
     Forest,
     QueueFacts,
     Quota,
+    QuotaKey,
     cohort_facts,
     queue_facts,
 )
 from fairlead_watcher.surroundings import queue_view
 
-GPU = FlavorResource("f", "gpu")
+GPU = QuotaKey("f", "gpu")
 
 
-def quota(
-    nominal: int, borrowing: int | None = None, lending: int | None = None
-) -> dict[FlavorResource, Quota]:
+def quota(nominal: int, borrowing: int | None = None, lending: int | None = None) -> dict[QuotaKey, Quota]:
     return {GPU: Quota(nominal=nominal, borrowing=borrowing, lending=lending)}
 
 
@@ -296,8 +294,8 @@ def test_the_objects_of_kueue_are_stated() -> None:
 
 
 def test_a_pool_tells_its_flavors_where_several_give_one_resource() -> None:
-    cards = {FlavorResource(name, "gpu"): Quota(nominal=4) for name in ("a100", "h100")}
-    plain = {FlavorResource("a100", "gpu"): Quota(nominal=2), FlavorResource("any", "cpu"): Quota(nominal=9)}
+    cards = {QuotaKey(name, "gpu"): Quota(nominal=4) for name in ("a100", "h100")}
+    plain = {QuotaKey("a100", "gpu"): Quota(nominal=2), QuotaKey("any", "cpu"): Quota(nominal=9)}
     queues = [
         QueueFacts(name="one", parent="team", quotas=cards),
         QueueFacts(name="two", parent="team", quotas=plain),

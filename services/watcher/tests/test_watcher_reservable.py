@@ -2,13 +2,13 @@
 
 import pytest
 
-from fairlead_watcher.quota import CohortFacts, FlavorResource, Forest, QueueFacts, Quota
+from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts, Quota, QuotaKey
 from fairlead_watcher.reservable import why_not_reservable
 
 GPU, OTHER, CPU = (
-    FlavorResource("a100", "nvidia.com/gpu"),
-    FlavorResource("t4", "nvidia.com/gpu"),
-    FlavorResource("a100", "cpu"),
+    QuotaKey("a100", "nvidia.com/gpu"),
+    QuotaKey("t4", "nvidia.com/gpu"),
+    QuotaKey("a100", "cpu"),
 )
 
 

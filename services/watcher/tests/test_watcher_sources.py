@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from fairlead_bus import Announcer, Bus, ConnectionSettings, Leadership, Revisions, Tally, connect, provision
+from fairlead_bus import (
+    Announcer,
+    Bus,
+    BusTally,
+    ConnectionSettings,
+    Leadership,
+    Revisions,
+    connect,
+    provision,
+)
 from fairlead_contracts import topology
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.state import TenantState
@@ -18,8 +27,8 @@ from fairlead_kube import connect as connect_kube
 from fairlead_runtime import Metrics
 from fairlead_testkit import NatsServer, eventually
 from fairlead_watcher.cluster_view import ClusterView
-from fairlead_watcher.instruments import Instruments
-from fairlead_watcher.sources import BELIEVED_DENIALS, KindSource, Sources
+from fairlead_watcher.instruments import WatcherInstruments
+from fairlead_watcher.sources import BELIEVED_DENIALS, KindSource, WatchedKinds
 from fairlead_watcher.surroundings import DoorFacts, door_facts
 from fairlead_watcher.watcher import Watcher
 
@@ -123,7 +132,7 @@ class Taker:
         self.values: dict[Key, DoorFacts] = {}
         self.gone: list[Key] = []
         self.troubles: set[str] = set()
-        self.tally = Tally()
+        self.tally = BusTally()
         self.source = KindSource(
             client,
             LOCAL_QUEUES,
@@ -247,7 +256,7 @@ async def test_nothing_is_stated_before_every_kind_was_heard(
     async with a_bus(nats_server) as bus:
         wake, led, now = asyncio.Event(), asyncio.Event(), 1_800_000_000 * SECOND
         view = ClusterView("c1", ended_stay=SECOND)
-        sources = Sources(
+        sources = WatchedKinds(
             [
                 KindSource(
                     client,
@@ -255,7 +264,7 @@ async def test_nothing_is_stated_before_every_kind_was_heard(
                     project=door_facts,
                     deliver=view.local_queue,
                     wake=wake,
-                    observer=Tally(),
+                    observer=BusTally(),
                     probe_seconds=PROBE_SECONDS,
                 )
             ]
@@ -271,7 +280,7 @@ async def test_nothing_is_stated_before_every_kind_was_heard(
             missing=sources.missing,
         )
         watcher = Watcher(
-            sources, view, announcer, Instruments(Metrics("watcher")), clock=lambda: now, wake=wake
+            sources, view, announcer, WatcherInstruments(Metrics("watcher")), clock=lambda: now, wake=wake
         )
         async with asyncio.TaskGroup() as tasks:
             parts = (leadership, announcer, sources, watcher)

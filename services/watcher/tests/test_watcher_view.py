@@ -24,15 +24,15 @@ from fairlead_contracts.messages.state import (
 from fairlead_kube import Key, LabelSelector, Node
 from fairlead_watcher.cards import CardHolding
 from fairlead_watcher.cluster_view import ClusterView
-from fairlead_watcher.metadata import Words
+from fairlead_watcher.metadata import MetadataWords
 from fairlead_watcher.pools import node
-from fairlead_watcher.quota import CohortFacts, FlavorResource, QueueFacts, Quota
+from fairlead_watcher.quota import CohortFacts, QueueFacts, Quota, QuotaKey
 from fairlead_watcher.surroundings import DoorFacts
 from fairlead_watcher.workload_facts import End, Known, Owner, OwnerFacts, QuotaHold, WorkloadFacts
 
 STAY = 600 * SECOND
 T0 = 1_800_000_000 * SECOND
-GPU = FlavorResource("f", "gpu")
+GPU = QuotaKey("f", "gpu")
 type ClassKind = Literal["WorkloadPriorityClass", "PriorityClass"]
 
 
@@ -103,9 +103,9 @@ QUOTA = st.builds(lambda amount: {GPU: Quota(nominal=amount)}, st.integers(0, 3)
 INSTANTS = st.integers(0, 20).map(lambda minutes: T0 + minutes * 60 * SECOND)
 WORDS = st.sampled_from(
     [
-        Words(),
-        Words(labels={"team": "a"}, annotations={"wdrf.x-k8s.io/urgent": "true"}),
-        Words(annotations={"wdrf.x-k8s.io/urgent": "false", "wdrf.x-k8s.io/priority-override": "?"}),
+        MetadataWords(),
+        MetadataWords(labels={"team": "a"}, annotations={"wdrf.x-k8s.io/urgent": "true"}),
+        MetadataWords(annotations={"wdrf.x-k8s.io/urgent": "false", "wdrf.x-k8s.io/priority-override": "?"}),
     ]
 )
 ENDS = st.builds(End, uid=UIDS, at=INSTANTS, outcome=st.sampled_from(Outcome), started=st.none() | INSTANTS)
@@ -174,7 +174,7 @@ class ViewMachine(RuleBasedStateMachine):
         *,
         name: str,
         parent: str,
-        quotas: dict[FlavorResource, Quota],
+        quotas: dict[QuotaKey, Quota],
         gone: bool,
         active: bool,
         selector: LabelSelector | None,
@@ -186,7 +186,7 @@ class ViewMachine(RuleBasedStateMachine):
         self.view.cluster_queue(Key("", name), facts)
 
     @rule(name=COHORTS.filter(bool), parent=COHORTS, quotas=QUOTA, gone=st.booleans())
-    def cohort(self, name: str, parent: str, quotas: dict[FlavorResource, Quota], gone: bool) -> None:
+    def cohort(self, name: str, parent: str, quotas: dict[QuotaKey, Quota], gone: bool) -> None:
         facts = None if gone else CohortFacts(name=name, parent=parent, quotas=quotas)
         put(self.world.cohorts, Key("", name), facts)
         self.view.cohort(Key("", name), facts)
@@ -277,7 +277,8 @@ def a_busy_cluster(jobs: int) -> World:
         key = Key(namespace, f"job-{number}-12345")
         owner = Owner("Job", f"job-{number}", f"owner-{number}")
         world.owners["Job", Key(namespace, owner.name)] = OwnerFacts(
-            uid=owner.uid, words=Words(labels={"app": "train"}, annotations={"wdrf.x-k8s.io/urgent": "true"})
+            uid=owner.uid,
+            words=MetadataWords(labels={"app": "train"}, annotations={"wdrf.x-k8s.io/urgent": "true"}),
         )
         world.workloads[key] = WorkloadFacts(
             namespace=namespace,
@@ -287,7 +288,7 @@ def a_busy_cluster(jobs: int) -> World:
             queue_time=T0,
             local_queue="main",
             owners=[owner],
-            template=Words(labels={"app": "train"}, annotations={"team": "a"}),
+            template=MetadataWords(labels={"app": "train"}, annotations={"team": "a"}),
             class_kind="WorkloadPriorityClass",
             class_name="high",
             demand={"gpu": 2},

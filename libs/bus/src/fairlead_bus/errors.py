@@ -79,7 +79,7 @@ class InvalidMessageError(FatalBusError):
     """The subject or a header cannot be sent."""
 
 
-class RefusedError(FatalBusError):
+class JetStreamRefusedError(FatalBusError):
     """JetStream refused the call; carries its codes."""
 
     def __init__(self, code: int, err_code: int, description: str) -> None:
@@ -89,11 +89,11 @@ class RefusedError(FatalBusError):
         self.description = description
 
 
-class NotFoundError(RefusedError):
+class JetStreamNotFoundError(JetStreamRefusedError):
     """There is no such stream, consumer or message."""
 
 
-class NotProvisionedError(NotFoundError):
+class NotProvisionedError(JetStreamNotFoundError):
     """A stream, bucket or durable that Fairlead stands on is missing; says the command that makes it."""
 
     def __init__(self, what: str, cluster: str | None = None) -> None:
@@ -103,7 +103,7 @@ class NotProvisionedError(NotFoundError):
         )
 
 
-class WrongLastSequenceError(RefusedError):
+class WrongLastSequenceError(JetStreamRefusedError):
     """A compare-and-swap was refused: the subject's last sequence is not the expected one."""
 
 

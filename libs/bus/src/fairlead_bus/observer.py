@@ -17,7 +17,7 @@ class BusObserver(Protocol):
         """Something worth a log line."""
 
 
-class _Silent:
+class _SilentBusObserver:
     def count(self, what: str, amount: int = 1) -> None:
         pass
 
@@ -25,11 +25,11 @@ class _Silent:
         pass
 
 
-SILENT: BusObserver = _Silent()
+SILENT: BusObserver = _SilentBusObserver()
 """For callers that do not listen."""
 
 
-class Tally:
+class BusTally:
     """Keeps what it hears, for commands that report at their end and for whoever waits for something to happen."""
 
     def __init__(self) -> None:

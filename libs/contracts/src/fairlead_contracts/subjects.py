@@ -12,7 +12,7 @@ MAX_REST = 3 * MAX_TOKEN
 """Bytes of the part of a subject behind the root: three names fit."""
 
 type StateKind = Literal["node", "pool", "queue", "class", "tenant", "job", "mark"]
-type Question = Literal["answer", "explain", "queue", "tenants"]
+type QuestionKind = Literal["answer", "explain", "queue", "tenants"]
 type FrontendVerb = Literal["create", "levels", "delete"]
 
 
@@ -110,17 +110,17 @@ def dead(subject: str) -> str:
     return f"{ROOT}.dead.{rest}"
 
 
-def ask(question: Question, tenant: str | None = None) -> str:
+def ask(question: QuestionKind, tenant: str | None = None) -> str:
     """To ask a question, about one tenant or about all."""
     return f"{ROOT}.ask.{question}.{NO_NAME if tenant is None else encode_token(tenant)}"
 
 
-def ask_filter(question: Question) -> str:
+def ask_filter(question: QuestionKind) -> str:
     """The filter on which a question is answered."""
     return f"{ROOT}.ask.{question}.*"
 
 
-def shard_question(pool: str, shard: int, question: Question) -> str:
+def shard_question(pool: str, shard: int, question: QuestionKind) -> str:
     """The subject on which the owner of a shard answers another scorer."""
     return f"{ROOT}.shard.{encode_token(pool)}.{shard}.{question}"
 

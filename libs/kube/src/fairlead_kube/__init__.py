@@ -83,7 +83,6 @@ from fairlead_kube.kubeconfig import contexts
 from fairlead_kube.lever import PROBED_NAMESPACES, Lever, LeverProbe, probe_lever, refuses_bad_boost
 from fairlead_kube.objects import (
     Amount,
-    Amounts,
     Condition,
     KubeStruct,
     LabelRequirement,
@@ -91,6 +90,7 @@ from fairlead_kube.objects import (
     ObjectMeta,
     OwnerReference,
     PartialObject,
+    RawAmounts,
     condition,
     holds,
     instant,
@@ -224,7 +224,6 @@ __all__ = [
     "Affinity",
     "AlreadyExistsError",
     "Amount",
-    "Amounts",
     "BorrowWithinCohort",
     "CheckRule",
     "CheckState",
@@ -301,6 +300,7 @@ __all__ = [
     "PriorityClassRef",
     "PyTorchJob",
     "PyTorchJobSpec",
+    "RawAmounts",
     "ReclaimablePod",
     "Reflector",
     "RefusedError",

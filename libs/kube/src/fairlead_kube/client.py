@@ -18,7 +18,7 @@ PAGE = 500
 """Objects a page of a list, as kubectl asks."""
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
 
-type Document = Mapping[str, object]
+type ApiDocument = Mapping[str, object]
 """An object, or a part of one, as JSON has it."""
 
 
@@ -150,7 +150,7 @@ class KubeClient:
     async def create[T](
         self,
         resource: Resource[T],
-        body: Document,
+        body: ApiDocument,
         namespace: str | None = None,
         *,
         dry_run: bool = False,
@@ -175,7 +175,7 @@ class KubeClient:
         self,
         resource: Resource[T],
         name: str,
-        patch: Document,
+        patch: ApiDocument,
         namespace: str | None = None,
         *,
         resource_version: str | None = None,
@@ -205,7 +205,7 @@ class KubeClient:
         self,
         resource: Resource[T],
         name: str,
-        body: Document,
+        body: ApiDocument,
         namespace: str | None = None,
         *,
         field_manager: str,
@@ -277,7 +277,7 @@ class KubeClient:
         method: str,
         resource: Resource[T],
         path: str,
-        body: Document,
+        body: ApiDocument,
         *,
         query: Mapping[str, str],
         impersonate: str | None,
@@ -333,7 +333,7 @@ def service_account(namespace: str, name: str) -> str:
     return f"system:serviceaccount:{namespace}:{name}"
 
 
-def _namespace(body: Document) -> str | None:
+def _namespace(body: ApiDocument) -> str | None:
     metadata = body.get("metadata")
     value = metadata.get("namespace") if isinstance(metadata, Mapping) else None
     return value if isinstance(value, str) else None

@@ -1,12 +1,12 @@
 """Kinds of Kubernetes itself, of Kubeflow and of Karpenter: nodes, namespaces, jobs, node pools, webhooks."""
 
 from fairlead_kube.objects import (
-    Amounts,
     Condition,
     KubeStruct,
     LabelRequirement,
     LabelSelector,
     ObjectMeta,
+    RawAmounts,
     holds,
 )
 from fairlead_kube.pods import PodTemplate, Taint
@@ -22,8 +22,8 @@ class NodeSpec(KubeStruct, frozen=True, kw_only=True):
 class NodeStatus(KubeStruct, frozen=True, kw_only=True):
     """The capacity and conditions of a node."""
 
-    allocatable: Amounts | None = None
-    capacity: Amounts | None = None
+    allocatable: RawAmounts | None = None
+    capacity: RawAmounts | None = None
     conditions: list[Condition] | None = None
 
 
@@ -115,7 +115,7 @@ class NodePoolSpec(KubeStruct, frozen=True, kw_only=True):
     """The nodes that a NodePool may make, and how many."""
 
     template: NodePoolTemplate = NodePoolTemplate()
-    limits: Amounts | None = None
+    limits: RawAmounts | None = None
     weight: int | None = None
 
 

@@ -8,7 +8,7 @@ Where Kueue has said what it counts (`status.resourceRequests` or the admission)
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from fairlead_kube.objects import Amounts
+from fairlead_kube.objects import RawAmounts
 from fairlead_kube.pods import Container, PodSpec, ResourceRequirements
 from fairlead_kube.quantities import counted, from_counted, nanos
 from fairlead_kube.workloads import Admission, PodSet, PodSetAssignment, Workload
@@ -152,11 +152,11 @@ def _requests(resources: ResourceRequirements, field: str) -> dict[str, int]:
     return limits | _nanos(resources.requests, f"{field}.resources.requests")
 
 
-def _nanos(amounts: Amounts | None, field: str) -> dict[str, int]:
+def _nanos(amounts: RawAmounts | None, field: str) -> dict[str, int]:
     return {name: nanos(amount, field=f"{field}[{name}]") for name, amount in (amounts or {}).items()}
 
 
-def _counts(amounts: Amounts | None, field: str) -> dict[str, int]:
+def _counts(amounts: RawAmounts | None, field: str) -> dict[str, int]:
     return {name: counted(name, amount) for name, amount in _nanos(amounts, field).items()}
 
 

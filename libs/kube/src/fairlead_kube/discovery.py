@@ -48,7 +48,7 @@ class _GroupVersion(KubeStruct, frozen=True, kw_only=True):
     version: str
 
 
-class _Group(KubeStruct, frozen=True, kw_only=True):
+class _ApiGroup(KubeStruct, frozen=True, kw_only=True):
     versions: list[_GroupVersion] | None = None
 
 
@@ -70,7 +70,7 @@ async def served(client: KubeClient, group: str) -> dict[str, dict[str, ServedKi
     if not group:
         return {"v1": await _kinds(client, "/api/v1")}
     try:
-        found = _read(await client.request("GET", f"/apis/{group}"), _Group)
+        found = _read(await client.request("GET", f"/apis/{group}"), _ApiGroup)
         versions = [one.version for one in found.versions or ()]
         return {version: await _kinds(client, f"/apis/{group}/{version}") for version in versions}
     except NotFoundError:

@@ -71,7 +71,7 @@ class _Named(msgspec.Struct, frozen=True, kw_only=True):
     context: Context | None = None
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+class _KubeconfigFile(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     current_context: str | None = None
     clusters: list[_Named] | None = None
     users: list[_Named] | None = None
@@ -162,9 +162,9 @@ def read_kubeconfig(paths: list[Path]) -> Kubeconfig:
     return merged
 
 
-def _read(path: Path) -> _File:
+def _read(path: Path) -> _KubeconfigFile:
     try:
-        return msgspec.convert(read_yaml(path.read_bytes()) or {}, _File)
+        return msgspec.convert(read_yaml(path.read_bytes()) or {}, _KubeconfigFile)
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
     except msgspec.ValidationError as error:

@@ -13,7 +13,7 @@ from fairlead_contracts.base.instants import Micros, from_datetime
 type Amount = str | int | float
 """A quantity as it stands in JSON: "500m", "64Gi", or a bare number where a CRD allows one. See `quantities`."""
 
-type Amounts = dict[str, Amount]
+type RawAmounts = dict[str, Amount]
 """Quantities by resource name."""
 
 

@@ -13,7 +13,7 @@ class KubeObserver(Protocol):
         """Something worth a log line."""
 
 
-class _Silent:
+class _SilentKubeObserver:
     def count(self, what: str, amount: int = 1) -> None:
         pass
 
@@ -21,5 +21,5 @@ class _Silent:
         pass
 
 
-SILENT: KubeObserver = _Silent()
+SILENT: KubeObserver = _SilentKubeObserver()
 """For callers that do not listen."""

@@ -1,13 +1,13 @@
 """Pods and pod templates: what they ask for and where they may run."""
 
-from fairlead_kube.objects import Amounts, Condition, KubeStruct, LabelRequirement, ObjectMeta
+from fairlead_kube.objects import Condition, KubeStruct, LabelRequirement, ObjectMeta, RawAmounts
 
 
 class ResourceRequirements(KubeStruct, frozen=True, kw_only=True):
     """The resources that a container, or a pod as a whole, asks for. A limit without a request is a request, too."""
 
-    requests: Amounts | None = None
-    limits: Amounts | None = None
+    requests: RawAmounts | None = None
+    limits: RawAmounts | None = None
 
 
 class Container(KubeStruct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ class PodSpec(KubeStruct, frozen=True, kw_only=True):
     init_containers: list[Container] | None = None
     resources: ResourceRequirements | None = None
     """Of the pod as a whole (Kubernetes 1.34); takes the place of the containers' sum for what it names."""
-    overhead: Amounts | None = None
+    overhead: RawAmounts | None = None
     node_selector: dict[str, str] | None = None
     tolerations: list[Toleration] | None = None
     affinity: Affinity | None = None

@@ -26,14 +26,14 @@ class WatchEvent(KubeStruct, frozen=True, kw_only=True):
     object: msgspec.Raw
 
 
-class Head(KubeStruct, frozen=True, kw_only=True):
+class ObjectHead(KubeStruct, frozen=True, kw_only=True):
     """The head that every object has."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
 _EVENT = msgspec.json.Decoder(WatchEvent)
-_HEAD = msgspec.json.Decoder(Head)
+_HEAD = msgspec.json.Decoder(ObjectHead)
 _STATUS = msgspec.json.Decoder(Status)
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fairlead_kube.objects import Amounts, Condition, KubeStruct, ObjectMeta, condition, holds
+from fairlead_kube.objects import Condition, KubeStruct, ObjectMeta, RawAmounts, condition, holds
 from fairlead_kube.pods import PodTemplate
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
@@ -109,7 +109,7 @@ class PodSetAssignment(KubeStruct, frozen=True, kw_only=True):
     name: str = "main"
     flavors: dict[str, str] | None = None
     """Flavor by resource."""
-    resource_usage: Amounts | None = None
+    resource_usage: RawAmounts | None = None
     """Of all pods together; not reduced by what was reclaimed since."""
     count: int | None = None
 
@@ -139,7 +139,7 @@ class PodSetRequest(KubeStruct, frozen=True, kw_only=True):
     """The amounts that Kueue computed for a pod set; only after an attempt that failed."""
 
     name: str = "main"
-    resources: Amounts | None = None
+    resources: RawAmounts | None = None
 
 
 class CheckState(KubeStruct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from fairlead_policy.explain.row_text import RowCauses
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
 from fairlead_testkit.tree_oracle import Pick, Score
-from fairlead_testkit.tree_scenes import Scene, picks, pool
+from fairlead_testkit.tree_scenes import TreeScene, picks, pool
 from fairlead_testkit.waiting import a_waiting_job
 
 LEAVES = ("a", "b", "c", "d")
@@ -41,7 +41,7 @@ def demand_of(rng: random.Random) -> dict[str, int]:
     return {name: rng.randint(0, 2) for name in ("cpu", "gpu") if rng.random() < 0.7}
 
 
-def scene_of(seed: int) -> Scene:
+def scene_of(seed: int) -> TreeScene:
     rng = random.Random(seed)
     parents, mode = rng.choice(TREES), rng.choice(MODES)
     capacity = {"cpu": rng.choice([4, 6, 10]), "gpu": rng.choice([0, 3, 4, 10, 10])}
@@ -76,13 +76,13 @@ def scene_of(seed: int) -> Scene:
         for number in range(rng.randint(2, 10))
     )
     running = tuple((f"r{number}", rng.choice(LEAVES), demand_of(rng)) for number in range(rng.randint(0, 4)))
-    return Scene(rules, waiting, running, rng.randint(0, 12))
+    return TreeScene(rules, waiting, running, rng.randint(0, 12))
 
 
 class Counted:
     """What a job counts by below a tenant: the largest tuple of that tenant's jobs up to it."""
 
-    def __init__(self, order: Sequence[Pick], uid: str, side: str, scene: Scene) -> None:
+    def __init__(self, order: Sequence[Pick], uid: str, side: str, scene: TreeScene) -> None:
         until = [pick.job.uid for pick in order].index(uid)
         among = [pick for pick in order[: until + 1] if side in pick.scores]
         pick = max(among, key=lambda one: one.scores[side])
@@ -105,7 +105,7 @@ def check_place(place: Place, pick: Pick) -> None:
         assert isclose(tag, share or 0, abs_tol=1e-12)
 
 
-def check_words(told: Neighbour, place: Place, scene: Scene) -> None:
+def check_words(told: Neighbour, place: Place, scene: TreeScene) -> None:
     """Who has less, who has waited longer, and by how much."""
     words = before_in_words(told, place, scene.rules)
     if "comes to" in words:  # both are told; beside it nothing but who has waited longer
@@ -123,7 +123,7 @@ def check_words(told: Neighbour, place: Place, scene: Scene) -> None:
         assert percent(-told.class_lead) in words.partition(", more than ")[2]
 
 
-def check_both(told: Neighbour, place: Place, scene: Scene, words: str) -> None:
+def check_both(told: Neighbour, place: Place, scene: TreeScene, words: str) -> None:
     """The figures of both, of the level where they part ways."""
     own = told.own_side or place.tenant
     this = {level.tenant: level.tag for level in place.within}[own] if told.within else place.tag
@@ -165,7 +165,7 @@ def check(told: Neighbour, own: Counted, bar: Counted) -> None:
 
 @given(st.integers(0, 2**32).map(scene_of))
 @settings(max_examples=cases(), deadline=None)
-def test_the_terms_that_are_told_add_up_to_the_difference_of_the_keys(scene: Scene) -> None:
+def test_the_terms_that_are_told_add_up_to_the_difference_of_the_keys(scene: TreeScene) -> None:
     order, found = pool(scene), picks(scene)
     tenants = {pick.job.uid: pick.job.tenant for pick in found}
     for pick in found:
@@ -202,7 +202,7 @@ TOLD = {
 
 @given(st.integers(0, 2**32).map(scene_of))
 @settings(max_examples=cases(), deadline=None)
-def test_a_whole_order_tells_of_each_row_the_term_that_decides(scene: Scene) -> None:
+def test_a_whole_order_tells_of_each_row_the_term_that_decides(scene: TreeScene) -> None:
     order = pool(scene).at(scene.now)
     places = list(order.places())
     causes = RowCauses(scene.rules, scene.now)

@@ -5,7 +5,7 @@ import pytest
 from fairlead_contracts.base.errors import FieldError
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
-from fairlead_policy.fit.shapes import Gang, Node, PodShape, Requirement, Taint, Toleration
+from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration, Requirement
 from fairlead_policy.fit.unschedulable import (
     CardRefusals,
     CardShort,
@@ -17,7 +17,7 @@ from fairlead_policy.fit.unschedulable import (
     TotalShort,
 )
 from fairlead_policy.fit.words import in_words
-from fairlead_policy.hami.annotations import CardWishes, Strategy
+from fairlead_policy.hami.annotations import CardStrategy, CardWishes
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuAsk
 
@@ -25,8 +25,10 @@ GI = 2**30
 GPU = "nvidia.com/gpu"
 
 
-def node(name: str, cards: tuple[Card, ...] = (), labels: dict[str, str] | None = None, **free: int) -> Node:
-    return Node(name=name, free=amounts(free), labels=labels or {}, cards=cards)
+def node(
+    name: str, cards: tuple[Card, ...] = (), labels: dict[str, str] | None = None, **free: int
+) -> FitNode:
+    return FitNode(name=name, free=amounts(free), labels=labels or {}, cards=cards)
 
 
 def amounts(stated: dict[str, int]) -> dict[str, int]:
@@ -67,8 +69,12 @@ def test_binpack_takes_the_fewest_nodes_and_the_last_as_tight_as_can_be() -> Non
 
 
 def test_spread_takes_the_most_nodes_evenly() -> None:
-    assert placed(place(gang(workers(6, gpu=2)), NODES, Strategy.SPREAD)).nodes == {"a": 2, "b": 2, "c": 2}
-    assert placed(place(gang(workers(2, gpu=2)), NODES, Strategy.SPREAD)).nodes == {"b": 1, "c": 1}
+    assert placed(place(gang(workers(6, gpu=2)), NODES, CardStrategy.SPREAD)).nodes == {
+        "a": 2,
+        "b": 2,
+        "c": 2,
+    }
+    assert placed(place(gang(workers(2, gpu=2)), NODES, CardStrategy.SPREAD)).nodes == {"b": 1, "c": 1}
 
 
 def test_a_gang_of_no_pods_fits_anywhere() -> None:
@@ -98,7 +104,7 @@ def test_no_nodes() -> None:
 
 
 def test_more_than_any_node_has_even_empty_is_told_from_busy_nodes() -> None:
-    busy = [Node(name=name, free={"memory": 10 * GI}, allocatable={"memory": 64 * GI}) for name in "ab"]
+    busy = [FitNode(name=name, free={"memory": 10 * GI}, allocatable={"memory": 64 * GI}) for name in "ab"]
     never = gang(workers(1, memory=100))
     assert said(place(never, busy)) == [
         "workers: a pod asks for 100Gi memory, more than any node has, even empty (64Gi)."
@@ -190,11 +196,11 @@ def test_one_group_of_an_affinity_is_enough_but_all_of_it() -> None:
 
 def test_taints_that_are_not_tolerated_are_named() -> None:
     taints = (
-        Taint(key=GPU, value="yes"),
-        Taint(key="old", effect="NoExecute"),
-        Taint(key="x", effect="PreferNoSchedule"),
+        NodeTaint(key=GPU, value="yes"),
+        NodeTaint(key="old", effect="NoExecute"),
+        NodeTaint(key="x", effect="PreferNoSchedule"),
     )
-    nodes = [Node(name="a", free=amounts({"gpu": 8}), taints=taints)]
+    nodes = [FitNode(name="a", free=amounts({"gpu": 8}), taints=taints)]
     assert said(place(gang(workers(1, gpu=1)), nodes)) == [
         "workers: taints nvidia.com/gpu=yes:NoSchedule and old:NoExecute are not tolerated, on every node that matches."
     ]
@@ -208,25 +214,25 @@ def test_taints_that_are_not_tolerated_are_named() -> None:
 @pytest.mark.parametrize(
     ("toleration", "tolerates"),
     [
-        (Toleration(key="k", value="v"), True),
-        (Toleration(key="k", value="v", operator=""), True),
-        (Toleration(key="k", value="w"), False),
-        (Toleration(key="j", value="v"), False),
-        (Toleration(key="k", operator="Exists"), True),
-        (Toleration(operator="Exists"), True),
-        (Toleration(value="v"), False),
-        (Toleration(key="k", value="v", effect="NoSchedule"), True),
-        (Toleration(key="k", value="v", effect="NoExecute"), False),
-        (Toleration(key="k", value="v", operator="Lt"), False),
+        (PodToleration(key="k", value="v"), True),
+        (PodToleration(key="k", value="v", operator=""), True),
+        (PodToleration(key="k", value="w"), False),
+        (PodToleration(key="j", value="v"), False),
+        (PodToleration(key="k", operator="Exists"), True),
+        (PodToleration(operator="Exists"), True),
+        (PodToleration(value="v"), False),
+        (PodToleration(key="k", value="v", effect="NoSchedule"), True),
+        (PodToleration(key="k", value="v", effect="NoExecute"), False),
+        (PodToleration(key="k", value="v", operator="Lt"), False),
     ],
 )
-def test_tolerations_as_kubernetes_reads_them(toleration: Toleration, tolerates: bool) -> None:
-    tainted = Node(name="a", free={}, taints=(Taint(key="k", value="v"),))
+def test_tolerations_as_kubernetes_reads_them(toleration: PodToleration, tolerates: bool) -> None:
+    tainted = FitNode(name="a", free={}, taints=(NodeTaint(key="k", value="v"),))
     shape = PodShape(count=1, tolerations=(toleration,))
     assert isinstance(place(gang(shape), [tainted]), Placement) == tolerates
 
 
-def zoned() -> list[Node]:
+def zoned() -> list[FitNode]:
     return [
         node(name, labels={"zone": zone}, gpu=8)
         for name, zone in (("n1", "a"), ("n2", "a"), ("n3", "b"), ("n4", "b"))
@@ -350,16 +356,16 @@ def test_why_cards_refuse_is_counted() -> None:
 
 
 def test_the_number_of_pods_that_a_node_takes_counts() -> None:
-    full = Node(name="a", free={"cpu": 64_000, "pods": 2000}, allocatable={"cpu": 64_000, "pods": 110_000})
+    full = FitNode(name="a", free={"cpu": 64_000, "pods": 2000}, allocatable={"cpu": 64_000, "pods": 110_000})
     assert said(place(gang(workers(3, cpu=1)), [full])) == ["workers: 2 of 3 pods fit."]
-    none = Node(name="a", free={"cpu": 64_000, "pods": 0}, allocatable={"cpu": 64_000, "pods": 110_000})
+    none = FitNode(name="a", free={"cpu": 64_000, "pods": 0}, allocatable={"cpu": 64_000, "pods": 110_000})
     assert said(place(gang(workers(3, cpu=1)), [none])) == [
         "workers: a pod asks for 1 pods; 0 free in all, 0 at most on one node."
     ]
 
 
 def test_more_used_than_there_is_counts_as_nothing_free() -> None:
-    over = Node(name="a", free={"cpu": -4000})
+    over = FitNode(name="a", free={"cpu": -4000})
     assert isinstance(place(gang(workers(1, cpu=1)), [over]), Unfit)
     assert isinstance(place(gang(workers(1, gpu=0)), [over]), Placement)
 
@@ -378,7 +384,7 @@ def test_nonsense_is_refused_by_name() -> None:
 
 
 def test_the_largest_quantities_are_added_without_overflow() -> None:
-    nodes = [Node(name=f"n{at}", free={"memory": 2**60}) for at in range(40)]
+    nodes = [FitNode(name=f"n{at}", free={"memory": 2**60}) for at in range(40)]
     huge = PodShape(count=40, name="workers", demand={"memory": 2**60})
     placed(place(gang(huge), nodes))
     assert said(place(gang(PodShape(count=41, name="workers", demand={"memory": 2**60})), nodes))[0] == (
@@ -392,8 +398,8 @@ def test_a_large_gang_on_a_thousand_nodes() -> None:
         for at in range(1000)
     ]
     shapes = (workers(240, gpu=4, cpu=8), workers(15, "data", cpu=30, memory=64), workers(1, "leader", cpu=1))
-    for strategy, used in ((Strategy.BINPACK, 128), (Strategy.SPREAD, 256)):
+    for strategy, used in ((CardStrategy.BINPACK, 128), (CardStrategy.SPREAD, 256)):
         answer = placed(place(gang(*shapes), nodes, strategy))
         assert len(answer.pods) == 256
         assert len(answer.nodes) <= used
-    assert len(placed(place(gang(*shapes), nodes, Strategy.SPREAD)).nodes) == 256
+    assert len(placed(place(gang(*shapes), nodes, CardStrategy.SPREAD)).nodes) == 256

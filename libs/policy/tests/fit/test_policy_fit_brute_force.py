@@ -11,8 +11,8 @@ from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.packing import Budget
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
-from fairlead_policy.fit.shapes import Gang, Node, PodShape, Taint, Toleration
-from fairlead_policy.hami.annotations import CardWishes, Strategy
+from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration
+from fairlead_policy.hami.annotations import CardStrategy, CardWishes
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuAsk
 from fairlead_testkit.cases import cases
@@ -44,16 +44,16 @@ def random_card(rng: Random, uuid: str) -> Card:
     )
 
 
-def random_node(rng: Random, number: int, *, with_cards: bool) -> Node:
+def random_node(rng: Random, number: int, *, with_cards: bool) -> FitNode:
     free = {name: rng.randrange(1, 8) for name in RESOURCES}
     if rng.random() < 0.2:
         free["pods"] = 1000 * rng.randrange(4)
     labels = {"zone": rng.choice("ab")} if rng.random() < 0.9 else {}
-    return Node(
+    return FitNode(
         name=f"n{number}",
         free=free,
         labels=labels | ({"kind": "fast"} if rng.random() < 0.6 else {}),
-        taints=(Taint(key="reserved", value="x"),) if rng.random() < 0.2 else (),
+        taints=(NodeTaint(key="reserved", value="x"),) if rng.random() < 0.2 else (),
         cards=tuple(random_card(rng, f"{number}-{card}") for card in range(rng.randrange(4)))
         if with_cards
         else (),
@@ -74,19 +74,19 @@ def random_shape(rng: Random, *, with_cards: bool, most: int) -> PodShape:
         use_models=("a10",) if rng.random() < 0.1 else (),
         one_numa_node=rng.random() < 0.2,
         idle_cards_only=rng.random() < 0.1,
-        strategy=rng.choice(list(Strategy)),
+        strategy=rng.choice(list(CardStrategy)),
     )
     return PodShape(
         count=rng.randrange(1, most + 1),
         demand={name: rng.randrange(4) for name in RESOURCES} if not with_cards or rng.random() < 0.4 else {},
         selector={"kind": "fast"} if rng.random() < 0.2 else {},
-        tolerations=(Toleration(key="reserved", operator="Exists"),) if rng.random() < 0.7 else (),
+        tolerations=(PodToleration(key="reserved", operator="Exists"),) if rng.random() < 0.7 else (),
         vgpus=tuple(random_ask(rng) for _ in range(rng.choice([0, 1, 1, 1, 1, 2]))) if with_cards else (),
         wishes=wishes,
     )
 
 
-def random_case(seed: int) -> tuple[Gang, list[Node]]:
+def random_case(seed: int) -> tuple[Gang, list[FitNode]]:
     rng = Random(seed)
     with_cards = rng.random() < 0.5
     shapes = rng.choice([1, 2, 2, 3])
@@ -94,7 +94,7 @@ def random_case(seed: int) -> tuple[Gang, list[Node]]:
     nodes = [random_node(rng, number, with_cards=with_cards) for number in range(rng.randrange(1, 4))]
     if rng.random() < 0.3:
         nodes += [
-            Node(
+            FitNode(
                 name=f"twin{number}", free=node.free, labels=node.labels, taints=node.taints, cards=node.cards
             )
             for number, node in enumerate(nodes[:1])
@@ -124,7 +124,7 @@ def card_takes(card: Card, used: CardState, ask: VgpuAsk, wishes: CardWishes) ->
     return None if refused else (slots + 1, memory + wanted, cores + ask.cores)
 
 
-def on_cards(node: Node, uses: tuple[CardState, ...], shape: PodShape) -> set[tuple[CardState, ...]]:
+def on_cards(node: FitNode, uses: tuple[CardState, ...], shape: PodShape) -> set[tuple[CardState, ...]]:
     """The use of the node's cards after one pod more, for each choice of cards of each container."""
     found = {uses}
     for ask in shape.vgpus:
@@ -133,7 +133,7 @@ def on_cards(node: Node, uses: tuple[CardState, ...], shape: PodShape) -> set[tu
 
 
 def after_ask(
-    node: Node, uses: tuple[CardState, ...], ask: VgpuAsk, wishes: CardWishes
+    node: FitNode, uses: tuple[CardState, ...], ask: VgpuAsk, wishes: CardWishes
 ) -> Iterator[tuple[CardState, ...]]:
     for chosen in combinations(range(len(node.cards)), ask.count):
         if wishes.one_numa_node and len({node.cards[at].numa for at in chosen}) > 1:
@@ -143,7 +143,7 @@ def after_ask(
             yield tuple(after.get(at) or use for at, use in enumerate(uses))
 
 
-def one_more(gang: Gang, nodes: list[Node], state: State, shape: int, at: int) -> Iterator[State]:
+def one_more(gang: Gang, nodes: list[FitNode], state: State, shape: int, at: int) -> Iterator[State]:
     """Every state after one pod of the shape on that node."""
     waiting, free, uses = state
     asked, node = gang.shapes[shape], nodes[at]
@@ -163,7 +163,7 @@ def one_more(gang: Gang, nodes: list[Node], state: State, shape: int, at: int) -
         )
 
 
-def all_start(gang: Gang, nodes: list[Node]) -> bool:
+def all_start(gang: Gang, nodes: list[FitNode]) -> bool:
     """Whether there is any way at all, by trying each."""
     begun = beginning(gang, nodes)
     seen, stack = {begun}, [begun]
@@ -179,7 +179,7 @@ def all_start(gang: Gang, nodes: list[Node]) -> bool:
     return False
 
 
-def fits(gang: Gang, nodes: list[Node]) -> bool:
+def fits(gang: Gang, nodes: list[FitNode]) -> bool:
     if gang.zone_key is None:
         return all_start(gang, nodes)
     zones = {node.labels["zone"] for node in nodes if "zone" in node.labels}
@@ -191,7 +191,9 @@ def check(seeds: range) -> None:
     unproven = 0
     for seed in seeds:
         gang, nodes = random_case(seed)
-        packed, spread = (place(gang, nodes, strategy) for strategy in (Strategy.BINPACK, Strategy.SPREAD))
+        packed, spread = (
+            place(gang, nodes, strategy) for strategy in (CardStrategy.BINPACK, CardStrategy.SPREAD)
+        )
         truth = fits(gang, nodes)
         answers[truth] += 1
         for answer in (packed, spread):
@@ -215,7 +217,7 @@ def mixes_turns(gang: Gang) -> bool:
     return any(len({ask.cores > 0 for ask in shape.vgpus}) > 1 for shape in gang.shapes)
 
 
-def starts_as_told(gang: Gang, nodes: list[Node], answer: Placement) -> bool:
+def starts_as_told(gang: Gang, nodes: list[FitNode], answer: Placement) -> bool:
     """Whether the pods start in the order and on the nodes and cards of the answer."""
     states = {beginning(gang, nodes)}
     where = {node.name: at for at, node in enumerate(nodes)}
@@ -235,7 +237,7 @@ def starts_as_told(gang: Gang, nodes: list[Node], answer: Placement) -> bool:
     return ended and (gang.zone_key is None or zones == {answer.zone})
 
 
-def beginning(gang: Gang, nodes: list[Node]) -> State:
+def beginning(gang: Gang, nodes: list[FitNode]) -> State:
     return (
         tuple(shape.count for shape in gang.shapes),
         tuple((*(node.free[name] for name in RESOURCES), node.free.get("pods", 10**9)) for node in nodes),
@@ -266,7 +268,7 @@ def test_a_free_node_more_never_makes_a_fit_unfit() -> None:
 def test_the_answer_does_not_depend_on_the_order_of_the_nodes() -> None:
     for seed in range(cases()):
         gang, nodes = random_case(seed)
-        for strategy in Strategy:
+        for strategy in CardStrategy:
             assert place(gang, nodes, strategy) == place(gang, nodes[::-1], strategy), seed
 
 
@@ -286,7 +288,7 @@ def test_an_empty_cluster_is_the_cluster_with_nothing_in_use() -> None:
     for seed in range(cases()):
         gang, nodes = random_case(seed)
         emptied = [
-            Node(
+            FitNode(
                 name=node.name,
                 free={name: amount + 1 for name, amount in node.free.items()},
                 labels=node.labels,
@@ -296,7 +298,7 @@ def test_an_empty_cluster_is_the_cluster_with_nothing_in_use() -> None:
             for node in nodes
         ]
         used = [
-            Node(
+            FitNode(
                 name=node.name,
                 free=node.free,
                 allocatable=empty.free,
@@ -327,4 +329,4 @@ def test_cards_as_columns_hold_as_many_pods_as_cards_one_by_one() -> None:
         assert table.pods(nodes, shape).tolist() == plain, seed
         assert table.pods(nodes, shape).tolist() == plain, seed
     asking = PodShape(count=1, vgpus=(VgpuAsk(count=1),))
-    assert CardTable().pods([Node(name="n", free={})], asking).tolist() == [0]
+    assert CardTable().pods([FitNode(name="n", free={})], asking).tolist() == [0]

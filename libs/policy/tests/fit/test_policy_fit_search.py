@@ -13,10 +13,10 @@ from fairlead_policy.fit.node_table import ZoneNodes
 from fairlead_policy.fit.packing import Budget, Want, pack, take, turn_of
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
-from fairlead_policy.fit.shapes import Gang, Node, PodShape, Requirement
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, Requirement
 from fairlead_policy.fit.verify import holds
 from fairlead_policy.hami.admission import refusal_of
-from fairlead_policy.hami.annotations import CardWishes, Strategy
+from fairlead_policy.hami.annotations import CardStrategy, CardWishes
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuAsk
 from fairlead_testkit.cases import cases
@@ -24,7 +24,7 @@ from fairlead_testkit.cases import cases
 RESOURCES = ("cpu", "gpu")
 
 
-def brimful(seed: int) -> tuple[Gang, list[Node]]:
+def brimful(seed: int) -> tuple[Gang, list[FitNode]]:
     """Nodes as large as a random placement needs, in half of the cases one of them a bit smaller."""
     rng = Random(seed)
     demands = [(rng.randrange(6), rng.randrange(6)) for _ in range(rng.choice([2, 3, 4]))]
@@ -34,7 +34,7 @@ def brimful(seed: int) -> tuple[Gang, list[Node]]:
         chosen = [rng.randrange(len(demands)) for _ in range(rng.randrange(1, 5))]
         counts.update(chosen)
         free = {name: sum(demands[shape][at] for shape in chosen) for at, name in enumerate(RESOURCES)}
-        nodes.append(Node(name=f"n{number}", free=free))
+        nodes.append(FitNode(name=f"n{number}", free=free))
     if rng.random() < 0.5:
         short = rng.randrange(len(nodes))
         name = rng.choice(RESOURCES)
@@ -43,7 +43,7 @@ def brimful(seed: int) -> tuple[Gang, list[Node]]:
         frees = [dict(node.free) for node in nodes]
         frees[short][name] = max(frees[short][name] - 1, 0)
         frees[other][name] += 1
-        nodes = [Node(name=node.name, free=free) for node, free in zip(nodes, frees, strict=True)]
+        nodes = [FitNode(name=node.name, free=free) for node, free in zip(nodes, frees, strict=True)]
     shapes = [
         PodShape(count=counts[number], name=f"s{number}", demand=dict(zip(RESOURCES, demand, strict=True)))
         for number, demand in enumerate(demands)
@@ -68,7 +68,7 @@ def can_be_placed(
     return False
 
 
-def truth_of(gang: Gang, nodes: list[Node]) -> bool:
+def truth_of(gang: Gang, nodes: list[FitNode]) -> bool:
     demands = [
         tuple(shape.demand[name] for name in RESOURCES) for shape in gang.shapes for _ in range(shape.count)
     ]
@@ -85,7 +85,7 @@ def check(seeds: range) -> None:
         answer = place(gang, nodes)
         assert isinstance(answer, Placement) == truth, seed
         assert isinstance(answer, Placement) or answer.exact, seed
-        ways = fillings(ZoneNodes(gang, nodes, Budget(1000)), Strategy.BINPACK)
+        ways = fillings(ZoneNodes(gang, nodes, Budget(1000)), CardStrategy.BINPACK)
         greedy = any(len(pods) == gang.pods for group in ways for pods in group)
         kinds[greedy, truth] += 1
     # The search must have had something to find and something to disprove.
@@ -115,7 +115,7 @@ def test_a_search_cut_short_is_never_a_proof() -> None:
 
 
 def test_many_nodes_are_not_searched_and_that_is_said() -> None:
-    nodes = [Node(name=f"n{number}", free={"gpu": 9}) for number in range(80)]
+    nodes = [FitNode(name=f"n{number}", free={"gpu": 9}) for number in range(80)]
     # Each node is filled by 5 + 4 or 3 + 3 + 3; a gang with a pod too much for that has enough in all.
     shapes = (
         PodShape(count=80, demand={"gpu": 5}),
@@ -208,7 +208,7 @@ def test_gangs_share_cards_wherever_any_order_of_starting_lets_them() -> None:
         shapes = tuple(
             PodShape(count=count, vgpus=(ask,), wishes=wish) for (ask, wish), count in counts.items()
         )
-        answer = place(Gang(shapes=shapes), [Node(name="a", free={}, cards=tuple(cards))])
+        answer = place(Gang(shapes=shapes), [FitNode(name="a", free={}, cards=tuple(cards))])
         assert isinstance(answer, Placement) == any_order(tuple(cards), tuple(wanted)), seed
         assert isinstance(answer, Placement) or answer.exact, seed
 
@@ -224,7 +224,7 @@ def test_cards_that_are_alike_differ_for_who_names_one() -> None:
 
 def test_pods_of_several_containers_on_many_nodes() -> None:
     cards = tuple(Card(uuid=f"GPU-{number}", slots=9, memory=10) for number in range(2))
-    nodes = [Node(name=f"n{number:03}", free={}, cards=cards) for number in range(200)]
+    nodes = [FitNode(name=f"n{number:03}", free={}, cards=cards) for number in range(200)]
     pair = (VgpuAsk(count=1, memory=4), VgpuAsk(count=1, memory=6))
     for count, fits in ((100, True), (400, True), (401, False)):
         answer = place(Gang(shapes=(PodShape(count=count, vgpus=pair),)), nodes)
@@ -235,7 +235,7 @@ def test_pods_of_several_containers_on_many_nodes() -> None:
 def test_every_node_is_looked_at_where_another_shape_may_need_the_first() -> None:
     cards = (Card(uuid="GPU-0", slots=9, memory=10),)
     nodes = [
-        Node(name=f"n{number:03}", free={}, labels={"old": str(number < 66)}, cards=cards)
+        FitNode(name=f"n{number:03}", free={}, labels={"old": str(number < 66)}, cards=cards)
         for number in range(70)
     ]
     pair = (VgpuAsk(count=1, memory=4), VgpuAsk(count=1, memory=6))
@@ -290,7 +290,7 @@ def test_between_what_greed_finds_and_what_the_sums_allow() -> None:
 
 def test_two_shapes_of_fractions_on_many_nodes() -> None:
     cards = tuple(Card(uuid=f"GPU-{number}", slots=4, memory=16) for number in range(2))
-    nodes = [Node(name=f"n{number}", free={}, cards=cards) for number in range(100)]
+    nodes = [FitNode(name=f"n{number}", free={}, cards=cards) for number in range(100)]
     shapes = (
         PodShape(count=200, vgpus=(VgpuAsk(count=1, memory=10),)),
         PodShape(count=200, vgpus=(VgpuAsk(count=1, memory=6),)),
@@ -308,9 +308,9 @@ def test_two_shapes_of_fractions_on_many_nodes() -> None:
 def test_a_placement_that_does_not_hold_is_seen() -> None:
     cards = (Card(uuid="c0", slots=2, memory=10), Card(uuid="c1", slots=2, memory=10, numa=1))
     nodes = {
-        "a": Node(name="a", free={"cpu": 4, "pods": 3000}, labels={"zone": "1"}, cards=cards),
-        "b": Node(name="b", free={"cpu": 4}, labels={"zone": "2"}, cards=cards),
-        "c": Node(name="c", free={"cpu": 4}),
+        "a": FitNode(name="a", free={"cpu": 4, "pods": 3000}, labels={"zone": "1"}, cards=cards),
+        "b": FitNode(name="b", free={"cpu": 4}, labels={"zone": "2"}, cards=cards),
+        "c": FitNode(name="c", free={"cpu": 4}),
     }
     plain = Gang(shapes=(PodShape(count=2, demand={"cpu": 3}),))
     assert holds(plain, nodes, [PlacedPod(0, "a"), PlacedPod(0, "b")])
@@ -328,7 +328,7 @@ def test_a_placement_that_does_not_hold_is_seen() -> None:
 
 def test_cards_that_do_not_hold_are_seen() -> None:
     cards = (Card(uuid="c0", slots=2, memory=10), Card(uuid="c1", slots=2, memory=10, numa=1))
-    nodes = {"a": Node(name="a", free={}, cards=cards)}
+    nodes = {"a": FitNode(name="a", free={}, cards=cards)}
 
     def held(shape: PodShape, *pods: tuple[tuple[str, ...], ...]) -> bool:
         return holds(Gang(shapes=(shape,)), nodes, [PlacedPod(0, "a", uuids) for uuids in pods])
@@ -343,7 +343,7 @@ def test_cards_that_do_not_hold_are_seen() -> None:
 
 
 def test_an_affinity_group_without_a_requirement_matches_nothing() -> None:
-    node = Node(name="a", free={}, labels={"k": "v"})
+    node = FitNode(name="a", free={}, labels={"k": "v"})
     assert isinstance(place(Gang(shapes=(PodShape(count=1, affinity=((),)),)), [node]), Unfit)
     either = ((), (Requirement(key="k", operator="Exists"),))
     assert isinstance(place(Gang(shapes=(PodShape(count=1, affinity=either),)), [node]), Placement)

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from fairlead_policy.hami.admission import Refusal, refusal_of, room_of
-from fairlead_policy.hami.annotations import CardWishes, Strategy
+from fairlead_policy.hami.annotations import CardStrategy, CardWishes
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuAsk
 from fairlead_policy.hami.sharing import deal, pods_held
@@ -90,7 +90,7 @@ def random_case(seed: int) -> tuple[list[Card], VgpuAsk, CardWishes]:
     wishes = CardWishes(
         one_numa_node=rng.random() < 0.4,
         idle_cards_only=rng.random() < 0.2,
-        strategy=rng.choice(list(Strategy)),
+        strategy=rng.choice(list(CardStrategy)),
     )
     return cards, ask, wishes
 
@@ -148,8 +148,8 @@ def test_the_policy_for_cards_packs_or_spreads() -> None:
         for number in range(4)
     ]
     ask = VgpuAsk(count=1, cores=10, memory=1000)
-    packed = deal(cards, ask, CardWishes(strategy=Strategy.BINPACK), 4)
+    packed = deal(cards, ask, CardWishes(strategy=CardStrategy.BINPACK), 4)
     assert packed == [(1,)] * 4
-    spread = deal(cards, ask, CardWishes(strategy=Strategy.SPREAD), 4)
+    spread = deal(cards, ask, CardWishes(strategy=CardStrategy.SPREAD), 4)
     assert sorted(spread) == [(0,), (1,), (2,), (3,)]
     assert 1 not in {at for chosen in deal(cards, ask, CardWishes(), 3) for at in chosen}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_policy.hami.annotations import CardWishes, Strategy, policies_of, wishes_of
+from fairlead_policy.hami.annotations import CardStrategy, CardWishes, policies_of, wishes_of
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.charges import CardPool
 from fairlead_policy.hami.requests import AskError, HamiDefaults, HamiNames, VgpuAsk, vgpu_ask
@@ -120,8 +120,8 @@ def test_any_resources_are_an_ask_that_a_card_can_judge_or_are_refused(
 def test_policies_are_hamis_own_where_no_annotation_is() -> None:
     policies = policies_of({})
     assert (policies.node, policies.card, policies.idle_cards_only) == (
-        Strategy.BINPACK,
-        Strategy.SPREAD,
+        CardStrategy.BINPACK,
+        CardStrategy.SPREAD,
         False,
     )
 
@@ -167,7 +167,7 @@ def test_wishes_by_annotation() -> None:
     assert not wishes.accept_uuid("GPU-2")
     assert wishes.one_numa_node
     assert wishes.idle_cards_only
-    assert wishes.strategy is Strategy.BINPACK
+    assert wishes.strategy is CardStrategy.BINPACK
     assert not wishes.accept_mode(Card(uuid="c", slots=1, memory=1, mode="mps"))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.messages.clearance import Clearance, Lever, LeverFound, Revocation
+from fairlead_contracts.messages.clearance import Clearance, LeverFound, LeverName, Revocation
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.state import QueueState
 from fairlead_policy.levels.operators import (
@@ -177,7 +177,7 @@ def test_classes_whose_values_cross_are_withheld_and_narrow_ones_are_not() -> No
     ],
 )
 def test_boosts_that_kueue_does_not_read_any_more_are_withheld(
-    given: Lever, found: Lever, hours: int, *, withheld: bool
+    given: LeverName, found: LeverName, hours: int, *, withheld: bool
 ) -> None:
     leave = msgspec.structs.replace(LEAVE, lever=given)
     seen = LeverFound(cluster="c1", lever=found, at=NOON + timedelta(hours=hours))

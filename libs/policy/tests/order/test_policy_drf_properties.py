@@ -23,7 +23,7 @@ from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases
-from fairlead_testkit.filling import Demand, Filling, Ordering, dominant, fill, order_of
+from fairlead_testkit.filling import Ordering, ProgressiveFilling, TaskDemand, dominant, fill, order_of
 from fairlead_testkit.unfair import (
     asset_fairness,
     cpu_only,
@@ -55,24 +55,24 @@ def a_pool(rng: random.Random, most: int = 4, size: int = 1) -> tuple[dict[str, 
     return capacity, demands, {name: Fraction(rng.choice(["1", "1", "2", "3", "1/2"])) for name in names}
 
 
-def steps(capacity: Demand, demands: Mapping[str, Demand], weights: Weights) -> dict[str, Fraction]:
+def steps(capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Weights) -> dict[str, Fraction]:
     """What one task adds to its tenant's share."""
     return {name: dominant(capacity, demand) / weights[name] for name, demand in demands.items()}
 
 
-def used(demands: Mapping[str, Demand], count: Mapping[str, int]) -> Counter[str]:
+def used(demands: Mapping[str, TaskDemand], count: Mapping[str, int]) -> Counter[str]:
     total = Counter[str]()
     for tenant, demand in demands.items():
         total.update({name: amount * count[tenant] for name, amount in demand.items()})
     return total
 
 
-def useful(bundle: Mapping[str, int | Fraction], demand: Demand) -> int:
+def useful(bundle: Mapping[str, int | Fraction], demand: TaskDemand) -> int:
     """Whole tasks that somebody could run with what somebody has."""
     return floor(min(bundle[name] / Fraction(amount) for name, amount in demand.items()))
 
 
-def leftover(demands: Mapping[str, Demand], tenant: str) -> Fraction:
+def leftover(demands: Mapping[str, TaskDemand], tenant: str) -> Fraction:
     """More tasks of the tenant than fit into what is left when the first of the others finds no room."""
     return max(
         Fraction(amount, demands[tenant][name])
@@ -271,7 +271,7 @@ def test_a_market_sells_what_the_paper_says() -> None:
 # --- what changes nothing
 
 
-def plain_order(capacity: Demand, demands: Mapping[str, Demand], weights: Weights) -> list[str]:
+def plain_order(capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Weights) -> list[str]:
     return order_of(capacity, demands, weights, dict.fromkeys(demands, 20))
 
 
@@ -293,7 +293,7 @@ def test_the_units_of_resources_and_the_size_of_weights(rng: random.Random) -> N
 def test_a_tenant_that_asks_for_nothing(rng: random.Random) -> None:
     """It takes no room, and leaves the order of the others as it is."""
     capacity, demands, weights = a_pool(rng)
-    idle: Mapping[str, Demand] = {**demands, "idle": rng.choice([{}, {"cpu": 0}])}
+    idle: Mapping[str, TaskDemand] = {**demands, "idle": rng.choice([{}, {"cpu": 0}])}
     found = plain_order(capacity, idle, {**weights, "idle": Fraction(rng.choice([0, 1, 5]))})
     assert found.count("idle") == 20
     assert [tenant for tenant in found if tenant != "idle"] == plain_order(capacity, demands, weights)
@@ -316,7 +316,7 @@ def test_the_order_in_which_facts_are_told(rng: random.Random) -> None:
     assert len(found) == 1
 
 
-def told(capacity: Demand, weights: Weights, waiting: Sequence[WaitingJob]) -> bytes:
+def told(capacity: TaskDemand, weights: Weights, waiting: Sequence[WaitingJob]) -> bytes:
     order = PoolFacts(
         PoolRules(capacity=capacity, classes=("normal",), rate=Fraction(1, 9), entitlements=weights)
     )
@@ -327,5 +327,5 @@ def told(capacity: Demand, weights: Weights, waiting: Sequence[WaitingJob]) -> b
 
 
 def test_a_moment_in_the_middle_counts_what_had_started() -> None:
-    filling = Filling(("a", "b", "a"), {"b": 2, "a": 3})
+    filling = ProgressiveFilling(("a", "b", "a"), {"b": 2, "a": 3})
     assert (filling.counts(2), filling.counts()) == ({"a": 1, "b": 1}, {"a": 2, "b": 1})

@@ -15,11 +15,11 @@ import pytest
 
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement
-from fairlead_policy.fit.shapes import Gang, Node, PodShape
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
+from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.filling import Demand, fill, order_of
+from fairlead_testkit.filling import TaskDemand, fill, order_of
 from fairlead_testkit.saturation import used_up
 from fairlead_testkit.waiting import a_waiting_job
 
@@ -31,7 +31,7 @@ def task(cpu: int, memory: int) -> dict[str, int]:
     return {"cpu": cpu, "memory": memory}
 
 
-def divided(capacity: Demand, demands: Mapping[str, Demand], **weights: int) -> dict[str, float]:
+def divided(capacity: TaskDemand, demands: Mapping[str, TaskDemand], **weights: int) -> dict[str, float]:
     """The tasks of each tenant, tasks cut fine."""
     fine = {name: amount * FINE for name, amount in capacity.items()}
     exact = {name: Fraction(weights.get(name, 1)) for name in demands}
@@ -45,7 +45,7 @@ def about(*tasks: float) -> object:
 # --- other rules, in plain code
 
 
-def asset_fairness(capacity: Demand, demands: Sequence[Demand]) -> list[float]:
+def asset_fairness(capacity: TaskDemand, demands: Sequence[TaskDemand]) -> list[float]:
     """Equal sums of shares over all resources, as much as there is room for."""
     sums = [sum(amount / capacity[name] for name, amount in demand.items()) for demand in demands]
     level = min(
@@ -55,7 +55,7 @@ def asset_fairness(capacity: Demand, demands: Sequence[Demand]) -> list[float]:
     return [level / one for one in sums]
 
 
-def equal_incomes(capacity: Demand, demands: Sequence[Demand]) -> list[float]:
+def equal_incomes(capacity: TaskDemand, demands: Sequence[TaskDemand]) -> list[float]:
     """Each has the same money and buys tasks alone; prices are such that all that has a price is sold."""
     first, second = capacity
     shares = [(demand[first] / capacity[first], demand[second] / capacity[second]) for demand in demands]
@@ -175,9 +175,9 @@ def test_one_resource_is_max_min_fairness_and_one_bottleneck_is_shared_alike() -
 # --- H-DRF, SoCC 2013
 
 
-def fill_tree(rules: PoolRules, leaves: Mapping[str, Demand]) -> Counter[str]:
+def fill_tree(rules: PoolRules, leaves: Mapping[str, TaskDemand]) -> Counter[str]:
     """Tasks of each leaf, one job at a time; resources count as saturated once they are used up."""
-    started: list[Demand] = []
+    started: list[TaskDemand] = []
     order = PoolFacts(rules)
     for leaf, demand in leaves.items():
         for number in range(40):
@@ -228,9 +228,9 @@ def test_a_share_of_each_server_gives_six_tasks() -> None:
     assert [sum(one[name] for one in found) for name in UNLIKE] == about(6, 6)
 
 
-@pytest.mark.parametrize(("strategy", "tasks"), [(Strategy.SPREAD, 10), (Strategy.BINPACK, 2)])
+@pytest.mark.parametrize(("strategy", "tasks"), [(CardStrategy.SPREAD, 10), (CardStrategy.BINPACK, 2)])
 def test_a_share_of_the_pool_gives_ten_where_tasks_go_to_servers_of_their_shape(
-    strategy: Strategy, tasks: int
+    strategy: CardStrategy, tasks: int
 ) -> None:
     """Shares are of the pool, as in DRFH: fairness looks at no server, and where tasks go is the placement's.
 
@@ -250,7 +250,7 @@ def test_a_share_of_the_pool_gives_ten_where_tasks_go_to_servers_of_their_shape(
     assert placed == {"a": tasks, "b": tasks}
 
 
-def where(demand: Demand, free: Mapping[str, Demand], strategy: Strategy) -> str | None:
-    nodes = [Node(name=name, free=dict(amounts)) for name, amounts in free.items()]
+def where(demand: TaskDemand, free: Mapping[str, TaskDemand], strategy: CardStrategy) -> str | None:
+    nodes = [FitNode(name=name, free=dict(amounts)) for name, amounts in free.items()]
     found = place(Gang(shapes=(PodShape(count=1, name="task", demand=demand),)), nodes, strategy)
     return next(iter(found.nodes)) if isinstance(found, Placement) else None

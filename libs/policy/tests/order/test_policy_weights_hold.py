@@ -18,11 +18,11 @@ from fairlead_testkit.contention import (
     Arrival,
     ByFormula,
     Contention,
+    ContentionOrder,
     Course,
-    Order,
     entitlements_of,
 )
-from fairlead_testkit.contention_by_core import ByCore, Compared, demand
+from fairlead_testkit.contention_by_core import ByCore, CoreBesideFormula, demand
 
 RATE = Fraction(1, 10) / DAY
 """What the default has to be: a day of waiting is worth a tenth of a part."""
@@ -57,8 +57,8 @@ def by_formula(weights: Mapping[str, int], slots: int = SLOTS) -> ByFormula:
     return ByFormula(slots, entitlements_of(weights), RATE)
 
 
-def compared(weights: Mapping[str, int], slots: int = SLOTS) -> Compared:
-    return Compared(ByCore(rules_of(document(weights), slots)), by_formula(weights, slots))
+def compared(weights: Mapping[str, int], slots: int = SLOTS) -> CoreBesideFormula:
+    return CoreBesideFormula(ByCore(rules_of(document(weights), slots)), by_formula(weights, slots))
 
 
 def jobs_in(days: Fraction, tenants: int, slots: int = SLOTS) -> int:
@@ -71,7 +71,9 @@ def settled(backlog: Fraction) -> Micros:
     return DAY + int(4 * backlog * DAY)
 
 
-def under_backlog(order: Order, weights: Mapping[str, int], backlog: Fraction, slots: int = SLOTS) -> Course:
+def under_backlog(
+    order: ContentionOrder, weights: Mapping[str, int], backlog: Fraction, slots: int = SLOTS
+) -> Course:
     """Equal backlogs that never shrink, until shares stand still and two days on."""
     pool = Contention(slots, order, lengths=LENGTHS)
     for tenant in weights:

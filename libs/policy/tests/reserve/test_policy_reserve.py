@@ -8,12 +8,12 @@ from fairlead_policy.reserve.easy import reserve, reserves, timing_of
 from fairlead_policy.reserve.reservation import (
     BreakCause,
     InPlace,
-    Obstacle,
+    NoReservation,
     Pass,
     Promise,
     Reservation,
     ReservationState,
-    Scene,
+    ReserveInputs,
     Timing,
     Waiting,
     Withdrawal,
@@ -35,8 +35,8 @@ def job(uid: str, gpus: int, limit: int | None = 50, urgency: str = "normal", **
 
 def a_scene(
     *order: Waiting, runs: tuple[CapacityHold, ...] = (run("r", 6, 1_500),), **changes: object
-) -> Scene:
-    scene = Scene(
+) -> ReserveInputs:
+    scene = ReserveInputs(
         now=NOW,
         timing=TIMING,
         capacity=CAPACITY,
@@ -56,13 +56,13 @@ PROMISED = ReservationState(promise=a_promise())
 HEAD = job("head", 8)
 
 
-def decided(scene: Scene, before: ReservationState = PROMISED) -> Reservation:
+def decided(scene: ReserveInputs, before: ReservationState = PROMISED) -> Reservation:
     return reserve(scene, before)
 
 
 def test_a_promise_takes_a_head_that_was_in_front_for_a_reaction_time() -> None:
     found = decided(a_scene(HEAD), ReservationState())
-    assert (found.promise, found.obstacle) == (None, Obstacle.NOT_IN_PLACE)
+    assert (found.promise, found.obstacle) == (None, NoReservation.NOT_IN_PLACE)
     assert found.standing.in_place == InPlace("head", NOW)
     assert found.wake == NOW + 10
     found = decided(a_scene(HEAD), IN_PLACE)
@@ -73,16 +73,18 @@ def test_a_promise_takes_a_head_that_was_in_front_for_a_reaction_time() -> None:
 @pytest.mark.parametrize("ahead", [None, frozenset({"stale"})])
 def test_none_is_made_while_something_may_stand_before_the_head(ahead: frozenset[str] | None) -> None:
     found = decided(a_scene(HEAD, ahead=lambda _: ahead), IN_PLACE)
-    assert (found.promise, found.obstacle) == (None, Obstacle.NOT_IN_PLACE)
+    assert (found.promise, found.obstacle) == (None, NoReservation.NOT_IN_PLACE)
 
 
 def test_none_is_made_while_jobs_before_it_are_about_to_start() -> None:
     found = decided(a_scene(job("first", 1), HEAD), IN_PLACE)
-    assert (found.promise, found.obstacle, found.starting) == (None, Obstacle.STARTING, ("first",))
+    assert (found.promise, found.obstacle, found.starting) == (None, NoReservation.STARTING, ("first",))
 
 
-@pytest.mark.parametrize(("ends", "obstacle"), [(None, Obstacle.ENDLESS), (NOW - 11, Obstacle.OVERDUE)])
-def test_none_is_made_where_nobody_knows_when_room_comes(ends: int | None, obstacle: Obstacle) -> None:
+@pytest.mark.parametrize(
+    ("ends", "obstacle"), [(None, NoReservation.ENDLESS), (NOW - 11, NoReservation.OVERDUE)]
+)
+def test_none_is_made_where_nobody_knows_when_room_comes(ends: int | None, obstacle: NoReservation) -> None:
     found = decided(a_scene(HEAD, runs=(run("r", 6, ends),)), IN_PLACE)
     assert (found.promise, found.obstacle) == (None, obstacle)
 
@@ -219,7 +221,7 @@ def test_the_head_keeps_its_place_before_its_class() -> None:
         (a_scene(HEAD, now=1_511, runs=(run("other", 6, 1_600),)), BreakCause.OVERTAKEN),
     ],
 )
-def test_what_breaks_a_promise_is_named(scene: Scene, cause: BreakCause) -> None:
+def test_what_breaks_a_promise_is_named(scene: ReserveInputs, cause: BreakCause) -> None:
     found = decided(scene)
     assert found.breach is not None
     assert (found.breach.promise.uid, found.breach.cause) == ("head", cause)

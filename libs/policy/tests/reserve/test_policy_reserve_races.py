@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_policy.reserve.easy import recalled, reserve
-from fairlead_policy.reserve.reservation import Reservation, ReservationState, Scene, Timing, Waiting
+from fairlead_policy.reserve.reservation import Reservation, ReservationState, ReserveInputs, Timing, Waiting
 from fairlead_policy.reserve.shadow import CapacityHold
 from fairlead_testkit.cases import cases
 
@@ -30,7 +30,7 @@ QUIET = 900
 """When whatever was promised is long due."""
 ENDLESS = 10**6
 
-type Deciding = Callable[[Scene, ReservationState], Reservation]
+type Deciding = Callable[[ReserveInputs, ReservationState], Reservation]
 
 
 @dataclass
@@ -181,7 +181,7 @@ class World:
         )
         return [*ordered[: self.window], *(job for job in ordered[self.window :] if job.uid in keeping)]
 
-    def _scene(self, seen: int, ordered: Sequence[Job], stands: Sequence[str]) -> Scene:
+    def _scene(self, seen: int, ordered: Sequence[Job], stands: Sequence[str]) -> ReserveInputs:
         grace = self.believed.grace
         running = [
             CapacityHold(
@@ -192,7 +192,7 @@ class World:
             for job in self._runs(seen)
             if job.started is not None
         ]
-        return Scene(
+        return ReserveInputs(
             now=self.now,
             timing=self.believed,
             capacity={GPU: self.capacity},
@@ -330,7 +330,7 @@ def test_no_promise_is_broken_in_thousands_of_worlds() -> None:
 # --- what a promise breaks by, once each on purpose
 
 
-def without_counting(scene: Scene, before: ReservationState) -> Reservation:
+def without_counting(scene: ReserveInputs, before: ReservationState) -> Reservation:
     """Passes that are not taken yet hold nothing: a second decision gives the same free unit again."""
     order = [
         msgspec.structs.replace(one, demand={}) if one.uid in before.passes else one for one in scene.order
@@ -338,13 +338,13 @@ def without_counting(scene: Scene, before: ReservationState) -> Reservation:
     return reserve(msgspec.structs.replace(scene, order=order), before)
 
 
-def never_taking_back(scene: Scene, before: ReservationState) -> Reservation:
+def never_taking_back(scene: ReserveInputs, before: ReservationState) -> Reservation:
     """Passes stay valid until they are used: what does not fit for the frontend stands before the head for ever."""
     later = {uid: msgspec.structs.replace(one, begins=ENDLESS) for uid, one in before.passes.items()}
     return reserve(scene, msgspec.structs.replace(before, passes=later))
 
 
-def not_looking(scene: Scene, before: ReservationState) -> Reservation:
+def not_looking(scene: ReserveInputs, before: ReservationState) -> Reservation:
     """A promise is made without looking who stands before the head: a pass of the head before it does."""
     blind = msgspec.structs.replace(scene, ahead=lambda _: frozenset())
     long_ago = None if before.in_place is None else before.in_place._replace(since=-ENDLESS)

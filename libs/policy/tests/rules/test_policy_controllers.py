@@ -13,7 +13,7 @@ from fairlead_contracts.policyfile.read import read_document
 from fairlead_kube import PodSpec, Workload, pod_demand, workload_demand
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
-from fairlead_policy.fit.shapes import Gang, Node, PodShape
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
@@ -216,8 +216,8 @@ def test_requests_and_limits_are_not_added_and_a_pod_set_multiplies_its_own_pods
 def test_a_gang_fits_as_a_whole_or_not_at_all() -> None:
     """`all(job for job in gang)` is true of every gang."""
     gang = Gang(shapes=(PodShape(count=4, name="worker", demand={"gpu": 1000}),))
-    assert isinstance(place(gang, [Node(name="n", free={"gpu": 3000})]), Unfit)
-    assert isinstance(place(gang, [Node(name="n", free={"gpu": 4000})]), Placement)
+    assert isinstance(place(gang, [FitNode(name="n", free={"gpu": 3000})]), Unfit)
+    assert isinstance(place(gang, [FitNode(name="n", free={"gpu": 4000})]), Placement)
 
 
 @pytest.mark.parametrize("preset", ["drf", "wdrf"])

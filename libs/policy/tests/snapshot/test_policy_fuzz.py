@@ -21,7 +21,7 @@ from fairlead_contracts.policyfile.read import decode_document, encode_document,
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.order.merging import sort_key
 from fairlead_policy.reserve.easy import reserves
 from fairlead_policy.rules.rulebook import Rulebook
@@ -31,7 +31,7 @@ from fairlead_policy.snapshot.ordering import OrderedPool, order_snapshot, polic
 from fairlead_policy.snapshot.placement import FitVerdict, Walk, walk
 from fairlead_policy.snapshot.reserve import in_reserved_order, reserve_snapshot
 from fairlead_testkit.fuzzing import fuzz, fuzz_and_shrink
-from fairlead_testkit.mangled import Plain, a_policy, a_snapshot, mangle, scramble
+from fairlead_testkit.mangled import PlainDocument, a_policy, a_snapshot, mangle, scramble
 
 SHORT = 250
 LONG = 1_000_000
@@ -47,7 +47,7 @@ def attempt(rng: random.Random) -> str:
 
 def attempt_on[D: (PolicyDocument, Snapshot)](
     rng: random.Random,
-    document: Plain,
+    document: PlainDocument,
     decode: Callable[[bytes], D],
     read: Callable[[object], D],
     check: Callable[[random.Random, D], None],
@@ -133,7 +133,7 @@ def check_fit(snapshot: Snapshot, pools: Sequence[OrderedPool]) -> Walk:
     """Each job has an answer, and a reason where it has no place."""
     strategy = snapshot.policy.fit.strategy
     order = {pool.name: [place.uid for place in pool.places] for pool in pools}
-    found = walk(snapshot, order, Strategy.SPREAD if strategy == "none" else Strategy(strategy))
+    found = walk(snapshot, order, CardStrategy.SPREAD if strategy == "none" else CardStrategy(strategy))
     assert found.jobs.keys() == {job.uid for job in snapshot.jobs}
     for fit in found.jobs.values():
         assert fit.obstacles or fit.answer in {FitVerdict.PLACED, FitVerdict.UNKNOWN}

@@ -10,7 +10,7 @@ from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.read import read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy.fit.words import in_words
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.snapshot.card_shares import with_card_shares
 from fairlead_policy.snapshot.levels import plan_snapshot_levels
 from fairlead_policy.snapshot.ordering import order_snapshot
@@ -48,7 +48,7 @@ def snapshot(*jobs: dict[str, object], nodes: list[dict[str, object]], **more: o
     )
 
 
-def walked(found: Snapshot, strategy: Strategy = Strategy.BINPACK) -> Walk:
+def walked(found: Snapshot, strategy: CardStrategy = CardStrategy.BINPACK) -> Walk:
     return walk(found, {pool.name: [p.uid for p in pool.places] for pool in order_snapshot(found)}, strategy)
 
 
@@ -308,7 +308,7 @@ def test_an_ask_of_nothing_asks_for_nothing_wherever_it_stands(
 def test_a_job_s_own_policy_for_nodes_counts_before_the_document_s(
     policy: str, nodes: dict[str, int]
 ) -> None:
-    other = Strategy.SPREAD if policy == "binpack" else Strategy.BINPACK
+    other = CardStrategy.SPREAD if policy == "binpack" else CardStrategy.BINPACK
     one = job(
         "j",
         {GPU: 2},

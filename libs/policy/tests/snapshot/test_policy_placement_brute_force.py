@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_contracts.snapshot.read import read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.snapshot.card_shares import with_card_shares
 from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_policy.snapshot.placement import FitVerdict, Walk, walk
@@ -183,7 +183,7 @@ class Plain:
             nodes[name] = (name, cpu - pods * self.cpu, gpus - pods * self.gpus, tuple(left)), kind
 
 
-def walked(found: Snapshot, strategy: Strategy) -> tuple[list[str], Walk]:
+def walked(found: Snapshot, strategy: CardStrategy) -> tuple[list[str], Walk]:
     [pool] = order_snapshot(found)
     uids = [place.uid for place in pool.places]
     return uids, walk(found, {"p": uids}, strategy)
@@ -194,7 +194,7 @@ def check(seeds: range) -> None:
     for seed in seeds:
         document, with_cards = random_snapshot(seed)
         found = read_snapshot(document)
-        uids, result = walked(found, Random(seed).choice(list(Strategy)))
+        uids, result = walked(found, Random(seed).choice(list(CardStrategy)))
         charged = with_card_shares(found)
         [pool] = charged.pools
         left = {name: amount - (1000 if name == "cpu" else 0) for name, amount in pool.capacity.items()}
@@ -247,7 +247,7 @@ def test_the_result_does_not_depend_on_the_order_of_nodes_and_jobs() -> None:
             entries = document[key]
             assert isinstance(entries, list)
             turned[key] = entries[::-1]
-        strategy = list(Strategy)[seed % len(Strategy)]
+        strategy = list(CardStrategy)[seed % len(CardStrategy)]
         one, other = (walked(read_snapshot(found), strategy) for found in (document, turned))
         assert one == other, seed
 
@@ -256,7 +256,7 @@ def test_placed_jobs_never_use_more_than_a_node_or_card_has() -> None:
     """By sums alone, whatever the order of starting."""
     for seed in range(cases()):
         document, with_cards = random_snapshot(seed)
-        _, result = walked(read_snapshot(document), Strategy.SPREAD)
+        _, result = walked(read_snapshot(document), CardStrategy.SPREAD)
         jobs = document["jobs"]
         assert isinstance(jobs, list)
         plain = {job["id"]: Plain(job, slots_of(document), with_cards=with_cards) for job in jobs}

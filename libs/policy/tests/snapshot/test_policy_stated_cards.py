@@ -16,10 +16,10 @@ from fairlead_policy.fit.facts import cards_on
 from fairlead_policy.fit.feasibility import StatedNodes, crowded_out, outgrown
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Unfit
-from fairlead_policy.fit.shapes import Gang, Node, PodShape
-from fairlead_policy.fit.unschedulable import CardShort, Obstacle
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
+from fairlead_policy.fit.unschedulable import CardShort, UnschedulableReason
 from fairlead_policy.fit.words import in_words
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.hami.cards import card_of
 from fairlead_policy.hami.requests import vgpu_asks
 from fairlead_policy.snapshot.from_state import snapshot_of
@@ -58,7 +58,7 @@ def job(*asks: dict[str, int], pods: int = 1, name: str = "j", scope: str = "tea
     return a_job(name, scope=scope, demand=demand, pods=pods, shapes=[shape])
 
 
-def said(obstacles: tuple[Obstacle, ...]) -> list[str]:
+def said(obstacles: tuple[UnschedulableReason, ...]) -> list[str]:
     return list(map(in_words, obstacles))
 
 
@@ -143,7 +143,7 @@ def walked(states: Mapping[str, State]) -> dict[str, tuple[FitVerdict, list[str]
     found: Walk = walk(
         snapshot,
         {pool.name: [place.uid for place in pool.places] for pool in order_snapshot(snapshot)},
-        Strategy.BINPACK,
+        CardStrategy.BINPACK,
     )
     return {
         job.id: (found.jobs[job.uid].answer, said(found.jobs[job.uid].obstacles)) for job in snapshot.jobs
@@ -254,7 +254,7 @@ def test_what_is_told_is_what_placing_by_hand_proves(
     wanted = job(*({GPU: count, MEMORY: memory} for count, memory in asks), pods=pods)
     gang = Gang(shapes=(PodShape(count=pods, vgpus=vgpu_asks(wanted.shapes[0].card_asks)),))
     for empty, told in ((True, outgrown(wanted, stated)), (False, crowded_out(wanted, stated))):
-        on = [Node(name=one.name, free={}, cards=tuple(map(card_of, one.cards))) for one in stated]
+        on = [FitNode(name=one.name, free={}, cards=tuple(map(card_of, one.cards))) for one in stated]
         found = place(gang, on, empty=empty)
         proven = isinstance(found, Unfit) and found.exact
         used = any(one.used_count for each in stated for one in each.cards)

@@ -13,7 +13,7 @@ from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases
 from fairlead_testkit.saturation import used_up
-from fairlead_testkit.tree_scenes import Scene, by_brute_force, order_before_changes, pool
+from fairlead_testkit.tree_scenes import TreeScene, by_brute_force, order_before_changes, pool
 from fairlead_testkit.waiting import a_waiting_job
 
 TREES: tuple[dict[str, str], ...] = (
@@ -30,7 +30,7 @@ def job(uid: str, tenant: str, submitted: int = 0, **demand: int) -> WaitingJob:
     return a_waiting_job(uid, tenant=tenant, submitted=submitted, demand=demand)
 
 
-def scene_of(seed: int) -> Scene:
+def scene_of(seed: int) -> TreeScene:
     rng = random.Random(seed)
     parents = rng.choice(TREES)
     weights = [Fraction(text) for text in ("1", "1", "2", "1/2", "0")]
@@ -57,7 +57,7 @@ def scene_of(seed: int) -> Scene:
         for number in range(rng.randint(0, 11))
     ]
     running = tuple((f"r{number}", rng.choice(LEAVES), demand()) for number in range(rng.randint(0, 6)))
-    return Scene(rules, tuple(waiting), running, rng.randint(0, 10))
+    return TreeScene(rules, tuple(waiting), running, rng.randint(0, 10))
 
 
 scenes = st.builds(scene_of, st.integers(0, 2**32))
@@ -65,13 +65,13 @@ scenes = st.builds(scene_of, st.integers(0, 2**32))
 
 @given(scenes)
 @settings(max_examples=cases())
-def test_the_order_is_that_of_picking_one_job_at_a_time(scene: Scene) -> None:
+def test_the_order_is_that_of_picking_one_job_at_a_time(scene: TreeScene) -> None:
     assert pool(scene).at(scene.now).uids() == by_brute_force(scene)
 
 
 @given(scenes)
 @settings(max_examples=cases())
-def test_shards_that_know_the_saturated_resources_merge_into_the_whole_order(scene: Scene) -> None:
+def test_shards_that_know_the_saturated_resources_merge_into_the_whole_order(scene: TreeScene) -> None:
     whole = pool(scene).at(scene.now).places()[:]
     parts = [pool(scene, (top,)).at(scene.now).places()[:] for top in TOPS]
     assert merge_places(parts, scene.rules, scene.now) == whole
@@ -81,13 +81,15 @@ def test_shards_that_know_the_saturated_resources_merge_into_the_whole_order(sce
 
 @given(scenes, st.integers(0, 2**32))
 @settings(max_examples=cases(1 / 4))
-def test_an_order_stays_as_it_was_whatever_becomes_of_the_pool(scene: Scene, seed: int) -> None:
+def test_an_order_stays_as_it_was_whatever_becomes_of_the_pool(scene: TreeScene, seed: int) -> None:
     assert order_before_changes(scene, random.Random(seed)).uids() == by_brute_force(scene)
 
 
 @given(scenes, st.integers(0, 2**32))
 @settings(max_examples=cases(1 / 2))
-def test_the_front_is_that_of_all_whatever_was_looked_at_and_changed_before(scene: Scene, seed: int) -> None:
+def test_the_front_is_that_of_all_whatever_was_looked_at_and_changed_before(
+    scene: TreeScene, seed: int
+) -> None:
     """The tree is kept up leaf by leaf, and served only as far as somebody looks."""
     rng = random.Random(seed)
     kept = PoolFacts(scene.rules)

@@ -18,7 +18,7 @@ from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
-from fairlead_testkit.tree_scenes import Scene, by_brute_force, order_before_changes, pool
+from fairlead_testkit.tree_scenes import TreeScene, by_brute_force, order_before_changes, pool
 from fairlead_testkit.waiting import a_waiting_job
 
 CLASSES = ("urgent", "normal")
@@ -63,7 +63,7 @@ def demand_of(rng: random.Random) -> dict[str, int]:
     return {name: rng.randint(0, 2) for name in RESOURCES if rng.random() < 0.7}
 
 
-def scene_of(seed: int, most: int = 12, **changed: object) -> Scene:
+def scene_of(seed: int, most: int = 12, **changed: object) -> TreeScene:
     """Small numbers on purpose: they tie, and ties are where orders go wrong."""
     rng = random.Random(seed)
     rules = replace(rules_of_a_tree(rng), **changed)  # type: ignore[arg-type] # fields by name
@@ -85,7 +85,7 @@ def scene_of(seed: int, most: int = 12, **changed: object) -> Scene:
     running = tuple((f"r{number}", rng.choice(LEAVES), demand_of(rng)) for number in range(rng.randint(0, 4)))
     everybody = sorted({*LEAVES, *rules.parents.values()})
     past = {rng.choice(everybody): demand_of(rng) for _ in range(rng.randint(0, 2))}
-    return Scene(rules, waiting, running, rng.randint(0, 12), past)
+    return TreeScene(rules, waiting, running, rng.randint(0, 12), past)
 
 
 scenes = st.builds(scene_of, st.integers(0, 2**32))
@@ -105,7 +105,7 @@ def to_bytes(places: object) -> bytes:
 
 @given(scenes)
 @settings(max_examples=cases())
-def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time(scene: Scene) -> None:
+def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time(scene: TreeScene) -> None:
     order = pool(scene)
     assert order.at(scene.now).uids() == by_brute_force(scene)
     assert uids(order.at(scene.now).places()[:]) == order.at(scene.now).uids()
@@ -115,13 +115,13 @@ def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time(scene: Scene) 
 @pytest.mark.timeout(1800)
 @given(long_scenes)
 @settings(max_examples=cases(0.5))  # the property above on longer scenes: five times as heavy
-def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time_at_length(scene: Scene) -> None:
+def test_the_order_of_a_tree_is_that_of_picking_one_job_at_a_time_at_length(scene: TreeScene) -> None:
     assert pool(scene).at(scene.now).uids() == by_brute_force(scene)
 
 
 @given(wide_scenes)
 @settings(max_examples=cases(0.5))
-def test_places_made_from_columns_are_those_made_one_by_one(scene: Scene) -> None:
+def test_places_made_from_columns_are_those_made_one_by_one(scene: TreeScene) -> None:
     order = pool(scene)
     expected, found = order.at(scene.now).places()[:], order.at(scene.now).places()
     assert to_bytes(list(found)) == to_bytes(expected)
@@ -132,7 +132,7 @@ def test_places_made_from_columns_are_those_made_one_by_one(scene: Scene) -> Non
 
 @given(short_scenes, st.integers(0, 3))
 @settings(max_examples=cases())
-def test_shards_of_top_level_tenants_merge_into_the_whole_order(scene: Scene, earlier: int) -> None:
+def test_shards_of_top_level_tenants_merge_into_the_whole_order(scene: TreeScene, earlier: int) -> None:
     now, whole = scene.now, pool(scene)
     parts = [pool(scene, [top]) for top in TOPS]
     merged = merge_places([part.at(now).places()[:] for part in parts], scene.rules, now)
@@ -147,7 +147,7 @@ def test_shards_of_top_level_tenants_merge_into_the_whole_order(scene: Scene, ea
 
 @given(scenes, st.integers(1, 5))
 @settings(max_examples=cases())
-def test_fronts_places_and_counts_agree_with_the_order(scene: Scene, window: int) -> None:
+def test_fronts_places_and_counts_agree_with_the_order(scene: TreeScene, window: int) -> None:
     order, now = pool(scene), scene.now
     front = order.at(now).front(window)
     whole = order.at(now).places()[:]
@@ -171,13 +171,13 @@ def test_fronts_places_and_counts_agree_with_the_order(scene: Scene, window: int
 
 @given(short_scenes, st.integers(0, 2**32))
 @settings(max_examples=cases(1 / 4))
-def test_an_order_stays_as_it_was_whatever_becomes_of_the_pool(scene: Scene, seed: int) -> None:
+def test_an_order_stays_as_it_was_whatever_becomes_of_the_pool(scene: TreeScene, seed: int) -> None:
     assert order_before_changes(scene, random.Random(seed)).uids() == by_brute_force(scene)
 
 
 @given(short_scenes)
 @settings(max_examples=cases())
-def test_time_alone_changes_nothing_before_the_instant_foretold(scene: Scene) -> None:
+def test_time_alone_changes_nothing_before_the_instant_foretold(scene: TreeScene) -> None:
     order, now = pool(scene), scene.now
     flip = order.at(now).next_flip()
     assert flip is None or flip > now
@@ -188,7 +188,7 @@ def test_time_alone_changes_nothing_before_the_instant_foretold(scene: Scene) ->
 
 @given(few_jobs, few_jobs)
 @settings(max_examples=cases())
-def test_step_by_step_is_as_from_scratch(first: Scene, second: Scene) -> None:
+def test_step_by_step_is_as_from_scratch(first: TreeScene, second: TreeScene) -> None:
     """From the facts of one scene to those of another, looked at on the way."""
     order = pool(first)
     order.at(first.now).places()[:]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.entitlements import Weights, in_relation
 from fairlead_policy.rules.pool_rules import FULL, PoolRules
-from fairlead_policy.usage.saturation import Part, Room, Saturation
+from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, Saturation
 from fairlead_testkit.cases import cases
 from fairlead_testkit.saturation import used_up
 from fairlead_testkit.waiting import a_waiting_job
@@ -80,9 +80,9 @@ def test_what_is_free_in_another_cluster_or_of_another_flavor_is_no_use() -> Non
 
 def scene_of(
     seed: int,
-) -> tuple[PoolRules, dict[Part, Room], list[tuple[Part, dict[str, int], dict[str, str]]]]:
+) -> tuple[PoolRules, dict[PoolPart, FlavorRoom], list[tuple[PoolPart, dict[str, int], dict[str, str]]]]:
     rng = random.Random(seed)
-    rooms: dict[Part, Room] = {
+    rooms: dict[PoolPart, FlavorRoom] = {
         part: {
             flavor: {"cpu": rng.randint(0, 9), "gpu": rng.randint(0, 9)}
             for flavor in rng.choice([("",), ("a", "b")])
@@ -129,9 +129,9 @@ def test_any_history_ends_in_what_the_rule_says_of_the_last_facts(seed: int) -> 
 
 def as_written(
     rules: PoolRules,
-    rooms: Mapping[Part, Room],
-    running: list[tuple[Part, dict[str, int], dict[str, str]]],
-    waiting: list[tuple[Part, dict[str, int]]],
+    rooms: Mapping[PoolPart, FlavorRoom],
+    running: list[tuple[PoolPart, dict[str, int], dict[str, str]]],
+    waiting: list[tuple[PoolPart, dict[str, int]]],
 ) -> set[str]:
     found = set()
     for resource in rules.resources:

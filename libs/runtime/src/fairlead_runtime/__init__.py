@@ -16,7 +16,7 @@ This library knows nothing of NATS: the `nats_*` settings and the observer fit t
 from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.errors import PortTakenError, ServiceError, SettingsError, TaskEndedError
 from fairlead_runtime.frontend_spans import FrontendSpans
-from fairlead_runtime.health import Check, HealthReport, HealthServer, Readiness, ask_health
+from fairlead_runtime.health import HealthCheck, HealthReport, HealthServer, Readiness, ask_health
 from fairlead_runtime.lifecycle import Lifecycle, Tasks
 from fairlead_runtime.logs import configure_logging
 from fairlead_runtime.metrics import LATENCY_BUCKETS, Metrics, MetricsObserver, exemplar
@@ -40,8 +40,8 @@ __all__ = [
     "LATENCY_BUCKETS",
     "PREFIX",
     "Allowance",
-    "Check",
     "FrontendSpans",
+    "HealthCheck",
     "HealthReport",
     "HealthServer",
     "Lifecycle",

@@ -14,7 +14,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from requests.utils import get_netrc_auth
 
 from fairlead_contracts.messages.job_traces import Span, TraceContext
-from fairlead_runtime.spans import Outcome, Spans
+from fairlead_runtime.spans import ExportOutcome, Spans
 
 QUEUED = 8192
 """Spans that wait to be sent; more are dropped and counted."""
@@ -119,7 +119,7 @@ class _Counting(SpanExporter):
 
     @override
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        outcome: Outcome = "failed"
+        outcome: ExportOutcome = "failed"
         try:
             result = self._exporter.export(spans)
             if result is SpanExportResult.SUCCESS:

@@ -17,7 +17,7 @@ from aiohttp import web
 from fairlead_runtime.errors import PortTakenError
 from fairlead_runtime.metrics import Metrics
 
-type Check = Callable[[], str | None]
+type HealthCheck = Callable[[], str | None]
 """Gives the reason for not being ready, or None. Asked at each request: it must be quick and must not block."""
 
 NO_PORT = -1
@@ -32,14 +32,14 @@ class Readiness:
     """The named checks of a service."""
 
     def __init__(self) -> None:
-        self._checks: dict[str, Check] = {}
-        self._details: dict[str, Check] = {}
+        self._checks: dict[str, HealthCheck] = {}
+        self._details: dict[str, HealthCheck] = {}
 
-    def add(self, name: str, check: Check) -> None:
+    def add(self, name: str, check: HealthCheck) -> None:
         """Name a check; one of the same name is replaced."""
         self._checks[name] = check
 
-    def tell(self, name: str, detail: Check) -> None:
+    def tell(self, name: str, detail: HealthCheck) -> None:
         """Name a detail that `/readyz` shows beside the reasons: it says something and decides nothing."""
         self._details[name] = detail
 
@@ -60,7 +60,7 @@ class Readiness:
         return {name: said for name, said in found.items() if said is not None}
 
 
-def _ask(check: Check) -> str | None:
+def _ask(check: HealthCheck) -> str | None:
     try:
         return check()
     except Exception as error:  # noqa: BLE001 # a broken check means "not ready", with the reason

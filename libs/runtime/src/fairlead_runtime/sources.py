@@ -17,7 +17,7 @@ from fairlead_runtime.settings import PREFIX, Setting, describe, hide_user_info
 _SHOWN_CHARACTERS = 80
 
 
-class _Found(msgspec.Struct, frozen=True):
+class _FoundValue(msgspec.Struct, frozen=True):
     """A value with the place it was found at."""
 
     value: object
@@ -50,9 +50,9 @@ def load_settings[T: msgspec.Struct](
     found, problems = _from_file(settings, file)
     for setting in settings:
         if (variable := setting.variable(prefix)) in environ:
-            found[setting.name] = _Found(environ[variable], variable, text=True)
+            found[setting.name] = _FoundValue(environ[variable], variable, text=True)
         if arguments and setting.name in arguments:
-            found[setting.name] = _Found(arguments[setting.name], setting.flag, text=True)
+            found[setting.name] = _FoundValue(arguments[setting.name], setting.flag, text=True)
     values: dict[str, object] = {}
     for setting in settings:
         if setting.name not in found:
@@ -90,7 +90,7 @@ def given_arguments(parsed: argparse.Namespace, kind: type[msgspec.Struct]) -> d
     }
 
 
-def _from_file(settings: tuple[Setting, ...], file: str | None) -> tuple[dict[str, _Found], list[str]]:
+def _from_file(settings: tuple[Setting, ...], file: str | None) -> tuple[dict[str, _FoundValue], list[str]]:
     if file is None:
         return {}, []
     from fairlead_contracts.base.yaml_text import (  # here: most services are told everything by environment and flags
@@ -109,13 +109,13 @@ def _from_file(settings: tuple[Setting, ...], file: str | None) -> tuple[dict[st
     known = {setting.name for setting in settings}
     problems = [f"{file}: {key!r} is no setting of this service" for key in content if key not in known]
     return {
-        str(key): _Found(value, f"{file}: {key}", text=False)
+        str(key): _FoundValue(value, f"{file}: {key}", text=False)
         for key, value in content.items()
         if key in known
     }, problems
 
 
-def _convert(setting: Setting, found: _Found) -> object:
+def _convert(setting: Setting, found: _FoundValue) -> object:
     if not found.text:
         return msgspec.convert(found.value, setting.hint)
     return msgspec.convert(_parted(setting.hint, str(found.value)), setting.hint, strict=False)
@@ -134,7 +134,7 @@ def _parted(hint: object, text: str) -> object:
     return None if text == "" and type(None) in kinds else text
 
 
-def _problem(setting: Setting, found: _Found, error: msgspec.ValidationError) -> str:
+def _problem(setting: Setting, found: _FoundValue, error: msgspec.ValidationError) -> str:
     if setting.secret:
         return f"{found.place}: {error}"
     shown = hide_user_info(repr(found.value))

@@ -8,9 +8,9 @@ from typing import Literal, Self
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.job_traces import Attributes, Span, TraceContext, new_trace
 
-type Outcome = Literal["exported", "failed", "dropped"]
+type ExportOutcome = Literal["exported", "failed", "dropped"]
 """What became of a span: taken by the collector, refused by it, or never sent."""
-type Sink = Callable[[Span], bool]
+type SpanSink = Callable[[Span], bool]
 """Takes a span without waiting; False where there is no room for it."""
 
 _TROUBLES_A_SECOND = 5.0
@@ -33,7 +33,7 @@ class Spans:
         self,
         service: str,
         replica: str,
-        count: Callable[[Outcome, int], None],
+        count: Callable[[ExportOutcome, int], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.on = False
@@ -44,12 +44,12 @@ class Spans:
         self._replica = replica
         self._count = count
         self._clock = clock
-        self._sink: Sink | None = None
+        self._sink: SpanSink | None = None
         self._room = _TROUBLES_AT_ONCE
         self._looked = clock()
         self._troubles = 0
 
-    def send_to(self, sink: Sink, ratio: float) -> Self:
+    def send_to(self, sink: SpanSink, ratio: float) -> Self:
         """Send them there from now on."""
         self._sink, self.ratio, self.on = sink, ratio, True
         return self
@@ -103,7 +103,7 @@ class Spans:
             ]
         )
 
-    def settled(self, outcome: Outcome, number: int) -> None:
+    def settled(self, outcome: ExportOutcome, number: int) -> None:
         """Count what became of spans; called by the thread that sends them."""
         self._count(outcome, number)
 

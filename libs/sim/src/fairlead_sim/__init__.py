@@ -22,19 +22,20 @@ from fairlead_sim.config import (
 )
 from fairlead_sim.demo import demand_of, demo_workload
 from fairlead_sim.disciplines import Fifo, StrictPriority
-from fairlead_sim.errors import ConfigError, SimError, StoreError, StuckError, TraceError
+from fairlead_sim.errors import ClusterStoreError, ConfigError, SimError, StuckError, TraceError
 from fairlead_sim.jobs import JobName, SimJob
-from fairlead_sim.lines import Strategy
-from fairlead_sim.meter import Sample, ShareMeter, jain, quantile
-from fairlead_sim.steered import Steered, steered
+from fairlead_sim.lines import QueueStrategy
+from fairlead_sim.meter import PoolSample, ShareMeter, jain, quantile
+from fairlead_sim.steered import SteeredPool, steered
 from fairlead_sim.trace import TraceJob, by_tenant, read_trace, shipped_trace
 from fairlead_sim.virtual import Discipline, JobResult, RunResult, VirtualRun, Waits
-from fairlead_sim.workload import Workload, WorkloadJob, equal_floods, one_pool, policy_for
+from fairlead_sim.workload import SimWorkload, WorkloadJob, equal_floods, one_pool, policy_for
 
 __all__ = [
     "ClusterChanges",
     "ClusterConfig",
     "ClusterCounters",
+    "ClusterStoreError",
     "ConfigError",
     "Discipline",
     "Fifo",
@@ -42,16 +43,16 @@ __all__ = [
     "JobResult",
     "JobRetention",
     "NodeGroup",
+    "PoolSample",
     "QueueConfig",
+    "QueueStrategy",
     "RunResult",
-    "Sample",
     "ShareMeter",
     "SimCluster",
     "SimError",
     "SimJob",
-    "Steered",
-    "StoreError",
-    "Strategy",
+    "SimWorkload",
+    "SteeredPool",
     "StrictPriority",
     "StuckError",
     "TraceError",
@@ -59,7 +60,6 @@ __all__ = [
     "UsedName",
     "VirtualRun",
     "Waits",
-    "Workload",
     "WorkloadJob",
     "by_tenant",
     "demand_of",

@@ -19,11 +19,11 @@ from fairlead_runtime import FrontendSpans, Lifecycle, wall_clock
 from fairlead_sim.changes import JobRetention
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import load_cluster
-from fairlead_sim.instruments import Instruments
+from fairlead_sim.instruments import SimInstruments
 from fairlead_sim.service import SimService
 from fairlead_sim.settings import SimSettings
 from fairlead_sim.statements import everything
-from fairlead_sim.store import Store
+from fairlead_sim.store import ClusterStore
 
 ROLE = "watcher"
 """It stands in the watcher's place: the state of its cluster is its own to publish."""
@@ -32,7 +32,9 @@ ROLE = "watcher"
 async def main(settings: SimSettings, lifecycle: Lifecycle) -> None:
     """Wire the service and run it until it shall end."""
     config = load_cluster(settings.cluster_file)
-    with _opened(Store(Path(settings.store), settings.cluster, durability=settings.durability)) as store:
+    with _opened(
+        ClusterStore(Path(settings.store), settings.cluster, durability=settings.durability)
+    ) as store:
         cluster = SimCluster(
             settings.cluster,
             config,
@@ -45,7 +47,7 @@ async def main(settings: SimSettings, lifecycle: Lifecycle) -> None:
         )
         traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
         service = SimService(
-            cluster, store, Instruments(lifecycle.metrics), clock=wall_clock, happened=traces.happened
+            cluster, store, SimInstruments(lifecycle.metrics), clock=wall_clock, happened=traces.happened
         )
         async with connect(ConnectionSettings.of(settings), name="sim", observer=lifecycle.observer) as bus:
             await _serve(bus, service, cluster, lifecycle, traces)
@@ -78,7 +80,7 @@ async def _serve(
 
 
 @contextlib.contextmanager
-def _opened(store: Store) -> Iterator[Store]:
+def _opened(store: ClusterStore) -> Iterator[ClusterStore]:
     try:
         yield store
     finally:

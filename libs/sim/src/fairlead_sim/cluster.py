@@ -17,7 +17,7 @@ from fairlead_sim.changes import ClusterChanges, ClusterCounters, JobRetention, 
 from fairlead_sim.config import ClusterConfig, QueueConfig
 from fairlead_sim.jobs import JobName, SimJob
 from fairlead_sim.lines import QueueLine, line_of
-from fairlead_sim.pool import Node, SimPool
+from fairlead_sim.pool import SimNode, SimPool
 
 UID_DIGITS = 12
 """Uids of one cluster sort by creation: a counter of fixed width."""
@@ -50,7 +50,7 @@ class SimCluster:
         self.config = config
         self.retention = retention or JobRetention()
         self.ledger = ClusterCounters()
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, SimNode] = {}
         self.pools = {pool: SimPool(pool) for pool in config.pools()}
         self.queues = {queue.name: queue for queue in config.queues}
         self.jobs: dict[JobName, SimJob] = {}
@@ -181,7 +181,7 @@ class SimCluster:
         for group in self.config.nodes:
             amounts = group.amounts()
             for number in range(group.count):
-                node = Node(f"{group.name}-{number}", group.pool, dict(amounts), dict(group.labels))
+                node = SimNode(f"{group.name}-{number}", group.pool, dict(amounts), dict(group.labels))
                 node.rev = self.next_rev()
                 self.nodes[node.name] = node
         for queue in self.config.queues:

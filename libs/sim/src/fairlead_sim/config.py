@@ -10,7 +10,7 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import parse_quantity
 from fairlead_contracts.base.yaml_text import YamlError, read_yaml
 from fairlead_sim.errors import ConfigError
-from fairlead_sim.lines import Strategy
+from fairlead_sim.lines import QueueStrategy
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,7 +40,7 @@ class QueueConfig(_Strict, frozen=True, kw_only=True):
 
     name: str
     pool: str = "gpu"
-    strategy: Strategy = "best-effort"
+    strategy: QueueStrategy = "best-effort"
     default_level: int = 0
     lowest_level: int = 1
     highest_level: int = 1_000_000

@@ -32,7 +32,7 @@ from fairlead_sim.config import NODE, NodeGroup
 from fairlead_sim.errors import TraceError
 from fairlead_sim.meter import quantile
 from fairlead_sim.trace import TraceJob, by_tenant, read_trace, shipped_trace
-from fairlead_sim.workload import Workload, WorkloadJob, one_pool, policy_for
+from fairlead_sim.workload import SimWorkload, WorkloadJob, one_pool, policy_for
 
 NODES = 64
 GPU = "nvidia.com/gpu"
@@ -88,7 +88,7 @@ def demo_workload(
     overload: float = 3.0,
     seed: int = 0,
     cluster: str = "sim",
-) -> Workload:
+) -> SimWorkload:
     """The workload of `fairlead demo`.
 
     Args:
@@ -111,7 +111,7 @@ def demo_workload(
         raise TraceError(f"no tenant {', '.join(unknown)}; the tenants are {', '.join(recipe.weights)}")
     given = recipe.weights | dict(weights or {})
     maker = _Maker(recipe, given, seconds=seconds, arrive=seconds / overload, seed=seed)
-    return Workload(
+    return SimWorkload(
         name=recipe.name,
         weights=given,
         cluster=one_pool(maker.nodes, given, strategy="strict"),

@@ -15,7 +15,7 @@ class TraceError(SimError):
     """A trace cannot be read: the message says where."""
 
 
-class StoreError(SimError):
+class ClusterStoreError(SimError):
     """The cluster's file cannot be used: another process has it open, or another cluster's truth is in it."""
 
 

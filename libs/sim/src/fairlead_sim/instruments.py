@@ -3,7 +3,7 @@
 from fairlead_runtime import Metrics
 
 
-class Instruments:
+class SimInstruments:
     """The counters and gauges of a simulated cluster."""
 
     def __init__(self, metrics: Metrics) -> None:

@@ -15,11 +15,11 @@ class JobName(NamedTuple):
     id: str
 
 
-type Shape = tuple[tuple[str, int], ...]
+type JobShapeKey = tuple[tuple[str, int], ...]
 """A demand as sorted pairs. Jobs of one shape fit alike, as in Kueue's scheduling equivalence classes."""
 
 
-def shape_of(demand: dict[str, int]) -> Shape:
+def shape_of(demand: dict[str, int]) -> JobShapeKey:
     """The demand as a shape; resources asked for with 0 are left out."""
     return tuple(sorted((resource, amount) for resource, amount in demand.items() if amount))
 

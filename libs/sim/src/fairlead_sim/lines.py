@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, Protocol
 
 from fairlead_contracts.messages.state import Phase
-from fairlead_sim.jobs import Shape, SimJob, shape_of
+from fairlead_sim.jobs import JobShapeKey, SimJob, shape_of
 
-type Strategy = Literal["best-effort", "strict"]
+type QueueStrategy = Literal["best-effort", "strict"]
 
 _SPARE = 64
 """Dead entries that a heap may hold beside as many as it has live ones, before it is built anew."""
 
 
-class Lane:
+class LevelledLine:
     """Waiting jobs by place, with levels that may change."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class QueueLine(Protocol):
     def leave(self, job: SimJob) -> None:
         """A job no longer waits: its phase has changed already."""
 
-    def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterable[Lane]:
+    def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterable[LevelledLine]:
         """Lanes whose head may start. `grown`: more is free than when this was asked last."""
 
     def hopeless(self, free: Mapping[str, int]) -> bool:
@@ -83,7 +83,7 @@ class StrictLine:
     """One lane: only its head may start."""
 
     def __init__(self) -> None:
-        self._lane = Lane()
+        self._lane = LevelledLine()
         self.waiting = 0
 
     def join(self, job: SimJob) -> None:
@@ -102,7 +102,7 @@ class StrictLine:
         self.waiting -= 1
         self._lane.live -= 1
 
-    def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterator[Lane]:
+    def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterator[LevelledLine]:
         """See `QueueLine`. A changed level or a withdrawn head may have put another job first, so always the lane."""
         del free, grown
         yield self._lane
@@ -123,9 +123,9 @@ class BestEffortLine:
 
     def __init__(self, resources: Iterable[str]) -> None:
         """Empty. `resources` are those of the pool; a job that asks for another one never starts."""
-        self._lanes: dict[Shape, Lane] = {}
-        self._fresh: set[Shape] = set()
-        self._sorted: dict[str, list[tuple[int, Shape]]] = {resource: [] for resource in resources}
+        self._lanes: dict[JobShapeKey, LevelledLine] = {}
+        self._fresh: set[JobShapeKey] = set()
+        self._sorted: dict[str, list[tuple[int, JobShapeKey]]] = {resource: [] for resource in resources}
         self.waiting = 0
 
     def join(self, job: SimJob) -> None:
@@ -151,7 +151,7 @@ class BestEffortLine:
         if not self._lanes[shape].live:
             self._close(shape)
 
-    def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterator[Lane]:
+    def lanes(self, free: Mapping[str, int], *, grown: bool) -> Iterator[LevelledLine]:
         """See `QueueLine`. Whoever did not fit before still does not, unless more is free: then only new shapes count."""
         shapes = self._likely(free) if grown else [shape for shape in self._fresh if shape in self._lanes]
         self._fresh.clear()
@@ -164,9 +164,9 @@ class BestEffortLine:
             not amounts or amounts[0][0] > max(free.get(name, 0), 0) for name, amounts in self._sorted.items()
         )
 
-    def _likely(self, free: Mapping[str, int]) -> list[Shape]:
+    def _likely(self, free: Mapping[str, int]) -> list[JobShapeKey]:
         """The shapes that fit by one resource at least: the one that leaves the fewest."""
-        best: list[tuple[int, Shape]] = []
+        best: list[tuple[int, JobShapeKey]] = []
         fewest = None
         for resource, amounts in self._sorted.items():
             count = bisect_right(amounts, max(free.get(resource, 0), 0), key=_amount)
@@ -174,15 +174,15 @@ class BestEffortLine:
                 best, fewest = amounts, count
         return [shape for _, shape in best[: fewest or 0]]
 
-    def _open(self, shape: Shape) -> Lane:
-        lane = self._lanes[shape] = Lane()
+    def _open(self, shape: JobShapeKey) -> LevelledLine:
+        lane = self._lanes[shape] = LevelledLine()
         asked = dict(shape)
         if asked.keys() <= self._sorted.keys():
             for resource, amounts in self._sorted.items():
                 insort(amounts, (asked.get(resource, 0), shape))
         return lane
 
-    def _close(self, shape: Shape) -> None:
+    def _close(self, shape: JobShapeKey) -> None:
         del self._lanes[shape]
         asked = dict(shape)
         if asked.keys() <= self._sorted.keys():
@@ -190,10 +190,10 @@ class BestEffortLine:
                 del amounts[bisect_left(amounts, (asked.get(resource, 0), shape))]
 
 
-def _amount(entry: tuple[int, Shape]) -> int:
+def _amount(entry: tuple[int, JobShapeKey]) -> int:
     return entry[0]
 
 
-def line_of(strategy: Strategy, resources: Iterable[str]) -> QueueLine:
+def line_of(strategy: QueueStrategy, resources: Iterable[str]) -> QueueLine:
     """An empty line of that strategy, in a pool with these resources."""
     return StrictLine() if strategy == "strict" else BestEffortLine(resources)

@@ -12,7 +12,7 @@ from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, Jo
 from fairlead_contracts.messages.state import Phase
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class PoolSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The pool at one instant."""
 
     at: Micros
@@ -46,7 +46,7 @@ class ShareMeter:
             every: shortest time between two samples of the series.
         """
         self.tenants = list(tenants)
-        self.samples: list[Sample] = []
+        self.samples: list[PoolSample] = []
         self.backlogged: Micros = 0
         """For how long all tenants were backlogged."""
         self._capacity = {resource: amount for resource, amount in capacity.items() if amount}
@@ -85,10 +85,10 @@ class ShareMeter:
         total = self.backlogged or 1
         return {tenant: self._integral[tenant] / total for tenant in self.tenants}
 
-    def sample(self, at: Micros) -> Sample:
+    def sample(self, at: Micros) -> PoolSample:
         """The pool as it is at `at`."""
         self._pass_time(at)
-        return Sample(
+        return PoolSample(
             at=at, shares=dict(self._shares), waiting=dict(self._waiting), running=dict(self._running)
         )
 
@@ -121,7 +121,7 @@ class ShareMeter:
                 self._integral[tenant] += share / total * passed
         if not self.samples or at - self.samples[-1].at >= self._every:
             self.samples.append(
-                Sample(
+                PoolSample(
                     at=at, shares=dict(self._shares), waiting=dict(self._waiting), running=dict(self._running)
                 )
             )

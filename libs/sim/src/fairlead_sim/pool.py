@@ -4,10 +4,10 @@ import heapq
 from collections.abc import Iterator, Mapping
 
 from fairlead_sim.jobs import SimJob
-from fairlead_sim.lines import Lane, QueueLine, fits
+from fairlead_sim.lines import LevelledLine, QueueLine, fits
 
 
-class Node:
+class SimNode:
     """A node that is ready or not."""
 
     def __init__(self, name: str, pool: str, allocatable: dict[str, int], labels: dict[str, str]) -> None:
@@ -61,7 +61,7 @@ class SimPool:
 
         The caller starts each (its phase changes, its demand is taken) before it asks for the next.
         """
-        heads: list[tuple[tuple[int, int, str], SimJob, Lane]] = []
+        heads: list[tuple[tuple[int, int, str], SimJob, LevelledLine]] = []
         for line in self.lines:
             for lane in line.lanes(self.free, grown=self._grown):
                 self._offer(heads, lane)
@@ -75,7 +75,9 @@ class SimPool:
                 if all(line.hopeless(self.free) for line in self.lines):
                     return
 
-    def _offer(self, heads: list[tuple[tuple[int, int, str], SimJob, Lane]], lane: Lane) -> None:
+    def _offer(
+        self, heads: list[tuple[tuple[int, int, str], SimJob, LevelledLine]], lane: LevelledLine
+    ) -> None:
         job = lane.head()
         if job is not None and fits(job.demand, self.free):
             heapq.heappush(heads, (job.place, job, lane))

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_bus import Outgoing, Rejected
+from fairlead_bus import Outgoing, Rejected, Statements
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError
@@ -33,9 +33,8 @@ from fairlead_contracts.messages.state import HIGHEST_LEVEL, Phase
 from fairlead_sim import statements
 from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.cluster import SimCluster
-from fairlead_sim.instruments import Instruments
-from fairlead_sim.statements import Statements
-from fairlead_sim.store import Store, batch_of
+from fairlead_sim.instruments import SimInstruments
+from fairlead_sim.store import ClusterStore, batch_of
 
 FARTHEST = 2**61
 """Microseconds; sums of two stay within 64 bits."""
@@ -46,7 +45,7 @@ LONGEST_SLEEP = 60.0
 type Clock = Callable[[], Micros]
 
 
-class Audience(Protocol):
+class CommitAudience(Protocol):
     """Hears what was committed."""
 
     def update(self, statements: Statements, outgoing: list[Outgoing]) -> None:
@@ -66,8 +65,8 @@ class SimService:
     def __init__(
         self,
         cluster: SimCluster,
-        store: Store,
-        instruments: Instruments,
+        store: ClusterStore,
+        instruments: SimInstruments,
         *,
         clock: Clock,
         happened: Callable[[Sequence[Event]], None],
@@ -146,7 +145,7 @@ class SimService:
 
     # The loop
 
-    async def run(self, audience: Audience) -> None:
+    async def run(self, audience: CommitAudience) -> None:
         """Until cancelled.
 
         Raises:

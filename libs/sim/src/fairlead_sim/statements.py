@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable
 
+from fairlead_bus import Statements
 from fairlead_contracts import subjects
 from fairlead_contracts.frontend.capabilities import SIMULATED
 from fairlead_contracts.messages.state import NodeState, PoolState, QueueState, State, TenantState, subject_of
 from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.jobs import JobName
-
-type Statements = dict[str, State | None]
-"""By subject; None where the object is gone."""
 
 NO_EPOCH = 0
 FRONTEND = "sim"

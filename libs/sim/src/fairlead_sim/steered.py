@@ -16,12 +16,12 @@ from fairlead_sim.changes import ClusterChanges
 from fairlead_sim.config import QueueConfig
 from fairlead_sim.jobs import SimJob
 from fairlead_sim.statements import NO_EPOCH
-from fairlead_sim.workload import POOL, Workload
+from fairlead_sim.workload import POOL, SimWorkload
 
 _CLUSTER = "sim"
 
 
-class Steered:
+class SteeredPool:
     """Orders one pool by a policy document and labels the front of its queue, as scorer and admitter do."""
 
     def __init__(
@@ -116,7 +116,7 @@ def _tie(job: SimJob) -> Tie:
     return tie_of(SIMULATED.ties, job.queue_time, name=job.id, uid=job.uid)
 
 
-def steered(workload: Workload) -> Steered:
+def steered(workload: SimWorkload) -> SteeredPool:
     """The discipline that a workload's own policy asks for."""
     [queue] = [queue for queue in workload.cluster.queues if queue.pool == POOL]
-    return Steered(workload.policy, workload.capacity(), queue)
+    return SteeredPool(workload.policy, workload.capacity(), queue)

@@ -16,7 +16,7 @@ import msgspec
 from fairlead_bus import Outgoing
 from fairlead_contracts.base.instants import Micros
 from fairlead_sim.changes import ClusterChanges, ClusterCounters, UsedName
-from fairlead_sim.errors import StoreError
+from fairlead_sim.errors import ClusterStoreError
 from fairlead_sim.jobs import JobName, SimJob
 
 type Durability = Literal["normal", "full"]
@@ -69,7 +69,7 @@ def batch_of(
     )
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class StoredCluster(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a file, but for the names of forgotten jobs: of those there may be millions."""
 
     ledger: ClusterCounters
@@ -77,7 +77,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     outbox: list[Outgoing]
 
 
-class Store:
+class ClusterStore:
     """The file of one cluster. Blocking: the service calls `commit` in a thread of its own."""
 
     def __init__(self, path: Path, cluster: str, *, durability: Durability = "normal") -> None:
@@ -89,7 +89,7 @@ class Store:
             durability: `normal` survives a killed process, `full` a power loss too.
 
         Raises:
-            StoreError: another process has it, it is another cluster's, or it is no file of ours.
+            ClusterStoreError: another process has it, it is another cluster's, or it is no file of ours.
         """
         self.path = path
         self._lock = _lock(path)
@@ -102,8 +102,8 @@ class Store:
             self._claim(cluster)
         except sqlite3.Error as error:
             self.close()
-            raise StoreError(f"{path}: {error}") from error
-        except StoreError:
+            raise ClusterStoreError(f"{path}: {error}") from error
+        except ClusterStoreError:
             self.close()
             raise
 
@@ -117,10 +117,10 @@ class Store:
         """Given to the file when it was made: uids begin with it, so that no two files ever give the same."""
         return self._fact("identity").decode()
 
-    def load(self) -> Kept:
+    def load(self) -> StoredCluster:
         """Everything that was committed."""
         ledger = self._fact("ledger")
-        return Kept(
+        return StoredCluster(
             ledger=_ledger.decode(ledger) if ledger else ClusterCounters(),
             jobs=[_job.decode(body) for (body,) in self._database.execute("SELECT body FROM jobs")],
             outbox=[
@@ -135,21 +135,21 @@ class Store:
         """The entry of a name whose job was forgotten.
 
         Raises:
-            StoreError: the file cannot be read.
+            ClusterStoreError: the file cannot be read.
         """
         try:
             row = self._database.execute(
                 "SELECT body FROM names WHERE scope = ? AND id = ?", (name.scope, name.id)
             ).fetchone()
         except sqlite3.Error as error:
-            raise StoreError(f"{self.path}: {error}") from error
+            raise ClusterStoreError(f"{self.path}: {error}") from error
         return None if row is None else _known.decode(row[0])
 
     def commit(self, batch: Batch) -> None:
         """Write a batch, all of it or nothing.
 
         Raises:
-            StoreError: it could not be written; the process must not go on with what it believes.
+            ClusterStoreError: it could not be written; the process must not go on with what it believes.
         """
         try:
             self._database.execute("BEGIN IMMEDIATE")
@@ -158,7 +158,7 @@ class Store:
         except sqlite3.Error as error:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
-            raise StoreError(f"{self.path}: {error}") from error
+            raise ClusterStoreError(f"{self.path}: {error}") from error
 
     def _write(self, batch: Batch) -> None:
         write = self._database.executemany
@@ -197,7 +197,9 @@ class Store:
         [version] = self._database.execute("PRAGMA user_version").fetchone()
         owner = self._fact("cluster").decode()
         if version not in {0, _VERSION} or (owner and owner != cluster):
-            raise StoreError(f"{self.path} holds cluster {owner!r} in version {version}, not {cluster!r}")
+            raise ClusterStoreError(
+                f"{self.path} holds cluster {owner!r} in version {version}, not {cluster!r}"
+            )
         if owner:
             return
         self._database.execute("BEGIN IMMEDIATE")
@@ -218,7 +220,7 @@ class _Lock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._file.close()
-            raise StoreError(f"another process uses {path}") from error
+            raise ClusterStoreError(f"another process uses {path}") from error
 
     def close(self) -> None:
         self._file.close()
@@ -228,4 +230,4 @@ def _lock(path: Path) -> _Lock:
     try:
         return _Lock(path.with_name(path.name + "-lock"))
     except OSError as error:
-        raise StoreError(f"{path}: {error}") from error
+        raise ClusterStoreError(f"{path}: {error}") from error

@@ -12,8 +12,8 @@ from fairlead_sim.changes import ClusterChanges, JobRetention
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.errors import StuckError
 from fairlead_sim.jobs import JobName, SimJob
-from fairlead_sim.meter import Sample, ShareMeter, jain, quantile
-from fairlead_sim.workload import POOL, Workload, WorkloadJob
+from fairlead_sim.meter import PoolSample, ShareMeter, jain, quantile
+from fairlead_sim.workload import POOL, SimWorkload, WorkloadJob
 
 
 class Discipline(Protocol):
@@ -55,7 +55,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     jobs: list[JobResult]
     """In the order in which they started."""
-    samples: list[Sample]
+    samples: list[PoolSample]
     shares: dict[str, float]
     """Time-mean share of each tenant while all were backlogged (see `ShareMeter`)."""
     entitlements: dict[str, float]
@@ -90,7 +90,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 class VirtualRun:
     """One workload under one discipline, from the first submission to the last end."""
 
-    def __init__(self, workload: Workload, discipline: Discipline, *, reaction: Micros = 0) -> None:
+    def __init__(self, workload: SimWorkload, discipline: Discipline, *, reaction: Micros = 0) -> None:
         """Prepare a run.
 
         Args:

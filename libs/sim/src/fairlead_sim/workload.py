@@ -10,7 +10,7 @@ from fairlead_contracts.frontend.verbs import CreateJob
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_contracts.policyfile.document import Aging, Grant, PolicyDocument, Pool, Tenant
 from fairlead_sim.config import ClusterConfig, NodeGroup, QueueConfig
-from fairlead_sim.lines import Strategy
+from fairlead_sim.lines import QueueStrategy
 
 
 class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Workload(msgspec.Struct, frozen=True, kw_only=True):
+class SimWorkload(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs, and all that is needed to run them."""
 
     name: str
@@ -93,7 +93,7 @@ POOL = "gpu"
 QUEUE = "main"
 
 
-def one_pool(nodes: NodeGroup, tenants: Mapping[str, float], *, strategy: Strategy) -> ClusterConfig:
+def one_pool(nodes: NodeGroup, tenants: Mapping[str, float], *, strategy: QueueStrategy) -> ClusterConfig:
     """A cluster of one pool and one queue, which all tenants enter: Kueue's shape for exact enforcement."""
     return ClusterConfig(
         nodes=[nodes],
@@ -130,9 +130,9 @@ def equal_floods(
     every: float = 0.0,
     demand: Mapping[str, int] | None = None,
     aging: Aging | None = None,
-    strategy: Strategy = "best-effort",
+    strategy: QueueStrategy = "best-effort",
     cluster: str = "sim",
-) -> Workload:
+) -> SimWorkload:
     """Tenants that flood the pool with equal jobs, each from its own moment on.
 
     Args:
@@ -160,7 +160,7 @@ def equal_floods(
         for tenant in weights
         for number in range(jobs)
     ]
-    return Workload(
+    return SimWorkload(
         name="equal floods",
         weights=dict(weights),
         cluster=one_pool(nodes, weights, strategy=strategy),

@@ -41,12 +41,12 @@ class Remark(msgspec.Struct, frozen=True, kw_only=True):
 
 def options(words: Sequence[OptionWord]) -> tuple[list[BatchOption], list[Remark]]:
     """The options in the words of all lines, and what sbatch would not take. A value may be the next line's first word."""
-    reader = _Reader(words)
+    reader = _OptionReader(words)
     reader.read()
     return reader.found, reader.remarks
 
 
-class _Reader:
+class _OptionReader:
     """One pass over the words."""
 
     def __init__(self, words: Sequence[OptionWord]) -> None:

@@ -38,7 +38,7 @@ _AWAY = (
 """What its programs say when slurmctld cannot be reached (slurm_errno.c)."""
 
 
-class Output(msgspec.Struct, frozen=True, kw_only=True):
+class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):
     """What a program wrote and how it ended."""
 
     code: int
@@ -79,7 +79,7 @@ class Commands:
             raise CommandFailedError(f"{program} {_shown(arguments)}: {ended.errors.strip() or ended.code}")
         return ended.out
 
-    async def run(self, program: str, *arguments: str, given: str = "") -> Output:
+    async def run(self, program: str, *arguments: str, given: str = "") -> CommandOutput:
         """How a program ended, whatever it said of its work; `given` is its standard input.
 
         Raises:
@@ -100,7 +100,7 @@ class Commands:
 
     async def _run(
         self, identity: dict[str, str], program: str, arguments: Sequence[str], given: str
-    ) -> Output:
+    ) -> CommandOutput:
         try:
             process = await asyncio.create_subprocess_exec(
                 program,
@@ -119,7 +119,7 @@ class Commands:
             raise SlurmUnreachableError(f"{program} did not end within {self._seconds:g} s") from error
         finally:
             await end(process)
-        ended = Output(
+        ended = CommandOutput(
             code=process.returncode or 0,
             out=out,
             errors=errors.decode(errors="replace"),

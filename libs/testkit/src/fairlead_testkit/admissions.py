@@ -14,7 +14,7 @@ _TURN_SECONDS = 2
 
 
 @dataclass(frozen=True)
-class Step:
+class AdmissionStep:
     """One Workload was admitted, evicted or finished."""
 
     what: Literal["admitted", "evicted", "finished"]
@@ -32,7 +32,7 @@ class AdmissionLog:
     """
 
     def __init__(self, estate: Estate) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[AdmissionStep] = []
         self.glimpses: list[Glimpse] = []
         """Everything that the watch told of the estate's Workloads, what stood at the start first."""
         self._estate = estate
@@ -62,7 +62,7 @@ class AdmissionLog:
         """Names in the order of their admission."""
         return [step.name for step in self.steps if step.what == "admitted"]
 
-    def wait(self, admissions: int, seconds: float = 60.0) -> list[Step]:
+    def wait(self, admissions: int, seconds: float = 60.0) -> list[AdmissionStep]:
         """Return once there were so many admissions.
 
         Raises:
@@ -108,7 +108,7 @@ class AdmissionLog:
         with self._told:
             for what in told:
                 name = item["metadata"]["name"]
-                self.steps.append(Step(what, self._estate.tenant_of(item), name, time.monotonic()))
+                self.steps.append(AdmissionStep(what, self._estate.tenant_of(item), name, time.monotonic()))
             self._told.notify_all()
 
 

@@ -35,7 +35,7 @@ from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.builders import NOW, a_document, a_mark
 from fairlead_testkit.people import put_policy
 from fairlead_testkit.process import ServiceProcess
-from fairlead_testkit.serving import Main, serving
+from fairlead_testkit.serving import ServiceMain, serving
 
 
 class Server(Protocol):
@@ -117,7 +117,7 @@ class Arena:
     # Services -----------------------------------------------------------------------------------------------------
 
     def serving[S: ServiceSettings](
-        self, main: Main[S], kind: type[S], name: str, **settings: object
+        self, main: ServiceMain[S], kind: type[S], name: str, **settings: object
     ) -> AbstractAsyncContextManager[Lifecycle]:
         """A replica of a service within this process, until the block ends."""
         given = {"nats_url": self.server.url, "health_port": -1, **settings}

@@ -23,7 +23,7 @@ ENDLESS: Micros = 10**6 * DAY
 """How long a job runs that does not end in any test."""
 
 
-class Job(NamedTuple):
+class ContendingJob(NamedTuple):
     """A job that waits or runs."""
 
     submitted: Micros
@@ -46,19 +46,19 @@ class Arrival:
     lasts: Micros | None = None
 
 
-class Order(Protocol):
+class ContentionOrder(Protocol):
     """Who goes first of those that wait."""
 
-    def wait(self, job: Job) -> None:
+    def wait(self, job: ContendingJob) -> None:
         """The job waits."""
 
-    def start(self, job: Job) -> None:
+    def start(self, job: ContendingJob) -> None:
         """The job runs."""
 
-    def end(self, job: Job) -> None:
+    def end(self, job: ContendingJob) -> None:
         """The job ran."""
 
-    def in_order(self, now: Micros) -> Iterator[Job]:
+    def in_order(self, now: Micros) -> Iterator[ContendingJob]:
         """The waiting jobs, the first to start first."""
 
 
@@ -78,22 +78,22 @@ class ByFormula:
         self._parts_a_slot = {tenant: int(part * common) for tenant, part in parts.items()}
         self._rate = int(rate * common)
         self._held: Counter[str] = Counter()
-        self._queues: dict[str, list[Job]] = {tenant: [] for tenant in entitlements}
+        self._queues: dict[str, list[ContendingJob]] = {tenant: [] for tenant in entitlements}
 
-    def wait(self, job: Job) -> None:
+    def wait(self, job: ContendingJob) -> None:
         """The job waits, in its tenant's own order: by submission, then by uid."""
         insort(self._queues[job.tenant], job)
 
-    def start(self, job: Job) -> None:
+    def start(self, job: ContendingJob) -> None:
         """The job runs, and its slots count as its tenant's."""
         self._queues[job.tenant].remove(job)
         self._held[job.tenant] += job.size
 
-    def end(self, job: Job) -> None:
+    def end(self, job: ContendingJob) -> None:
         """The job ran; its slots count no more."""
         self._held[job.tenant] -= job.size
 
-    def in_order(self, now: Micros) -> Iterator[Job]:
+    def in_order(self, now: Micros) -> Iterator[ContendingJob]:
         """Progressive filling: whoever goes counts as having started."""
         del now  # without a cap time alone changes no order
         counted = Counter(self._held)
@@ -110,7 +110,7 @@ class ByFormula:
             else:
                 heapq.heappop(heads)
 
-    def _scored(self, job: Job, number: int, ahead: int) -> tuple[int, Job, int]:
+    def _scored(self, job: ContendingJob, number: int, ahead: int) -> tuple[int, ContendingJob, int]:
         tag = (self._held[job.tenant] + ahead) * self._parts_a_slot[job.tenant]
         return tag + self._rate * job.submitted, job, number
 
@@ -133,7 +133,7 @@ class Course:
     """What happened."""
 
     slots: int
-    starts: list[tuple[Micros, Job]] = field(default_factory=list)
+    starts: list[tuple[Micros, ContendingJob]] = field(default_factory=list)
     held: list[tuple[Micros, Mapping[str, int]]] = field(default_factory=list)
     """Slots by tenant, from each instant on."""
     waiting: list[Mapping[str, int]] = field(default_factory=list)
@@ -169,7 +169,7 @@ class Contention:
     def __init__(
         self,
         slots: int,
-        order: Order,
+        order: ContentionOrder,
         *,
         lengths: Sequence[Micros] = (HOUR,),
         strict: bool = True,
@@ -181,7 +181,7 @@ class Contention:
         self._kept: dict[str, Arrival] = {}
         self._held: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()
-        self._ends: list[tuple[Micros, Job]] = []
+        self._ends: list[tuple[Micros, ContendingJob]] = []
         self._count = 0
 
     def play(self, until: Micros, arrivals: Iterable[Arrival] = ()) -> Course:
@@ -207,7 +207,9 @@ class Contention:
         """Jobs come to wait now."""
         for _ in range(arrival.jobs):
             self._count += 1
-            self._order.wait(Job(self.now, f"{self._count:07d}", arrival.tenant, arrival.size, arrival.lasts))
+            self._order.wait(
+                ContendingJob(self.now, f"{self._count:07d}", arrival.tenant, arrival.size, arrival.lasts)
+            )
         self._waiting[arrival.tenant] += arrival.jobs
 
     def _next(self, coming: Sequence[Arrival]) -> Micros:
@@ -237,7 +239,7 @@ class Contention:
                 return False
         return False
 
-    def _start(self, job: Job) -> None:
+    def _start(self, job: ContendingJob) -> None:
         self._order.start(job)
         self._held[job.tenant] += job.size
         self._waiting[job.tenant] -= 1
@@ -252,6 +254,6 @@ class Contention:
         self.course.starts.append((self.now, job))
         self._top_up(job.tenant)
 
-    def _end(self, job: Job) -> None:
+    def _end(self, job: ContendingJob) -> None:
         self._held[job.tenant] -= job.size
         self._order.end(job)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.contention import ByFormula, Job
+from fairlead_testkit.contention import ByFormula, ContendingJob
 from fairlead_testkit.waiting import a_waiting_job
 
 SLOTS = "nvidia.com/gpu"
@@ -21,9 +21,9 @@ class ByCore:
 
     def __init__(self, rules: PoolRules) -> None:
         self.core = PoolFacts(rules)
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, ContendingJob] = {}
 
-    def wait(self, job: Job) -> None:
+    def wait(self, job: ContendingJob) -> None:
         """The job waits."""
         self._jobs[job.uid] = job
         self.core.wait(
@@ -32,16 +32,16 @@ class ByCore:
             )
         )
 
-    def start(self, job: Job) -> None:
+    def start(self, job: ContendingJob) -> None:
         """The job runs."""
         self.core.run(job.uid, job.tenant, demand(job.size))
 
-    def end(self, job: Job) -> None:
+    def end(self, job: ContendingJob) -> None:
         """The job ran."""
         self.core.forget(job.uid)
         del self._jobs[job.uid]
 
-    def in_order(self, now: Micros) -> Iterator[Job]:
+    def in_order(self, now: Micros) -> Iterator[ContendingJob]:
         """The front first: the whole order is asked for where somebody looks beyond it."""
         front = self.core.at(now).front(1).get(_QUEUE)
         if not front:
@@ -51,7 +51,7 @@ class ByCore:
             yield self._jobs[uid]
 
 
-class Compared:
+class CoreBesideFormula:
     """The core's order, held to the formula's at each look.
 
     Args:
@@ -62,22 +62,22 @@ class Compared:
     def __init__(self, core: ByCore, formula: ByFormula) -> None:
         self._both = core, formula
 
-    def wait(self, job: Job) -> None:
+    def wait(self, job: ContendingJob) -> None:
         """The job waits."""
         for one in self._both:
             one.wait(job)
 
-    def start(self, job: Job) -> None:
+    def start(self, job: ContendingJob) -> None:
         """The job runs."""
         for one in self._both:
             one.start(job)
 
-    def end(self, job: Job) -> None:
+    def end(self, job: ContendingJob) -> None:
         """The job ran."""
         for one in self._both:
             one.end(job)
 
-    def in_order(self, now: Micros) -> Iterator[Job]:
+    def in_order(self, now: Micros) -> Iterator[ContendingJob]:
         """The jobs, as long as both name the same."""
         for mine, defined in zip(*(one.in_order(now) for one in self._both), strict=True):
             if mine != defined:

@@ -12,13 +12,15 @@ from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.waiting import a_waiting_job
 
-type Demand = Mapping[str, int]
-type Ordering = Callable[[Demand, Mapping[str, Demand], Mapping[str, Fraction], Mapping[str, int]], list[str]]
+type TaskDemand = Mapping[str, int]
+type Ordering = Callable[
+    [TaskDemand, Mapping[str, TaskDemand], Mapping[str, Fraction], Mapping[str, int]], list[str]
+]
 """Who is next, as `order_of` says it: of a capacity, demands and weights, and of how many tasks each has."""
 
 
 @dataclass(frozen=True)
-class Filling:
+class ProgressiveFilling:
     """The tasks that started, in order."""
 
     tenants: tuple[str, ...]
@@ -32,7 +34,10 @@ class Filling:
 
 
 def order_of(
-    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction], tasks: Mapping[str, int]
+    capacity: TaskDemand,
+    demands: Mapping[str, TaskDemand],
+    weights: Mapping[str, Fraction],
+    tasks: Mapping[str, int],
 ) -> list[str]:
     """The tenants in the order in which their tasks would start, were there room for all.
 
@@ -52,11 +57,11 @@ def order_of(
 
 
 def fill(
-    capacity: Demand,
-    demands: Mapping[str, Demand],
+    capacity: TaskDemand,
+    demands: Mapping[str, TaskDemand],
     weights: Mapping[str, Fraction] | None = None,
     ordering: Ordering = order_of,
-) -> Filling:
+) -> ProgressiveFilling:
     """Everybody has more tasks waiting than the whole pool would hold.
 
     Args:
@@ -77,14 +82,14 @@ def fill(
         started.append(tenant)
         for name, amount in demand.items():
             free[name] -= amount
-    return Filling(tuple(started), dict.fromkeys(demands, len(started)) | stopped)
+    return ProgressiveFilling(tuple(started), dict.fromkeys(demands, len(started)) | stopped)
 
 
-def alone(capacity: Demand, demand: Demand) -> int:
+def alone(capacity: TaskDemand, demand: TaskDemand) -> int:
     """How many tasks an amount of everything would hold."""
     return min(capacity[name] // amount for name, amount in demand.items() if amount)
 
 
-def dominant(capacity: Demand, demand: Demand) -> Fraction:
+def dominant(capacity: TaskDemand, demand: TaskDemand) -> Fraction:
     """The dominant share of one task."""
     return max(Fraction(amount, capacity[name]) for name, amount in demand.items())

@@ -2,11 +2,11 @@
 
 import time
 
-from fairlead_testkit.pod_fleet import PodSite
+from fairlead_testkit.pod_fleet import PodFleetSite
 from fairlead_testkit.slurmlab import SlurmCommandError
 
 
-def saved_while(site: PodSite, job: str, state: str) -> bytes:
+def saved_while(site: PodFleetSite, job: str, state: str) -> bytes:
     """What slurmctld writes of its jobs, once it has written it with this job in that state: within five seconds."""
     file = site.lab.layout.folder / "state" / "job_state"
     site.lab.until(lambda: site.state_of(job) == state, f"it is {state}")
@@ -17,7 +17,7 @@ def saved_while(site: PodSite, job: str, state: str) -> bytes:
     return file.read_bytes()
 
 
-def forget(site: PodSite, saved: bytes) -> None:
+def forget(site: PodFleetSite, saved: bytes) -> None:
     """It is killed, and knows of what was saved alone."""
     slurmctld = site.lab.part("slurmctld")
     slurmctld.kill()
@@ -26,7 +26,7 @@ def forget(site: PodSite, saved: bytes) -> None:
     site.lab.until(lambda: _answers(site), "slurmctld answers")
 
 
-def _answers(site: PodSite) -> bool:
+def _answers(site: PodFleetSite) -> bool:
     try:
         return "UP" in site.lab.run("scontrol", "ping")
     except SlurmCommandError:

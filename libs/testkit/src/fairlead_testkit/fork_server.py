@@ -44,7 +44,7 @@ class ForkServerError(Exception):
     """The server ended, or could not fork."""
 
 
-class Order(msgspec.Struct, frozen=True):
+class ForkOrder(msgspec.Struct, frozen=True):
     """What to run, and as what."""
 
     module: str
@@ -118,7 +118,7 @@ class ForkServer:
                 command, pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
             )
 
-    def fork(self, order: Order, log: BinaryIO) -> ForkedProcess:
+    def fork(self, order: ForkOrder, log: BinaryIO) -> ForkedProcess:
         """Run a module in a fork; what it prints goes to the log.
 
         Raises:
@@ -185,7 +185,7 @@ def fork(module: str, arguments: Sequence[str], environ: Mapping[str, str], log:
     Raises:
         ForkServerError: the server ended.
     """
-    order = Order(module, list(arguments), dict(environ), os.getcwd())  # noqa: PTH109 # as the order has it, a str
+    order = ForkOrder(module, list(arguments), dict(environ), os.getcwd())  # noqa: PTH109 # as the order has it, a str
     return _servers.next().fork(order, log)
 
 
@@ -196,7 +196,7 @@ def _of_python(environ: Mapping[str, str]) -> dict[str, str]:
 # The server ---------------------------------------------------------------------------------------------------------
 
 
-def _serve(channel: socket.socket) -> Order | None:
+def _serve(channel: socket.socket) -> ForkOrder | None:
     """Fork for each order, and tell of each end. Gives the order in a fork; None when nobody is left to give one."""
     endings: dict[int, tuple[int, int]] = {}  # by pidfd: process id, and where to say its exit code
     while True:
@@ -208,7 +208,7 @@ def _serve(channel: socket.socket) -> Order | None:
             said, fds, _, _ = socket.recv_fds(channel, _LONGEST, 2)
             if not said:
                 return None
-            order, [log, end] = msgspec.json.decode(said, type=Order), fds
+            order, [log, end] = msgspec.json.decode(said, type=ForkOrder), fds
             importlib.import_module(f"{order.module}.app")
             pid = os.fork()
             if pid == 0:
@@ -229,7 +229,7 @@ def _tell(pid: int, end: int) -> None:
     os.close(end)
 
 
-def _become(order: Order, log: int) -> None:
+def _become(order: ForkOrder, log: int) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)

@@ -21,7 +21,7 @@ FREE = "free"
 _EVERYTHING = Grants(publish=[">"], subscribe=[">"])
 
 
-class Accounts(Protocol):
+class ServerAccounts(Protocol):
     """Whose accounts a server gets: a layout's, or others."""
 
     @property
@@ -60,7 +60,7 @@ class GuardedServer(msgspec.Struct, frozen=True, kw_only=True):
         return self.settings(ROOT)
 
 
-def issue_keys(directory: Path, layout: Accounts, *, operator_mode: bool = False) -> IssuedKeys:
+def issue_keys(directory: Path, layout: ServerAccounts, *, operator_mode: bool = False) -> IssuedKeys:
     """New keys, their files in this directory."""
     services, *tenants = layout.accounts
     accounts = [_with_user(services, ROOT), *(_with_user(one, f"{FREE}.{one.name}") for one in tenants)]
@@ -89,7 +89,7 @@ def _signed(directory: Path, accounts: list[Account], seeds: dict[str, Path]) ->
     return IssuedKeys(config=config, seeds=seeds, creds=creds)
 
 
-def guarded(directory: Path, layout: Accounts, *, operator_mode: bool = False) -> GuardedServer:
+def guarded(directory: Path, layout: ServerAccounts, *, operator_mode: bool = False) -> GuardedServer:
     """The server, not started yet."""
     keys = issue_keys(directory, layout, operator_mode=operator_mode)
     server = NatsServer(directory / "nats", config=keys.config)
@@ -98,7 +98,7 @@ def guarded(directory: Path, layout: Accounts, *, operator_mode: bool = False) -
 
 @contextmanager
 def guarded_server(
-    directory: Path, layout: Accounts, *, operator_mode: bool = False
+    directory: Path, layout: ServerAccounts, *, operator_mode: bool = False
 ) -> Iterator[GuardedServer]:
     """Started for the time of the block."""
     made = guarded(directory, layout, operator_mode=operator_mode)

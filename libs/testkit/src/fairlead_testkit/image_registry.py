@@ -146,7 +146,7 @@ def _token_server(directory: Path) -> Iterator[tuple[str, str]]:
     """Gives out tokens to pull, for the name and word, and signs them so that the registry believes them."""
     signer = _Signer(directory / "ca.pem")
 
-    class Handler(BaseHTTPRequestHandler):
+    class RegistryHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # http.server's name
             if self.headers.get("Authorization") not in (None, _basic()):
                 self.send_error(401)
@@ -163,7 +163,7 @@ def _token_server(directory: Path) -> Iterator[tuple[str, str]]:
         def log_message(self, format: str, *args: object) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), RegistryHandler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

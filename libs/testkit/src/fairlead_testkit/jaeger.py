@@ -103,7 +103,7 @@ class FoundTrace(msgspec.Struct, rename="camel", frozen=True):
         return {span.span_id for span in self.spans if span.parent is None}
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _TraceAnswer(msgspec.Struct, frozen=True):
     data: list[FoundTrace] | None = None
 
 
@@ -171,7 +171,7 @@ class Jaeger:
         request = f"http://127.0.0.1:{self._ports[1]}{path}"
         try:
             with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as reply:  # our own server
-                return msgspec.json.decode(reply.read(), type=_Answer).data or []
+                return msgspec.json.decode(reply.read(), type=_TraceAnswer).data or []
         except urllib.error.HTTPError as error:
             if error.code == 404:  # noqa: PLR2004 # nobody knows this trace
                 return []

@@ -7,7 +7,7 @@ from pathlib import Path
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.messages.clearance import Clearance, Lever
+from fairlead_contracts.messages.clearance import Clearance, LeverName
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate, effective_priority
@@ -41,7 +41,7 @@ class KubeFleet(ProcessFleet):
         lab: KubeLab,
         *,
         policy: PolicyDocument,
-        lever: Lever | None = "boost",
+        lever: LeverName | None = "boost",
         watchers: int = 1,
         scorers: int = 2,
         admitters: int = 1,
@@ -69,7 +69,7 @@ class KubeFleet(ProcessFleet):
         return own
 
 
-async def clear(bus: Bus, lever: Lever, *, cluster: str = KUBE_CLUSTER) -> None:
+async def clear(bus: Bus, lever: LeverName, *, cluster: str = KUBE_CLUSTER) -> None:
     """Give leave to steer the cluster, as `fairlead doctor` does."""
     leave = Clearance(cluster=cluster, lever=lever, at=datetime.now(UTC), by="test")
     await Bucket(bus, topology.POLICY).put(subjects.clearance_key(cluster), to_json(leave))

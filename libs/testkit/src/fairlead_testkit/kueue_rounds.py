@@ -15,13 +15,13 @@ from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.estate import Estate
 from fairlead_testkit.kubelab import GPU, KubeObject
 from fairlead_testkit.oracle import OracleRules
-from fairlead_testkit.placements import Placement, PlacementReplay, QuotaNode
+from fairlead_testkit.placements import PlacedAdmission, PlacementReplay, QuotaNode
 
 QUICK = (0.3, 1.6)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class QuotaLayout:
     """ClusterQueues and Cohorts of GPUs, and whose jobs enter where."""
 
     nodes: Mapping[str, QuotaNode]
@@ -77,7 +77,7 @@ class Rounds:
         seed: of what ends, and of when.
     """
 
-    def __init__(self, estate: Estate, log: AdmissionLog, layout: Layout, *, seed: int = 1) -> None:
+    def __init__(self, estate: Estate, log: AdmissionLog, layout: QuotaLayout, *, seed: int = 1) -> None:
         self._estate = estate
         self._log = log
         self._layout = layout
@@ -137,7 +137,7 @@ class Rounds:
 
         await eventually(full, 60, what="nothing is free")
 
-    def placements(self, policy: PolicyDocument, *, reaction: float = 0.1) -> list[Placement]:
+    def placements(self, policy: PolicyDocument, *, reaction: float = 0.1) -> list[PlacedAdmission]:
         """The admissions since the first release."""
         estate, layout = self._estate, self._layout
         replay = PlacementReplay(
@@ -146,7 +146,7 @@ class Rounds:
             queues={estate.namespaces[tenant]: queue for tenant, queue in layout.tenants.items()},
             reaction=reaction,
         )
-        found: Sequence[Placement] = replay.replay(list(self._log.glimpses))
+        found: Sequence[PlacedAdmission] = replay.replay(list(self._log.glimpses))
         return [placement for placement in found if placement.at >= self._since]
 
 

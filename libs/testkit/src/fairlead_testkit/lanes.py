@@ -20,9 +20,9 @@ from typing import Protocol
 
 import pytest
 
-type Lane = str
+type LaneName = str
 KUBE, PROCESSES, HERMETIC = "kube", "processes", "hermetic"
-PLANS: dict[int, tuple[tuple[Lane, ...], ...]] = {
+PLANS: dict[int, tuple[tuple[LaneName, ...], ...]] = {
     2: ((KUBE, PROCESSES, HERMETIC), (HERMETIC,)),
     3: ((KUBE, PROCESSES, HERMETIC), (PROCESSES, HERMETIC), (HERMETIC,)),
     4: ((KUBE, PROCESSES, HERMETIC), (KUBE, PROCESSES, HERMETIC), (PROCESSES, HERMETIC), (HERMETIC,)),
@@ -38,7 +38,7 @@ _LEAST_AHEAD = 2
 """Tests that a worker has to know: it starts one when it knows the one after (whose fixtures it may keep)."""
 
 
-def lane_of(source: str) -> Lane:
+def lane_of(source: str) -> LaneName:
     """The lane of a test file: that of its most demanding test."""
     marks = set(_MARK.findall(source))
     if "kube" in marks:
@@ -61,7 +61,7 @@ class Gateway(Protocol):
     """`gw0`, `gw1` and so on."""
 
 
-class Worker(Protocol):
+class XdistWorker(Protocol):
     """What is used of a worker (`xdist.workermanage.WorkerController`, which ships no types)."""
 
     config: pytest.Config
@@ -79,7 +79,7 @@ class Worker(Protocol):
 class LanesPlugin:
     """The hooks of pytest-xdist, for the controlling process."""
 
-    def pytest_configure_node(self, node: Worker) -> None:
+    def pytest_configure_node(self, node: XdistWorker) -> None:
         """Tell a worker its lanes."""
         node.workerinput[_LANE] = ",".join(lanes_of(node))
 
@@ -88,7 +88,7 @@ class LanesPlugin:
         return LaneScheduling(config) if config.option.numprocesses in PLANS else None
 
 
-def lanes_of(node: Worker) -> tuple[Lane, ...]:
+def lanes_of(node: XdistWorker) -> tuple[LaneName, ...]:
     """The lanes of a worker, by its number; a replacement of one that crashed takes from all."""
     plan = PLANS.get(node.config.option.numprocesses, ())
     number = int(node.gateway.id.removeprefix("gw"))
@@ -102,13 +102,13 @@ class LaneScheduling:
         self.config = config
         """Other plugins look here: that of second tries, when a worker crashes."""
         self._expected: int = config.option.numprocesses
-        self._collections: dict[Worker, list[str]] = {}
-        self._queues: dict[Lane, deque[list[str]]] | None = None
-        self._given: dict[Worker, dict[str, None]] = {}
+        self._collections: dict[XdistWorker, list[str]] = {}
+        self._queues: dict[LaneName, deque[list[str]]] | None = None
+        self._given: dict[XdistWorker, dict[str, None]] = {}
         """What each worker has not finished, in its order."""
 
     @property
-    def nodes(self) -> list[Worker]:
+    def nodes(self) -> list[XdistWorker]:
         """All workers that live."""
         return list(self._given)
 
@@ -131,11 +131,11 @@ class LaneScheduling:
         """Whether any test is left."""
         return any((self._queues or {}).values()) or any(self._given.values())
 
-    def add_node(self, node: Worker) -> None:
+    def add_node(self, node: XdistWorker) -> None:
         """A worker has started."""
         self._given[node] = {}
 
-    def add_node_collection(self, node: Worker, collection: Sequence[str]) -> None:
+    def add_node_collection(self, node: XdistWorker, collection: Sequence[str]) -> None:
         """A worker has said what it found."""
         self._collections[node] = list(collection)
 
@@ -154,7 +154,7 @@ class LaneScheduling:
         for node in self.nodes:
             self._fill(node)
 
-    def mark_test_complete(self, node: Worker, item_index: int, duration: float = 0) -> None:
+    def mark_test_complete(self, node: XdistWorker, item_index: int, duration: float = 0) -> None:
         """A worker has finished a test."""
         del duration  # xdist's protocol has it
         self._given[node].pop(self._collections[node][item_index], None)
@@ -168,7 +168,7 @@ class LaneScheduling:
         """
         raise NotImplementedError(item)
 
-    def remove_pending_tests_from_node(self, node: Worker, indices: Sequence[int]) -> None:
+    def remove_pending_tests_from_node(self, node: XdistWorker, indices: Sequence[int]) -> None:
         """Refuse: nobody here takes tests back.
 
         Raises:
@@ -176,7 +176,7 @@ class LaneScheduling:
         """
         raise NotImplementedError(node, indices)
 
-    def remove_node(self, node: Worker) -> str | None:
+    def remove_node(self, node: XdistWorker) -> str | None:
         """A worker is gone; gives the test that it died in, and puts back what it had not begun."""
         left = list(self._given.pop(node))
         self._collections.pop(node, None)
@@ -189,7 +189,7 @@ class LaneScheduling:
                 self._fill(other)
         return died
 
-    def _fill(self, node: Worker) -> None:
+    def _fill(self, node: XdistWorker) -> None:
         """Give a worker enough to go on with, or tell it that nothing more comes."""
         if node.shutting_down or node not in self._collections:
             return
@@ -202,19 +202,19 @@ class LaneScheduling:
             given.update(dict.fromkeys(tests))
             node.send_runtest_some([known.index(test) for test in tests])
 
-    def _next(self, lanes: Iterable[Lane]) -> list[str] | None:
+    def _next(self, lanes: Iterable[LaneName]) -> list[str] | None:
         queues = self._queues or {}
         return next((queues[lane].popleft() for lane in lanes if queues[lane]), None)
 
-    def _sorted(self, tests: Sequence[str]) -> dict[Lane, deque[list[str]]]:
+    def _sorted(self, tests: Sequence[str]) -> dict[LaneName, deque[list[str]]]:
         """Tests by lane and file, as they were collected: scenarios of the top folder `tests` come last, when less runs beside."""
         files: dict[str, list[str]] = {}
         for test in tests:
             files.setdefault(test.partition("::")[0], []).append(test)
-        queues: dict[Lane, deque[list[str]]] = {lane: deque() for lane in (KUBE, PROCESSES, HERMETIC)}
+        queues: dict[LaneName, deque[list[str]]] = {lane: deque() for lane in (KUBE, PROCESSES, HERMETIC)}
         for file, found in files.items():
             queues[self._lane(file)].append(found)
         return queues
 
-    def _lane(self, test: str) -> Lane:
+    def _lane(self, test: str) -> LaneName:
         return lane_of((self.config.rootpath / test.partition("::")[0]).read_text())

@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-type Plain = dict[str, object]
+type PlainDocument = dict[str, object]
 
 NOW = 1_760_000_000
 CLASSES = ["urgent", "approved", "normal"]
@@ -68,10 +68,10 @@ def seldom(rng: random.Random) -> bool:
 # Whole documents ------------------------------------------------------------------------------------------------------
 
 
-def a_policy(rng: random.Random) -> Plain:
+def a_policy(rng: random.Random) -> PlainDocument:
     """A policy document that is right."""
     mode = rng.choice(["strict", "strict", "additive", "multiplicative", "drf", "wdrf"])
-    policy: Plain = {
+    policy: PlainDocument = {
         "aging": {
             "entitlement_per_day": rng.choice([0, 0.06, 0.1, 1e9]),
             "cap_days": rng.choice([None, 1, 1e5]),
@@ -99,12 +99,12 @@ def a_policy(rng: random.Random) -> Plain:
     return policy
 
 
-def a_snapshot(rng: random.Random) -> Plain:
+def a_snapshot(rng: random.Random) -> PlainDocument:
     """A snapshot that is right."""
     policy = a_policy(rng)
     strict = "class_mode" not in policy
     pools = ["east", "west"][: rng.randint(1, 2)]
-    tenants: list[Plain] = [{"name": name, "weight": rng.choice([0, 1, 2, 0.3])} for name in LEAVES]
+    tenants: list[PlainDocument] = [{"name": name, "weight": rng.choice([0, 1, 2, 0.3])} for name in LEAVES]
     for tenant in tenants[: rng.choice([0, 0, 2, 4])]:
         tenant["parent"] = "org"
     if any("parent" in tenant for tenant in tenants):
@@ -129,7 +129,7 @@ def a_snapshot(rng: random.Random) -> Plain:
     if len(pools) == 1 and not seldom(rng):
         for one in (*jobs, *running):
             del one["pool"]
-    document: Plain = {
+    document: PlainDocument = {
         "now": rng.choice([NOW, NOW + 0.5, "2026-11-21T12:00:00Z"]),
         "policy": policy,
         "pools": [
@@ -143,13 +143,13 @@ def a_snapshot(rng: random.Random) -> Plain:
     return queues | document | ({"nodes": nodes} if nodes else {})
 
 
-def _node(rng: random.Random, name: str) -> Plain:
-    allocatable: Plain = {
+def _node(rng: random.Random, name: str) -> PlainDocument:
+    allocatable: PlainDocument = {
         "cpu": rng.choice([0, 4, "7500m", 96]),
         "memory": "8Gi",
         "nvidia.com/gpu": rng.choice([0, 2, 10]),
     }
-    node: Plain = {"name": name, "allocatable": allocatable}
+    node: PlainDocument = {"name": name, "allocatable": allocatable}
     if seldom(rng):
         node |= {
             "labels": {"kind": rng.choice(["fast", "slow"])},
@@ -163,12 +163,12 @@ def _node(rng: random.Random, name: str) -> Plain:
     return node
 
 
-def _queues(rng: random.Random, jobs: list[Plain]) -> Plain:
+def _queues(rng: random.Random, jobs: list[PlainDocument]) -> PlainDocument:
     """All queues that these jobs stand in, and what their cluster says of classes."""
     doors = sorted({(str(job["pool"]), str(job.get("frontend", "")), str(job["queue"])) for job in jobs})
-    queues: list[Plain] = []
+    queues: list[PlainDocument] = []
     for pool, frontend, name in doors:
-        queue: Plain = {"name": name, "pool": pool, "bands_by_class": not seldom(rng)}
+        queue: PlainDocument = {"name": name, "pool": pool, "bands_by_class": not seldom(rng)}
         if frontend:
             queue["frontend"] = frontend
         if seldom(rng):
@@ -184,12 +184,12 @@ def _queues(rng: random.Random, jobs: list[Plain]) -> Plain:
     return {"queues": queues, "class_values": values}
 
 
-def _amounts(rng: random.Random) -> Plain:
+def _amounts(rng: random.Random) -> PlainDocument:
     choices: list[object] = [0, 1, 2, 0.5, "500m", "3", "64Gi", 2**40, 10**15]
     return {name: rng.choice(choices) for name in RESOURCES if not seldom(rng)}
 
 
-def _running(rng: random.Random, name: str, pools: list[str]) -> Plain:
+def _running(rng: random.Random, name: str, pools: list[str]) -> PlainDocument:
     return {
         "id": name,
         "tenant": rng.choice(LEAVES),
@@ -200,7 +200,7 @@ def _running(rng: random.Random, name: str, pools: list[str]) -> Plain:
     }
 
 
-def _job(rng: random.Random, name: str, pools: list[str], *, strict: bool, fractions: bool) -> Plain:
+def _job(rng: random.Random, name: str, pools: list[str], *, strict: bool, fractions: bool) -> PlainDocument:
     job = _running(rng, name, pools)
     started = job.pop("started")
     job.pop("ends", None)
@@ -218,13 +218,13 @@ def _job(rng: random.Random, name: str, pools: list[str], *, strict: bool, fract
     return job
 
 
-def _shaped(rng: random.Random, *, fractions: bool) -> Plain:
+def _shaped(rng: random.Random, *, fractions: bool) -> PlainDocument:
     """A demand, and pods that come to it."""
     pods, cpu, cards = rng.choice([1, 2, 3]), rng.choice([0, 1, 2]), rng.choice([0, 1, 2])
-    per_pod: Plain = {"cpu": cpu, "nvidia.com/gpu": cards}
+    per_pod: PlainDocument = {"cpu": cpu, "nvidia.com/gpu": cards}
     if cards and fractions:
         per_pod |= {"nvidia.com/gpumem": rng.choice([1, 5]), "nvidia.com/gpucores": rng.choice([0, 30, 100])}
-    gang: Plain = {"pods": pods, "per_pod": per_pod}
+    gang: PlainDocument = {"pods": pods, "per_pod": per_pod}
     if seldom(rng):
         gang["selector"] = {"kind": "fast"}
     return {"gang": gang, "demand": {"cpu": cpu * pods, "nvidia.com/gpu": cards * pods}}
@@ -233,7 +233,7 @@ def _shaped(rng: random.Random, *, fractions: bool) -> Plain:
 # Mangling -------------------------------------------------------------------------------------------------------------
 
 
-def mangle(rng: random.Random, document: Plain, *, as_yaml: bool = False) -> None:
+def mangle(rng: random.Random, document: PlainDocument, *, as_yaml: bool = False) -> None:
     """A few values replaced, moved, doubled, renamed or left out, in place."""
     pool = (*NUMBERS, *WORDS, *NESTED, *(ONLY_YAML if as_yaml else ()))
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
@@ -256,7 +256,7 @@ def mangle(rng: random.Random, document: Plain, *, as_yaml: bool = False) -> Non
                 slot.add(rng.choice([*WORDS, None, 7, 2.5, True] if as_yaml else WORDS))
 
 
-def _put_alike(rng: random.Random, document: Plain, value: object) -> None:
+def _put_alike(rng: random.Random, document: PlainDocument, value: object) -> None:
     """Wrong in the same way in all entries of a list: what was learned from one of them is used for the next."""
     lists = [part for part in document.values() if isinstance(part, list) and part]
     if not lists:

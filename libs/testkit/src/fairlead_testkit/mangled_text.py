@@ -8,7 +8,7 @@ import random
 
 import yaml
 
-from fairlead_testkit.mangled import Plain, seldom
+from fairlead_testkit.mangled import PlainDocument, seldom
 
 PIECES = (
     *(
@@ -75,7 +75,7 @@ DEEP = 400
 """More than any document nests, and few enough to be written often."""
 
 
-def as_yaml(rng: random.Random, document: Plain) -> str:
+def as_yaml(rng: random.Random, document: PlainDocument) -> str:
     """The document as a text, laid out in some way."""
     return yaml.dump(
         document,

@@ -36,7 +36,7 @@ class QuotaNode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement:
+class PlacedAdmission:
     """One admission."""
 
     name: str
@@ -60,7 +60,7 @@ class Placement:
 
 
 @dataclass(kw_only=True)
-class _Job:
+class _PlacedJob:
     uid: str
     name: str
     tenant: str
@@ -89,14 +89,14 @@ class PlacementReplay:
     queues: Mapping[str, str]
     reaction: float = 0.1
     ignored: frozenset[str] = frozenset()
-    placements: list[Placement] = field(default_factory=list)
-    _jobs: dict[str, _Job] = field(default_factory=dict)
-    _recent: list[tuple[float, dict[str, _Job]]] = field(default_factory=list)
+    placements: list[PlacedAdmission] = field(default_factory=list)
+    _jobs: dict[str, _PlacedJob] = field(default_factory=dict)
+    _recent: list[tuple[float, dict[str, _PlacedJob]]] = field(default_factory=list)
     """What stood before each of the last facts, and when these came."""
     _freed: list[float] = field(default_factory=list)
     """When units came free that nobody has taken since."""
 
-    def replay(self, glimpses: Iterable[Glimpse]) -> Sequence[Placement]:
+    def replay(self, glimpses: Iterable[Glimpse]) -> Sequence[PlacedAdmission]:
         """Take in what the watch told, in its order."""
         for glimpse in glimpses:
             self._take(glimpse)
@@ -119,20 +119,20 @@ class PlacementReplay:
             self._freed += [glimpse.at] * known.gpus if known.running else []
         elif runs and not known.running:
             self._judge(known, glimpse.at)
-            self._jobs[uid] = _Job(**{**vars(known), "running": True})
+            self._jobs[uid] = _PlacedJob(**{**vars(known), "running": True})
             del self._freed[: known.gpus]
         elif not runs and known.running:
             self._note(glimpse.at)
-            self._jobs[uid] = _Job(**{**vars(known), "running": False})
+            self._jobs[uid] = _PlacedJob(**{**vars(known), "running": False})
             self._freed += [glimpse.at] * known.gpus
 
-    def _job(self, item: KubeObject, at: float) -> _Job:
+    def _job(self, item: KubeObject, at: float) -> _PlacedJob:
         metadata, spec = item["metadata"], item["spec"]
         reference = spec.get("priorityClassRef") or {}
         created = datetime.fromisoformat(metadata["creationTimestamp"])
         gpus = sum(int(part["count"] * int(_requests(part).get(GPU, 0))) for part in spec["podSets"])
         urgency = reference.get("name", "")
-        return _Job(
+        return _PlacedJob(
             uid=metadata["uid"],
             name=metadata["name"],
             tenant=metadata["namespace"],
@@ -147,7 +147,7 @@ class PlacementReplay:
         self._recent = [(when, jobs) for when, jobs in self._recent if at - when < self.reaction]
         self._recent.append((at, dict(self._jobs)))
 
-    def _judge(self, job: _Job, at: float) -> None:
+    def _judge(self, job: _PlacedJob, at: float) -> None:
         if job.name in self.ignored:
             return
         fitting = self._fitting(self._jobs, self._jobs)
@@ -157,7 +157,7 @@ class PlacementReplay:
         places = [order.index(job.uid) for order in before if job.uid in order]
         place = fitting.index(job.uid) if job.uid in fitting else len(fitting)
         self.placements.append(
-            Placement(
+            PlacedAdmission(
                 name=job.name,
                 tenant=job.tenant,
                 place=place,
@@ -169,7 +169,7 @@ class PlacementReplay:
             )
         )
 
-    def _fitting(self, known: Mapping[str, _Job], now: Mapping[str, _Job]) -> list[str]:
+    def _fitting(self, known: Mapping[str, _PlacedJob], now: Mapping[str, _PlacedJob]) -> list[str]:
         """The uids of those that wait and have room now, in the order that the known jobs make."""
         use: dict[str, dict[str, int]] = {}
         waiting = []
@@ -196,7 +196,7 @@ class PlacementReplay:
             uid for uid in order if uid in now and not now[uid].running and self._has_room(usage, now[uid])
         ]
 
-    def _has_room(self, usage: Counter[str], job: _Job) -> bool:
+    def _has_room(self, usage: Counter[str], job: _PlacedJob) -> bool:
         """Whether no ClusterQueue or Cohort would hold or borrow more than it may, with the job."""
         with_it = usage + Counter({job.queue: job.gpus})
         children: dict[str, list[str]] = {}
@@ -231,7 +231,7 @@ def _requests(part: KubeObject) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tally:
+class PlacementTally:
     """How many admissions were at which place, and how long units stood idle."""
 
     places: Counter[int]
@@ -245,7 +245,9 @@ class Tally:
     """Median seconds from a release to the next admission."""
 
     @staticmethod
-    def of(placements: Iterable[Placement], takeovers: Sequence[tuple[float, float]] = ()) -> "Tally":
+    def of(
+        placements: Iterable[PlacedAdmission], takeovers: Sequence[tuple[float, float]] = ()
+    ) -> "PlacementTally":
         """Count them.
 
         Args:
@@ -256,7 +258,7 @@ class Tally:
         apart = [one for one in found if any(begin <= one.at < end for begin, end in takeovers)]
         found = [one for one in found if one not in apart]
         ordered = [one for one in found if not one.newcomer]
-        return Tally(
+        return PlacementTally(
             takeovers=Counter(one.missed for one in apart),
             places=Counter(one.missed for one in ordered),
             strict=Counter(one.place for one in ordered),

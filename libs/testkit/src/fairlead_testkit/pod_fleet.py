@@ -35,7 +35,7 @@ _MARK = "fairlead.test/gate"
 _CREATED = 201
 
 
-class PodSite:
+class PodFleetSite:
     """A Slurm lab with the hooks installed, and nodes and a namespace of its own in a Kubernetes lab.
 
     Args:
@@ -94,7 +94,7 @@ class PodSite:
         )
 
     @contextlib.contextmanager
-    def running(self) -> Iterator["PodSite"]:
+    def running(self) -> Iterator["PodFleetSite"]:
         """Both of them, for the time of the block."""
         self._install()
         self.kube.api.apply(namespace(self.namespace))
@@ -390,7 +390,7 @@ class PodFleet(ProcessFleet):
     def __init__(
         self,
         directory: Path,
-        site: PodSite,
+        site: PodFleetSite,
         *,
         bridges: int = 1,
         settings: Mapping[str, object] | None = None,

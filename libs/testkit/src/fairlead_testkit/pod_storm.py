@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from fairlead_testkit.kubelab.processes import LabProcess
-from fairlead_testkit.pod_fleet import PodFleet, PodSite
+from fairlead_testkit.pod_fleet import PodFleet, PodFleetSite
 from fairlead_testkit.process import ServiceProcess
 from fairlead_testkit.slurmlab import ACCOUNTS, SlurmCommandError
 
@@ -33,7 +33,7 @@ class PodLoad:
         per_second: how many jobs, in the long run.
     """
 
-    def __init__(self, site: PodSite, rng: random.Random, *, per_second: float) -> None:
+    def __init__(self, site: PodFleetSite, rng: random.Random, *, per_second: float) -> None:
         self._site = site
         self._rng = rng
         self._per_second = per_second
@@ -72,7 +72,7 @@ class PodBreaker:
         rng: of what is done when.
     """
 
-    def __init__(self, fleet: PodFleet, site: PodSite, load: PodLoad, rng: random.Random) -> None:
+    def __init__(self, fleet: PodFleet, site: PodFleetSite, load: PodLoad, rng: random.Random) -> None:
         self._fleet = fleet
         self._site = site
         self._load = load

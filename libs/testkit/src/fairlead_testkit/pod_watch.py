@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from fairlead_testkit.kubelab import KubeObject
 from fairlead_testkit.kubelab.errors import ApiUnreachableError
-from fairlead_testkit.pod_fleet import SUBMISSION, PodSite
+from fairlead_testkit.pod_fleet import SUBMISSION, PodFleetSite
 from fairlead_testkit.slurmlab import SlurmCommandError
 
 _HELD = ("JobHeld", "JobHoldMaxRequeue", "launch_failed", "requeued_in_held")
@@ -28,7 +28,7 @@ class PodWatch:
             forgotten to have started are counted: the bridge is to resume them.
     """
 
-    def __init__(self, site: PodSite, *, storm: bool = False) -> None:
+    def __init__(self, site: PodFleetSite, *, storm: bool = False) -> None:
         self._site = site
         self._storm = storm
         self._bad_nodes = ("drain",) if storm else ("drain", "down")
@@ -93,7 +93,7 @@ def _twice(pods: list[KubeObject]) -> list[str]:
 
 
 @contextlib.asynccontextmanager
-async def watched(site: PodSite, *, storm: bool = False) -> AsyncIterator[PodWatch]:
+async def watched(site: PodFleetSite, *, storm: bool = False) -> AsyncIterator[PodWatch]:
     """Watches for the time of the block."""
     watch = PodWatch(site, storm=storm)
     looking = asyncio.create_task(watch.run())

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from fairlead_bus import Bus, ConnectionSettings, connect, provision
-from fairlead_bus.server.accounts import Layout
+from fairlead_bus.server.accounts import AccountLayout
 from fairlead_contracts import topology
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.guarded import ROOT, issue_keys
@@ -53,7 +53,7 @@ class ProcessFleet:
         self._clusters = [cluster, *beside]
         self.policy = policy
         tenants = [tenant.name for tenant in policy.tenants]
-        layout = Layout(
+        layout = AccountLayout(
             clusters=self._clusters, groups={name: [name] for name in tenants}, operators=[OPERATOR]
         )
         self._keys = issue_keys(directory, layout)

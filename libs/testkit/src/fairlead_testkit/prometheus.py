@@ -19,7 +19,7 @@ _LOOK_SECONDS = 0.05
 _ANSWER_SECONDS = 20.0
 
 
-class Sample(msgspec.Struct, frozen=True):
+class SeriesSample(msgspec.Struct, frozen=True):
     """A series and its value now."""
 
     metric: dict[str, str]
@@ -27,10 +27,10 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class _Result(msgspec.Struct, frozen=True):
-    result: list[Sample]
+    result: list[SeriesSample]
 
 
-class _Answer[T](msgspec.Struct, frozen=True):
+class _QueryAnswer[T](msgspec.Struct, frozen=True):
     data: T
 
 
@@ -104,29 +104,29 @@ class Prometheus:
             self._process.wait()
             self._process = None
 
-    def query(self, expression: str) -> list[Sample]:
+    def query(self, expression: str) -> list[SeriesSample]:
         """What an expression gives now.
 
         Raises:
             urllib.error.HTTPError: it is no PromQL.
         """
         told = self._ask("/api/v1/query", query=expression)
-        return msgspec.json.decode(told, type=_Answer[_Result]).data.result
+        return msgspec.json.decode(told, type=_QueryAnswer[_Result]).data.result
 
     def names(self) -> set[str]:
         """Of all series that it knows."""
         return set(
-            msgspec.json.decode(self._ask("/api/v1/label/__name__/values"), type=_Answer[list[str]]).data
+            msgspec.json.decode(self._ask("/api/v1/label/__name__/values"), type=_QueryAnswer[list[str]]).data
         )
 
     def alerts(self) -> list[Alert]:
         """Those whose expressions hold."""
-        return msgspec.json.decode(self._ask("/api/v1/alerts"), type=_Answer[_Alerts]).data.alerts
+        return msgspec.json.decode(self._ask("/api/v1/alerts"), type=_QueryAnswer[_Alerts]).data.alerts
 
     def exemplars(self, metric: str) -> set[str]:
         """The traces that a metric's exemplars lead to."""
         told = self._ask("/api/v1/query_exemplars", query=metric, start="0", end="9999999999")
-        series = msgspec.json.decode(told, type=_Answer[list[_Exemplars]]).data
+        series = msgspec.json.decode(told, type=_QueryAnswer[list[_Exemplars]]).data
         return {one.labels["trace_id"] for found in series for one in found.exemplars}
 
     def _configuration(self) -> dict[str, object]:

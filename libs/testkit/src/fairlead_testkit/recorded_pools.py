@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, cast
 
-from fairlead_testkit.mangled import Plain, a_snapshot
+from fairlead_testkit.mangled import PlainDocument, a_snapshot
 
 NOW = 1_760_000_000
 GPU = "nvidia.com/gpu"
@@ -22,10 +22,10 @@ class RecordedPool(NamedTuple):
 
     name: str
     """The kind and a number."""
-    snapshot: Plain
+    snapshot: PlainDocument
 
 
-type Change = Callable[[random.Random, Plain], None]
+type PoolChange = Callable[[random.Random, PlainDocument], None]
 
 
 def recorded_pools() -> Iterator[RecordedPool]:
@@ -35,7 +35,7 @@ def recorded_pools() -> Iterator[RecordedPool]:
             yield recorded_pool(kind, number, changes)
 
 
-def recorded_pool(kind: str, number: int, changes: tuple[Change, ...]) -> RecordedPool:
+def recorded_pool(kind: str, number: int, changes: tuple[PoolChange, ...]) -> RecordedPool:
     """One case of a kind."""
     rng = random.Random(f"{kind}-{number}")  # noqa: S311 # a workload, no secret
     if not changes:
@@ -46,7 +46,7 @@ def recorded_pool(kind: str, number: int, changes: tuple[Change, ...]) -> Record
     return RecordedPool(f"{kind}-{number:02}", snapshot)
 
 
-def flat(rng: random.Random) -> Plain:
+def flat(rng: random.Random) -> PlainDocument:
     """One pool, tenants side by side, strict classes."""
     tenants = NAMES[: rng.randint(2, 8)]
     return {
@@ -62,7 +62,7 @@ def flat(rng: random.Random) -> Plain:
     }
 
 
-def _demand(rng: random.Random) -> Plain:
+def _demand(rng: random.Random) -> PlainDocument:
     return rng.choice(
         [
             {GPU: rng.choice([1, 1, 2, 4]), "cpu": rng.choice([2, 4])},
@@ -72,12 +72,12 @@ def _demand(rng: random.Random) -> Plain:
     )
 
 
-def _run(rng: random.Random, name: str, tenants: tuple[str, ...]) -> Plain:
+def _run(rng: random.Random, name: str, tenants: tuple[str, ...]) -> PlainDocument:
     started = NOW - rng.randrange(2 * DAY)
     return {"id": name, "tenant": rng.choice(tenants), "demand": _demand(rng), "started": started}
 
 
-def _job(rng: random.Random, name: str, tenants: tuple[str, ...]) -> Plain:
+def _job(rng: random.Random, name: str, tenants: tuple[str, ...]) -> PlainDocument:
     return {
         "id": name,
         "tenant": rng.choice(tenants),
@@ -98,27 +98,27 @@ def chance(rng: random.Random, part: float) -> bool:
 # What a kind adds -----------------------------------------------------------------------------------------------------
 
 
-def entries(snapshot: Plain, key: str) -> list[Plain]:
+def entries(snapshot: PlainDocument, key: str) -> list[PlainDocument]:
     """A list of a snapshot."""
-    return cast("list[Plain]", snapshot.setdefault(key, []))
+    return cast("list[PlainDocument]", snapshot.setdefault(key, []))
 
 
-def policy(snapshot: Plain) -> Plain:
+def policy(snapshot: PlainDocument) -> PlainDocument:
     """Its policy."""
-    return cast("Plain", snapshot["policy"])
+    return cast("PlainDocument", snapshot["policy"])
 
 
-def plain(_: random.Random, __: Plain) -> None:
+def plain(_: random.Random, __: PlainDocument) -> None:
     """Nothing more."""
 
 
-def large(rng: random.Random, snapshot: Plain) -> None:
+def large(rng: random.Random, snapshot: PlainDocument) -> None:
     """Some hundred jobs: more than is served in one block."""
     names = tuple(str(one["name"]) for one in entries(snapshot, "tenants"))
     snapshot["jobs"] = [_job(rng, f"j{number}", names) for number in range(600)]
 
 
-def tied(rng: random.Random, snapshot: Plain) -> None:
+def tied(rng: random.Random, snapshot: PlainDocument) -> None:
     """Jobs alike but for their ids, submitted in the same seconds."""
     for job in entries(snapshot, "jobs"):
         job |= {"submitted": NOW - DAY * rng.choice([0, 1]), "demand": {GPU: 1}, "class": "normal"}
@@ -126,7 +126,7 @@ def tied(rng: random.Random, snapshot: Plain) -> None:
         tenant["weight"] = rng.choice([1, 2])
 
 
-def tree(rng: random.Random, snapshot: Plain) -> None:
+def tree(rng: random.Random, snapshot: PlainDocument) -> None:
     """Tenants below others, to two levels; some stay alone."""
     tenants = entries(snapshot, "tenants")
     for tenant in tenants:
@@ -140,17 +140,17 @@ def tree(rng: random.Random, snapshot: Plain) -> None:
     ]
 
 
-def hdrf(rng: random.Random, snapshot: Plain) -> None:
+def hdrf(rng: random.Random, snapshot: PlainDocument) -> None:
     """Shares rescaled after H-DRF."""
     policy(snapshot)["hierarchy"] = {"mode": "hdrf", "minimum": rng.choice(["nonzero", "live"])}
 
 
-def saturated(rng: random.Random, snapshot: Plain) -> None:
+def saturated(rng: random.Random, snapshot: PlainDocument) -> None:
     """The pool says what is used up."""
     entries(snapshot, "pools")[0]["saturated"] = rng.choice([[], [GPU], ["cpu", GPU]])
 
 
-def modes(rng: random.Random, snapshot: Plain) -> None:
+def modes(rng: random.Random, snapshot: PlainDocument) -> None:
     """Classes as terms or as factors, some jobs with a priority of their own."""
     mode = rng.choice(["additive", "multiplicative", "wdrf", "drf"])
     policy(snapshot)["class_mode"] = mode
@@ -164,18 +164,18 @@ def modes(rng: random.Random, snapshot: Plain) -> None:
             job["priority_override"] = rng.choice([0.5, 1, 50])
 
 
-def capped(rng: random.Random, snapshot: Plain) -> None:
+def capped(rng: random.Random, snapshot: PlainDocument) -> None:
     """Waiting counts up to a cap."""
-    aging = cast("Plain", policy(snapshot)["aging"])
+    aging = cast("PlainDocument", policy(snapshot)["aging"])
     aging["cap_days"] = rng.choice([0.5, 1, 2])
 
 
-def ageless(_: random.Random, snapshot: Plain) -> None:
+def ageless(_: random.Random, snapshot: PlainDocument) -> None:
     """Waiting counts for nothing."""
     policy(snapshot)["aging"] = {"entitlement_per_day": 0}
 
 
-def past_use(rng: random.Random, snapshot: Plain) -> None:
+def past_use(rng: random.Random, snapshot: PlainDocument) -> None:
     """What was used of late counts."""
     policy(snapshot)["half_life_hours"] = rng.choice([1, 24])
     for tenant in entries(snapshot, "tenants"):
@@ -183,7 +183,7 @@ def past_use(rng: random.Random, snapshot: Plain) -> None:
             tenant["past_use"] = {GPU: rng.choice([0.5, 3, 12.25]), "cpu": rng.choice([0, 7])}
 
 
-def weightless(rng: random.Random, snapshot: Plain) -> None:
+def weightless(rng: random.Random, snapshot: PlainDocument) -> None:
     """Weights of 0, and resources that do not count."""
     for tenant in entries(snapshot, "tenants"):
         if chance(rng, 0.4):
@@ -191,16 +191,16 @@ def weightless(rng: random.Random, snapshot: Plain) -> None:
     policy(snapshot)["resource_weights"] = {"memory": 0, "cpu": rng.choice([0, 0.5, 2])}
 
 
-def boundless(rng: random.Random, snapshot: Plain) -> None:
+def boundless(rng: random.Random, snapshot: PlainDocument) -> None:
     """Jobs ask for, and tenants hold, what the pool has none of; some ask for more than there is."""
-    capacity = cast("Plain", entries(snapshot, "pools")[0]["capacity"])
+    capacity = cast("PlainDocument", entries(snapshot, "pools")[0]["capacity"])
     capacity["tpu"] = 0
     for one in (*entries(snapshot, "jobs"), *entries(snapshot, "running")):
         if chance(rng, 0.2):
             one["demand"] = rng.choice([{"tpu": 1}, {"tpu": 2, GPU: 1}, {GPU: 999}])
 
 
-def unlisted(rng: random.Random, snapshot: Plain) -> None:
+def unlisted(rng: random.Random, snapshot: PlainDocument) -> None:
     """Some tenants are not named by the policy."""
     policy(snapshot)["unlisted_weight"] = rng.choice([1, 0.3, None])
     policy(snapshot)["expected_unlisted"] = rng.choice([1, 5])
@@ -210,12 +210,12 @@ def unlisted(rng: random.Random, snapshot: Plain) -> None:
             tenant["unlisted"] = True
 
 
-def by_weight(_: random.Random, snapshot: Plain) -> None:
+def by_weight(_: random.Random, snapshot: PlainDocument) -> None:
     """Tags are over the weights as they stand."""
     policy(snapshot)["divide_by"] = "weight"
 
 
-def two_pools(rng: random.Random, snapshot: Plain) -> None:
+def two_pools(rng: random.Random, snapshot: PlainDocument) -> None:
     """Tenants are spread over two pools, one is in both."""
     snapshot["pools"] = [
         {"name": name, "capacity": {"cpu": 64, "memory": "512Gi", GPU: 8}} for name in ("east", "west")
@@ -230,7 +230,7 @@ def two_pools(rng: random.Random, snapshot: Plain) -> None:
     ]
 
 
-def queues(rng: random.Random, snapshot: Plain) -> None:
+def queues(rng: random.Random, snapshot: PlainDocument) -> None:
     """Queues of Kueue with bands by class, some of which may preempt."""
     for name in ("main", "side"):
         entries(snapshot, "queues").append(
@@ -255,18 +255,18 @@ def queues(rng: random.Random, snapshot: Plain) -> None:
         }
 
 
-def slurm(rng: random.Random, snapshot: Plain) -> None:
+def slurm(rng: random.Random, snapshot: PlainDocument) -> None:
     """Jobs of Slurm: numbers and arrays, with ties by number."""
     for number, job in enumerate(entries(snapshot, "jobs")):
         job |= {"id": f"{90 + number // 3}_{number}", "frontend": "slurm", "level": rng.choice([0, 1, 2])}
         job["submitted"] = NOW - rng.choice([0, 60, 120])
 
 
-def nodes(rng: random.Random, snapshot: Plain) -> None:
+def nodes(rng: random.Random, snapshot: PlainDocument) -> None:
     """Nodes, gangs and a strategy to place them by."""
     policy(snapshot)["fit"] = {"strategy": rng.choice(["binpack", "spread"])}
     for number in range(rng.randint(2, 5)):
-        node: Plain = {
+        node: PlainDocument = {
             "name": f"n{number}",
             "allocatable": {"cpu": 16, "memory": "128Gi", GPU: rng.choice([0, 2, 4])},
             "used": {"cpu": rng.choice([0, 4])},
@@ -279,9 +279,9 @@ def nodes(rng: random.Random, snapshot: Plain) -> None:
         job.update(_gang(rng))
 
 
-def _gang(rng: random.Random) -> Plain:
+def _gang(rng: random.Random) -> PlainDocument:
     pods, cards = rng.choice([1, 1, 2, 4]), rng.choice([0, 1, 2, 5])
-    gang: Plain = {"pods": pods, "per_pod": {"cpu": 2, GPU: cards}}
+    gang: PlainDocument = {"pods": pods, "per_pod": {"cpu": 2, GPU: cards}}
     if chance(rng, 0.3):
         gang["selector"] = {"gpu": rng.choice(["a30", "h100", "b200"])}
     if chance(rng, 0.3):
@@ -291,7 +291,7 @@ def _gang(rng: random.Random) -> Plain:
     return {"gang": gang, "demand": {"cpu": 2 * pods, GPU: cards * pods}}
 
 
-def cards(rng: random.Random, snapshot: Plain) -> None:
+def cards(rng: random.Random, snapshot: PlainDocument) -> None:
     """Cards after HAMi, and jobs that ask for parts of them."""
     for number in range(2):
         used = rng.choice([{}, {"used": {"count": 1, "memory": 6000, "cores": 30}}])
@@ -314,7 +314,7 @@ def cards(rng: random.Random, snapshot: Plain) -> None:
         job["demand"] = {"cpu": 1, **asked}
 
 
-def reserve(rng: random.Random, snapshot: Plain) -> None:
+def reserve(rng: random.Random, snapshot: PlainDocument) -> None:
     """The first that does not fit is promised a start; others may pass it."""
     policy(snapshot).update({"mode": "reserve", "reserve": {"reaction_seconds": rng.choice([1, 20])}})
     for run in entries(snapshot, "running"):
@@ -326,7 +326,7 @@ def reserve(rng: random.Random, snapshot: Plain) -> None:
             job["runtime_limit"] = rng.choice([60, 600, 3600])
 
 
-KINDS: dict[str, tuple[int, tuple[Change, ...]]] = {
+KINDS: dict[str, tuple[int, tuple[PoolChange, ...]]] = {
     "flat": (20, (plain,)),
     "flat-large": (4, (large,)),
     "flat-tied": (10, (tied,)),

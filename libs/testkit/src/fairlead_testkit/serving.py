@@ -9,11 +9,13 @@ from contextlib import asynccontextmanager
 
 from fairlead_runtime import Lifecycle, ServiceSettings
 
-type Main[S: ServiceSettings] = Callable[[S, Lifecycle], Awaitable[None]]
+type ServiceMain[S: ServiceSettings] = Callable[[S, Lifecycle], Awaitable[None]]
 
 
 @asynccontextmanager
-async def serving[S: ServiceSettings](main: Main[S], settings: S, replica: str) -> AsyncIterator[Lifecycle]:
+async def serving[S: ServiceSettings](
+    main: ServiceMain[S], settings: S, replica: str
+) -> AsyncIterator[Lifecycle]:
     """The service runs until the block ends, and is then asked to stop as by a signal."""
     lifecycle = Lifecycle(main.__module__.removeprefix("fairlead_").partition(".")[0], replica)
 

@@ -14,7 +14,7 @@ from fairlead_testkit.tree_oracle import Pick, TreeJob, TreeRules, picks_of
 
 
 @dataclass(frozen=True)
-class Scene:
+class TreeScene:
     """What waits and runs under some rules, and what was used before."""
 
     rules: PoolRules
@@ -26,7 +26,7 @@ class Scene:
     """By tenant."""
 
 
-def pool(scene: Scene, tops: Collection[str] | None = None) -> PoolFacts:
+def pool(scene: TreeScene, tops: Collection[str] | None = None) -> PoolFacts:
     """As the policy core is told it; only what is below these top-level tenants, or all."""
     order, top_of = PoolFacts(scene.rules), scene.rules.top_of
     for uid, tenant, demand in scene.running:
@@ -41,7 +41,7 @@ def pool(scene: Scene, tops: Collection[str] | None = None) -> PoolFacts:
     return order
 
 
-def order_before_changes(scene: Scene, rng: random.Random) -> Order:
+def order_before_changes(scene: TreeScene, rng: random.Random) -> Order:
     """The order of a scene, as it was taken before its jobs came to start and go, and others looked at what was left."""
     facts = pool(scene)
     order = facts.at(scene.now)
@@ -56,12 +56,12 @@ def order_before_changes(scene: Scene, rng: random.Random) -> Order:
     return order
 
 
-def by_brute_force(scene: Scene) -> list[str]:
+def by_brute_force(scene: TreeScene) -> list[str]:
     """The uids in order, one pick after another."""
     return [pick.job.uid for pick in picks(scene)]
 
 
-def picks(scene: Scene) -> list[Pick]:
+def picks(scene: TreeScene) -> list[Pick]:
     """The jobs in order, each with what it was compared by."""
     jobs = [
         TreeJob(
@@ -77,7 +77,7 @@ def picks(scene: Scene) -> list[Pick]:
     return picks_of(jobs, _plain(scene.rules), scene.now, _use(scene))
 
 
-def _use(scene: Scene) -> dict[str, dict[str, int]]:
+def _use(scene: TreeScene) -> dict[str, dict[str, int]]:
     known = [(tenant, demand) for _, tenant, demand in scene.running]
     # What a tenant used of a resource that the pool has no more of is history: only what runs is held against it.
     past = [

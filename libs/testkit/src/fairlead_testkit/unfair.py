@@ -9,9 +9,9 @@ no sharing incentive either. First come first served is fair to nobody, and equa
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-from fairlead_testkit.filling import Demand, Ordering, alone, order_of
+from fairlead_testkit.filling import Ordering, TaskDemand, alone, order_of
 
-type Steps = Callable[[Demand, Mapping[str, Demand], Mapping[str, Fraction]], Mapping[str, float]]
+type Steps = Callable[[TaskDemand, Mapping[str, TaskDemand], Mapping[str, Fraction]], Mapping[str, float]]
 """How much higher a tenant stands by each task of its own."""
 
 
@@ -19,8 +19,8 @@ def lowest_first(steps: Steps) -> Ordering:
     """Progressive filling by some measure."""
 
     def ordering(
-        capacity: Demand,
-        demands: Mapping[str, Demand],
+        capacity: TaskDemand,
+        demands: Mapping[str, TaskDemand],
         weights: Mapping[str, Fraction],
         tasks: Mapping[str, int],
     ) -> list[str]:
@@ -34,7 +34,7 @@ def lowest_first(steps: Steps) -> Ordering:
 
 @lowest_first
 def asset_fairness(
-    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction]
+    capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
 ) -> dict[str, float]:
     """By the sum of the shares of all resources."""
     return {
@@ -45,7 +45,7 @@ def asset_fairness(
 
 @lowest_first
 def cpu_only(
-    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction]
+    capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
 ) -> dict[str, float]:
     """By the share of one resource, whatever else is scarce."""
     return {
@@ -55,7 +55,7 @@ def cpu_only(
 
 @lowest_first
 def paid_by_memory(
-    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction]
+    capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
 ) -> dict[str, float]:
     """By the dominant share, with a weight that grows with the square of the memory that is asked for."""
     return {
@@ -67,7 +67,7 @@ def paid_by_memory(
 
 @lowest_first
 def first_come(
-    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction]
+    capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
 ) -> dict[str, float]:
     """All of one tenant, then all of the next."""
     del capacity, weights
@@ -76,14 +76,17 @@ def first_come(
 
 @lowest_first
 def equal_incomes(
-    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction]
+    capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
 ) -> dict[str, float]:
     """CEEI: in proportion to the tasks that tenants with the same money buy, a weight of it each."""
     return {tenant: 1 / tasks for tenant, tasks in market(capacity, demands, weights).items()}
 
 
 def market(
-    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction], rounds: int = 200
+    capacity: TaskDemand,
+    demands: Mapping[str, TaskDemand],
+    weights: Mapping[str, Fraction],
+    rounds: int = 200,
 ) -> dict[str, float]:
     """The tasks that each tenant buys where all that has a price is sold.
 
@@ -110,7 +113,10 @@ def market(
 
 
 def partitions(
-    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction], tasks: Mapping[str, int]
+    capacity: TaskDemand,
+    demands: Mapping[str, TaskDemand],
+    weights: Mapping[str, Fraction],
+    tasks: Mapping[str, int],
 ) -> list[str]:
     """Each tenant has its part of everything, and what it leaves is nobody's."""
     del tasks
@@ -123,14 +129,20 @@ def partitions(
 
 
 def without_the_weightless(
-    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction], tasks: Mapping[str, int]
+    capacity: TaskDemand,
+    demands: Mapping[str, TaskDemand],
+    weights: Mapping[str, Fraction],
+    tasks: Mapping[str, int],
 ) -> list[str]:
     """The product's order, but who has no weight is left out of it instead of last."""
     return [tenant for tenant in order_of(capacity, demands, weights, tasks) if weights[tenant]]
 
 
 def first_come_in_one_line(
-    capacity: Demand, demands: Mapping[str, Demand], weights: Mapping[str, Fraction], tasks: Mapping[str, int]
+    capacity: TaskDemand,
+    demands: Mapping[str, TaskDemand],
+    weights: Mapping[str, Fraction],
+    tasks: Mapping[str, int],
 ) -> list[str]:
     """The first task that has no room stops all behind it."""
     line = first_come(capacity, demands, weights, tasks)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.rules.jobs import Queue, WaitingJob
+from fairlead_policy.rules.jobs import JobQueueName, WaitingJob
 
 
 def a_waiting_job(
@@ -13,7 +13,7 @@ def a_waiting_job(
     urgency: str = "normal",
     submitted: Micros = 0,
     demand: Mapping[str, int],
-    queue: Queue = ("c", "q"),
+    queue: JobQueueName = ("c", "q"),
     override: float | None = None,
 ) -> WaitingJob:
     """A job with names made of its uid and its tenant."""

@@ -6,13 +6,13 @@ from fairlead_bus import ConnectionSettings, Leadership, connect
 from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.check_writer import CheckWriter
 from fairlead_checker.checker import Checker, Manners
-from fairlead_checker.instruments import Instruments
+from fairlead_checker.instruments import CheckerInstruments
 from fairlead_checker.settings import CheckerSettings
-from fairlead_checker.sources import Sources
+from fairlead_checker.sources import CheckSources
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_kube import KubeSettings
 from fairlead_kube import connect as connect_kube
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_runtime import Lifecycle, MetricsObserver, wall_clock
 
 ROLE = "checker"
@@ -37,8 +37,8 @@ async def main(settings: CheckerSettings, lifecycle: Lifecycle) -> None:
         leadership = Leadership(
             bus, role=ROLE, cluster=settings.cluster, replica=lifecycle.replica, wake=wake
         )
-        sources = Sources(client, settings.controller_name, wake=wake, observer=observer)
-        instruments = Instruments(lifecycle.metrics)
+        sources = CheckSources(client, settings.controller_name, wake=wake, observer=observer)
+        instruments = CheckerInstruments(lifecycle.metrics)
         traces = CheckTraces(lifecycle.spans, settings.cluster)
         instruments.role(lambda: leadership.epoch is not None)
 
@@ -49,7 +49,7 @@ async def main(settings: CheckerSettings, lifecycle: Lifecycle) -> None:
             sources,
             CheckWriter(client, observer, traces, dry_run=settings.dry_run),
             Manners(
-                strategy=Strategy(settings.strategy),
+                strategy=CardStrategy(settings.strategy),
                 hold=from_seconds(settings.hold_seconds),
                 retry_seconds=settings.retry_seconds,
                 retry_longest_seconds=settings.retry_longest_seconds,

@@ -10,13 +10,13 @@ from fairlead_checker import words
 from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.facts import Checked
 from fairlead_checker.ground import Ground
-from fairlead_checker.instruments import Instruments
+from fairlead_checker.instruments import CheckerInstruments
 from fairlead_checker.placing import Placing, StartAnswer
-from fairlead_checker.steps import Step, our_checks, step_of
+from fairlead_checker.steps import CheckStep, our_checks, step_of
 from fairlead_checker.words import Entry
 from fairlead_contracts.base.instants import Micros
 from fairlead_kube import AdmissionCheck, CheckState, ResourceFlavor, instant
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_runtime import wake_or_timeout
 
 _AT_ONCE = 16
@@ -30,7 +30,7 @@ _IDLE_SECONDS = 30.0
 class Manners(msgspec.Struct, frozen=True, kw_only=True):
     """How a checker answers: its settings, as far as the loop goes by them."""
 
-    strategy: Strategy
+    strategy: CardStrategy
     hold: Micros
     retry_seconds: int
     retry_longest_seconds: int
@@ -109,7 +109,7 @@ class Checker:
         knowledge: Knowledge,
         writer: Writer,
         manners: Manners,
-        instruments: Instruments,
+        instruments: CheckerInstruments,
         *,
         traces: CheckTraces,
         why_not: Callable[[], str | None],
@@ -160,26 +160,28 @@ class Checker:
         now, ours = self._clock(), self._knowledge.checks
         for check in self._knowledge.unclaimed():
             await self._writer.activate(check.metadata.name, now)
-        steps: dict[Step, list[Checked]] = {step: [] for step in Step}
+        steps: dict[CheckStep, list[Checked]] = {step: [] for step in CheckStep}
         workloads = self._knowledge.workloads
         for workload in workloads:
             steps[step_of(workload, ours, now)].append(workload)
         self._forget({one.uid: one for one in workloads})
         # First those that are on their way out: until they are, Kueue may give them quota again.
-        await _all(self._put_off(one) for one in steps[Step.SEND_AWAY])
-        await _all(self._settle(one) for one in steps[Step.SETTLE])
+        await _all(self._put_off(one) for one in steps[CheckStep.SEND_AWAY])
+        await _all(self._settle(one) for one in steps[CheckStep.SETTLE])
         due = [
-            one for one in sorted(steps[Step.ANSWER], key=_turn) if self._written.get(one.uid) != one.version
+            one
+            for one in sorted(steps[CheckStep.ANSWER], key=_turn)
+            if self._written.get(one.uid) != one.version
         ]
-        held = dict(self._missing([*steps[Step.HOLD], *steps[Step.ANSWER]], now))
-        self._instruments.stand(awaiting=len(steps[Step.AWAIT]), held=len(held))
+        held = dict(self._missing([*steps[CheckStep.HOLD], *steps[CheckStep.ANSWER]], now))
+        self._instruments.stand(awaiting=len(steps[CheckStep.AWAIT]), held=len(held))
         situation = (self._knowledge.ground.freed, frozenset(held))
-        if due or (steps[Step.AWAIT] and situation != self._tried):
+        if due or (steps[CheckStep.AWAIT] and situation != self._tried):
             placing = self._placing(held, {one.uid: one for one in workloads})
             await self._answer(due, placing, ours, now)
             if len(due) <= _AT_ONCE:
                 self._tried = situation
-                await self._let_in(steps[Step.AWAIT], placing)
+                await self._let_in(steps[CheckStep.AWAIT], placing)
 
     def _forget(self, there: Mapping[str, Checked]) -> None:
         for uid, release in list(self._released.items()):

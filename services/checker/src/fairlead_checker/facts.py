@@ -149,7 +149,7 @@ def pod_use(pod: Pod) -> PodUse | None:
     )
 
 
-def bare_node(node: Node) -> fit.Node | None:
+def bare_node(node: Node) -> fit.FitNode | None:
     """A node with nothing on it; None for one that takes no pods now. What cannot be read it does not have."""
     if not node.ready:
         return None
@@ -158,6 +158,8 @@ def bare_node(node: Node) -> fit.Node | None:
         readable_amounts(node.status.allocatable or {}),
         labels=node.metadata.labels,
         annotations=node.metadata.annotations,
-        taints=[fit.Taint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()],
+        taints=[
+            fit.NodeTaint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()
+        ],
         unschedulable=node.spec.unschedulable,
     )

@@ -60,7 +60,7 @@ def asks_of(workload: Checked) -> list[dict[str, int]]:
     return [ask for one in workload.pod_sets for ask in _card_asks(one.pods.template.spec)]
 
 
-def goes_by_cards(asks: Sequence[Mapping[str, int]], nodes: Iterable[fit.Node]) -> bool:
+def goes_by_cards(asks: Sequence[Mapping[str, int]], nodes: Iterable[fit.FitNode]) -> bool:
     """Whether vGPUs are looked for on cards: where parts are asked for, and where any node registers cards."""
     if not asks:
         return False
@@ -72,7 +72,7 @@ def asks_for_parts(asks: Iterable[Mapping[str, int]]) -> bool:
     return any(ask.get(name) for ask in asks for name in PER_VGPU)
 
 
-def with_whole_cards(node: fit.Node) -> fit.Node:
+def with_whole_cards(node: fit.FitNode) -> fit.FitNode:
     """A node that HAMi does not serve, its free GPUs as cards that one pod each may have: they do for whole cards."""
     free = max(node.free.get(VGPUS, 0), 0) // _ONE_CARD
     if node.cards or not free:
@@ -118,8 +118,8 @@ def _affinity(spec: PodSpec) -> Iterator[tuple[fit.Requirement, ...]]:
             )
 
 
-def _toleration(found: KubeToleration) -> fit.Toleration:
-    return fit.Toleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
+def _toleration(found: KubeToleration) -> fit.PodToleration:
+    return fit.PodToleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
 
 
 def _card_asks(spec: PodSpec) -> list[dict[str, int]]:

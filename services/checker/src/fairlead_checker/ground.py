@@ -21,17 +21,17 @@ class Ground:
     def __init__(self) -> None:
         self.freed = 0
         """Grows whenever somewhere more may be free than before."""
-        self._bare: dict[str, fit.Node] = {}
+        self._bare: dict[str, fit.FitNode] = {}
         self._pods: dict[Key, PodUse] = {}
         self._on: dict[str, dict[Key, PodUse]] = {}
-        self._known: dict[str, fit.Node] = {}
+        self._known: dict[str, fit.FitNode] = {}
         """Nodes as they are now; those that are missing here are worked out when they are asked for."""
         self._of_name: Counter[tuple[str, str, str]] = Counter()
         """Pods on nodes by namespace, Workload and pod set."""
         self._of_owner: Counter[tuple[str, str]] = Counter()
         """Pods that do not name their Workload, by their controller's uid and pod set."""
 
-    def node(self, name: str, bare: fit.Node | None) -> None:
+    def node(self, name: str, bare: fit.FitNode | None) -> None:
         """A node as it is with nothing on it; None: it is gone, or takes no pods now."""
         if bare is None:
             self._bare.pop(name, None)
@@ -60,14 +60,14 @@ class Ground:
         elif use.owner:
             _add(self._of_owner, (use.owner, use.pod_set), by)
 
-    def nodes(self) -> dict[str, fit.Node]:
+    def nodes(self) -> dict[str, fit.FitNode]:
         """The nodes that take pods, with what is free on them, by name."""
         for name, bare in self._bare.items():
             if name not in self._known:
                 self._known[name] = self._worked_out(name, bare)
         return {name: self._known[name] for name in self._bare}
 
-    def _worked_out(self, name: str, bare: fit.Node) -> fit.Node:
+    def _worked_out(self, name: str, bare: fit.FitNode) -> fit.FitNode:
         on = self._on.get(name)
         if not on:
             return bare

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from fairlead_runtime import Metrics
 
 
-class Instruments:
+class CheckerInstruments:
     """The counters and gauges of a checker."""
 
     def __init__(self, metrics: Metrics) -> None:

@@ -10,7 +10,7 @@ from fairlead_contracts.base.errors import FieldError, shown
 from fairlead_contracts.frontend.cards import VGPUS
 from fairlead_kube import ResourceFlavor
 from fairlead_policy import fit
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.hami.requests import AskError
 
 _TOLD = 3
@@ -41,7 +41,7 @@ class Placing:
     """
 
     def __init__(
-        self, nodes: Mapping[str, fit.Node], flavors: Mapping[str, ResourceFlavor], strategy: Strategy
+        self, nodes: Mapping[str, fit.FitNode], flavors: Mapping[str, ResourceFlavor], strategy: CardStrategy
     ) -> None:
         self._nodes = dict(nodes)
         self._flavors = flavors
@@ -109,7 +109,7 @@ class Placing:
             counts = {name: count // 2 for name, count in counts.items()}
 
 
-def _as_resource(before: fit.Node, node: fit.Node) -> fit.Node:
+def _as_resource(before: fit.FitNode, node: fit.FitNode) -> fit.FitNode:
     """Made-up cards that were given away, as GPUs that are not free any more."""
     given = sum(card.used_slots for card in node.cards)
     free = {**node.free, VGPUS: node.free.get(VGPUS, 0) - given * _ONE_CARD}

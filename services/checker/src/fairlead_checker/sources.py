@@ -34,7 +34,7 @@ ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Pods that take something of a node."""
 
 
-class Mirror(Protocol):
+class RunningMirror(Protocol):
     """A mirror of whatever kind of objects."""
 
     complete: bool
@@ -44,7 +44,7 @@ class Mirror(Protocol):
         """Mirrors until cancelled."""
 
 
-class Sources:
+class CheckSources:
     """The mirrors of one cluster, and the ground that they tell of.
 
     Args:
@@ -67,7 +67,7 @@ class Sources:
         self._flavors = Reflector[ResourceFlavor, ResourceFlavor](
             client, RESOURCE_FLAVORS, project=whole, wake=wake, observer=observer
         )
-        self._nodes = Reflector[Node, fit.Node](
+        self._nodes = Reflector[Node, fit.FitNode](
             client, NODES, project=bare_node, wake=wake, observer=observer
         )
         self._pods = Reflector[Pod, PodUse](
@@ -76,7 +76,7 @@ class Sources:
         self._workloads = Reflector[Workload, Checked](
             client, WORKLOADS, project=checked, wake=wake, observer=observer
         )
-        self._all: dict[str, Mirror] = {
+        self._all: dict[str, RunningMirror] = {
             "admissionchecks": self._checks,
             "resourceflavors": self._flavors,
             "nodes": self._nodes,

@@ -20,7 +20,7 @@ _TAKEN_NOTE = 10 * SECOND
 """After so long Kueue will not take note of a `Retry` any more, which then only stands in the way."""
 
 
-class Step(enum.StrEnum):
+class CheckStep(enum.StrEnum):
     """The next step of a Workload."""
 
     NONE = "none"
@@ -36,7 +36,7 @@ class Step(enum.StrEnum):
     """It was let through: its pods are on nodes, or will be."""
 
 
-def step_of(workload: Checked, ours: Collection[str], now: Micros) -> Step:
+def step_of(workload: Checked, ours: Collection[str], now: Micros) -> CheckStep:
     """The next step.
 
     Args:
@@ -47,15 +47,15 @@ def step_of(workload: Checked, ours: Collection[str], now: Micros) -> Step:
     mine = our_checks(workload, ours)
     states = {one.state for one in mine}
     if not mine or "Rejected" in states:
-        return Step.NONE
+        return CheckStep.NONE
     if "Retry" in states and (workload.evicted or workload.reserved is None):
         noted = workload.requeue_at is not None or all(_since(one) + _TAKEN_NOTE < now for one in mine)
-        return Step.SETTLE if noted else Step.NONE
+        return CheckStep.SETTLE if noted else CheckStep.NONE
     if workload.evicted:
         return _of_evicted(workload, mine, now)
     if workload.reserved is None or "Retry" in states:
-        return Step.NONE
-    return Step.ANSWER if "Pending" in states else Step.HOLD
+        return CheckStep.NONE
+    return CheckStep.ANSWER if "Pending" in states else CheckStep.HOLD
 
 
 def our_checks(workload: Checked, ours: Collection[str]) -> list[CheckState]:
@@ -63,11 +63,11 @@ def our_checks(workload: Checked, ours: Collection[str]) -> list[CheckState]:
     return [one for name, one in workload.checks.items() if name in ours]
 
 
-def _of_evicted(workload: Checked, mine: list[CheckState], now: Micros) -> Step:
+def _of_evicted(workload: Checked, mine: list[CheckState], now: Micros) -> CheckStep:
     waits = workload.requeue_at is not None and workload.requeue_at > now
     if not waits and any(one.message.startswith(RESET) for one in mine):
-        return Step.SEND_AWAY
-    return Step.AWAIT if waits and workload.reserved is None else Step.NONE
+        return CheckStep.SEND_AWAY
+    return CheckStep.AWAIT if waits and workload.reserved is None else CheckStep.NONE
 
 
 def _since(check: CheckState) -> Micros:

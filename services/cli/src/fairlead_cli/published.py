@@ -16,7 +16,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.base.quantities import Quantities, QuantitySeconds, base_units, format_quantity
 from fairlead_contracts.messages.decisions import Lift, Place, Within
-from fairlead_contracts.messages.explanations import Holder
+from fairlead_contracts.messages.explanations import TenantHolding
 from fairlead_contracts.messages.questions import Shortfall
 
 type Schema = dict[str, object]
@@ -65,7 +65,7 @@ _UNITS: dict[tuple[type, str], _UnitOf] = {
     (Place, "use"): _UnitOf("dominant"),
     (Lift, "use"): _UnitOf("dominant"),
     (Within, "use"): _UnitOf("dominant"),
-    (Holder, "amount"): _UnitOf("resource"),
+    (TenantHolding, "amount"): _UnitOf("resource"),
     **{(Shortfall, name): _UnitOf("term", "unit") for name in ("wanted", "most", "total")},
 }
 

@@ -18,7 +18,7 @@ from fairlead_contracts.messages.questions import SHARD_QUESTION
 from fairlead_contracts.topology import DECISION
 from fairlead_runtime import Pacing, Spans
 from fairlead_scorer.decide import decision as decisions
-from fairlead_scorer.decide.decision import Content, Stamp
+from fairlead_scorer.decide.decision import Content, DecisionStamp
 from fairlead_scorer.decide.shard_assignment import ShardAssignment
 from fairlead_scorer.decide.shard_ownership import CONFIRM_SECONDS, Decided, ShardName, ShardOwnership
 from fairlead_scorer.query import shard_answers
@@ -35,7 +35,7 @@ _LONGEST_SLEEP = 60.0
 _REST_SECONDS = 0.002
 """Between two passes at least: one follows from each state that is told, and one from each decision that left."""
 _CONFIRMS_PER_SECOND = 50.0
-_KINDS: dict[str, subjects.Question] = {"queue": "queue", "tenants": "tenants", "explain": "explain"}
+_KINDS: dict[str, subjects.QuestionKind] = {"queue": "queue", "tenants": "tenants", "explain": "explain"}
 
 
 class Scorer:
@@ -222,7 +222,7 @@ class Scorer:
 
     def written(self, shard: ShardName, decided: Decided, epoch: int, turn: int) -> bytes:
         """The decision as it is published."""
-        stamp = Stamp(
+        stamp = DecisionStamp(
             pool=shard.pool,
             shard=shard.number,
             owner=self._replica,

@@ -40,10 +40,10 @@ from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.errors import BridgeError
 from fairlead_slurm_bridge.first_seen import FirstSeen
 from fairlead_slurm_bridge.gating import Gate, gate
-from fairlead_slurm_bridge.instruments import Instruments
+from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
-from fairlead_slurm_bridge.store import Store
+from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_slurm_bridge.view import StatedView
 
 ROLE = "watcher"
@@ -52,7 +52,7 @@ ROLE = "watcher"
 
 async def main(settings: SlurmBridgeSettings, lifecycle: Lifecycle) -> None:
     """Speak for one slurmctld until the process is asked to stop."""
-    with contextlib.closing(Store(Path(settings.store))) as store:
+    with contextlib.closing(SubmissionStore(Path(settings.store))) as store:
         async with (
             gate(settings, lifecycle, store) as gated,
             connect(ConnectionSettings.of(settings), name="slurm-bridge", observer=lifecycle.observer) as bus,
@@ -61,9 +61,9 @@ async def main(settings: SlurmBridgeSettings, lifecycle: Lifecycle) -> None:
 
 
 async def _serve(
-    settings: SlurmBridgeSettings, lifecycle: Lifecycle, bus: Bus, store: Store, gated: Gate | None
+    settings: SlurmBridgeSettings, lifecycle: Lifecycle, bus: Bus, store: SubmissionStore, gated: Gate | None
 ) -> None:
-    instruments = Instruments(lifecycle.metrics)
+    instruments = BridgeInstruments(lifecycle.metrics)
     bridge, observer, checks = _bridge(settings, store, instruments)
     traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
 
@@ -110,7 +110,7 @@ async def _serve(
 
 
 def _bridge(
-    settings: SlurmBridgeSettings, store: Store, instruments: Instruments
+    settings: SlurmBridgeSettings, store: SubmissionStore, instruments: BridgeInstruments
 ) -> tuple[Bridge, Observer, BatchChecks]:
     token = _token(settings, instruments)
     commands = _commands(settings, token)
@@ -124,7 +124,7 @@ def _bridge(
     return bridge, observer, checks
 
 
-def _token(settings: SlurmBridgeSettings, instruments: Instruments) -> SlurmToken | None:
+def _token(settings: SlurmBridgeSettings, instruments: BridgeInstruments) -> SlurmToken | None:
     if settings.slurm_token is None:
         return None
     return SlurmToken(
@@ -154,7 +154,7 @@ def _controller(
     return RestController(client, commands)
 
 
-def _view(settings: SlurmBridgeSettings, store: Store) -> StatedView:
+def _view(settings: SlurmBridgeSettings, store: SubmissionStore) -> StatedView:
     return StatedView(
         settings.cluster,
         naming=Naming.of(settings.gres_gpu),
@@ -168,7 +168,7 @@ def _creator(
     settings: SlurmBridgeSettings,
     controller: Controller,
     view: StatedView,
-    store: Store,
+    store: SubmissionStore,
     checks: BatchChecks,
 ) -> Creator | None:
     if settings.submit_socket is None:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import structlog
 
-from fairlead_bus import Rejected
+from fairlead_bus import Rejected, Statements
 from fairlead_contracts.frontend.verbs import (
     UNAVAILABLE,
     CreateJob,
@@ -25,10 +25,10 @@ from fairlead_contracts.frontend.verbs import (
 from fairlead_runtime import wake_or_timeout
 from fairlead_slurm import UNLABELLED, Controller, RetryableSlurmError, SlurmError, is_gone
 from fairlead_slurm_bridge.creating import Creator
-from fairlead_slurm_bridge.instruments import Instruments
+from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer
-from fairlead_slurm_bridge.store import Store
-from fairlead_slurm_bridge.view import StatedView, Statements
+from fairlead_slurm_bridge.store import SubmissionStore
+from fairlead_slurm_bridge.view import StatedView
 
 BY_SBATCH = "jobs enter this Slurm cluster by sbatch: its bridge has no submitting helper (--submit-socket)"
 _SOON_SECONDS = 0.5
@@ -38,7 +38,7 @@ _REST = 20.0
 _GONE = LevelReply(verdict=VerbOutcome.GONE)
 
 
-class Audience(Protocol):
+class BridgeAudience(Protocol):
     """Who hears what is stated differently from now on."""
 
     def update(self, statements: Statements) -> None:
@@ -64,8 +64,8 @@ class Bridge:
         controller: Controller,
         observer: Observer,
         view: StatedView,
-        store: Store,
-        instruments: Instruments,
+        store: SubmissionStore,
+        instruments: BridgeInstruments,
         *,
         poll_seconds: float,
         creator: Creator | None = None,
@@ -80,13 +80,13 @@ class Bridge:
         self._turn = asyncio.Lock()
         self._wake = asyncio.Event()
         self._hinted: asyncio.TimerHandle | None = None
-        self._audience: Audience | None = None
+        self._audience: BridgeAudience | None = None
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._complained = ""
 
     # --- the loop
 
-    async def run(self, audience: Audience) -> None:
+    async def run(self, audience: BridgeAudience) -> None:
         """Until cancelled."""
         self._audience = audience
         while True:
@@ -108,7 +108,7 @@ class Bridge:
         self._hinted = None
         self._wake.set()
 
-    async def _pass(self, audience: Audience) -> float:
+    async def _pass(self, audience: BridgeAudience) -> float:
         """Seconds to the next one: where something has changed more does, and a short queue is cheap to read."""
         async with self._turn:
             with self._instruments.read_seconds.time():

@@ -15,7 +15,7 @@ from fairlead_slurm import Remark, RetryableSlurmError, SlurmJob, SubmitRefusedE
 from fairlead_slurm.submitting import BatchJob, submission_mark
 from fairlead_slurm.submitting.batch_job import sbatch_words
 from fairlead_slurm_bridge.domains import Naming
-from fairlead_slurm_bridge.store import Asked, Store
+from fairlead_slurm_bridge.store import SubmissionStore, SubmittedJob
 from fairlead_slurm_bridge.submitting import NoBatchJobError, batch_job_of
 
 AT_ONCE = 4
@@ -71,7 +71,7 @@ class Creator:
     def __init__(
         self,
         submitter: Submitter,
-        store: Store,
+        store: SubmissionStore,
         partitions: Partitions,
         look: Callable[[], Awaitable[Sequence[SlurmJob]]],
         *,
@@ -114,7 +114,9 @@ class Creator:
         for there in await self._look():
             origin = submission_mark(there.comment)
             if origin is not None and (there.account, origin.submission) in wanted:
-                found = Asked(digest=origin.digest, job=there.id, queue=there.partitions[0], at=self._clock())
+                found = SubmittedJob(
+                    digest=origin.digest, job=there.id, queue=there.partitions[0], at=self._clock()
+                )
                 self._store.note_asked(there.account, origin.submission, found)
 
     async def _create(self, job: CreateJob) -> CreateReply:
@@ -139,7 +141,7 @@ class Creator:
         return await self._submit(job, batch, queue)
 
     async def _submit(self, job: CreateJob, batch: BatchJob, queue: str) -> CreateReply:
-        noted = Asked(digest=job.digest, job="", queue=queue, at=self._clock())
+        noted = SubmittedJob(digest=job.digest, job="", queue=queue, at=self._clock())
         async with self._places:
             self._store.note_asked(job.scope, job.id, noted)
             try:
@@ -147,7 +149,7 @@ class Creator:
             except SubmitRefusedError as error:
                 self._store.forget_asked(job.scope, job.id)
                 return CreateReply(outcome=CreateOutcome.REFUSED, reason=str(error))
-        made = Asked(digest=job.digest, job=number, queue=queue, at=self._clock())
+        made = SubmittedJob(digest=job.digest, job=number, queue=queue, at=self._clock())
         self._store.note_asked(job.scope, job.id, made)
         return CreateReply(outcome=CreateOutcome.CREATED, queue=queue, job=number)
 

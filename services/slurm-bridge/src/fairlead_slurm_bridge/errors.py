@@ -5,5 +5,5 @@ class BridgeError(Exception):
     """The bridge cannot work as it is."""
 
 
-class StoreError(BridgeError):
+class SubmissionStoreError(BridgeError):
     """The file with what is remembered cannot be used; carries why."""

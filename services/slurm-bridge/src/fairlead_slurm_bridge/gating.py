@@ -23,8 +23,8 @@ from fairlead_slurm_bridge.checking import BatchChecks
 from fairlead_slurm_bridge.errors import BridgeError
 from fairlead_slurm_bridge.hooks.server import HookServer, trusted_users
 from fairlead_slurm_bridge.hooks.tls import TlsDoor, endpoint, server_context
-from fairlead_slurm_bridge.instruments import Instruments
-from fairlead_slurm_bridge.pods.following import Follower
+from fairlead_slurm_bridge.instruments import BridgeInstruments
+from fairlead_slurm_bridge.pods.following import PodFollower
 from fairlead_slurm_bridge.pods.keeping import ResultKeeper
 from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
 from fairlead_slurm_bridge.pods.manifest import PodRules
@@ -36,7 +36,7 @@ from fairlead_slurm_bridge.pods.sweeping import Sweeper
 from fairlead_slurm_bridge.pods.tokens import TokenKeeper
 from fairlead_slurm_bridge.pods.witness import Witness
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
-from fairlead_slurm_bridge.store import Store
+from fairlead_slurm_bridge.store import SubmissionStore
 
 _LEADS_NOT = "this bridge does not lead"
 
@@ -60,7 +60,7 @@ class Gate:
         client: KubeClient,
         observer: MetricsObserver,
         *,
-        store: Store,
+        store: SubmissionStore,
         partition: str,
     ) -> None:
         self._settings = settings
@@ -83,7 +83,7 @@ class Gate:
             times=times,
         )
         self._witness = Witness(self._mirror, runs)
-        self._follower = Follower(client, self._mirror, self._life)
+        self._follower = PodFollower(client, self._mirror, self._life)
         self._keeper = ResultKeeper(client, self._mirror)
         self._licence = _licence(settings, conf)
         self._nodes = PartitionNodes(conf, partition, seconds=settings.command_seconds)
@@ -92,7 +92,7 @@ class Gate:
     def start(
         self,
         tasks: Tasks,
-        instruments: Instruments,
+        instruments: BridgeInstruments,
         leads: Callable[[], bool],
         checks: BatchChecks,
         hint: Callable[[], None],
@@ -164,7 +164,7 @@ class Gate:
 
 @contextlib.asynccontextmanager
 async def gate(
-    settings: SlurmBridgeSettings, lifecycle: Lifecycle, store: Store
+    settings: SlurmBridgeSettings, lifecycle: Lifecycle, store: SubmissionStore
 ) -> AsyncIterator[Gate | None]:
     """The gate, until the block ends; None where no partition's jobs run as pods.
 
@@ -227,7 +227,7 @@ def _licence(settings: SlurmBridgeSettings, conf: Path | None) -> AccountedLicen
 def pod_places(rules: PodRules) -> fit.PodShape:
     """Which nodes all pods may run on."""
     tolerations = tuple(
-        fit.Toleration(key=one.key, operator=one.operator, value=one.value, effect=one.effect)
+        fit.PodToleration(key=one.key, operator=one.operator, value=one.value, effect=one.effect)
         for one in rules.tolerations
     )
     return fit.PodShape(count=1, selector=rules.node_selector, tolerations=tolerations)

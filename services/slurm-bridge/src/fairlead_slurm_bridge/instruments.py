@@ -7,7 +7,7 @@ from fairlead_contracts.messages.state import Phase
 from fairlead_runtime import Metrics
 
 
-class Instruments:
+class BridgeInstruments:
     """What it counts and measures."""
 
     def __init__(self, metrics: Metrics) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.state import Holder, JobArray, JobState, Outcome, Phase, task_uid
+from fairlead_contracts.messages.state import JobArray, JobHolder, JobState, Outcome, Phase, task_uid
 from fairlead_slurm import UNLABELLED, Ladder, SlurmJob
 from fairlead_slurm.submitting import submission_mark
 from fairlead_slurm_bridge.domains import Naming
@@ -32,10 +32,10 @@ _NOT_ELIGIBLE = {
 }
 """Reasons of Slurm's for which a job may not start whatever stands before it, in words."""
 _HOLDERS = {
-    "JobHeldUser": Holder.USER,
-    "JobHeldAdmin": Holder.ADMIN,
-    "Dependency": Holder.DEPENDENCY,
-    "DependencyNeverSatisfied": Holder.DEPENDENCY,
+    "JobHeldUser": JobHolder.USER,
+    "JobHeldAdmin": JobHolder.ADMIN,
+    "Dependency": JobHolder.DEPENDENCY,
+    "DependencyNeverSatisfied": JobHolder.DEPENDENCY,
 }
 """Who keeps a job from starting, by the same reasons. A begin time is the user's, or Slurm's own after a requeue."""
 _ORDINARY_REASONS = ("", "None", "Priority", "Resources")
@@ -132,10 +132,10 @@ def array_uid(cluster: str, job: SlurmJob, since: Micros) -> str:
     return f"{cluster}-{job.array:010d}-{since}"
 
 
-def _holder(job: SlurmJob) -> Holder | None:
+def _holder(job: SlurmJob) -> JobHolder | None:
     if job.reason in _HOLDERS:
         return _HOLDERS[job.reason]
-    return Holder.DEPENDENCY if job.dependency else None
+    return JobHolder.DEPENDENCY if job.dependency else None
 
 
 def _held_by(job: SlurmJob) -> str:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from fairlead_slurm import Controller, Reading, SlurmError
-from fairlead_slurm_bridge.view import Surroundings
+from fairlead_slurm_bridge.view import SlurmContext
 
 SURROUNDINGS_SECONDS = 10.0
 """Nodes, partitions, accounts and settings are read so often."""
@@ -28,7 +28,7 @@ class Observer:
         self.trouble: str | None = None
         """Why the last reading failed; None where it did not."""
 
-    async def surroundings(self) -> Surroundings | None:
+    async def surroundings(self) -> SlurmContext | None:
         """What the cluster has beside jobs; None where it is not yet time to ask again.
 
         Raises:
@@ -47,7 +47,7 @@ class Observer:
             self.trouble = str(error)
             raise
         self._surveyed = self._clock()
-        return Surroundings(nodes=nodes, partitions=partitions, accounts=accounts, settings=settings)
+        return SlurmContext(nodes=nodes, partitions=partitions, accounts=accounts, settings=settings)
 
     async def jobs(self) -> Reading:
         """The queue.

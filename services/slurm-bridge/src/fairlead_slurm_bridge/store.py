@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_slurm_bridge.errors import StoreError
-from fairlead_slurm_bridge.pods.runs import Run, Stand
+from fairlead_slurm_bridge.errors import SubmissionStoreError
+from fairlead_slurm_bridge.pods.runs import EndedProgram, Stand
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -45,7 +45,7 @@ _DIGEST_SHOWN = 16
 """Characters of a digest that are compared: a job's comment has no more."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class SubmittedJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job that was asked for."""
 
     digest: str
@@ -60,11 +60,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return self.digest[:_DIGEST_SHOWN] == digest[:_DIGEST_SHOWN]
 
 
-class Store:
+class SubmissionStore:
     """The file of one cluster; small and quick, so used from the event loop.
 
     Raises:
-        StoreError: of each method: the file cannot be read or written.
+        SubmissionStoreError: of each method: the file cannot be read or written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -72,14 +72,14 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"{path} cannot be opened: {error}") from error
+            raise SubmissionStoreError(f"{path} cannot be opened: {error}") from error
         try:
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.executescript(_SCHEMA)
         except sqlite3.Error as error:
             self._database.close()
-            raise StoreError(f"{path} cannot be used: {error}") from error
+            raise SubmissionStoreError(f"{path} cannot be used: {error}") from error
 
     def first_seen(self) -> dict[str, Micros]:
         """By job."""
@@ -95,7 +95,7 @@ class Store:
             self._database.executemany("DELETE FROM first_seen WHERE job = ?", [(job,) for job in forgotten])
             self._database.execute("COMMIT")
         except sqlite3.Error as error:
-            raise StoreError(f"cannot be written: {error}") from error
+            raise SubmissionStoreError(f"cannot be written: {error}") from error
 
     def fence(self) -> int:
         """The highest epoch of an admitter that was obeyed."""
@@ -107,16 +107,20 @@ class Store:
         """An admitter of this epoch is obeyed from now on."""
         self._write("INSERT OR REPLACE INTO facts VALUES (?, ?)", (_FENCE, epoch))
 
-    def asked(self, scope: str, submission: str) -> Asked | None:
+    def asked(self, scope: str, submission: str) -> SubmittedJob | None:
         """What was asked for under this id; None where nothing was."""
         query = "SELECT digest, job, queue, at FROM asked WHERE scope = ? AND id = ?"
         try:
             found = self._database.execute(query, (scope, submission)).fetchone()
         except sqlite3.Error as error:
-            raise StoreError(f"cannot be read: {error}") from error
-        return None if found is None else Asked(digest=found[0], job=found[1], queue=found[2], at=found[3])
+            raise SubmissionStoreError(f"cannot be read: {error}") from error
+        return (
+            None
+            if found is None
+            else SubmittedJob(digest=found[0], job=found[1], queue=found[2], at=found[3])
+        )
 
-    def note_asked(self, scope: str, submission: str, asked: Asked) -> None:
+    def note_asked(self, scope: str, submission: str, asked: SubmittedJob) -> None:
         """This is asked for, or was made."""
         values = (scope, submission, asked.digest, asked.job, asked.queue, asked.at)
         self._write("INSERT OR REPLACE INTO asked VALUES (?, ?, ?, ?, ?, ?)", values)
@@ -126,12 +130,15 @@ class Store:
         """It was refused: it may be asked for again."""
         self._write("DELETE FROM asked WHERE scope = ? AND id = ?", (scope, submission))
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[EndedProgram]:
         """Programs of jobs that have ended, the oldest first."""
         rows = self._rows("SELECT job, restarts, submitted, identity, code, replayed FROM runs ORDER BY at")
-        return [msgspec.convert(dict(zip(Run.__struct_fields__, row, strict=True)), Run) for row in rows]
+        return [
+            msgspec.convert(dict(zip(EndedProgram.__struct_fields__, row, strict=True)), EndedProgram)
+            for row in rows
+        ]
 
-    def keep_run(self, run: Run, at: float) -> None:
+    def keep_run(self, run: EndedProgram, at: float) -> None:
         """One more, at that wall second; those of the day before go."""
         values = (*msgspec.structs.astuple(run), at)
         self._write("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", values)
@@ -160,7 +167,7 @@ class Store:
         try:
             self._database.execute(statement, values)
         except sqlite3.Error as error:
-            raise StoreError(f"cannot be written: {error}") from error
+            raise SubmissionStoreError(f"cannot be written: {error}") from error
 
     def close(self) -> None:
         """Close the file."""
@@ -174,4 +181,4 @@ class Store:
         try:
             return self._database.execute(query).fetchall()
         except sqlite3.Error as error:
-            raise StoreError(f"cannot be read: {error}") from error
+            raise SubmissionStoreError(f"cannot be read: {error}") from error

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from fairlead_bus import Statements
 from fairlead_contracts.frontend.capabilities import SLURM, Capabilities, TieRule
 from fairlead_contracts.messages.state import (
     JobArray,
@@ -32,9 +33,6 @@ from fairlead_slurm_bridge.jobs import NO_EPOCH, UNSTAMPED, Frame, rest_of, stat
 from fairlead_slurm_bridge.waiting_places import WaitingTurn, traded
 from fairlead_slurm_bridge.windows import Rest, WindowedJobs, placed
 
-type Statements = dict[str, State | None]
-"""By subject; None where the object is gone."""
-
 FRONTEND = "slurm"
 MULTIFACTOR = "priority/multifactor"
 _MOST_LEVELS = 1_000_000
@@ -42,7 +40,7 @@ _SPLIT = -1
 """The record of a task that was split off since the last reading: no other's."""
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class SlurmContext(msgspec.Struct, frozen=True, kw_only=True):
     """What changes seldom."""
 
     nodes: Sequence[SlurmNode]
@@ -93,13 +91,13 @@ class StatedView:
         """By id: as read, and as translated before anybody traded places. Tasks in the window of an array, too."""
         self._rests: dict[int, tuple[Rest, JobState]] = {}
         """By array, what is left of it."""
-        self._surroundings: Surroundings | None = None
+        self._surroundings: SlurmContext | None = None
         self.phases: Counter[Phase] = Counter()
         """How many jobs are stated, by phase."""
 
     # --- what comes in
 
-    def surround(self, surroundings: Surroundings) -> Statements:
+    def surround(self, surroundings: SlurmContext) -> Statements:
         """What the cluster has beside jobs; returns what is stated differently."""
         if surroundings == self._surroundings:
             return {}
@@ -166,7 +164,7 @@ class StatedView:
     # --- what is asked
 
     @property
-    def surroundings(self) -> Surroundings | None:
+    def surroundings(self) -> SlurmContext | None:
         """What the cluster has beside jobs; None before the first reading."""
         return self._surroundings
 
@@ -191,12 +189,12 @@ class StatedView:
 
     # --- how
 
-    def _known(self) -> Surroundings:
+    def _known(self) -> SlurmContext:
         if self._surroundings is None:
             raise LookupError("nothing was read of the cluster yet")
         return self._surroundings
 
-    def _translate(self, found: WindowedJobs, surroundings: Surroundings) -> None:
+    def _translate(self, found: WindowedJobs, surroundings: SlurmContext) -> None:
         frame = Frame(
             cluster=self._cluster,
             ladder=surroundings.ladder,
@@ -232,7 +230,7 @@ class StatedView:
                 group = (state.scope, state.queue, state.requested_class)
                 yield WaitingTurn(uid=state.uid, group=group, nice=job.nice, since=state.submitted)
 
-    def _around(self, known: Surroundings) -> list[State]:
+    def _around(self, known: SlurmContext) -> list[State]:
         found = domains(known.partitions, known.nodes, self._naming)
         pool_of = {partition: domain.name for domain in found for partition in domain.partitions}
         stamp = {"cluster": self._cluster, "epoch": NO_EPOCH, "rev": UNSTAMPED}

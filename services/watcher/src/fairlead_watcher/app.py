@@ -6,21 +6,30 @@ from collections.abc import Callable
 import structlog
 from msgspec import to_builtins
 
-from fairlead_bus import Announcer, Bus, ConnectionSettings, EventDiff, Leadership, Revisions, connect
+from fairlead_bus import (
+    Announcer,
+    Bus,
+    ConnectionSettings,
+    EventDiff,
+    Leadership,
+    Revisions,
+    Statements,
+    connect,
+)
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.events import Event
 from fairlead_kube import KubeClient, KubeSettings
 from fairlead_kube import connect as connect_kube
 from fairlead_runtime import FrontendSpans, Lifecycle, MetricsObserver, wall_clock
-from fairlead_watcher.cluster_view import ClusterView, Statements
-from fairlead_watcher.instruments import Instruments
+from fairlead_watcher.cluster_view import ClusterView
+from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.kinds import Kinds
 from fairlead_watcher.lateness import Lateness
 from fairlead_watcher.lever import LeverSource
 from fairlead_watcher.lifecycle import Memory
 from fairlead_watcher.settings import WatcherSettings
-from fairlead_watcher.sources import Sources
-from fairlead_watcher.watcher import Audience, Watcher
+from fairlead_watcher.sources import WatchedKinds
+from fairlead_watcher.watcher import Watcher, WatcherAudience
 
 ROLE = "watcher"
 
@@ -59,7 +68,7 @@ class Parts:
         self._stay = from_seconds(settings.ended_stay_seconds)
         self._news = asyncio.Event()
         self._view = ClusterView(settings.cluster, ended_stay=self._stay)
-        self._instruments = Instruments(lifecycle.metrics)
+        self._instruments = WatcherInstruments(lifecycle.metrics)
         kinds = Kinds(
             client,
             settings.cluster,
@@ -72,7 +81,7 @@ class Parts:
         )
         self._lateness = Lateness(bus, settings.cluster)
         lever = LeverSource(bus, settings.cluster, self._view.boosts, wake=self._news)
-        self._sources = Sources([*kinds.all(), lever])
+        self._sources = WatchedKinds([*kinds.all(), lever])
         self._instruments.heard(self._sources.ages())
         self._traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
 
@@ -122,7 +131,7 @@ class Parts:
             tasks.start("lateness", self._lateness.run())
             tasks.start("watcher", watcher.run())
 
-    def _watcher(self, audience: Audience, role: Callable[[], str]) -> Watcher:
+    def _watcher(self, audience: WatcherAudience, role: Callable[[], str]) -> Watcher:
         """The loop, and what /readyz asks. A standby is ready too: it knows everything, and waits."""
         watcher = Watcher(
             self._sources,
@@ -149,7 +158,7 @@ class DryRunAudience:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     def update(self, statements: Statements) -> None:
-        """See `Audience`."""
+        """See `WatcherAudience`."""
         for subject, state in statements.items():
             self._log.info(
                 "would_state", subject=subject, state=None if state is None else to_builtins(state)

@@ -8,6 +8,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from fairlead_bus import Statements
 from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.state import JobState, NodeState, Phase, State, subject_of
@@ -19,9 +20,6 @@ from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts
 from fairlead_watcher.surroundings import LEVER, ClassKind, Dependency, DoorFacts, Labels, Noting, queue_view
 from fairlead_watcher.surroundings import LookupTables as KnownAround
 from fairlead_watcher.workload_facts import End, Eviction, Known, OwnerFacts, WorkloadFacts
-
-type Statements = dict[str, State | None]
-"""By subject; None where the object is gone."""
 
 
 class ClusterView:

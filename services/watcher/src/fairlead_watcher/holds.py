@@ -5,7 +5,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.state import Fault
-from fairlead_watcher.surroundings import DoorFacts, QueueView, Surroundings
+from fairlead_watcher.surroundings import DoorFacts, QueueView, WorkloadContext
 from fairlead_watcher.workload_facts import EVICTED_BY_CHECK, WorkloadFacts
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -31,7 +31,9 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     """Where the Workload's author can do something about it."""
 
 
-def hold_on(facts: WorkloadFacts, demand: dict[str, int], around: Surroundings, now: Micros) -> Hold | None:
+def hold_on(
+    facts: WorkloadFacts, demand: dict[str, int], around: WorkloadContext, now: Micros
+) -> Hold | None:
     """The first reason, if there is one: of the Workload itself, of its queue, of what it asks for."""
     door = around.door(facts.namespace, facts.local_queue) if facts.local_queue else None
     queue = around.queue(door.queue) if door is not None else None
@@ -93,7 +95,7 @@ def _queue_hold(facts: WorkloadFacts, door: DoorFacts | None, queue: QueueView |
     return None
 
 
-def _selector_hold(facts: WorkloadFacts, queue: QueueView, around: Surroundings) -> Hold | None:
+def _selector_hold(facts: WorkloadFacts, queue: QueueView, around: WorkloadContext) -> Hold | None:
     if queue.takes(around.namespace(facts.namespace)):
         return None
     why = (

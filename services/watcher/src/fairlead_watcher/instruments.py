@@ -15,7 +15,7 @@ _WORDS: Mapping[type[Event], str] = {
 }
 
 
-class Instruments:
+class WatcherInstruments:
     """What it counts and measures."""
 
     def __init__(self, metrics: Metrics) -> None:

@@ -8,8 +8,8 @@ from fairlead_contracts.frontend.marks import CARRIES, SUBMISSION, TRACEPARENT
 from fairlead_contracts.messages.state import Fault, JobState, Phase
 from fairlead_kube import WORKLOAD_PRIORITY_CLASS
 from fairlead_watcher.holds import Hold, hold_on
-from fairlead_watcher.metadata import LONGEST_VALUE, Words, merged
-from fairlead_watcher.surroundings import Surroundings
+from fairlead_watcher.metadata import LONGEST_VALUE, MetadataWords, merged
+from fairlead_watcher.surroundings import WorkloadContext
 from fairlead_watcher.wishes import AnnotationSource, Wishes, wishes_in
 from fairlead_watcher.workload_facts import PODS, Owner, WorkloadFacts
 
@@ -28,7 +28,7 @@ class JobTranslation(NamedTuple):
     due: Micros | None
 
 
-def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Micros) -> JobTranslation:
+def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: Micros) -> JobTranslation:
     """The job that a Workload is."""
     queue = _queue(facts, around)
     demand = _demand(facts, queue, around)
@@ -78,13 +78,13 @@ def translate(cluster: str, facts: WorkloadFacts, around: Surroundings, now: Mic
     return JobTranslation(job, hold.until if hold else None)
 
 
-def _level(facts: WorkloadFacts, around: Surroundings) -> int:
+def _level(facts: WorkloadFacts, around: WorkloadContext) -> int:
     """What Kueue orders by. Most Workloads have no boost, and nothing changes for these when it is not read."""
     boost = facts.boost if facts.boost and around.reads_boosts() else 0
     return facts.priority + boost
 
 
-def _queue(facts: WorkloadFacts, around: Surroundings) -> str:
+def _queue(facts: WorkloadFacts, around: WorkloadContext) -> str:
     """An admission says in which ClusterQueue the quota is; without one the LocalQueue says where it stands."""
     if facts.run is not None and facts.run.queue:
         return facts.run.queue
@@ -92,7 +92,7 @@ def _queue(facts: WorkloadFacts, around: Surroundings) -> str:
     return door.queue if door else ""
 
 
-def _demand(facts: WorkloadFacts, queue: str, around: Surroundings) -> dict[str, int]:
+def _demand(facts: WorkloadFacts, queue: str, around: WorkloadContext) -> dict[str, int]:
     """Pods count only where the queue has quota for them, as in Kueue."""
     view = around.queue(queue) if queue else None
     if view is None or PODS not in view.most or not facts.pods:
@@ -100,7 +100,7 @@ def _demand(facts: WorkloadFacts, queue: str, around: Surroundings) -> dict[str,
     return facts.demand | {PODS: min(facts.pods * base_units(PODS), MAX_QUANTITY)}
 
 
-def _flavors(facts: WorkloadFacts, queue: str, around: Surroundings) -> dict[str, str]:
+def _flavors(facts: WorkloadFacts, queue: str, around: WorkloadContext) -> dict[str, str]:
     """Of what flavors it holds its quota, where its pool has several: elsewhere that tells nothing."""
     view = around.queue(queue) if queue and facts.run is not None and facts.end is None else None
     return facts.run.flavors if view is not None and view.flavored and facts.run is not None else {}
@@ -132,7 +132,7 @@ def _ends_by(facts: WorkloadFacts) -> Micros | None:
     return facts.run.admitted + facts.run_limit
 
 
-def _base(facts: WorkloadFacts, around: Surroundings) -> int:
+def _base(facts: WorkloadFacts, around: WorkloadContext) -> int:
     """Never what is read back where something else tells it: we may have written the priority ourselves."""
     value = around.class_value(facts.class_kind, facts.class_name) if facts.class_name else None
     if value is not None:
@@ -154,18 +154,18 @@ def _owner_name(facts: WorkloadFacts) -> str | None:
     return f"{first.kind}/{first.name}"
 
 
-def _owner_words(facts: WorkloadFacts, around: Surroundings) -> Words:
+def _owner_words(facts: WorkloadFacts, around: WorkloadContext) -> MetadataWords:
     found = [_words_of(owner, facts.namespace, around) for owner in facts.owners]
     return found[0] if len(found) == 1 else merged(found)
 
 
-def _words_of(owner: Owner, namespace: str, around: Surroundings) -> Words:
+def _words_of(owner: Owner, namespace: str, around: WorkloadContext) -> MetadataWords:
     """Another object of the same kind and name is not the one."""
     found = around.owner(owner.kind, namespace, owner.name)
-    return found.words if found is not None and found.uid == owner.uid else Words()
+    return found.words if found is not None and found.uid == owner.uid else MetadataWords()
 
 
-def _places(facts: WorkloadFacts, owner: Words) -> tuple[AnnotationSource, ...]:
+def _places(facts: WorkloadFacts, owner: MetadataWords) -> tuple[AnnotationSource, ...]:
     kind = facts.owners[0].kind if facts.owners else ""
     return (
         AnnotationSource("metadata.annotations", facts.own.annotations),
@@ -174,7 +174,7 @@ def _places(facts: WorkloadFacts, owner: Words) -> tuple[AnnotationSource, ...]:
     )
 
 
-def _faults(wishes: Wishes, words: Words, hold: Hold | None) -> list[Fault]:
+def _faults(wishes: Wishes, words: MetadataWords, hold: Hold | None) -> list[Fault]:
     """Of any number of wishes that cannot be read, the first ones are told in full."""
     faults = wishes.faults[:MOST_FAULTS]
     if more := len(wishes.faults) - len(faults):

@@ -11,7 +11,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.clearance import LEVER_FOUND, LeverFound
 
 
-class Deliver(Protocol):
+class DeliverLever(Protocol):
     """Takes what was heard."""
 
     def __call__(self, *, read: bool) -> None:
@@ -30,7 +30,7 @@ class LeverSource:
 
     name = "lever"
 
-    def __init__(self, bus: Bus, cluster: str, deliver: Deliver, *, wake: asyncio.Event) -> None:
+    def __init__(self, bus: Bus, cluster: str, deliver: DeliverLever, *, wake: asyncio.Event) -> None:
         self._deliver = deliver
         self._mirror: Mirror[LeverFound] = Mirror(
             bus,

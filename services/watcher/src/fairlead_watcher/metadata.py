@@ -19,7 +19,7 @@ _NOT_OURS = ("kubectl.kubernetes.io/", "kueue.x-k8s.io/")
 type Texts = Mapping[str, str]
 
 
-class Words(msgspec.Struct, frozen=True, kw_only=True):
+class MetadataWords(msgspec.Struct, frozen=True, kw_only=True):
     """The labels and annotations of one place."""
 
     labels: dict[str, str] = {}
@@ -28,19 +28,19 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     """Entries that were too many; none of them asks for anything."""
 
 
-NO_WORDS = Words()
+NO_WORDS = MetadataWords()
 
 
-def words_of(metadata: ObjectMeta) -> Words:
+def words_of(metadata: ObjectMeta) -> MetadataWords:
     """What is kept of an object's metadata, or of a pod template's."""
     labels, fewer_labels = _within_bounds(metadata.labels or {})
     annotations, fewer = _within_bounds(_worth_keeping(metadata.annotations or {}))
     if not labels and not annotations and not fewer and not fewer_labels:
         return NO_WORDS
-    return Words(labels=labels, annotations=annotations, left_out=fewer + fewer_labels)
+    return MetadataWords(labels=labels, annotations=annotations, left_out=fewer + fewer_labels)
 
 
-def merged(places: Iterable[Words]) -> Words:
+def merged(places: Iterable[MetadataWords]) -> MetadataWords:
     """One place made of several, within the same bounds; the first that says something of a key wins."""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
@@ -51,7 +51,7 @@ def merged(places: Iterable[Words]) -> Words:
         left_out += words.left_out
     labels, fewer_labels = _within_bounds(labels)
     annotations, fewer = _within_bounds(annotations)
-    return Words(labels=labels, annotations=annotations, left_out=left_out + fewer + fewer_labels)
+    return MetadataWords(labels=labels, annotations=annotations, left_out=left_out + fewer + fewer_labels)
 
 
 def _worth_keeping(annotations: Texts) -> Texts:

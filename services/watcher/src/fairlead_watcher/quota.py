@@ -25,7 +25,7 @@ from fairlead_kube import (
 USAGE_FIRST = "UsageBasedAdmissionFairSharing"
 
 
-class FlavorResource(NamedTuple):
+class QuotaKey(NamedTuple):
     """A resource of one flavor: what quota is given for."""
 
     flavor: str
@@ -42,7 +42,7 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     """None: all of it."""
 
 
-type Quotas = dict[FlavorResource, Quota]
+type Quotas = dict[QuotaKey, Quota]
 
 _NONE = Quota(nominal=0)
 
@@ -114,7 +114,7 @@ def _preemption(found: Preemption) -> dict[str, str]:
 
 def _quotas(groups: list[ResourceGroup] | None) -> Quotas:
     return {
-        FlavorResource(flavor.name, one.name): Quota(
+        QuotaKey(flavor.name, one.name): Quota(
             nominal=_amount(one.name, one.nominal_quota),
             borrowing=_limit(one.name, one.borrowing_limit),
             lending=_limit(one.name, one.lending_limit),
@@ -164,8 +164,8 @@ class Forest:
         for queue in self._queues.values():
             if queue.parent:
                 self._members.setdefault(queue.parent, []).append(queue)
-        self._subtrees: dict[str, dict[FlavorResource, int]] = {}
-        self._potentials: dict[str, dict[FlavorResource, int]] = {}
+        self._subtrees: dict[str, dict[QuotaKey, int]] = {}
+        self._potentials: dict[str, dict[QuotaKey, int]] = {}
 
     def trees(self) -> list[Tree]:
         """Those with a ClusterQueue in them, by name."""
@@ -220,7 +220,7 @@ class Forest:
         """One of the cohorts of a tree."""
         return self._cohorts[name]
 
-    def potential(self, queue: QueueFacts) -> dict[FlavorResource, int]:
+    def potential(self, queue: QueueFacts) -> dict[QuotaKey, int]:
         """The most that the ClusterQueue can have when nothing is in use (`potentialAvailable`)."""
         above = self._cohort_potential(queue.parent) if queue.parent else None
         return _potential(queue.quotas, {name: one.nominal for name, one in queue.quotas.items()}, above)
@@ -240,7 +240,7 @@ class Forest:
         self._circles |= set(circle)
         return min(circle)
 
-    def _subtree(self, name: str) -> dict[FlavorResource, int]:
+    def _subtree(self, name: str) -> dict[QuotaKey, int]:
         """A cohort's own quota, and what its children lend."""
         if name not in self._subtrees:
             total = {key: quota.nominal for key, quota in self._cohorts[name].quotas.items()}
@@ -255,7 +255,7 @@ class Forest:
             self._subtrees[name] = total
         return self._subtrees[name]
 
-    def _cohort_potential(self, name: str) -> dict[FlavorResource, int]:
+    def _cohort_potential(self, name: str) -> dict[QuotaKey, int]:
         if name not in self._potentials:
             cohort = self._cohorts[name]
             parent = self._parent(cohort)
@@ -271,7 +271,7 @@ def _with_implicit(queues: Iterable[QueueFacts], cohorts: Iterable[CohortFacts])
     return {name: CohortFacts(name=name) for name in sorted(named - found.keys() - {""})} | found
 
 
-def _nominal(quotas: Quotas) -> dict[FlavorResource, int]:
+def _nominal(quotas: Quotas) -> dict[QuotaKey, int]:
     return {name: quota.nominal for name, quota in quotas.items()}
 
 
@@ -280,13 +280,13 @@ def _kept(quota: Quota, subtree: int) -> int:
     return 0 if quota.lending is None else max(0, subtree - quota.lending)
 
 
-def _lent(quotas: Quotas, subtree: Mapping[FlavorResource, int]) -> dict[FlavorResource, int]:
+def _lent(quotas: Quotas, subtree: Mapping[QuotaKey, int]) -> dict[QuotaKey, int]:
     return {name: amount - _kept(quotas.get(name, _NONE), amount) for name, amount in subtree.items()}
 
 
 def _potential(
-    quotas: Quotas, subtree: Mapping[FlavorResource, int], above: Mapping[FlavorResource, int] | None
-) -> dict[FlavorResource, int]:
+    quotas: Quotas, subtree: Mapping[QuotaKey, int], above: Mapping[QuotaKey, int] | None
+) -> dict[QuotaKey, int]:
     if above is None:
         return dict(subtree)
     found = {}

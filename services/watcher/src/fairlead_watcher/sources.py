@@ -227,7 +227,7 @@ class KindSource[T: Described, U]:
             self._hand_over(key, None)
 
 
-class Sources:
+class WatchedKinds:
     """All kinds of a cluster."""
 
     def __init__(self, sources: list[WatchedKind]) -> None:

@@ -52,7 +52,7 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
         return labels is None or (self.selector is not None and self.selector.matches(labels))
 
 
-class Surroundings(Protocol):
+class WorkloadContext(Protocol):
     """Looks things up; each look is noted by whoever keeps translations up to date."""
 
     def door(self, namespace: str, name: str) -> DoorFacts | None:
@@ -131,33 +131,33 @@ class Noting:
         return frozenset(found)
 
     def door(self, namespace: str, name: str) -> DoorFacts | None:
-        """See `Surroundings`."""
+        """See `WorkloadContext`."""
         key = Key(namespace, name)
         self._looked_up.add(Dependency("local queue", "", key))
         return self._known.doors.get(key)
 
     def queue(self, name: str) -> QueueView | None:
-        """See `Surroundings`."""
+        """See `WorkloadContext`."""
         self._looked_up.add(Dependency("queue", "", Key("", name)))
         return self._known.queues.get(name)
 
     def class_value(self, kind: str, name: str) -> int | None:
-        """See `Surroundings`."""
+        """See `WorkloadContext`."""
         self._looked_up.add(Dependency("class", kind, Key("", name)))
         return self._known.classes.get((kind, name))
 
     def owner(self, kind: str, namespace: str, name: str) -> OwnerFacts | None:
-        """See `Surroundings`."""
+        """See `WorkloadContext`."""
         key = Key(namespace, name)
         self._looked_up.add(Dependency("owner", kind, key))
         return self._known.owners.get((kind, key))
 
     def namespace(self, name: str) -> Labels | None:
-        """See `Surroundings`."""
+        """See `WorkloadContext`."""
         self._looked_up.add(Dependency("namespace", "", Key("", name)))
         return self._known.namespaces.get(name)
 
     def reads_boosts(self) -> bool:
-        """See `Surroundings`."""
+        """See `WorkloadContext`."""
         self._looked_up.add(LEVER)
         return self._known.reads_boosts

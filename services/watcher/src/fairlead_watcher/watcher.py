@@ -8,11 +8,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from fairlead_bus import Statements
 from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_runtime import Allowance, Pacing, RestReason
-from fairlead_watcher.cluster_view import ClusterView, Statements
-from fairlead_watcher.instruments import Instruments
-from fairlead_watcher.sources import Sources
+from fairlead_watcher.cluster_view import ClusterView
+from fairlead_watcher.instruments import WatcherInstruments
+from fairlead_watcher.sources import WatchedKinds
 
 AT_ONCE = 500
 """Workloads to translate before other tasks have a turn: some 20 ms."""
@@ -25,7 +26,7 @@ LONGEST_SLEEP = 60.0
 """Seconds between two looks at the clock: it may have been set right meanwhile."""
 
 
-class Audience(Protocol):
+class WatcherAudience(Protocol):
     """Who hears what is stated differently from now on."""
 
     def update(self, statements: Statements) -> None:
@@ -47,10 +48,10 @@ class Watcher:
 
     def __init__(
         self,
-        sources: Sources,
+        sources: WatchedKinds,
         view: ClusterView,
-        audience: Audience,
-        instruments: Instruments,
+        audience: WatcherAudience,
+        instruments: WatcherInstruments,
         *,
         clock: Callable[[], Micros],
         wake: asyncio.Event,

@@ -28,7 +28,7 @@ from fairlead_kube import (
     workload_demand,
 )
 from fairlead_watcher.equivalence import equivalence
-from fairlead_watcher.metadata import NO_WORDS, Words, merged, words_of
+from fairlead_watcher.metadata import NO_WORDS, MetadataWords, merged, words_of
 from fairlead_watcher.shapes import held_shapes_of, shapes_of
 
 GATES = "kueue.x-k8s.io/admission-gated-by"
@@ -62,7 +62,7 @@ class OwnerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What we need of an owner."""
 
     uid: str
-    words: Words
+    words: MetadataWords
 
 
 class QuotaHold(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,8 +108,8 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The one that controls it, or the pods of a group."""
     grouped: bool = False
     """It is a pod group: nobody controls it."""
-    own: Words = NO_WORDS
-    template: Words = NO_WORDS
+    own: MetadataWords = NO_WORDS
+    template: MetadataWords = NO_WORDS
     active: bool = True
     gates: str = ""
     """Who must let go of it before Kueue looks at it (KEP-6915); empty for nobody."""
@@ -217,7 +217,7 @@ def _owners(metadata: ObjectMeta) -> list[Owner]:
     return found[:MOST_OWNERS]
 
 
-def _template(workload: Workload) -> Words:
+def _template(workload: Workload) -> MetadataWords:
     """Of several pod sets the first one wins: it is the leader's."""
     return merged(words_of(pod_set.template.metadata) for pod_set in workload.spec.pod_sets or ())
 

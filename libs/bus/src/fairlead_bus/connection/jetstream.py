@@ -16,13 +16,13 @@ from fairlead_bus.connection.wire import Wire, says_nobody
 from fairlead_bus.errors import (
     AnswerTimeoutError,
     ConnectionLostError,
+    JetStreamNotFoundError,
+    JetStreamRefusedError,
     NobodyAnswersError,
     NoStreamError,
-    NotFoundError,
     NotProvisionedError,
     PayloadTooLargeError,
     PublishUncertainError,
-    RefusedError,
     UnavailableError,
     WrongLastSequenceError,
 )
@@ -163,7 +163,7 @@ class JetStream:
             PublishUncertainError: no ack came. Trap: that is not "not published".
             NoStreamError: no stream takes the subject.
             WrongLastSequenceError: the expected last sequence is another one.
-            RefusedError: the stream refused the message.
+            JetStreamRefusedError: the stream refused the message.
             DisconnectedError, ClosedError, DeniedError, PayloadTooLargeError, InvalidMessageError: nothing was stored.
         """
         try:
@@ -184,7 +184,7 @@ class JetStream:
         """One call of the API, `$JS.API.<verb>`, and the JSON of its answer.
 
         Raises:
-            NotFoundError, WrongLastSequenceError, RefusedError: what the server said.
+            JetStreamNotFoundError, WrongLastSequenceError, JetStreamRefusedError: what the server said.
             UnavailableError: JetStream is off, starting or without a leader.
             AnswerTimeoutError, ConnectionLostError, DisconnectedError, ClosedError, DeniedError: as `Wire.ask`.
         """
@@ -239,7 +239,7 @@ class JetStream:
         """Trap: a stream that is missing is not one that is empty. Taken for that, it would empty every mirror of it."""
         try:
             data = await self._read(f"STREAM.MSG.GET.{stream}", which)
-        except NotFoundError as error:
+        except JetStreamNotFoundError as error:
             if error.err_code != _NO_MESSAGE:
                 raise NotProvisionedError(f"stream {stream}") from error
             return None
@@ -275,7 +275,7 @@ class JetStream:
         """
         try:
             return await self.consumer(stream, name)
-        except NotFoundError as error:
+        except JetStreamNotFoundError as error:
             raise NotProvisionedError(f"durable {stream}/{name}", cluster_of(name)) from error
 
 
@@ -283,7 +283,7 @@ def read_ack(message: Msg, size: int) -> Ack:
     """The ack in an answer to a publish.
 
     Raises:
-        NoStreamError, WrongLastSequenceError, PayloadTooLargeError, UnavailableError, RefusedError: the stream's word.
+        NoStreamError, WrongLastSequenceError, PayloadTooLargeError, UnavailableError, JetStreamRefusedError: the stream's word.
     """
     if says_nobody(message):
         raise NoStreamError("no stream takes the subject")
@@ -295,14 +295,14 @@ def read_ack(message: Msg, size: int) -> Ack:
     raise _refusal(answer.error)
 
 
-def _refusal(error: _ApiError) -> RefusedError | UnavailableError:
+def _refusal(error: _ApiError) -> JetStreamRefusedError | UnavailableError:
     if error.err_code in _WRONG_LAST:
         return WrongLastSequenceError(error.code, error.err_code, error.description)
     if error.code == _NOT_FOUND:
-        return NotFoundError(error.code, error.err_code, error.description)
+        return JetStreamNotFoundError(error.code, error.err_code, error.description)
     if error.code in _PASSING_CODES or error.err_code in _PASSING_ERRORS:
         return UnavailableError(f"{error.description} (error {error.err_code})")
-    return RefusedError(error.code, error.err_code, error.description)
+    return JetStreamRefusedError(error.code, error.err_code, error.description)
 
 
 def _stored(raw: _RawMessage) -> Stored:

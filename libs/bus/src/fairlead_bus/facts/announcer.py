@@ -30,7 +30,7 @@ AT_ONCE = 256
 LOOK_SECONDS = 5.0
 """Between two looks whether the sync mark still stands: nobody hears of a purge."""
 
-type Statements = Mapping[str, State | None]
+type Statements = dict[str, State | None]
 """By subject; None where the object is gone."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
 from fairlead_bus.connection.bus import Bus
-from fairlead_bus.errors import NotFoundError, RetryableBusError
+from fairlead_bus.errors import JetStreamNotFoundError, RetryableBusError
 from fairlead_bus.streams.catching_up import CatchingUp
 from fairlead_bus.streams.feed import Feed
 
@@ -49,7 +49,7 @@ class Audit:
                 if found := await self._missing():
                     self._bus.observer.count("announcer.purged", len(found))
                     self._lacks(found)
-            except (RetryableBusError, NotFoundError):
+            except (RetryableBusError, JetStreamNotFoundError):
                 continue  # a reconnect compares everything anyway
 
     async def _missing(self) -> set[str]:

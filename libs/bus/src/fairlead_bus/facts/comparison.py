@@ -7,7 +7,7 @@ import msgspec
 from nats.aio.msg import Msg
 
 from fairlead_bus.connection.bus import Bus
-from fairlead_bus.errors import NotFoundError, NotProvisionedError, ReplayBrokenError
+from fairlead_bus.errors import JetStreamNotFoundError, NotProvisionedError, ReplayBrokenError
 from fairlead_bus.streams.catching_up import CatchingUp
 from fairlead_bus.streams.feed import Feed
 from fairlead_bus.streams.mirror import is_deletion
@@ -61,7 +61,7 @@ class Comparison:
         except TimeoutError as error:
             text = f"the state of {self._cluster} was not replayed in {REPLAY_SECONDS} s"
             raise ReplayBrokenError(text) from error
-        except NotFoundError as error:
+        except JetStreamNotFoundError as error:
             raise NotProvisionedError(f"stream {topology.STATE}") from error
         self.seq = feed.seq
         self.wrong |= self._truth.keys() - self.found.keys()

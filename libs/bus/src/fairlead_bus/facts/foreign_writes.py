@@ -8,7 +8,7 @@ from nats.aio.msg import Msg
 
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import Ack
-from fairlead_bus.errors import NotFoundError, RetryableBusError
+from fairlead_bus.errors import JetStreamNotFoundError, RetryableBusError
 from fairlead_bus.streams.feed import Feed
 
 _AGAIN_SECONDS = 0.2
@@ -72,7 +72,7 @@ class ForeignWrites:
             await self._bus.wire.until_connected()
             try:
                 await self._hear()
-            except (RetryableBusError, NotFoundError):
+            except (RetryableBusError, JetStreamNotFoundError):
                 await asyncio.sleep(
                     _AGAIN_SECONDS
                 )  # what is heard again is counted once: it goes on behind the last

@@ -48,7 +48,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
         return [share for tenant in self.tenants for share in permissions.shares(tenant)]
 
 
-class Layout(msgspec.Struct, frozen=True, kw_only=True):
+class AccountLayout(msgspec.Struct, frozen=True, kw_only=True):
     """Who shall be let in."""
 
     clusters: list[str]
@@ -138,7 +138,7 @@ def _plain_account(
     return {"users": users, "imports": imports}
 
 
-def _service_users(layout: Layout) -> list[NatsUser]:
+def _service_users(layout: AccountLayout) -> list[NatsUser]:
     users = [
         NatsUser(name="provisioner", grants=permissions.provisioner(layout.clusters)),
         NatsUser(name="scorer", grants=permissions.scorer()),

@@ -22,7 +22,7 @@ from fairlead_bus.errors import (
     DeniedError,
     NobodyAnswersError,
 )
-from fairlead_bus.observer import Tally
+from fairlead_bus.observer import BusTally
 from fairlead_bus.server.accounts import SERVICES, Account, NatsUser, user_permissions
 from fairlead_contracts import subjects, topology
 
@@ -84,7 +84,7 @@ async def _faults_of(login: Login, everybody: Sequence[Login]) -> list[str]:
         subjects.submit_filter(subjects.ANY_CLUSTER),
         ">",
     }
-    tally = Tally()
+    tally = BusTally()
     try:
         async with connect(login.settings, name="check", observer=tally) as bus:
             heard = await _may_subscribe(bus, tally, sorted(listens))
@@ -159,7 +159,7 @@ async def _may_publish(bus: Bus, tried: Sequence[str]) -> dict[str, bool]:
     return dict(zip(tried, await asyncio.gather(*map(may, tried)), strict=True))
 
 
-async def _may_subscribe(bus: Bus, tally: Tally, tried: Sequence[str]) -> dict[str, bool]:
+async def _may_subscribe(bus: Bus, tally: BusTally, tried: Sequence[str]) -> dict[str, bool]:
     """A denied subscription is told to the error callback alone, in lower case."""
 
     async def drop(_: object) -> None:

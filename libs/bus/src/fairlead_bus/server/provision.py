@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_bus.connection.bus import Bus
-from fairlead_bus.errors import NotFoundError, RetryableBusError
+from fairlead_bus.errors import JetStreamNotFoundError, RetryableBusError
 from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_bus.work.worker import MAX_DELIVER, MAX_UNFINISHED
 from fairlead_contracts.subjects import ROOT
@@ -150,7 +150,7 @@ async def _stream_change(
         wanted = {**wanted, "num_replicas": replicas}
     try:
         found = _stream_info.decode(await bus.jetstream.call(f"STREAM.INFO.{name}")).config
-    except NotFoundError:
+    except JetStreamNotFoundError:
         return TopologyChange(what=what, differing=[], config=wanted, stream=name)
     wanted = {**wanted, "subjects": _union(found.get("subjects"), wanted["subjects"])}
     if keeps_age and found.get("max_age"):  # an operator's word, or the default that it had from us
@@ -166,7 +166,7 @@ async def _durable_change(bus: Bus, spec: DurableSpec) -> TopologyChange | None:
     what, wanted = f"durable {spec.stream}/{spec.name}", _of_durable(spec)
     try:
         found = (await bus.jetstream.consumer(spec.stream, spec.name)).config
-    except NotFoundError:
+    except JetStreamNotFoundError:
         return TopologyChange(what=what, differing=[], config=wanted, stream=spec.stream, is_durable=True)
     metadata = found.get("metadata")
     if isinstance(metadata, dict):  # the server adds keys of its own

@@ -2,7 +2,7 @@
 
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import Stored
-from fairlead_bus.errors import AnswerTimeoutError, NotFoundError, ReplayBrokenError
+from fairlead_bus.errors import AnswerTimeoutError, JetStreamNotFoundError, ReplayBrokenError
 from fairlead_bus.streams.feed import Feed
 
 LOOK_SECONDS = 0.5
@@ -55,6 +55,6 @@ class CatchingUp:
     async def _last(self) -> Stored | None:
         try:
             return await self._bus.last(self._stream, self._filter)
-        except NotFoundError as error:
+        except JetStreamNotFoundError as error:
             # Whether it is missing for good is judged before each replay.
             raise ReplayBrokenError(f"the stream has gone: {error}") from error

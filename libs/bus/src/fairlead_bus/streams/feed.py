@@ -21,7 +21,7 @@ from nats.aio.subscription import Subscription
 
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import API_TIMEOUT_SECONDS, ConsumerFacts
-from fairlead_bus.errors import ClosedError, NotFoundError, ReplayBrokenError
+from fairlead_bus.errors import ClosedError, JetStreamNotFoundError, ReplayBrokenError
 from fairlead_bus.streams.delivery import is_delivery
 
 HEARTBEAT_SECONDS = 1.0
@@ -33,7 +33,7 @@ _PLAIN_TOKENS = 9
 _ALIVE, _EXPIRED = "100", "408"
 _NOT_AWAITED = float("inf")
 
-type Deliver = Callable[[Msg, int], None]
+type DeliverMsg = Callable[[Msg, int], None]
 """Takes a message and its stream sequence."""
 
 SLICE = 256
@@ -68,7 +68,7 @@ class Feed:
         *,
         stream: str,
         subject: str,
-        deliver: Deliver,
+        deliver: DeliverMsg,
         start: Mapping[str, object] = LAST_PER_SUBJECT,
         create_seconds: float = API_TIMEOUT_SECONDS,
         sliced: bool = False,
@@ -179,7 +179,7 @@ class Feed:
         """
         try:
             return await self._bus.jetstream.consumer(self._stream, self._name)
-        except NotFoundError as error:
+        except JetStreamNotFoundError as error:
             raise ReplayBrokenError(f"the server has lost the replay: {error}") from error
 
     async def reach(self, seq: int, *, within: float | None = None) -> None:

@@ -12,7 +12,7 @@ from nats.aio.msg import Msg
 from fairlead_bus.connection.bus import DELETE, OPERATION, RESTATED, STAMP, Bus
 from fairlead_bus.connection.jetstream import API_TIMEOUT_SECONDS
 from fairlead_bus.errors import (
-    NotFoundError,
+    JetStreamNotFoundError,
     NotProvisionedError,
     ReplayBrokenError,
     RetryableBusError,
@@ -20,7 +20,7 @@ from fairlead_bus.errors import (
 from fairlead_bus.observer import SparingNotes
 from fairlead_bus.streams.catching_up import CatchingUp
 from fairlead_bus.streams.feed import Feed
-from fairlead_bus.streams.tombstones import Stamp, Tombstone, Tombstones
+from fairlead_bus.streams.tombstones import RevisionStamp, Tombstone, Tombstones
 from fairlead_contracts.base.errors import ContractError, MalformedError, UnsupportedVersionError
 
 REPLAY_SECONDS = 300.0
@@ -82,7 +82,7 @@ class Mirror[T]:
         filter: str,  # noqa: A002 - the word of NATS
         codec: Decodes[T],
         wake: asyncio.Event,
-        stamp: Callable[[T], Stamp] | None = None,
+        stamp: Callable[[T], RevisionStamp] | None = None,
         belongs: Callable[[str, T, int], bool] = _anywhere,
         repeats: Callable[[T, T], bool] | None = None,
         remember: int = REMEMBERED_DELETES,
@@ -216,7 +216,7 @@ class Mirror[T]:
         """A stream that was made anew counts from 1 again: what was remembered of the old one would drop everything."""
         try:
             created = await self._bus.jetstream.created(self._stream)
-        except NotFoundError as error:
+        except JetStreamNotFoundError as error:
             if self._may_come_back():
                 raise ReplayBrokenError(f"the stream {self._stream} has gone") from error
             raise NotProvisionedError(f"stream {self._stream}") from error
@@ -306,11 +306,13 @@ class Mirror[T]:
         if self._unreadable:
             self._unreadable.pop(subject, None)
 
-    def _stamp_of(self, subject: str) -> Stamp | None:
+    def _stamp_of(self, subject: str) -> RevisionStamp | None:
         """Of the value that stands; None where there is none, and of a stream that was made anew."""
         return self._stamp(self._values[subject]) if self._stamp and subject in self._prints else None
 
-    def _is_old(self, subject: str, stamp: Stamp, headers: Mapping[str, str] | None, seq: int) -> bool:
+    def _is_old(
+        self, subject: str, stamp: RevisionStamp, headers: Mapping[str, str] | None, seq: int
+    ) -> bool:
         """Whether something newer is known of the object, by a stamp that its owner stands by."""
         known = self._stamp_of(subject)
         if known is not None and stamp < known:
@@ -325,7 +327,7 @@ class Mirror[T]:
             return False
         return self._is_zombie(subject, stamp, seq)
 
-    def _is_zombie(self, subject: str, stamp: Stamp, seq: int) -> bool:
+    def _is_zombie(self, subject: str, stamp: RevisionStamp, seq: int) -> bool:
         """A server crash brings deleted objects back under their old sequence, a late duplicate under a new one.
 
         The stamp tells both, where it is known; one that was overwritten before it got here is not.
@@ -374,7 +376,7 @@ def _print(payload: bytes, seq: int) -> int:
     return hash((seq, payload))
 
 
-def _told_stamp(headers: Mapping[str, str]) -> Stamp | None:
+def _told_stamp(headers: Mapping[str, str]) -> RevisionStamp | None:
     epoch, _, rev = headers.get(STAMP, "").partition(".")
     return (int(epoch), int(rev)) if epoch.isdecimal() and rev.isdecimal() else None
 

@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-type Stamp = tuple[int, int]
+type RevisionStamp = tuple[int, int]
 """Epoch of the writer and revision of the object."""
 
 
 class Tombstone(NamedTuple):
     """What is known of a deleted object."""
 
-    stamp: Stamp | None
+    stamp: RevisionStamp | None
     """The last one seen or told by the tombstone."""
     seq: int
     """Stream sequence of the tombstone."""

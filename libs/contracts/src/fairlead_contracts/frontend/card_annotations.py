@@ -26,8 +26,8 @@ from fairlead_contracts.frontend.cards import (
     REGISTER,
     TRUE,
     Allocation,
+    CardCount,
     CardState,
-    Counted,
 )
 
 LONGEST = 256 * 1024
@@ -64,10 +64,10 @@ class _Registered(msgspec.Struct, frozen=True):
     """A card in JSON: what is left out is zero, so a card that says nothing of its health is not healthy."""
 
     id: str = ""
-    index: Counted = 0
-    count: Counted = 0
-    devmem: Counted = 0
-    devcore: Counted = 0
+    index: CardCount = 0
+    count: CardCount = 0
+    devmem: CardCount = 0
+    devcore: CardCount = 0
     type: str = ""
     numa: _Signed = 0
     mode: str = ""

@@ -11,7 +11,7 @@ import msgspec
 MOST_COUNTED = 2**31 - 1
 """HAMi counts vGPUs, MiB and percents in an int32 (`DeviceInfo` and `ContainerDeviceRequest` in `pkg/device/devices.go`
 @v2.10.0)."""
-type Counted = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNTED)]
+type CardCount = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNTED)]
 """vGPUs, MiB or percent, as HAMi counts them."""
 
 VGPUS = "nvidia.com/gpu"

@@ -10,7 +10,7 @@ from typing import Literal
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Moment
 
-type Lever = Literal["boost", "priority", "site-factor"]
+type LeverName = Literal["boost", "priority", "site-factor"]
 """What is written: for Kueue the annotation `kueue.x-k8s.io/priority-boost`, or `spec.priority`; for Slurm SiteFactor."""
 
 
@@ -18,7 +18,7 @@ class LeverFound(Message, frozen=True, kw_only=True):
     """The lever that a cluster was last found to obey. A leave that was given later knows better."""
 
     cluster: str
-    lever: Lever
+    lever: LeverName
     """`boost` where both are obeyed."""
     at: Moment
     evidence: str = ""
@@ -29,12 +29,12 @@ class Clearance(Message, frozen=True, kw_only=True):
     """An operator's leave to steer a cluster, with what was found of it."""
 
     cluster: str
-    lever: Lever
+    lever: LeverName
     at: Moment
     by: str = ""
     accepted: list[str] = []
     """The findings that stand against it and were accepted, by name."""
-    replaced: Lever | None = None
+    replaced: LeverName | None = None
     """The lever of the leave before this one, where it was another: what was written by it is taken away first."""
 
     def why_ineffective(self, found: LeverFound | None) -> str:
@@ -60,7 +60,7 @@ class Revocation(Message, frozen=True, kw_only=True):
     """
 
     cluster: str
-    lever: Lever
+    lever: LeverName
     """By which they were written."""
     at: Moment
     by: str = ""

@@ -11,7 +11,9 @@ from fairlead_contracts.base.instants import Micros, Moment
 from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.messages.decisions import Place, UnboundedBy
 
-type Term = Literal["class", "used-up", "infinite", "share", "waiting", "submitted", "uid", "own-order"]
+type ComparedTerm = Literal[
+    "class", "used-up", "infinite", "share", "waiting", "submitted", "uid", "own-order"
+]
 """What decides between two neighbours: the class; that one asks for a resource that is used up (H-DRF), or has an
 infinite share; the start tag; the time waited; with equal keys the submit instant, then the uid; or the sequence in
 which a tenant serves what is its own."""
@@ -21,7 +23,7 @@ type Cause = Literal["ends", "starts", "time", "class", "weight"]
 another weight."""
 
 
-class Holder(msgspec.Struct, frozen=True, kw_only=True):
+class TenantHolding(msgspec.Struct, frozen=True, kw_only=True):
     """The amount of one resource that a tenant's running jobs hold."""
 
     tenant: str
@@ -65,7 +67,7 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     """What all jobs before it that can start ask for, of the resources that it asks for."""
     used: Quantities = {}
     """What runs, of the same resources."""
-    holders: list[Holder] = []
+    holders: list[TenantHolding] = []
     """Who holds most of them."""
     fading: bool = False
     """Whether past use counts for any tenant: it fades, and moves places as it does."""
@@ -89,7 +91,7 @@ class Neighbour(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     tenant: str
     urgency: str
-    term: Term
+    term: ComparedTerm
     within: str = ""
     """The tenant below which the two part ways; empty where that is the pool itself."""
     side: str = ""
@@ -136,7 +138,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     weight: float = 0.0
 
 
-class Room(msgspec.Struct, frozen=True, kw_only=True):
+class RoomForecast(msgspec.Struct, frozen=True, kw_only=True):
     """A place is not a start: what has to end before the job fits into the pool."""
 
     free: Quantities = {}
@@ -145,7 +147,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     """What has to end before it fits by itself; empty where it fits now."""
     in_turn: Quantities = {}
     """What has to end before it fits, if all jobs before it start first, but for those larger than the pool."""
-    holders: list[Holder] = []
+    holders: list[TenantHolding] = []
     """Who holds most of what is missing."""
 
 
@@ -160,4 +162,4 @@ class Prospects(msgspec.Struct, frozen=True, kw_only=True):
     """Whether time alone changes nothing between it and its neighbours."""
     fading: bool = False
     """Whether past use counts in the pool: instants of aging are then those without its fading."""
-    room: Room | None = None
+    room: RoomForecast | None = None

@@ -195,7 +195,7 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     """Annotations of the pods by which HAMi chooses cards (`cards.WISHES`)."""
 
 
-class Holder(enum.StrEnum):
+class JobHolder(enum.StrEnum):
     """Who keeps a queued job from starting."""
 
     USER = "user"
@@ -290,7 +290,7 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """What the frontend last said of why it waits."""
     held_by: str = ""
     """Why it is held, in words; empty where it is not, and from writers that do not say."""
-    holder: Holder | None = None
+    holder: JobHolder | None = None
     """Who holds it; None where it is not held, and where its frontend has other reasons."""
     queues: list[str] = []
     """Those in which it may start, where there are several: it is ranked in the first of them, and starts in any."""

@@ -36,12 +36,12 @@ NARROWEST_BAND, WIDEST_BAND = 1_000, 10_000_000
 _NAME = re.compile(rf"[^\s\x00-\x1f\x7f]{{1,{LONGEST_NAME}}}")
 
 
-type Kept = Mapping[str, list[int]]
+type KeptPositions = Mapping[str, list[int]]
 
 
 def check_document(
     document: PolicyDocument,
-    kept: Kept | None = None,
+    kept: KeptPositions | None = None,
     tenants: Collection[str] = (),
     stated: Collection[str] = (),
     pools: Collection[str] = (),
@@ -68,7 +68,7 @@ def check_document(
     ]
 
 
-def _placed[T](name: str, entries: list[T], kept: Kept) -> Iterator[tuple[str, T]]:
+def _placed[T](name: str, entries: list[T], kept: KeptPositions) -> Iterator[tuple[str, T]]:
     """Each entry with its place in the file."""
     for number, entry in zip(kept.get(name, range(len(entries))), entries, strict=True):
         yield f"{name}[{number}]", entry
@@ -170,7 +170,9 @@ def _check_order_of_class_weights(document: PolicyDocument) -> Iterator[FieldErr
             yield FieldError(f"class_weights.{after}", weights[after], reason)
 
 
-def _check_grants(document: PolicyDocument, kept: Kept, others: Collection[str]) -> Iterator[FieldError]:
+def _check_grants(
+    document: PolicyDocument, kept: KeptPositions, others: Collection[str]
+) -> Iterator[FieldError]:
     tenants = {*others, *(tenant.name for tenant in document.tenants)}
     for field, grant in _placed("grants", document.grants, kept):
         unknown = [name for name in grant.classes if name not in document.classes]
@@ -184,7 +186,9 @@ def _check_grants(document: PolicyDocument, kept: Kept, others: Collection[str])
             yield FieldError(f"{field}.tenant", grant.tenant, "names a tenant that is not in tenants")
 
 
-def _check_tenants(document: PolicyDocument, kept: Kept, others: Collection[str]) -> Iterator[FieldError]:
+def _check_tenants(
+    document: PolicyDocument, kept: KeptPositions, others: Collection[str]
+) -> Iterator[FieldError]:
     pools = {*others, *(pool.name for pool in document.pools)}
     seen: set[str] = set()
     for field, tenant in _placed("tenants", document.tenants, kept):
@@ -202,7 +206,7 @@ def _check_tenant(field: str, tenant: Tenant, pools: set[str]) -> Iterator[Field
 
 
 def _check_tree(
-    document: PolicyDocument, kept: Kept, others: Collection[str], outside: Collection[str]
+    document: PolicyDocument, kept: KeptPositions, others: Collection[str], outside: Collection[str]
 ) -> Iterator[FieldError]:
     fields = {tenant.name: field for field, tenant in _placed("tenants", document.tenants, kept)}
     parents = {tenant.name: tenant.parent for tenant in document.tenants}
@@ -220,7 +224,7 @@ def _check_tree(
             yield FieldError(f"{fields[tenant.name]}.match", msgspec.to_builtins(tenant.match), reason)
 
 
-def _check_pools(document: PolicyDocument, kept: Kept) -> Iterator[FieldError]:
+def _check_pools(document: PolicyDocument, kept: KeptPositions) -> Iterator[FieldError]:
     names: set[str] = set()
     members: set[str] = set()
     for field, pool in _placed("pools", document.pools, kept):

@@ -18,7 +18,7 @@ from fairlead_contracts.snapshot.types import (
     WrittenShape,
 )
 
-type Amounts = Callable[[str, Mapping[str, object]], dict[str, int]]
+type AmountsReader = Callable[[str, Mapping[str, object]], dict[str, int]]
 """Quantities of a field in base units; problems are told by it."""
 type Fail = Callable[[str, object, str], None]
 """Tells a problem: field, value, reason."""
@@ -29,7 +29,7 @@ ONLY_SHAPE = "pods"
 """The name of the pods of a gang that has one kind of them."""
 
 
-def check_node(node: WrittenNode, amounts: Amounts, fail: Fail) -> SnapshotNode:
+def check_node(node: WrittenNode, amounts: AmountsReader, fail: Fail) -> SnapshotNode:
     """The node in base units."""
     for at, taint in enumerate(node.taints):
         key, _, effect = taint.rpartition(":")
@@ -61,7 +61,7 @@ def check_node(node: WrittenNode, amounts: Amounts, fail: Fail) -> SnapshotNode:
 
 
 def check_gang(
-    gang: WrittenGang | None, annotations: dict[str, str] | None, amounts: Amounts, fail: Fail
+    gang: WrittenGang | None, annotations: dict[str, str] | None, amounts: AmountsReader, fail: Fail
 ) -> tuple[int, SnapshotGang | None]:
     """How many pods there are, and what is said of them; None where that is no more than their number."""
     found = gang or WrittenGang()
@@ -110,7 +110,7 @@ def check_asks(
             fail(f"demand.{resource}", written[resource], f"is not what its pods ask for together, {pods}")
 
 
-def _only_shape(gang: WrittenGang, amounts: Amounts, fail: Fail) -> SnapshotShape:
+def _only_shape(gang: WrittenGang, amounts: AmountsReader, fail: Fail) -> SnapshotShape:
     _check_tolerations(gang, "gang", fail)
     pods = 1 if gang.pods is None else _count(gang.pods, "gang.pods", fail)
     per_pod = amounts("gang.per_pod", gang.per_pod)
@@ -124,7 +124,7 @@ def _only_shape(gang: WrittenGang, amounts: Amounts, fail: Fail) -> SnapshotShap
     )
 
 
-def _shapes(gang: WrittenGang, amounts: Amounts, fail: Fail) -> list[SnapshotShape]:
+def _shapes(gang: WrittenGang, amounts: AmountsReader, fail: Fail) -> list[SnapshotShape]:
     for name in ("pods", "per_pod", "selector", "tolerations"):
         if value := getattr(gang, name):
             fail(f"gang.{name}", value, "is stated for each shape: leave it out here")
@@ -148,7 +148,7 @@ def _shapes(gang: WrittenGang, amounts: Amounts, fail: Fail) -> list[SnapshotSha
     return shapes
 
 
-def _containers(shape: WrittenShape, place: str, amounts: Amounts, fail: Fail) -> list[dict[str, int]]:
+def _containers(shape: WrittenShape, place: str, amounts: AmountsReader, fail: Fail) -> list[dict[str, int]]:
     for at, one in enumerate(shape.containers):
         for resource in sorted(one.keys() - {*CARD_RESOURCES}):
             reason = f"containers say what they ask of cards alone: {_listed(CARD_RESOURCES)}"

@@ -13,7 +13,7 @@ from fairlead_contracts.frontend.capabilities import (
     preempting_settings,
     shipped_capabilities,
 )
-from fairlead_contracts.frontend.cards import REGISTER, Counted
+from fairlead_contracts.frontend.cards import REGISTER, CardCount
 from fairlead_contracts.policyfile.document import PolicyDocument
 
 # Written and checked alike ---------------------------------------------------------------------------------------------
@@ -22,23 +22,23 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 class CardUse(Strict, frozen=True, kw_only=True):
     """The held part of a card: vGPUs, MiB and percent of its cores."""
 
-    count: Counted = 0
-    memory: Counted = 0
-    cores: Counted = 0
+    count: CardCount = 0
+    memory: CardCount = 0
+    cores: CardCount = 0
 
 
 class SnapshotCard(Strict, frozen=True, kw_only=True, rename={"model": "type"}):
     """One physical card, by the fields of HAMi's register."""
 
     uuid: str
-    memory: Counted
+    memory: CardCount
     """MiB."""
-    cores: Counted = 100
+    cores: CardCount = 100
     """Percent."""
-    count: Counted = 10
+    count: CardCount = 10
     """How many vGPUs may share it: HAMi's `deviceSplitCount`."""
     model: str = ""
-    index: Counted = 0
+    index: CardCount = 0
     numa: int = 0
     mode: str = "hami-core"
     health: bool = True

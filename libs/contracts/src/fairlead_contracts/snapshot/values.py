@@ -10,9 +10,9 @@ import msgspec
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import SECOND, Micros, from_datetime, from_seconds
 from fairlead_contracts.base.quantities import exponent_hint, parse_quantity
-from fairlead_contracts.snapshot.gangs import Amounts, Fail
+from fairlead_contracts.snapshot.gangs import AmountsReader, Fail
 
-type Place = tuple[str, int, str]
+type EntryPlace = tuple[str, int, str]
 """List, position and field: where an entry of one of the snapshot's lists says something."""
 
 MAX_NAME = 512
@@ -45,7 +45,7 @@ class SnapshotValues:
         self._good_names: set[str | None] = {None}
         """Of queues and clusters."""
 
-    def telling(self, key: str, at: int) -> tuple[Amounts, Fail]:
+    def telling(self, key: str, at: int) -> tuple[AmountsReader, Fail]:
         """How the parts of one entry are read into base units, and how their problems are told."""
 
         def amounts(name: str, found: Mapping[str, object]) -> dict[str, int]:
@@ -56,7 +56,7 @@ class SnapshotValues:
 
         return amounts, fail
 
-    def amounts(self, place: Place, found: Mapping[str, object]) -> dict[str, int]:
+    def amounts(self, place: EntryPlace, found: Mapping[str, object]) -> dict[str, int]:
         """Quantities in base units; those that cannot be read are left out, with a problem."""
         amounts: dict[str, int] = {}
         for resource, value in found.items():
@@ -67,7 +67,7 @@ class SnapshotValues:
                 amounts[resource] = known
         return amounts
 
-    def _quantity(self, place: Place, resource: str, value: object) -> int | None:
+    def _quantity(self, place: EntryPlace, resource: str, value: object) -> int | None:
         key, at, name = place
         self.check_name((key, at, name), resource)
         try:
@@ -104,7 +104,7 @@ class SnapshotValues:
         self.problems.append(FieldError(field, found, reason + exponent_hint(found)))
         return None
 
-    def check_name(self, place: Place, name: str) -> bool:
+    def check_name(self, place: EntryPlace, name: str) -> bool:
         """Whether a name can be one."""
         good = 0 < len(name) <= MAX_NAME and name.isprintable()
         if not good:
@@ -140,7 +140,7 @@ class SnapshotValues:
                 self.fail((key, at, "name"), name, "is named twice")
             seen.add(name)
 
-    def fail(self, place: Place, value: object, reason: str) -> None:
+    def fail(self, place: EntryPlace, value: object, reason: str) -> None:
         """Tells a problem."""
         self.problems.append(FieldError(self.field(*place), value, reason))
 
@@ -150,7 +150,7 @@ class SnapshotValues:
         return f"{key}[{at if kept is None else kept[at]}].{name}"
 
     def check_resources(
-        self, place: Place, found: Mapping[str, object], pool: str, known: AbstractSet[str] | None
+        self, place: EntryPlace, found: Mapping[str, object], pool: str, known: AbstractSet[str] | None
     ) -> None:
         """Each is one of the pool's: what is none of them would count for nothing.
 

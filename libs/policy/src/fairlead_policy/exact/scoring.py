@@ -75,14 +75,14 @@ class Measure:
         """Of the unit shares, over one denominator."""
         divisor = gcd(*self.numerators) or 1
         self._integers = [scale // divisor for scale in self.numerators]
-        self._scales: dict[tuple[int, int], Scale] = {}
+        self._scales: dict[tuple[int, int], TagScale] = {}
         """By what tenants are entitled to, as two integers: fractions take four times as long to look up."""
 
-    def scale_of(self, tenant: str) -> "Scale":
+    def scale_of(self, tenant: str) -> "TagScale":
         """The scale that a tenant is scored by; tenants of one entitlement share it."""
         return self.scales_of((tenant,))[0]
 
-    def scales_of(self, tenants: Iterable[str]) -> "list[Scale]":
+    def scales_of(self, tenants: Iterable[str]) -> "list[TagScale]":
         """The same of some tenants."""
         known, entitlements, unlisted = self._scales, self.rules.entitlements, self.rules.unlisted_entitlement
         found = []
@@ -91,7 +91,7 @@ class Measure:
             key = entitled.numerator, entitled.denominator
             scale = known.get(key)
             if scale is None:
-                scale = known[key] = Scale(self, entitled)
+                scale = known[key] = TagScale(self, entitled)
             found.append(scale)
         return found
 
@@ -266,17 +266,17 @@ class Tenants(NamedTuple):
     """Whether that takes in a resource of which the pool has none."""
     scale: Ints
     """Number of each one's scale."""
-    scales: "Sequence[Scale]"
+    scales: "Sequence[TagScale]"
 
     @classmethod
-    def single(cls, scale: "Scale", use: Sequence[int], *, lacking: bool) -> "Tenants":
+    def single(cls, scale: "TagScale", use: Sequence[int], *, lacking: bool) -> "Tenants":
         """One of them."""
         held = np.array(use, np.int64)[:, np.newaxis]
         first = np.zeros(1, np.int64)
         return cls(first, held, np.array([lacking]), first, [scale])
 
 
-class Scale:
+class TagScale:
     """The measure of tenants of one entitlement: the pool's, divided by what they are entitled to."""
 
     def __init__(self, measure: Measure, entitled: Fraction) -> None:
@@ -320,7 +320,7 @@ def score(jobs: JobColumns, tenants: Tenants, measure: Measure) -> Scores:
 
 
 def _units(
-    grade: Ints, scales: Sequence[Scale], scale: Ints, dominant: Ints, measure: Measure
+    grade: Ints, scales: Sequence[TagScale], scale: Ints, dominant: Ints, measure: Measure
 ) -> tuple[Ints, Floats]:
     """The key that a base unit of each job's dominant resource adds: number of the multiplier, and the float."""
     resources = len(measure.unit_floats)

@@ -11,7 +11,7 @@ from fairlead_contracts.messages.decisions import Lift, Place
 from fairlead_policy.exact.ranking import Multipliers, Rows, ratio
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules, override_of
 
-type Compared = tuple[int, Fraction, Micros, str]
+type ComparedTerms = tuple[int, Fraction, Micros, str]
 """(class and infinite share, key, submitted, uid)."""
 
 
@@ -91,7 +91,7 @@ def leading_of(terms: Terms, rules: PoolRules) -> int:
     return rules.leading(terms.urgency, blocked=terms.blocked, unbounded=terms.unbounded)
 
 
-def compared(terms: Terms, top: str, rules: PoolRules, now: Micros) -> Compared:
+def compared(terms: Terms, top: str, rules: PoolRules, now: Micros) -> ComparedTerms:
     """The tuple that the order goes by."""
     worth = worth_of(tag_of(terms, top, rules), terms, rules)
     key = worth + rules.aged(terms.submitted, now) * rules.rate

@@ -11,13 +11,13 @@ from fairlead_contracts.base.instants import LAST_NAMED, MINUTE, Micros, to_date
 from fairlead_contracts.messages.decisions import Lift, Place, UnboundedBy
 from fairlead_contracts.messages.explanations import (
     Around,
+    ComparedTerm,
     Makeup,
     Move,
     Neighbour,
     Promoted,
     Prospects,
-    Room,
-    Term,
+    RoomForecast,
 )
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.terms import Terms, counted_as, leading_of, tag_of, top_of, worth_of
@@ -39,7 +39,7 @@ _MOST_CLASSES = 4
 _SHOWN = 3
 """Neighbours told, and instants."""
 
-type Amounts = Mapping[str, int]
+type AmountsByResource = Mapping[str, int]
 
 
 class Found(NamedTuple):
@@ -50,7 +50,7 @@ class Found(NamedTuple):
     around: Around
     targets: Sequence[Place]
     """See `targets_of`."""
-    ends: Sequence[Amounts | None]
+    ends: Sequence[AmountsByResource | None]
     """For each target, what of its tenant's running jobs has to end before the job stands before it."""
     ranks: Sequence[int | None]
     """For each target, the rank that it would have after these ends, from 0, where that has to be tried."""
@@ -75,7 +75,7 @@ def prospects_in(order: Order, place: Place) -> Prospects:
     return prospects_of(Found(place, makeup, found, targets, ends, ranks, promotions), rules, now)
 
 
-def ended_of(order: Order, place: Place, ends: Sequence[Amounts | None]) -> list[Promoted | None]:
+def ended_of(order: Order, place: Place, ends: Sequence[AmountsByResource | None]) -> list[Promoted | None]:
     """Where a job would stand after each of these ends; None where there is none, or it is known without trying."""
     if not _tried(place):
         return [None for _ in ends]
@@ -246,20 +246,20 @@ def _rounded(exact: Fraction) -> float:
     return ratio(exact.numerator, exact.denominator)
 
 
-def _within_tenant(place: Place, other: Place, rules: PoolRules) -> Term:
+def _within_tenant(place: Place, other: Place, rules: PoolRules) -> ComparedTerm:
     """Between two jobs of one tenant: its own order knows no shares."""
     if rules.strict and rules.rank_of(place.urgency) != rules.rank_of(other.urgency):
         return "class"
     return "used-up" if place.blocked != other.blocked else "own-order"
 
 
-def _term(own: _Side, bar: _Side, leads: _Leads, rules: PoolRules) -> Term:
+def _term(own: _Side, bar: _Side, leads: _Leads, rules: PoolRules) -> ComparedTerm:
     """The term that decides: of a key's terms the one that does most for it."""
     ranked = _by_rank(own.terms, bar.terms, rules)
     if ranked is not None:
         return ranked
     if sum(leads, NOTHING) > 0:
-        by_lead: dict[Term, Fraction] = {
+        by_lead: dict[ComparedTerm, Fraction] = {
             "share": leads.share,
             "waiting": leads.waiting,
             "class": leads.urgency,
@@ -268,7 +268,7 @@ def _term(own: _Side, bar: _Side, leads: _Leads, rules: PoolRules) -> Term:
     return "submitted" if own.terms.submitted != bar.terms.submitted else "uid"
 
 
-def _by_rank(own: Terms, bar: Terms, rules: PoolRules) -> Term | None:
+def _by_rank(own: Terms, bar: Terms, rules: PoolRules) -> ComparedTerm | None:
     if rules.strict and rules.rank_of(own.urgency) != rules.rank_of(bar.urgency):
         return "class"
     if own.blocked != bar.blocked:
@@ -387,12 +387,12 @@ def _by_weight(place: Place, around: Around, rules: PoolRules, now: Micros) -> l
 # Room ------------------------------------------------------------------------------------------------------------------
 
 
-def _room(place: Place, around: Around, rules: PoolRules) -> Room:
+def _room(place: Place, around: Around, rules: PoolRules) -> RoomForecast:
     demand = {name: amount for name, amount in sorted(place.demand.items()) if amount > 0}
     free = {name: rules.capacity.get(name, 0) - around.used.get(name, 0) for name in demand}
     missing = {name: amount - free[name] for name, amount in demand.items() if amount > free[name]}
     behind = {name: amount + around.asked.get(name, 0) for name, amount in demand.items()}
-    return Room(
+    return RoomForecast(
         free=free,
         missing=missing,
         in_turn={name: amount - free[name] for name, amount in behind.items() if amount > free[name]},

@@ -11,7 +11,7 @@ from math import ceil
 from fairlead_contracts.base.instants import MINUTE, SECOND, Micros, from_datetime, to_datetime
 from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.messages.decisions import Place
-from fairlead_contracts.messages.explanations import Holder, Makeup, Move, Prospects, Room
+from fairlead_contracts.messages.explanations import Makeup, Move, Prospects, RoomForecast, TenantHolding
 from fairlead_policy.exact.terms import counted_as
 from fairlead_policy.explain.bound_text import bound_in_words
 from fairlead_policy.explain.figures import duration, part_of, percent
@@ -175,7 +175,7 @@ def _on_the_minute(at: Micros, now: Micros) -> str:
     return f"at {to_datetime(minute):%Y-%m-%d %H:%M} UTC (in {duration(max(0, minute - now) / SECOND)})"
 
 
-def _room(room: Room, place: Place, capacity: Mapping[str, int]) -> Iterator[str]:
+def _room(room: RoomForecast, place: Place, capacity: Mapping[str, int]) -> Iterator[str]:
     if any(amount > capacity.get(name, 0) for name, amount in place.demand.items()):
         return  # said already: it can never start
     if any(room.free.get(name, 0) < 0 for name in room.missing):
@@ -192,7 +192,7 @@ def _room(room: Room, place: Place, capacity: Mapping[str, int]) -> Iterator[str
         yield f"The jobs before it start first: after that, {_amounts(room.in_turn)} have to be given back before it can start."
 
 
-def _held_by(holders: Sequence[Holder]) -> str:
+def _held_by(holders: Sequence[TenantHolding]) -> str:
     if not holders:
         return ""
     parts = (

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from fairlead_contracts.messages.decisions import Place
-from fairlead_contracts.messages.explanations import Neighbour, Term
+from fairlead_contracts.messages.explanations import ComparedTerm, Neighbour
 from fairlead_policy.explain.figures import MANY, percent
 from fairlead_policy.explain.held_back_text import used_up_of
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -59,7 +59,7 @@ def _why(one: Neighbour, place: Place, rules: PoolRules) -> str:
     return _PLAIN[one.term]
 
 
-_PLAIN: Mapping[Term, str] = {
+_PLAIN: Mapping[ComparedTerm, str] = {
     "submitted": EQUAL_KEYS,
     "uid": EQUAL_BUT_UID,
     "own-order": OWN_ORDER,
@@ -93,7 +93,7 @@ def _of_lacking(one: Neighbour, place: Place) -> str:
 
 def _by_terms(one: Neighbour, place: Place, rules: PoolRules) -> str:
     """The terms that speak for the one before, the largest first, and those against it."""
-    leads: dict[Term, float] = {
+    leads: dict[ComparedTerm, float] = {
         "share": one.share_lead,
         "class": one.class_lead,
         "waiting": one.waiting_lead,

@@ -9,7 +9,7 @@ from heapq import nlargest, nsmallest
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
-from fairlead_contracts.messages.explanations import Around, Holder
+from fairlead_contracts.messages.explanations import Around, TenantHolding
 from fairlead_policy.exact.terms import top_of
 from fairlead_policy.explain.side_by_side import SideBySide
 from fairlead_policy.order.merging import merge_places
@@ -52,7 +52,9 @@ def _places(order: Order, side: SideBySide, jobs: Sequence[tuple[int, int]]) -> 
     return [order.place_at(side.sequences[sequence], at) for sequence, at in jobs]
 
 
-def holders_of(tenant_queues: Iterable[TenantQueue], place: Place) -> tuple[dict[str, int], list[Holder]]:
+def holders_of(
+    tenant_queues: Iterable[TenantQueue], place: Place
+) -> tuple[dict[str, int], list[TenantHolding]]:
     """The tenants that hold most of the resources that a job asks for."""
     used: Counter[str] = Counter()
     held: dict[str, list[tuple[int, str]]] = {name: [] for name in _asked_for(place)}
@@ -92,9 +94,9 @@ def join_around(parts: Sequence[Around], rules: PoolRules, now: Micros, count: i
     )
 
 
-def _most(held: Mapping[str, list[tuple[int, str]]]) -> list[Holder]:
+def _most(held: Mapping[str, list[tuple[int, str]]]) -> list[TenantHolding]:
     return [
-        Holder(tenant=tenant, resource=resource, amount=amount)
+        TenantHolding(tenant=tenant, resource=resource, amount=amount)
         for resource, parts in sorted(held.items())
         for amount, tenant in sorted(parts, key=_largest_first)[:MOST_HOLDERS]
     ]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from fairlead_policy.fit.bare import bare_node
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit, with_pods
-from fairlead_policy.fit.shapes import Gang, Node, PodShape, Requirement, Taint, Toleration
+from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration, Requirement
 from fairlead_policy.fit.unschedulable import AskRefused, NoZoneHoldsAll
 from fairlead_policy.fit.words import in_words
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AskRefused",
+    "FitNode",
     "Gang",
     "NoZoneHoldsAll",
-    "Node",
+    "NodeTaint",
     "PlacedPod",
     "Placement",
     "PodShape",
+    "PodToleration",
     "Requirement",
-    "Taint",
-    "Toleration",
     "Unfit",
     "bare_node",
     "in_words",

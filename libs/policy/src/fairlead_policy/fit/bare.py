@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from fairlead_contracts.frontend.card_annotations import RegisterError
 from fairlead_policy.fit.facts import UNSCHEDULABLE
-from fairlead_policy.fit.shapes import Node, Taint
+from fairlead_policy.fit.shapes import FitNode, NodeTaint
 from fairlead_policy.hami.cards import cards_of
 
 
@@ -14,9 +14,9 @@ def bare_node(
     *,
     labels: Mapping[str, str] | None,
     annotations: Mapping[str, str] | None,
-    taints: Iterable[Taint],
+    taints: Iterable[NodeTaint],
     unschedulable: bool,
-) -> Node:
+) -> FitNode:
     """The node. Cards that cannot be read it does not have.
 
     Args:
@@ -31,7 +31,7 @@ def bare_node(
         cards = cards_of(name, annotations or {})
     except RegisterError:
         cards = ()
-    return Node(
+    return FitNode(
         name=name,
         free=amounts,
         allocatable=amounts,

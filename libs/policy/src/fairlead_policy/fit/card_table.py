@@ -8,16 +8,13 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from fairlead_policy.fit.shapes import Node, PodShape
+from fairlead_policy.exact.ranking import Flags, Ints
+from fairlead_policy.fit.shapes import FitNode, PodShape
 from fairlead_policy.hami.admission import barred
 from fairlead_policy.hami.annotations import CardWishes
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import WHOLE
-
-type Ints = NDArray[np.int64]
-type Bools = NDArray[np.bool_]
 
 _SLOTS, _USED, _FREE_MEMORY, _FREE_CORES, _MEMORY, _CORES = range(6)
 _COLUMNS = 6
@@ -28,7 +25,7 @@ class _NodeCards(msgspec.Struct, frozen=True):
 
     cards: tuple[Card, ...]
     columns: Ints
-    open: dict[CardWishes, Bools]
+    open: dict[CardWishes, Flags]
     """By wishes, the cards that are not barred to such pods."""
 
 
@@ -38,7 +35,7 @@ class CardTable:
     def __init__(self) -> None:
         self._kept: dict[str, _NodeCards] = {}
 
-    def pods(self, nodes: Sequence[Node], shape: PodShape) -> Ints:
+    def pods(self, nodes: Sequence[FitNode], shape: PodShape) -> Ints:
         """The number of pods of the shape that the cards of each node take, at most as many as there are.
 
         Args:
@@ -60,7 +57,7 @@ class CardTable:
                 return pods
             pods = fewer
 
-    def _of(self, node: Node) -> _NodeCards:
+    def _of(self, node: FitNode) -> _NodeCards:
         kept = self._kept.get(node.name)
         if kept is None or kept.cards is not node.cards:
             rows = [
@@ -100,7 +97,7 @@ class CardTable:
         return np.where(refused, 0, np.maximum(room, 0)).astype(np.int64)
 
 
-def _open_to(kept: _NodeCards, wishes: CardWishes) -> Bools:
+def _open_to(kept: _NodeCards, wishes: CardWishes) -> Flags:
     if wishes not in kept.open:
         kept.open[wishes] = np.array([barred(card, wishes) is None for card in kept.cards], np.bool_)
     return kept.open[wishes]

@@ -10,7 +10,7 @@ from fairlead_policy.fit.filling import fillings
 from fairlead_policy.fit.filters import matches, may_use, selected, untolerated
 from fairlead_policy.fit.node_table import ZoneNodes
 from fairlead_policy.fit.packing import Budget
-from fairlead_policy.fit.shapes import PODS, Gang, Node, PodShape
+from fairlead_policy.fit.shapes import PODS, FitNode, Gang, PodShape
 from fairlead_policy.fit.unschedulable import (
     CardRefusals,
     CardShort,
@@ -20,21 +20,21 @@ from fairlead_policy.fit.unschedulable import (
     NoMatch,
     NoNodeHasAll,
     NoNodes,
-    Obstacle,
     PodsShort,
     TaintsInTheWay,
     TooFewCards,
     TotalShort,
+    UnschedulableReason,
 )
 from fairlead_policy.hami.admission import Refusal, barred, refusal_of
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuAsk
 
 _TAKEN = (Refusal.SLOTS, Refusal.IN_USE)
 
 
-def obstacles_of(gang: Gang, ground: ZoneNodes) -> list[Obstacle]:
+def obstacles_of(gang: Gang, ground: ZoneNodes) -> list[UnschedulableReason]:
     """Why these nodes don't hold the gang; at least one reason."""
     if not ground.nodes:
         return [NoNodes()]
@@ -47,7 +47,7 @@ def obstacles_of(gang: Gang, ground: ZoneNodes) -> list[Obstacle]:
     return found or [*_totals_short(ground), _together(gang, ground)]
 
 
-def _of_shape(ground: ZoneNodes, number: int) -> Iterator[Obstacle]:
+def _of_shape(ground: ZoneNodes, number: int) -> Iterator[UnschedulableReason]:
     shape = ground.shapes[number]
     matching = [node for node in ground.nodes if matches(shape, node)]
     if not matching:
@@ -60,7 +60,7 @@ def _of_shape(ground: ZoneNodes, number: int) -> Iterator[Obstacle]:
         yield _taints(shape, matching, usable)
 
 
-def _on_usable(ground: ZoneNodes, number: int, usable: Sequence[Node]) -> Iterator[Obstacle]:
+def _on_usable(ground: ZoneNodes, number: int, usable: Sequence[FitNode]) -> Iterator[UnschedulableReason]:
     """The obstacles on nodes whose labels and taints let the pods in."""
     shape = ground.shapes[number]
     fits = int(ground.alone(number).sum())
@@ -73,7 +73,7 @@ def _on_usable(ground: ZoneNodes, number: int, usable: Sequence[Node]) -> Iterat
         yield from _one_pod(shape, usable)
 
 
-def _no_match(shape: PodShape, nodes: Sequence[Node]) -> Obstacle:
+def _no_match(shape: PodShape, nodes: Sequence[FitNode]) -> UnschedulableReason:
     if any(selected(shape, node) for node in nodes):
         return NoMatch(shape=shape.name, labels={}, affinity=True)
     pairs = sorted(shape.selector.items())
@@ -81,7 +81,7 @@ def _no_match(shape: PodShape, nodes: Sequence[Node]) -> Obstacle:
     return NoMatch(shape=shape.name, labels=missing or dict(pairs))
 
 
-def _taints(shape: PodShape, matching: Sequence[Node], usable: Sequence[Node]) -> Obstacle:
+def _taints(shape: PodShape, matching: Sequence[FitNode], usable: Sequence[FitNode]) -> UnschedulableReason:
     taints = {
         f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
         for node in matching
@@ -91,7 +91,7 @@ def _taints(shape: PodShape, matching: Sequence[Node], usable: Sequence[Node]) -
     return TaintsInTheWay(shape=shape.name, taints=tuple(sorted(taints)), nodes=kept_off, all=not usable)
 
 
-def _one_pod(shape: PodShape, nodes: Sequence[Node]) -> Iterator[Obstacle]:
+def _one_pod(shape: PodShape, nodes: Sequence[FitNode]) -> Iterator[UnschedulableReason]:
     """Why not even one pod fits."""
     demands = {name: amount for name, amount in shape.demand.items() if amount}
     if any(PODS in node.free for node in nodes):
@@ -116,13 +116,13 @@ def _one_pod(shape: PodShape, nodes: Sequence[Node]) -> Iterator[Obstacle]:
         yield NoNodeHasAll(shape=shape.name, resources=tuple(parts))
 
 
-def _free(node: Node, resource: str) -> int:
+def _free(node: FitNode, resource: str) -> int:
     # A node that does not state its number of pods takes any.
     unbounded = resource == PODS and PODS not in node.free
     return 2**62 if unbounded else max(node.free.get(resource, 0), 0)
 
 
-def _cards(shape: PodShape, nodes: Sequence[Node]) -> Iterator[Obstacle]:
+def _cards(shape: PodShape, nodes: Sequence[FitNode]) -> Iterator[UnschedulableReason]:
     if not any(node.cards for node in nodes):
         yield NoCards(shape=shape.name)
         return
@@ -132,7 +132,7 @@ def _cards(shape: PodShape, nodes: Sequence[Node]) -> Iterator[Obstacle]:
         yield from _one_ask(shape, ask, nodes)
 
 
-def _one_ask(shape: PodShape, ask: VgpuAsk, nodes: Sequence[Node]) -> Iterator[Obstacle]:
+def _one_ask(shape: PodShape, ask: VgpuAsk, nodes: Sequence[FitNode]) -> Iterator[UnschedulableReason]:
     taking = [sum(refusal_of(card, ask, shape.wishes) is None for card in node.cards) for node in nodes]
     cards = [card for node in nodes for card in node.cards]
     if any(taking):
@@ -149,13 +149,13 @@ def _full(cards: Sequence[Card], ask: VgpuAsk, shape: PodShape) -> bool:
     return all(refusal_of(card, ask, shape.wishes) in _TAKEN for card in cards)
 
 
-def _refusals(shape: PodShape, ask: VgpuAsk, cards: Sequence[Card]) -> Iterator[Obstacle]:
+def _refusals(shape: PodShape, ask: VgpuAsk, cards: Sequence[Card]) -> Iterator[UnschedulableReason]:
     refusals = Counter(str(why) for card in cards if (why := refusal_of(card, ask, shape.wishes)) is not None)
     if refusals:
         yield CardRefusals(shape=shape.name, cards=len(cards), refused=dict(sorted(refusals.items())))
 
 
-def _short_cards(shape: PodShape, ask: VgpuAsk, cards: Sequence[Card]) -> Iterator[Obstacle]:
+def _short_cards(shape: PodShape, ask: VgpuAsk, cards: Sequence[Card]) -> Iterator[UnschedulableReason]:
     if not cards:
         return
     closest = max(cards, key=lambda card: (card.free_memory - ask.memory_on(card), card.uuid))
@@ -181,14 +181,14 @@ def _short_cards(shape: PodShape, ask: VgpuAsk, cards: Sequence[Card]) -> Iterat
         )
 
 
-def _total_short(shape: PodShape, nodes: Sequence[Node]) -> Iterator[Obstacle]:
+def _total_short(shape: PodShape, nodes: Sequence[FitNode]) -> Iterator[UnschedulableReason]:
     for name, amount in sorted(shape.demand.items()):
         free = sum(_free(node, name) for node in nodes)
         if amount * shape.count > free:
             yield TotalShort(shape=shape.name, resource=name, wanted=amount * shape.count, free=free)
 
 
-def _totals_short(ground: ZoneNodes) -> Iterator[Obstacle]:
+def _totals_short(ground: ZoneNodes) -> Iterator[UnschedulableReason]:
     """Resources that all shapes together want more of than the nodes have that any of them may use."""
     for at, name in enumerate(ground.resources):
         wanting = np.flatnonzero(ground.demand[:, at])
@@ -202,6 +202,6 @@ def _totals_short(ground: ZoneNodes) -> Iterator[Obstacle]:
             yield TotalShort(shape="the gang's pods", resource=name, wanted=wanted, free=free)
 
 
-def _together(gang: Gang, ground: ZoneNodes) -> Obstacle:
-    fits = max((len(pods) for ways in fillings(ground, Strategy.BINPACK) for pods in ways), default=0)
+def _together(gang: Gang, ground: ZoneNodes) -> UnschedulableReason:
+    fits = max((len(pods) for ways in fillings(ground, CardStrategy.BINPACK) for pods in ways), default=0)
     return GangShort(wanted=gang.pods, fits=min(fits, gang.pods))

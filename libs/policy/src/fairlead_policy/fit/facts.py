@@ -16,18 +16,18 @@ from fairlead_contracts.snapshot.types import (
     SnapshotShape,
     SnapshotToleration,
 )
-from fairlead_policy.fit.shapes import Gang, Node, PodShape, Taint, Toleration
+from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration
 from fairlead_policy.hami.annotations import wishes_of
 from fairlead_policy.hami.cards import Card, cards_of, with_use
 from fairlead_policy.hami.requests import AskError, VgpuAsk, vgpu_asks
 
-UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable")
+UNSCHEDULABLE = NodeTaint(key="node.kubernetes.io/unschedulable")
 """What Kubernetes itself puts on a node that is cordoned."""
 
-type Job = SnapshotJob | SnapshotRunning
+type FitJob = SnapshotJob | SnapshotRunning
 
 
-def node_of(node: SnapshotNode, cards: tuple[Card, ...]) -> Node:
+def node_of(node: SnapshotNode, cards: tuple[Card, ...]) -> FitNode:
     """The node, with what is free on it.
 
     Args:
@@ -38,7 +38,7 @@ def node_of(node: SnapshotNode, cards: tuple[Card, ...]) -> Node:
     taints = [taint_of(text) for text in node.taints]
     if node.unschedulable:
         taints.append(UNSCHEDULABLE)
-    return Node(
+    return FitNode(
         name=f"{node.cluster}/{node.name}" if node.cluster else node.name,
         free={resource: amount - used.get(resource, 0) for resource, amount in node.allocatable.items()},
         allocatable=node.allocatable,
@@ -48,11 +48,11 @@ def node_of(node: SnapshotNode, cards: tuple[Card, ...]) -> Node:
     )
 
 
-def taint_of(text: str) -> Taint:
+def taint_of(text: str) -> NodeTaint:
     """The taint as kubectl writes it."""
     pair, _, effect = text.rpartition(":")
     key, _, value = pair.partition("=")
-    return Taint(key=key, value=value, effect=effect)
+    return NodeTaint(key=key, value=value, effect=effect)
 
 
 def cards_on(node: SnapshotNode) -> tuple[Card, ...]:
@@ -101,7 +101,7 @@ def _card(card: SnapshotCard) -> Card:
     )
 
 
-def shapes_of(job: Job, *, with_cards: bool) -> list[SnapshotShape]:
+def shapes_of(job: FitJob, *, with_cards: bool) -> list[SnapshotShape]:
     """The job's pods, with what each asks for: as stated, or the job's demand shared evenly over them, rounded up.
 
     Args:
@@ -154,14 +154,14 @@ def _evenly(demand: Mapping[str, int], pods: int, with_cards: bool) -> dict[str,
     return shares
 
 
-def asks_for_parts(job: Job) -> bool:
+def asks_for_parts(job: FitJob) -> bool:
     """Whether the job asks for parts of cards: only nodes that register theirs can say whether they have them."""
     shapes = [] if job.gang is None else job.gang.shapes
     stated = chain.from_iterable((shape.demand or {}, *shape.containers) for shape in shapes)
     return any(demand.get(name) for demand in (job.demand, *stated) for name in PER_VGPU)
 
 
-def gang_of(job: Job, *, with_cards: bool) -> Gang:
+def gang_of(job: FitJob, *, with_cards: bool) -> Gang:
     """The job's pods as a gang; see `shapes_of`. Parts of cards that are not known are left out: nodes do not state them.
 
     Raises:
@@ -200,8 +200,8 @@ def _pods(shape: SnapshotShape, annotations: Mapping[str, str], with_cards: bool
     )
 
 
-def _toleration(found: SnapshotToleration) -> Toleration:
-    return Toleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
+def _toleration(found: SnapshotToleration) -> PodToleration:
+    return PodToleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
 
 
 def read_cards(nodes: Iterable[SnapshotNode], problems: list[FieldError]) -> Iterator[tuple[Card, ...]]:

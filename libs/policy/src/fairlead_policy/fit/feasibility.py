@@ -14,8 +14,8 @@ from fairlead_contracts.messages.state import JobShape, JobState, NodeState
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Unfit
-from fairlead_policy.fit.shapes import Gang, Node, PodShape
-from fairlead_policy.fit.unschedulable import AskRefused, Obstacle
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
+from fairlead_policy.fit.unschedulable import AskRefused, UnschedulableReason
 from fairlead_policy.hami.annotations import wishes_of
 from fairlead_policy.hami.cards import card_of
 from fairlead_policy.hami.requests import AskError, vgpu_asks
@@ -39,7 +39,7 @@ class StatedNodes:
         self._kept = 0
         """Nodes that were ever put into the tables, which forget none."""
 
-    def outgrown(self, job: JobState, nodes: Iterable[NodeState]) -> tuple[Obstacle, ...]:
+    def outgrown(self, job: JobState, nodes: Iterable[NodeState]) -> tuple[UnschedulableReason, ...]:
         """What would keep the job from running if nothing else ran; empty where nothing is proven to.
 
         Args:
@@ -49,7 +49,7 @@ class StatedNodes:
         known = list(nodes)
         return self._in_the_way(job, known, self._translated(known), empty=True)
 
-    def crowded_out(self, job: JobState, nodes: Iterable[NodeState]) -> tuple[Obstacle, ...]:
+    def crowded_out(self, job: JobState, nodes: Iterable[NodeState]) -> tuple[UnschedulableReason, ...]:
         """What of cards is held that the job would need; empty where nothing is proven, and for jobs that ask for no card.
 
         Args:
@@ -76,7 +76,7 @@ class StatedNodes:
 
     def _in_the_way(
         self, job: JobState, nodes: Sequence[NodeState], known: "Mapping[str, _Translated]", *, empty: bool
-    ) -> tuple[Obstacle, ...]:
+    ) -> tuple[UnschedulableReason, ...]:
         shapes = job.shapes or _evenly(job)
         if not shapes or not nodes:
             return ()
@@ -104,7 +104,7 @@ class _Translated:
 
     def __init__(self, stated: NodeState) -> None:
         self.stated = stated
-        self.held = Node(
+        self.held = FitNode(
             name=stated.name,
             free=stated.allocatable,
             allocatable=stated.allocatable,
@@ -114,12 +114,12 @@ class _Translated:
         self.empty = self.held.emptied()
 
 
-def outgrown(job: JobState, nodes: Iterable[NodeState]) -> tuple[Obstacle, ...]:
+def outgrown(job: JobState, nodes: Iterable[NodeState]) -> tuple[UnschedulableReason, ...]:
     """See `StatedNodes.outgrown`; asked once."""
     return StatedNodes().outgrown(job, nodes)
 
 
-def crowded_out(job: JobState, nodes: Iterable[NodeState]) -> tuple[Obstacle, ...]:
+def crowded_out(job: JobState, nodes: Iterable[NodeState]) -> tuple[UnschedulableReason, ...]:
     """See `StatedNodes.crowded_out`; asked once."""
     return StatedNodes().crowded_out(job, nodes)
 

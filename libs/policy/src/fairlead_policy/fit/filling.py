@@ -10,15 +10,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from fairlead_policy.exact.ranking import Ints
 from fairlead_policy.fit.card_fit import deal_pods
-from fairlead_policy.fit.node_table import Ints, ZoneNodes
+from fairlead_policy.fit.node_table import ZoneNodes
 from fairlead_policy.fit.packing import take, wants_of
 from fairlead_policy.fit.results import PlacedPod
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.sharing import Chosen
 
-type Shares = list[tuple[int, int]]
+type CardShares = list[tuple[int, int]]
 """(row of the node, pods), no node twice."""
 
 _ORDERS = 4
@@ -38,7 +39,7 @@ class Filling:
         self._load: Ints = np.zeros(len(ground.nodes), np.int64)
         self._cards: dict[int, tuple[Card, ...]] = {}
 
-    def add(self, shape: int, strategy: Strategy, later: Sequence[int] = ()) -> None:
+    def add(self, shape: int, strategy: CardStrategy, later: Sequence[int] = ()) -> None:
         """Put as many of the shape's pods as fit.
 
         Args:
@@ -48,7 +49,7 @@ class Filling:
         """
         count = self._ground.shapes[shape].count
         room = self._room(shape)
-        if strategy is Strategy.SPREAD:
+        if strategy is CardStrategy.SPREAD:
             self._put(shape, widest(room, count, self._load))
             return
         rivals: Ints = np.zeros(len(room), np.int64)
@@ -59,7 +60,7 @@ class Filling:
     def _room(self, shape: int) -> Ints:
         return self._ground.room(shape, self._free, self._cards) if self.pods else self._ground.alone(shape)
 
-    def _put(self, shape: int, shares: Shares) -> None:
+    def _put(self, shape: int, shares: CardShares) -> None:
         for row, pods in shares:
             cards = self._take_cards(shape, row, pods)
             self._free[row] -= self._ground.demand[shape] * len(cards)
@@ -89,7 +90,7 @@ def named(cards: Sequence[Card], hands: Sequence[Chosen]) -> tuple[tuple[str, ..
     return tuple(tuple(cards[position].uuid for position in chosen) for chosen in hands)
 
 
-def fillings(ground: ZoneNodes, strategy: Strategy) -> Iterator[list[list[PlacedPod]]]:
+def fillings(ground: ZoneNodes, strategy: CardStrategy) -> Iterator[list[list[PlacedPod]]]:
     """Ways to put the gang on the nodes, those of one order of the shapes together; each may be short of pods.
 
     For several shapes the ways are the same for both strategies, the strategy's own first. So whoever takes the best of
@@ -99,15 +100,17 @@ def fillings(ground: ZoneNodes, strategy: Strategy) -> Iterator[list[list[Placed
     if len(shapes) <= 1:
         yield [_filled(ground, shapes, strategy, leave=False)]
         return
-    other = Strategy.SPREAD if strategy is Strategy.BINPACK else Strategy.BINPACK
+    other = CardStrategy.SPREAD if strategy is CardStrategy.BINPACK else CardStrategy.BINPACK
     for order in _orders(ground, shapes):
         ways = [_filled(ground, order, way, leave=False) for way in (strategy, other)]
         if len(order) <= _LEAVING:
-            ways.append(_filled(ground, order, Strategy.BINPACK, leave=True))
+            ways.append(_filled(ground, order, CardStrategy.BINPACK, leave=True))
         yield ways
 
 
-def _filled(ground: ZoneNodes, order: Sequence[int], strategy: Strategy, *, leave: bool) -> list[PlacedPod]:
+def _filled(
+    ground: ZoneNodes, order: Sequence[int], strategy: CardStrategy, *, leave: bool
+) -> list[PlacedPod]:
     filling = Filling(ground)
     for number, shape in enumerate(order):
         filling.add(shape, strategy, order[number + 1 :] if leave else ())
@@ -128,7 +131,7 @@ def _orders(ground: ZoneNodes, shapes: Sequence[int]) -> list[list[int]]:
     return orders
 
 
-def fewest(room: Ints, pods: int, load: Ints, rivals: Ints) -> Shares:
+def fewest(room: Ints, pods: int, load: Ints, rivals: Ints) -> CardShares:
     """As few nodes as can be: nodes that the gang uses already, then the roomiest.
 
     The last node is the one with least room of those with enough. With `rivals` and `load` all equal this is the
@@ -143,7 +146,7 @@ def fewest(room: Ints, pods: int, load: Ints, rivals: Ints) -> Shares:
     rows = np.flatnonzero(room)
     fresh = load == 0
     order = rows[np.lexsort((rows, -room[rows], fresh[rows], rivals[rows]))].tolist()
-    shares: Shares = []
+    shares: CardShares = []
     left = pods
     for number, row in enumerate(order):
         if left <= room.item(row):
@@ -156,7 +159,7 @@ def fewest(room: Ints, pods: int, load: Ints, rivals: Ints) -> Shares:
     return shares
 
 
-def widest(room: Ints, pods: int, load: Ints) -> Shares:
+def widest(room: Ints, pods: int, load: Ints) -> CardShares:
     """As many nodes as can be, one pod after the other on the node with fewest pods of the gang, then with most room."""
     heap = [(load.item(row), -room.item(row), row) for row in np.flatnonzero(room).tolist()]
     heapq.heapify(heap)

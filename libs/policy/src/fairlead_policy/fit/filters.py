@@ -6,41 +6,41 @@ As kube-scheduler's plugins NodeAffinity and TaintToleration decide
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from fairlead_policy.fit.shapes import Node, PodShape, Requirement, Taint, Toleration
+from fairlead_policy.fit.shapes import FitNode, NodeTaint, PodShape, PodToleration, Requirement
 
 _KEEPS_OFF = ("NoSchedule", "NoExecute")
 
 
-def may_use(shape: PodShape, node: Node) -> bool:
+def may_use(shape: PodShape, node: FitNode) -> bool:
     """Whether labels and taints let the pods on the node."""
     return matches(shape, node) and next(untolerated(shape, node), None) is None
 
 
-def usable(shape: PodShape, nodes: Iterable[Node]) -> list[bool]:
+def usable(shape: PodShape, nodes: Iterable[FitNode]) -> list[bool]:
     """By node, whether labels and taints let the pods on it."""
     if shape.selector or shape.affinity:
         return [may_use(shape, node) for node in nodes]
     return [not node.taints or next(untolerated(shape, node), None) is None for node in nodes]
 
 
-def matches(shape: PodShape, node: Node) -> bool:
+def matches(shape: PodShape, node: FitNode) -> bool:
     """Whether the node has the labels that the pods ask for."""
     return selected(shape, node) and _affine(shape, node.labels)
 
 
-def selected(shape: PodShape, node: Node) -> bool:
+def selected(shape: PodShape, node: FitNode) -> bool:
     """Whether the node has the labels of the selector."""
     return all(node.labels.get(key) == value for key, value in shape.selector.items())
 
 
-def untolerated(shape: PodShape, node: Node) -> Iterator[Taint]:
+def untolerated(shape: PodShape, node: FitNode) -> Iterator[NodeTaint]:
     """The taints that keep the pods off."""
     for taint in node.taints:
         if taint.effect in _KEEPS_OFF and not any(_tolerates(one, taint) for one in shape.tolerations):
             yield taint
 
 
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+def _tolerates(toleration: PodToleration, taint: NodeTaint) -> bool:
     if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
     if toleration.operator == "Exists":

@@ -3,19 +3,16 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fairlead_policy.exact.ranking import Flags, Ints
 from fairlead_policy.fit.card_fit import deal_pods, pods_on_cards
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.filters import usable
 from fairlead_policy.fit.packing import Budget, Kind, kind_of, turn_of, wants_of
-from fairlead_policy.fit.shapes import PODS, Gang, Node
+from fairlead_policy.fit.shapes import PODS, FitNode, Gang
 from fairlead_policy.hami.admission import MIG, Refusal, barred
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.sharing import Chosen
-
-type Ints = NDArray[np.int64]
-type Bools = NDArray[np.bool_]
 
 _MUCH = 2**62
 _ONE_POD = 1000
@@ -31,7 +28,7 @@ class ZoneNodes:
     """The nodes of one zone, by name, beside the shapes of a gang."""
 
     def __init__(
-        self, gang: Gang, nodes: Sequence[Node], budget: Budget, table: CardTable | None = None
+        self, gang: Gang, nodes: Sequence[FitNode], budget: Budget, table: CardTable | None = None
     ) -> None:
         self.shapes = gang.shapes
         self.nodes = sorted(nodes, key=lambda node: node.name)
@@ -40,7 +37,7 @@ class ZoneNodes:
         self.resources = sorted({name for shape in gang.shapes for name in shape.demand} | {PODS})
         self.free = self._free()
         self.demand = self._demand()
-        self.eligible: Bools = np.array(
+        self.eligible: Flags = np.array(
             [usable(shape, self.nodes) for shape in gang.shapes], np.bool_
         ).reshape(len(gang.shapes), len(self.nodes))
         self._on_cards: dict[int, Ints] = {}

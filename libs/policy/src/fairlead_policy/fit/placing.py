@@ -12,10 +12,10 @@ from fairlead_policy.fit.node_table import ZoneNodes
 from fairlead_policy.fit.packing import Budget
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
 from fairlead_policy.fit.search import search
-from fairlead_policy.fit.shapes import Gang, Node
-from fairlead_policy.fit.unschedulable import NoNodes, NoZoneHoldsAll, Obstacle
+from fairlead_policy.fit.shapes import FitNode, Gang
+from fairlead_policy.fit.unschedulable import NoNodes, NoZoneHoldsAll, UnschedulableReason
 from fairlead_policy.fit.verify import holds
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.annotations import CardStrategy
 
 SEARCH_STEPS = 10_000
 """Steps of search for one question, some 10 µs each; spent only where the heuristics found nothing."""
@@ -26,8 +26,8 @@ _ZONES = 32
 
 def place(
     gang: Gang,
-    nodes: Iterable[Node],
-    strategy: Strategy = Strategy.BINPACK,
+    nodes: Iterable[FitNode],
+    strategy: CardStrategy = CardStrategy.BINPACK,
     *,
     empty: bool = False,
     steps: int = SEARCH_STEPS,
@@ -70,7 +70,7 @@ def place(
 
 
 def _found(
-    gang: Gang, grounds: Iterable[ZoneNodes], strategy: Strategy, nodes: Mapping[str, Node]
+    gang: Gang, grounds: Iterable[ZoneNodes], strategy: CardStrategy, nodes: Mapping[str, FitNode]
 ) -> Iterator[list[PlacedPod]]:
     for ground in grounds:
         pods = _settled(gang, ground, strategy, nodes)
@@ -78,12 +78,12 @@ def _found(
             yield pods
 
 
-def _zone_of(gang: Gang, pods: Sequence[PlacedPod], nodes: Mapping[str, Node]) -> str | None:
+def _zone_of(gang: Gang, pods: Sequence[PlacedPod], nodes: Mapping[str, FitNode]) -> str | None:
     return nodes[pods[0].node].labels[gang.zone_key] if pods and gang.zone_key is not None else None
 
 
-def _by_name(nodes: Iterable[Node], *, empty: bool) -> dict[str, Node]:
-    by_name: dict[str, Node] = {}
+def _by_name(nodes: Iterable[FitNode], *, empty: bool) -> dict[str, FitNode]:
+    by_name: dict[str, FitNode] = {}
     for node in nodes:
         if node.name in by_name:
             raise FieldError("nodes", node.name, "two nodes have this name")
@@ -91,11 +91,11 @@ def _by_name(nodes: Iterable[Node], *, empty: bool) -> dict[str, Node]:
     return dict(sorted(by_name.items()))
 
 
-def _zones(gang: Gang, nodes: Iterable[Node]) -> list[list[Node]]:
+def _zones(gang: Gang, nodes: Iterable[FitNode]) -> list[list[FitNode]]:
     """The nodes that the gang may use together, zone by zone; all in one where it has no zone key."""
     if gang.zone_key is None:
         return [list(nodes)]
-    zones: dict[str, list[Node]] = defaultdict(list)
+    zones: dict[str, list[FitNode]] = defaultdict(list)
     for node in nodes:
         if gang.zone_key in node.labels:
             zones[node.labels[gang.zone_key]].append(node)
@@ -103,7 +103,7 @@ def _zones(gang: Gang, nodes: Iterable[Node]) -> list[list[Node]]:
 
 
 def _settled(
-    gang: Gang, ground: ZoneNodes, strategy: Strategy, nodes: Mapping[str, Node]
+    gang: Gang, ground: ZoneNodes, strategy: CardStrategy, nodes: Mapping[str, FitNode]
 ) -> list[PlacedPod] | None:
     """The best way found to put the whole gang here."""
     if any(ground.alone(number).sum() < shape.count for number, shape in enumerate(gang.shapes)):
@@ -119,14 +119,16 @@ def _settled(
     return None
 
 
-def _rank(pods: Sequence[PlacedPod], strategy: Strategy) -> tuple[int, int]:
+def _rank(pods: Sequence[PlacedPod], strategy: CardStrategy) -> tuple[int, int]:
     """Lower is better: nodes used, then the pods on the fullest of them."""
     counts = Counter(pod.node for pod in pods)
     used = len(counts)
-    return (used if strategy is Strategy.BINPACK else -used), max(counts.values(), default=0)
+    return (used if strategy is CardStrategy.BINPACK else -used), max(counts.values(), default=0)
 
 
-def _obstacles(gang: Gang, nodes: Mapping[str, Node], grounds: Sequence[ZoneNodes]) -> list[Obstacle]:
+def _obstacles(
+    gang: Gang, nodes: Mapping[str, FitNode], grounds: Sequence[ZoneNodes]
+) -> list[UnschedulableReason]:
     key = gang.zone_key
     if key is None:
         return obstacles_of(gang, grounds[0])
@@ -136,7 +138,7 @@ def _obstacles(gang: Gang, nodes: Mapping[str, Node], grounds: Sequence[ZoneNode
     everywhere = ZoneNodes(
         anywhere, [node for ground in grounds for node in ground.nodes], Budget(SEARCH_STEPS)
     )
-    pods = _settled(anywhere, everywhere, Strategy.BINPACK, nodes)
+    pods = _settled(anywhere, everywhere, CardStrategy.BINPACK, nodes)
     if pods is None:
         return [NoZoneHoldsAll(zone_key=key, zones=len(grounds)), *obstacles_of(anywhere, everywhere)]
     across = {nodes[pod.node].labels[key] for pod in pods}

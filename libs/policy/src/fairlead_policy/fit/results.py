@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from fairlead_policy.fit.shapes import Gang, Node
-from fairlead_policy.fit.unschedulable import Obstacle
+from fairlead_policy.fit.shapes import FitNode, Gang
+from fairlead_policy.fit.unschedulable import UnschedulableReason
 
 
 class PlacedPod(msgspec.Struct, frozen=True, gc=False):
@@ -38,13 +38,13 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 class Unfit(msgspec.Struct, frozen=True, kw_only=True):
     """The gang fits nowhere, or nothing was found."""
 
-    obstacles: tuple[Obstacle, ...]
+    obstacles: tuple[UnschedulableReason, ...]
     """What stands in the way; never empty."""
     exact: bool
     """True: proven. False: the search ended at its limit, or a part of the nodes is not modelled (MIG)."""
 
 
-def with_pods(gang: Gang, nodes: Mapping[str, Node], pods: Iterable[PlacedPod]) -> dict[str, Node]:
+def with_pods(gang: Gang, nodes: Mapping[str, FitNode], pods: Iterable[PlacedPod]) -> dict[str, FitNode]:
     """The nodes that the pods use, with that much less free.
 
     Args:
@@ -58,7 +58,7 @@ def with_pods(gang: Gang, nodes: Mapping[str, Node], pods: Iterable[PlacedPod]) 
     return {name: _with(gang, nodes[name], placed) for name, placed in on.items()}
 
 
-def _with(gang: Gang, node: Node, pods: Iterable[PlacedPod]) -> Node:
+def _with(gang: Gang, node: FitNode, pods: Iterable[PlacedPod]) -> FitNode:
     free = dict(node.free)
     cards = {card.uuid: card for card in node.cards}
     for pod in pods:

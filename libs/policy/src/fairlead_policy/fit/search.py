@@ -19,7 +19,7 @@ from fairlead_policy.fit.results import PlacedPod
 SEARCH_NODES = 64
 """Nodes with room for any pod of the gang; with more of them nothing is searched."""
 
-type Vector = tuple[int, ...]
+type DemandVector = tuple[int, ...]
 """Pods of each shape."""
 
 
@@ -37,7 +37,7 @@ def search(ground: ZoneNodes) -> list[PlacedPod] | None:
 
 class _Search:
     def __init__(self, ground: ZoneNodes) -> None:
-        self.given: list[tuple[int, Vector]] = []
+        self.given: list[tuple[int, DemandVector]] = []
         self.turns = [min(map(turn_of, wants_of(shape)), default=0) for shape in ground.shapes]
         self._ground = ground
         alone = np.array([ground.alone(number) for number in range(len(ground.shapes))], np.int64)
@@ -50,9 +50,9 @@ class _Search:
         self._caps = [tuple(alone[:, row].tolist()) for row in self.rows]
         self._demand: list[list[int]] = ground.demand.tolist()
         self._ahead = self._sums_ahead()
-        self._failed: set[tuple[int, Vector]] = set()
-        self._vectors: dict[tuple[int, Vector], list[Vector]] = {}
-        self._on_cards: dict[tuple[int, Vector], bool] = {}
+        self._failed: set[tuple[int, DemandVector]] = set()
+        self._vectors: dict[tuple[int, DemandVector], list[DemandVector]] = {}
+        self._on_cards: dict[tuple[int, DemandVector], bool] = {}
 
     def _kind(self, row: int, caps: list[int]) -> object:
         """Rows of equal kind are alike."""
@@ -60,7 +60,7 @@ class _Search:
         cards = sorted((kind_of(card, named=named) for card in self._ground.nodes[row].cards), key=repr)
         return tuple(caps), tuple(self._ground.free[row].tolist()), tuple(cards)
 
-    def _sums_ahead(self) -> list[tuple[Vector, Vector]]:
+    def _sums_ahead(self) -> list[tuple[DemandVector, DemandVector]]:
         """For each position: room for each shape, and what is free of each resource, from there on."""
         sums = [(tuple(0 for _ in self._demand), tuple(0 for _ in self._ground.resources))]
         for row, caps in zip(reversed(self.rows), reversed(self._caps), strict=True):
@@ -69,7 +69,7 @@ class _Search:
             sums.append((_plus(room, caps), _plus(free, here)))
         return sums[::-1]
 
-    def share(self, position: int, waiting: Vector) -> bool:
+    def share(self, position: int, waiting: DemandVector) -> bool:
         """Whether the nodes from this one on take all that waits."""
         if not any(waiting):
             return True
@@ -86,7 +86,7 @@ class _Search:
         self._failed.add((position, waiting))
         return False
 
-    def _may_do(self, position: int, waiting: Vector) -> bool:
+    def _may_do(self, position: int, waiting: DemandVector) -> bool:
         room, free = self._ahead[position]
         if any(wanted > has for wanted, has in zip(waiting, room, strict=True)):
             return False
@@ -96,7 +96,7 @@ class _Search:
         )
         return all(need <= has for need, has in zip(needs, free, strict=True))
 
-    def _full_vectors(self, position: int, waiting: Vector) -> list[Vector]:
+    def _full_vectors(self, position: int, waiting: DemandVector) -> list[DemandVector]:
         """The vectors that the node takes and that leave it no room for any other pod that waits."""
         row = self.rows[position]
         most = tuple(map(min, self._caps[position], waiting))
@@ -113,12 +113,14 @@ class _Search:
             ]
         return self._vectors[key]
 
-    def _within(self, row: int, most: Vector) -> Iterator[Vector]:
+    def _within(self, row: int, most: DemandVector) -> Iterator[DemandVector]:
         """Every vector up to `most` whose demand the node has, the largest first."""
         free: list[int] = self._ground.free[row].tolist()
         yield from self._extended((), most, free)
 
-    def _extended(self, begun: Vector, most: Vector, free: Sequence[int]) -> Iterator[Vector]:
+    def _extended(
+        self, begun: DemandVector, most: DemandVector, free: Sequence[int]
+    ) -> Iterator[DemandVector]:
         if len(begun) == len(most):
             yield begun
             return
@@ -132,7 +134,7 @@ class _Search:
             left = [has - pods * need for has, need in zip(free, demand, strict=True)]
             yield from self._extended((*begun, pods), most, left)
 
-    def _cards_do(self, row: int, vector: Vector) -> bool:
+    def _cards_do(self, row: int, vector: DemandVector) -> bool:
         key = (self._kinds[row], vector)
         if key not in self._on_cards:
             wanted = [want for _, wants in self._starting(vector) for want in wants]
@@ -140,13 +142,13 @@ class _Search:
             self._on_cards[key] = packed is not None
         return self._on_cards[key]
 
-    def _starting(self, vector: Vector) -> Iterator[tuple[int, list[Want]]]:
+    def _starting(self, vector: DemandVector) -> Iterator[tuple[int, list[Want]]]:
         """Each pod's shape and asks, in the order that never loses a fit."""
         for shape in sorted(range(len(vector)), key=lambda number: (self.turns[number], number)):
             for _ in range(vector[shape]):
                 yield shape, wants_of(self._ground.shapes[shape])
 
-    def pods_on(self, row: int, vector: Vector) -> Iterator[PlacedPod]:
+    def pods_on(self, row: int, vector: DemandVector) -> Iterator[PlacedPod]:
         """The pods of the vector, with their cards."""
         node = self._ground.nodes[row]
         starting = list(self._starting(vector))
@@ -158,5 +160,5 @@ class _Search:
             )
 
 
-def _plus(one: Vector, other: Sequence[int]) -> Vector:
+def _plus(one: DemandVector, other: Sequence[int]) -> DemandVector:
     return tuple(a + b for a, b in zip(one, other, strict=True))

@@ -20,7 +20,7 @@ _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _NO_WISHES = CardWishes()
 
 
-class Taint(msgspec.Struct, frozen=True, kw_only=True):
+class NodeTaint(msgspec.Struct, frozen=True, kw_only=True):
     """Keeps pods off a node that don't tolerate it. `PreferNoSchedule` keeps nobody off."""
 
     key: str
@@ -28,7 +28,7 @@ class Taint(msgspec.Struct, frozen=True, kw_only=True):
     effect: str = "NoSchedule"
 
 
-class Toleration(msgspec.Struct, frozen=True, kw_only=True):
+class PodToleration(msgspec.Struct, frozen=True, kw_only=True):
     """A toleration of a pod, as Kubernetes has it: no effect means each one, no key with `Exists` means each taint."""
 
     key: str = ""
@@ -45,7 +45,7 @@ class Requirement(msgspec.Struct, frozen=True, kw_only=True):
     values: tuple[str, ...] = ()
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class FitNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node: what is free on it now, and what it has when nothing runs."""
 
     name: str
@@ -54,11 +54,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     allocatable: Mapping[str, int] | None = None
     """None where it is not known; what is free stands for it then."""
     labels: Mapping[str, str] = _NO_LABELS
-    taints: tuple[Taint, ...] = ()
+    taints: tuple[NodeTaint, ...] = ()
     """With those that Kubernetes sets itself, `node.kubernetes.io/unschedulable` for one."""
     cards: tuple[Card, ...] = ()
 
-    def emptied(self) -> "Node":
+    def emptied(self) -> "FitNode":
         """The node as if nothing ran on it."""
         free = self.free if self.allocatable is None else self.allocatable
         return msgspec.structs.replace(self, free=free, cards=tuple(card.emptied() for card in self.cards))
@@ -82,7 +82,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     selector: Mapping[str, str] = _NO_LABELS
     affinity: tuple[tuple[Requirement, ...], ...] = ()
     """Required node affinity: one of the groups must hold, in it each requirement. Empty asks nothing."""
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: tuple[PodToleration, ...] = ()
     vgpus: tuple[VgpuAsk, ...] = ()
     """One ask a container, in the containers' order."""
     wishes: CardWishes = _NO_WISHES
@@ -101,7 +101,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
                     f"{self.name}.vgpus", str(ask), "an ask is for one card or more, of nothing negative"
                 )
 
-    def demand_on(self, node: Node) -> dict[str, int]:
+    def demand_on(self, node: FitNode) -> dict[str, int]:
         """The demand of one pod there, and its place among the node's pods."""
         return {PODS: _ONE_POD, **self.demand} if PODS in node.free else dict(self.demand)
 

@@ -168,7 +168,7 @@ class UseNotStated(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     nodes: int
 
 
-type Obstacle = (
+type UnschedulableReason = (
     NoNodes
     | BeyondPool
     | PoolFull

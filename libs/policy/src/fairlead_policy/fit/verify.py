@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 
 from fairlead_policy.fit.filters import may_use
 from fairlead_policy.fit.results import PlacedPod
-from fairlead_policy.fit.shapes import Gang, Node, PodShape
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.hami.admission import refusal_of
 from fairlead_policy.hami.cards import Card
 
 
-def holds(gang: Gang, nodes: Mapping[str, Node], pods: Iterable[PlacedPod]) -> bool:
+def holds(gang: Gang, nodes: Mapping[str, FitNode], pods: Iterable[PlacedPod]) -> bool:
     """Whether all pods of the gang start in this order, each on a node and cards that take it."""
     starting = list(pods)
     used = {pod.node for pod in starting}

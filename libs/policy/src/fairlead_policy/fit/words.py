@@ -14,12 +14,12 @@ from fairlead_policy.fit.unschedulable import (
     NoNodeHasAll,
     NoNodes,
     NoZoneHoldsAll,
-    Obstacle,
     PodsShort,
     PoolFull,
     TaintsInTheWay,
     TooFewCards,
     TotalShort,
+    UnschedulableReason,
     UseNotStated,
 )
 from fairlead_policy.hami.admission import Refusal
@@ -38,7 +38,7 @@ _REFUSED = {
 }
 
 
-def in_words(obstacle: Obstacle) -> str:  # noqa: C901, PLR0911, PLR0912 # one line a kind
+def in_words(obstacle: UnschedulableReason) -> str:  # noqa: C901, PLR0911, PLR0912 # one line a kind
     """One sentence of what stands in the way."""
     match obstacle:
         case NoNodes(zone_key=None):

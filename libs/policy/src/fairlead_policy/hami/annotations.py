@@ -19,7 +19,7 @@ from fairlead_contracts.frontend.cards import (
 from fairlead_policy.hami.cards import Card
 
 
-class Strategy(StrEnum):
+class CardStrategy(StrEnum):
     """How to choose among places that all fit."""
 
     BINPACK = "binpack"
@@ -31,8 +31,8 @@ class Strategy(StrEnum):
 class Policies(msgspec.Struct, frozen=True, kw_only=True):
     """The meaning of a pod's two policy annotations."""
 
-    node: Strategy = Strategy.BINPACK
-    card: Strategy = Strategy.SPREAD
+    node: CardStrategy = CardStrategy.BINPACK
+    card: CardStrategy = CardStrategy.SPREAD
     idle_cards_only: bool = False
     """`mutex`: only a card that nobody uses is taken; others may join it later."""
     ignored: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class CardWishes(msgspec.Struct, frozen=True, kw_only=True):
     mode: str | None = None
     one_numa_node: bool = False
     idle_cards_only: bool = False
-    strategy: Strategy = Strategy.SPREAD
+    strategy: CardStrategy = CardStrategy.SPREAD
 
     @property
     def name_cards(self) -> bool:
@@ -88,14 +88,14 @@ def policies_of(annotations: Mapping[str, str], default: Policies = _STANDARD) -
     node, card, idle, ignored = default.node, default.card, default.idle_cards_only, []
     if (text := annotations.get(NODE_POLICY)) is not None:
         # HAMi compares the whole text with "spread"; all else packs (`pkg/scheduler/policy/node_policy.go`).
-        node = Strategy.SPREAD if text == Strategy.SPREAD else Strategy.BINPACK
-        ignored += [text] if text not in set(Strategy) else []
+        node = CardStrategy.SPREAD if text == CardStrategy.SPREAD else CardStrategy.BINPACK
+        ignored += [text] if text not in set(CardStrategy) else []
     if (text := annotations.get(CARD_POLICY)) is not None:
         words = [word.strip() for word in text.split(",")]
         idle = "mutex" in words
-        keys = [Strategy(word) for word in words if word in set(Strategy)]
-        card = keys[0] if keys else Strategy.SPREAD
-        known = {*Strategy, "mutex", "topology-aware", "numa"}
+        keys = [CardStrategy(word) for word in words if word in set(CardStrategy)]
+        card = keys[0] if keys else CardStrategy.SPREAD
+        known = {*CardStrategy, "mutex", "topology-aware", "numa"}
         ignored += [word for word in words if word not in known]
     return Policies(node=node, card=card, idle_cards_only=idle, ignored=tuple(ignored))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from fairlead_policy.hami.admission import room_of
-from fairlead_policy.hami.annotations import CardWishes, Strategy
+from fairlead_policy.hami.annotations import CardStrategy, CardWishes
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuAsk
 
@@ -35,7 +35,9 @@ def deal(cards: Sequence[Card], ask: VgpuAsk, wishes: CardWishes, pods: int) -> 
         }
         here = _held(list(rooms.values()), ask.count, pods - len(chosen))
         level = (
-            here if wishes.strategy is Strategy.BINPACK else _level(list(rooms.values()), ask.count * here)
+            here
+            if wishes.strategy is CardStrategy.BINPACK
+            else _level(list(rooms.values()), ask.count * here)
         )
         units = islice(_units(rooms, level), ask.count * here)
         hands: list[list[int]] = [[] for _ in range(here)]
@@ -71,7 +73,7 @@ def _level(rooms: list[int], units: int) -> int:
 
 def _preferred(cards: Sequence[Card], group: list[int], wishes: CardWishes) -> list[int]:
     """Cards in the order in which the policy takes them: the fullest or the emptiest first."""
-    sign = -1 if wishes.strategy is Strategy.BINPACK else 1
+    sign = -1 if wishes.strategy is CardStrategy.BINPACK else 1
     return sorted(group, key=lambda at: (sign * cards[at].used_slots, sign * cards[at].used_memory, at))
 
 

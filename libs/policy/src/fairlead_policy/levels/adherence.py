@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairlead_contracts.messages.state import CohortQuota, JobState, QueueState
-from fairlead_policy.levels.free_quota import FreeQuota, Held, Shape, shape_of
+from fairlead_policy.levels.free_quota import FreeQuota, HeldQuota, QuotaShape, shape_of
 
 HINDERED_SECONDS = 30.0
 """A job that fits and is not started for so long is hindered. A frontend's own batches take a second, or ten (Kueue's
@@ -28,7 +28,7 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
 
     queues: Sequence[QueueState]
     cohorts: Sequence[CohortQuota]
-    held: Mapping[str, Held]
+    held: Mapping[str, HeldQuota]
     """By queue."""
     strict: Collection[str] = ()
     """The queues whose first job keeps the others back where it does not fit."""
@@ -46,7 +46,7 @@ class Passed(NamedTuple):
     """How many waiting jobs that had room stood before it; 0 is right."""
 
 
-def charges(job: JobState) -> Held:
+def charges(job: JobState) -> HeldQuota:
     """The quota that a running job holds."""
     return {(flavor, name): amount for flavor, part in job.charged.items() for name, amount in part.items()}
 
@@ -105,7 +105,7 @@ def _ahead_of(job: JobState, before: Sequence[JobState], room: FreeQuota, strict
 def would_start(order: Sequence[JobState], now: Holdings, hindered: Collection[str] = ()) -> list[JobState]:
     """The waiting jobs that there is room for together, taken in the order's sequence."""
     found: list[JobState] = []
-    kept_back, too_large = set[str](), set[Shape]()
+    kept_back, too_large = set[str](), set[QuotaShape]()
     room = now.room()
     for job in order:
         if job.uid in hindered or job.queue in kept_back:

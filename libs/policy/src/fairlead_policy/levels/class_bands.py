@@ -121,7 +121,7 @@ def _over_all(bands: Collection[Band]) -> Band:
     return Band(default=floor, lowest=floor + 1, highest=max(band.highest for band in bands))
 
 
-class Change(Protocol):
+class BandChange(Protocol):
     """A level to write."""
 
     @property
@@ -135,7 +135,7 @@ class Change(Protocol):
         ...
 
 
-class SegmentChanges[C: Change]:
+class SegmentChanges[C: BandChange]:
     """The changes of one segment's plan.
 
     Args:
@@ -151,7 +151,7 @@ class SegmentChanges[C: Change]:
         self.trespassing = list(trespassing)
 
 
-def in_safe_order[C: Change](parts: Sequence[SegmentChanges[C]]) -> list[C]:
+def in_safe_order[C: BandChange](parts: Sequence[SegmentChanges[C]]) -> list[C]:
     """The writes of all segments, the highest segment's given first, so that no pair that stood right is turned round.
 
     By the level that a job leaves or gets, the highest first: each write counts from the front. A trespasser may be

@@ -13,12 +13,12 @@ from fairlead_contracts.messages.state import CohortQuota, FlavorQuota, JobState
 
 type FlavorResource = tuple[str, str]
 """A resource of one flavor: what quota is given for."""
-type Held = Mapping[FlavorResource, int]
+type HeldQuota = Mapping[FlavorResource, int]
 
-type Shape = tuple[object, ...]
+type QuotaShape = tuple[object, ...]
 
 
-def shape_of(job: JobState) -> Shape:
+def shape_of(job: JobState) -> QuotaShape:
     """All that it depends on whether there is room for a job: who shares it need not be asked again."""
     parts = tuple((part.pods, *part.demand.items()) for part in job.shapes)
     return job.queue, tuple(job.demand.items()), parts
@@ -51,7 +51,7 @@ class FreeQuota:
     """
 
     def __init__(
-        self, queues: Iterable[QueueState], cohorts: Iterable[CohortQuota], held: Mapping[str, Held]
+        self, queues: Iterable[QueueState], cohorts: Iterable[CohortQuota], held: Mapping[str, HeldQuota]
     ) -> None:
         self._queues = {queue.name: queue for queue in queues}
         self._cohorts = {cohort.name: _node(cohort.parent, cohort.quotas, {}) for cohort in cohorts}
@@ -61,7 +61,7 @@ class FreeQuota:
         }
         for cohort in self._deepest_first():
             self._count_above(cohort)
-        self._fits: dict[Shape, bool] = {}
+        self._fits: dict[QuotaShape, bool] = {}
         """What was asked since something was held last."""
 
     def fits(self, job: JobState) -> bool:
@@ -72,7 +72,7 @@ class FreeQuota:
             found = self._fits[shape] = self.placed(job) is not None
         return found
 
-    def placed(self, job: JobState) -> Held | None:
+    def placed(self, job: JobState) -> HeldQuota | None:
         """The amounts of each flavor that the job would take; None where there is no room for all of its pods at once."""
         queue = self._queues.get(job.queue)
         if queue is None or not queue.active or not queue.quotas:
@@ -80,7 +80,7 @@ class FreeQuota:
         taken: dict[FlavorResource, int] = {}
         return taken if all(self._place(part, queue, taken) for part in _parts(job)) else None
 
-    def hold(self, queue: str, held: Held, *, sign: int = 1) -> None:
+    def hold(self, queue: str, held: HeldQuota, *, sign: int = 1) -> None:
         """Counts so much more, or less, as held by a queue: the same as room made anew with it."""
         node = self._nodes.get(queue)
         if node is not None:
@@ -162,7 +162,7 @@ class FreeQuota:
             above.used[name] = above.used.get(name, 0) + max(0, amount - node.kept(name))
 
 
-def _node(parent: str, quotas: Iterable[FlavorQuota], held: Held) -> _Node:
+def _node(parent: str, quotas: Iterable[FlavorQuota], held: HeldQuota) -> _Node:
     return _Node(
         parent=parent or None,
         quota=_by_name(quotas, "nominal"),

@@ -14,7 +14,7 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.order.pool_snapshot import PoolSnapshot
 from fairlead_policy.order.positions import Positions
 from fairlead_policy.order.view import OneSequence, TopLevelView
-from fairlead_policy.rules.jobs import OwnJob, Queue
+from fairlead_policy.rules.jobs import JobQueueName, OwnJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.lone_tenants import LoneTenants
 from fairlead_policy.tenants.service_order import ServiceOrder
@@ -33,7 +33,7 @@ class Order:
         """The rules that the pool is scored by."""
         return self.snapshot.rules
 
-    def front(self, window: int, tenants: Iterable[str] | None = None) -> dict[Queue, list[Place]]:
+    def front(self, window: int, tenants: Iterable[str] | None = None) -> dict[JobQueueName, list[Place]]:
         """The first `window` places of each queue that has waiting jobs, of these tenants or all."""
         view = self._view(tenants, window)
         fronts = {}

@@ -12,11 +12,11 @@ from itertools import chain
 from fairlead_contracts.messages.decisions import Standing
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.scoring import Measure
-from fairlead_policy.rules.jobs import Queue, WaitingJob
+from fairlead_policy.rules.jobs import JobQueueName, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, PoolRules
 from fairlead_policy.tenants.own_line import OwnLine
 from fairlead_policy.tenants.sorted_jobs import OwnLines
-from fairlead_policy.tenants.tenant_queue import HOLDS_NOTHING, Held, TenantQueue
+from fairlead_policy.tenants.tenant_queue import HOLDS_NOTHING, TenantHeld, TenantQueue
 from fairlead_policy.tenants.tenant_tree import TenantTree
 
 
@@ -35,13 +35,13 @@ class TenantChange:
     past: Mapping[str, int] | None = None
     """Past use from now on; None where it stays."""
 
-    def held(self, before: Held) -> Held:
+    def held(self, before: TenantHeld) -> TenantHeld:
         """The tenant's holding after the change; past use is not looked at."""
         use = before.use
         if self.use:
             sums = ((name, use.get(name, 0) + self.use[name]) for name in {**use, **self.use})
             use = {name: amount for name, amount in sums if amount}
-        return Held(before.running + self.running, use, before.past)
+        return TenantHeld(before.running + self.running, use, before.past)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +73,7 @@ class PoolSnapshot:
         """The same, or one of nothing."""
         found = self.tenant_queue(tenant)
         if found is None:
-            return TenantQueue(tenant, self.measure, OwnLine.of_none(self.measure), Held())
+            return TenantQueue(tenant, self.measure, OwnLine.of_none(self.measure), TenantHeld())
         return found
 
     def tenant_queues(self, tenants: Iterable[str] | None = None) -> Iterable[TenantQueue]:
@@ -160,9 +160,9 @@ class PoolSnapshot:
         names = {one for name in set(tenants) for one in self.rules.way_up(name)}
         return [self._standing(name) for name in sorted(names)]
 
-    def waiting(self, tenants: Iterable[str] | None = None) -> dict[Queue, int]:
+    def waiting(self, tenants: Iterable[str] | None = None) -> dict[JobQueueName, int]:
         """The number of jobs of these tenants, or of all, that wait in each queue."""
-        counts: Counter[Queue] = Counter()
+        counts: Counter[JobQueueName] = Counter()
         for queue in self.tenant_queues(tenants):
             counts.update(queue.waiting_by_queue)
         return dict(sorted(counts.items()))

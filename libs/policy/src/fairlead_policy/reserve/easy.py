@@ -39,12 +39,12 @@ from fairlead_policy.reserve.reservation import (
     Breach,
     BreakCause,
     InPlace,
-    Obstacle,
+    NoReservation,
     Pass,
     Promise,
     Reservation,
     ReservationState,
-    Scene,
+    ReserveInputs,
     Timing,
     Waiting,
     Withdrawal,
@@ -68,7 +68,7 @@ def timing_of(document: PolicyDocument) -> Timing:
     )
 
 
-def reserve(scene: Scene, before: ReservationState) -> Reservation:
+def reserve(scene: ReserveInputs, before: ReservationState) -> Reservation:
     """The head, its promise, and who may pass it.
 
     Args:
@@ -78,7 +78,7 @@ def reserve(scene: Scene, before: ReservationState) -> Reservation:
     return _Deciding(scene, before).reservation()
 
 
-def recalled(scene: Scene, stands: Sequence[str]) -> str:
+def recalled(scene: ReserveInputs, stands: Sequence[str]) -> str:
     """Who was the head before a restart: the first that does not fit of those that carry a level; empty for nobody.
 
     Args:
@@ -97,7 +97,7 @@ def recalled(scene: Scene, stands: Sequence[str]) -> str:
 class _Deciding:
     """One decision."""
 
-    def __init__(self, scene: Scene, before: ReservationState) -> None:
+    def __init__(self, scene: ReserveInputs, before: ReservationState) -> None:
         self._scene = scene
         self._now = scene.now
         self._before = before
@@ -215,7 +215,7 @@ class _Deciding:
         if promise is not None or self._breach is not None:
             return ""
         at_the_head = in_place is not None and in_place.uid == uid
-        endless = at_the_head and self._obstacle() is Obstacle.ENDLESS
+        endless = at_the_head and self._obstacle() is NoReservation.ENDLESS
         return "" if endless and self._for_a_reaction(in_place) else uid
 
     def _for_a_reaction(self, in_place: InPlace | None) -> bool:
@@ -282,13 +282,13 @@ class _Deciding:
         """From an instant on, when nothing that is before the head can stand in its way, not even what does not start."""
         return max([at, *(one.begins for one in self._counted.values())])
 
-    def _obstacle(self) -> Obstacle:
+    def _obstacle(self) -> NoReservation:
         if self._head is None or self._shadow is None:
-            return Obstacle.NO_HEAD
+            return NoReservation.NO_HEAD
         if self._shadow.at is None:
-            return Obstacle.OVERDUE if self._shadow.overdue else Obstacle.ENDLESS
+            return NoReservation.OVERDUE if self._shadow.overdue else NoReservation.ENDLESS
         starting = self._starting or self._shadow.at <= self._now
-        return Obstacle.STARTING if starting else Obstacle.NOT_IN_PLACE
+        return NoReservation.STARTING if starting else NoReservation.NOT_IN_PLACE
 
     # --- passes
 

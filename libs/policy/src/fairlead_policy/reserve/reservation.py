@@ -92,7 +92,7 @@ class BreakCause(enum.StrEnum):
     """Others were started before it: of a higher class, or lifted by somebody else."""
 
 
-class Obstacle(enum.StrEnum):
+class NoReservation(enum.StrEnum):
     """Why there is no promise."""
 
     NO_HEAD = "no-head"
@@ -121,7 +121,7 @@ class Breach(NamedTuple):
     cause: BreakCause
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
+class ReserveInputs(msgspec.Struct, frozen=True, kw_only=True):
     """The facts."""
 
     now: Micros
@@ -164,7 +164,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     head: Waiting | None = None
     shadow: Shadow | None = None
     """The head's, as far as is known now; a promise may be earlier."""
-    obstacle: Obstacle | None = None
+    obstacle: NoReservation | None = None
     """None where there is a promise."""
     given: tuple[Pass, ...] = ()
     withdrawn: tuple[Pass, ...] = ()

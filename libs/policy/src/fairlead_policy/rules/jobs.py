@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 
-type Queue = tuple[str, str]
+type JobQueueName = tuple[str, str]
 """(cluster, queue)."""
 
 
@@ -62,7 +62,7 @@ class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     submitted: Micros
     demand: dict[str, int]
     """Base units, of the whole job."""
-    queue: Queue
+    queue: JobQueueName
     override: float | None = None
     """A granted number in place of its class's weight, where classes are not strict."""
 
@@ -71,10 +71,10 @@ class QueueNumbers:
     """Numbers of a pool's queues, so that arrays can hold them. A queue keeps its number."""
 
     def __init__(self) -> None:
-        self.queues: list[Queue] = []
-        self._numbers: dict[Queue, int] = {}
+        self.queues: list[JobQueueName] = []
+        self._numbers: dict[JobQueueName, int] = {}
 
-    def number(self, queue: Queue) -> int:
+    def number(self, queue: JobQueueName) -> int:
         """The queue's number."""
         found = self._numbers.get(queue)
         if found is None:

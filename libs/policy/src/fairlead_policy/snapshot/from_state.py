@@ -30,7 +30,7 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards, stated_card, stated_gang
 from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs, counts_in
-from fairlead_policy.usage.saturation import Part, Room, Saturation
+from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, Saturation
 
 
 class _Counted(msgspec.Struct, frozen=True):
@@ -108,7 +108,7 @@ def _saturated(
     pool: str,
     capacity: Mapping[str, int],
     counted: Iterable[_Counted],
-    rooms: Mapping[Part, Room],
+    rooms: Mapping[PoolPart, FlavorRoom],
     rulebook: Rulebook,
 ) -> list[str] | None:
     """The resources that are used up, where the pool's own sums do not say it (H-DRF)."""

@@ -19,7 +19,7 @@ from fairlead_policy.levels.segment_plan import plan_segments
 from fairlead_policy.levels.ties import Tie, tie_of, tied_within
 from fairlead_policy.levels.window import Candidate, Extent, take_window
 from fairlead_policy.levels.withholding import why_crossed, why_preempting
-from fairlead_policy.rules.jobs import Queue
+from fairlead_policy.rules.jobs import JobQueueName
 from fairlead_policy.snapshot.ordering import OrderedPool
 
 _PLAIN_QUEUE = QueueState(cluster="", epoch=0, rev=0, name="", pool="", frontend="")
@@ -28,7 +28,7 @@ PLAIN_BAND = Band(
 )
 """The levels that a queue takes of which nothing else is said."""
 
-type Steered = tuple[str, str]
+type SteeredFrontend = tuple[str, str]
 """(cluster, frontend): one that follows levels by itself."""
 
 
@@ -55,13 +55,13 @@ class PlannedLevels(msgspec.Struct, frozen=True, kw_only=True):
     """(uid, level), in a safe order."""
     dropped: int = 0
     """How many jobs of windows' ends there is no level for."""
-    withheld: dict[Steered, str] = {}
+    withheld: dict[SteeredFrontend, str] = {}
     """Frontends that get no level, and why, in words."""
 
 
-def steering_of(snapshot: Snapshot, pool: str) -> dict[Steered, PaperSteering]:
+def steering_of(snapshot: Snapshot, pool: str) -> dict[SteeredFrontend, PaperSteering]:
     """By cluster and frontend, the levels that the pool's queues take, as far as the snapshot states queues."""
-    queues: dict[Steered, list[SnapshotQueue]] = {}
+    queues: dict[SteeredFrontend, list[SnapshotQueue]] = {}
     for queue in snapshot.queues:
         if queue.pool == pool:
             queues.setdefault((queue.cluster, queue.frontend), []).append(queue)
@@ -93,7 +93,7 @@ def plan_snapshot_levels(
     pool: OrderedPool,
     jobs: Iterable[SnapshotJob],
     window: int,
-    steering: Mapping[Steered, PaperSteering] | None = None,
+    steering: Mapping[SteeredFrontend, PaperSteering] | None = None,
     never: Collection[str] = (),
 ) -> PlannedLevels:
     """The fewest writes after which the frontends of the pool follow its order.
@@ -106,14 +106,14 @@ def plan_snapshot_levels(
         never: uids of jobs that can never run. They take no place in the window and stand behind it.
     """
     waiting = {job.uid: job for job in jobs if job.pool == pool.name}
-    steered: dict[Steered, list[SnapshotJob]] = {}
+    steered: dict[SteeredFrontend, list[SnapshotJob]] = {}
     for place in pool.places:
         job = waiting[place.uid]
         steered.setdefault((job.cluster, job.frontend), []).append(job)
     levels = {job.uid: job.level for job in waiting.values()}
     known = steering or {}
     writes: list[tuple[str, int]] = []
-    withheld: dict[Steered, str] = {}
+    withheld: dict[SteeredFrontend, str] = {}
     dropped = 0
     for where, ordered in sorted(steered.items()):
         how = known.get(where, _PLAIN)
@@ -204,5 +204,5 @@ def window_of(ordered: Sequence[SnapshotJob], size: int) -> int:
     return len(take_window(candidates, waiting, Extent(least=size, most=size)).jobs)
 
 
-def _queue(job: SnapshotJob) -> Queue:
+def _queue(job: SnapshotJob) -> JobQueueName:
     return job.cluster or job.frontend, job.queue

@@ -21,18 +21,18 @@ from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.facts import asks_for_parts, gang_of, node_of, read_cards
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit, with_pods
-from fairlead_policy.fit.shapes import Gang, Node
+from fairlead_policy.fit.shapes import FitNode, Gang
 from fairlead_policy.fit.unschedulable import (
     AskRefused,
     BehindHead,
     BeyondPool,
     NoCards,
     NoNodes,
-    Obstacle,
     PoolFull,
+    UnschedulableReason,
     UseNotStated,
 )
-from fairlead_policy.hami.annotations import Policies, Strategy, policies_of
+from fairlead_policy.hami.annotations import CardStrategy, Policies, policies_of
 from fairlead_policy.hami.requests import AskError
 from fairlead_policy.snapshot.card_shares import pools_with_cards, with_card_shares
 
@@ -63,7 +63,7 @@ class JobFit(msgspec.Struct, frozen=True, kw_only=True):
     answer: FitVerdict
     nodes: tuple[NodeFit, ...] = ()
     """Where it is placed, by name."""
-    obstacles: tuple[Obstacle, ...] = ()
+    obstacles: tuple[UnschedulableReason, ...] = ()
     """Why it is not; never empty then."""
     exact: bool = True
     """False: no way was found, and that there is none is not proven."""
@@ -86,7 +86,7 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
 def walk(
     snapshot: Snapshot,
     orders: Mapping[str, Iterable[str]],
-    strategy: Strategy,
+    strategy: CardStrategy,
     heads: Mapping[str, str] | None = None,
 ) -> Walk:
     """Each waiting job placed, or why not.
@@ -115,7 +115,7 @@ def walk(
 
 
 class _Walker:
-    def __init__(self, snapshot: Snapshot, strategy: Strategy) -> None:
+    def __init__(self, snapshot: Snapshot, strategy: CardStrategy) -> None:
         self.met: dict[str, JobFit] = {}
         self.placed: dict[str, tuple[Gang, tuple[PlacedPod, ...]]] = {}
         self._default = Policies(node=strategy)
@@ -191,7 +191,7 @@ class _Walker:
         self._take(job, gang, found, demand, pool)
         return JobFit(answer=FitVerdict.PLACED, nodes=_per_node(found))
 
-    def _untold(self, job: SnapshotJob) -> Obstacle | None:
+    def _untold(self, job: SnapshotJob) -> UnschedulableReason | None:
         """The facts that are not known, and would have to be for a place to be named."""
         if not self._nodes:
             return NoNodes()
@@ -220,7 +220,7 @@ class _Walker:
 class _Proofs:
     """Which gangs fit nowhere on nodes that stay as they are; gangs that are alike are asked for once."""
 
-    def __init__(self, nodes: Mapping[str, Node], table: CardTable, ranges: "_Ranges") -> None:
+    def __init__(self, nodes: Mapping[str, FitNode], table: CardTable, ranges: "_Ranges") -> None:
         self._nodes = nodes
         self._table = table
         self._ranges = ranges
@@ -259,7 +259,7 @@ class _Ranges:
         return self._known[key]
 
 
-def _nodes(snapshot: Snapshot) -> dict[str, Node]:
+def _nodes(snapshot: Snapshot) -> dict[str, FitNode]:
     problems: list[FieldError] = []
     cards = list(read_cards(snapshot.nodes, problems))
     if problems:

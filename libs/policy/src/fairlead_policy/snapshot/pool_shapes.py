@@ -7,7 +7,7 @@ import msgspec
 from fairlead_contracts.messages.state import NodeState, PoolState, QueueState, State
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.stated_cards import PoolCards
-from fairlead_policy.usage.saturation import Part, Room, whole_room
+from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, whole_room
 
 
 class PoolShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,7 +15,7 @@ class PoolShape(msgspec.Struct, frozen=True, kw_only=True):
 
     capacity: dict[str, int]
     """Base units, over the stated pools that it is made of; sorted by resource."""
-    rooms: dict[Part, Room]
+    rooms: dict[PoolPart, FlavorRoom]
     """What each of these has by itself."""
     clusters: frozenset[str]
     """The clusters whose state it is decided from."""
@@ -92,5 +92,5 @@ def _joined(parts: Iterable[PoolState], cards: PoolCards | None, *, shared: bool
     return dict(sorted(joined.items()))
 
 
-def _room(pool: PoolState, cards: PoolCards | None) -> Room:
+def _room(pool: PoolState, cards: PoolCards | None) -> FlavorRoom:
     return (pool.flavors or whole_room(pool.capacity)) if cards is None else cards.room(pool)

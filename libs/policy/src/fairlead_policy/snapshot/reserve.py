@@ -12,7 +12,14 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotRunning
 from fairlead_policy.reserve.easy import reserve, reserves, timing_of
-from fairlead_policy.reserve.reservation import InPlace, Obstacle, ReservationState, Scene, Timing, Waiting
+from fairlead_policy.reserve.reservation import (
+    InPlace,
+    NoReservation,
+    ReservationState,
+    ReserveInputs,
+    Timing,
+    Waiting,
+)
 from fairlead_policy.reserve.shadow import CapacityHold, Shadow, fits
 from fairlead_policy.snapshot.card_shares import with_card_shares
 from fairlead_policy.snapshot.ordering import OrderedPool
@@ -27,7 +34,7 @@ class PaperReservation(msgspec.Struct, frozen=True, kw_only=True):
     """The first job that does not fit; None where all of them do."""
     shadow: Micros | None = None
     """When it starts at the latest; None where that cannot be said."""
-    obstacle: Obstacle | None = None
+    obstacle: NoReservation | None = None
     """Why it cannot be said."""
     endless: tuple[str, ...] = ()
     """Ids of the runs without a known end, or beyond it, that are in its way."""
@@ -75,7 +82,7 @@ def reserve_snapshot(
     waiting = [_waiting(jobs[place.uid], strict=strict) for place in pool.places]
     unplaceable = {one.uid: one for one in waiting if one.uid in never and fits(one.demand, capacity)}
     timing = timing_of(snapshot.policy)
-    scene = Scene(
+    scene = ReserveInputs(
         now=snapshot.now,
         timing=timing,
         capacity=capacity,
@@ -87,7 +94,7 @@ def reserve_snapshot(
 
 
 def _reserved(
-    scene: Scene, waiting: Sequence[Waiting], unplaceable: tuple[str, ...], window: int
+    scene: ReserveInputs, waiting: Sequence[Waiting], unplaceable: tuple[str, ...], window: int
 ) -> PaperReservation:
     """What becomes of all that wait; in the scene is who may ever start."""
     first = reserve(scene, ReservationState())
@@ -104,7 +111,7 @@ def _reserved(
     behind = tuple(_of_higher_classes(first.head, waiting, frozenset(told.last)))
     if behind:
         # The frontend keeps classes apart: whatever levels are written, it comes to these first.
-        return msgspec.structs.replace(told, behind=behind, obstacle=Obstacle.NOT_IN_PLACE)
+        return msgspec.structs.replace(told, behind=behind, obstacle=NoReservation.NOT_IN_PLACE)
     return _with_promise(told, first.head, scene, window)
 
 
@@ -131,7 +138,9 @@ def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> Orde
     return msgspec.structs.replace(pool, places=ordered)
 
 
-def _with_promise(told: PaperReservation, head: Waiting, scene: Scene, window: int) -> PaperReservation:
+def _with_promise(
+    told: PaperReservation, head: Waiting, scene: ReserveInputs, window: int
+) -> PaperReservation:
     """With the head's start and those that pass it, once all before it have started."""
     started = set(told.starting)
     begun = [_begun(one, scene) for one in scene.order if one.uid in started]
@@ -155,7 +164,7 @@ def _with_promise(told: PaperReservation, head: Waiting, scene: Scene, window: i
     )
 
 
-def _begun(one: Waiting, scene: Scene) -> CapacityHold:
+def _begun(one: Waiting, scene: ReserveInputs) -> CapacityHold:
     timing = scene.timing
     ends = None if one.limit is None else scene.now + 2 * timing.reaction + one.limit + timing.grace
     return CapacityHold(uid=one.uid, demand=one.demand, ends=ends)

@@ -24,7 +24,7 @@ from fairlead_contracts.snapshot.types import (
 from fairlead_policy.hami.cards import card_of
 from fairlead_policy.hami.charges import CardPool
 from fairlead_policy.snapshot.card_shares import CardCharges, weighed
-from fairlead_policy.usage.saturation import Room, whole_room
+from fairlead_policy.usage.saturation import FlavorRoom, whole_room
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ class PoolCards:
             has[name] = min(has[name], stated.get(name, has[name]))
         return {name: amount for name, amount in stated.items() if name not in CARD_RESOURCES} | has
 
-    def room(self, pool: PoolState) -> Room:
+    def room(self, pool: PoolState) -> FlavorRoom:
         """The room in a cluster's part of the pool, by flavor: of cards each has the part of them that its quota has."""
         has = self.capacity(pool.cluster, pool.capacity)
         if not pool.flavors:

@@ -13,7 +13,7 @@ from math import gcd
 from operator import add, sub
 from typing import NamedTuple
 
-type Pair = tuple[int, int]
+type Ratio = tuple[int, int]
 """Numerator and denominator, not always in lowest terms."""
 
 GRID = 2**64
@@ -30,11 +30,11 @@ _FRACTION = _ONE - 1
 _SHORT = 1 << (_BELOW - 1)
 _LONG = 2**128
 """Sums that alike jobs make have shorter denominators than that; of others too few are looked at to keep them up."""
-ZERO: Pair = (0, 1)
+ZERO: Ratio = (0, 1)
 _ONCE = Fraction(1)
 
 
-def bounded(over: int, under: int) -> Pair:
+def bounded(over: int, under: int) -> Ratio:
     """The part as it counts further up. Looked for in lowest terms only where it may have to be rounded."""
     if under <= GRID:
         return over, under
@@ -47,7 +47,7 @@ def bounded(over: int, under: int) -> Pair:
     return whole + up, GRID
 
 
-def bounded_near(near: int, slack: int) -> Pair | None:
+def bounded_near(near: int, slack: int) -> Ratio | None:
     """The result of `bounded` for a number within `slack` of `near`, in parts of 2^-192; None where these do not tell.
 
     First that the number has no denominator of up to 2^64. With one, q, it would put `near * q` within `slack * q` of a
@@ -63,7 +63,7 @@ def bounded_near(near: int, slack: int) -> Pair | None:
     return (near >> _BELOW) + (left > _HALF), GRID
 
 
-class Term(NamedTuple):
+class SumTerm(NamedTuple):
     """One of many terms of a sum, by resource: parts over one denominator, times a factor."""
 
     near: list[int]
@@ -73,13 +73,13 @@ class Term(NamedTuple):
     factor: Fraction
 
     @classmethod
-    def of(cls, parts: Sequence[int], under: int, factor: Fraction = _ONCE) -> "Term":
+    def of(cls, parts: Sequence[int], under: int, factor: Fraction = _ONCE) -> "SumTerm":
         """`parts * factor / under`."""
         spare = max(parts, default=0).bit_length()
         unit = (factor.numerator << (FINE + spare)) // (under * factor.denominator)
         return cls([part * unit >> spare for part in parts], parts, under, factor)
 
-    def exact(self, at: int) -> Pair:
+    def exact(self, at: int) -> Ratio:
         """One of them in lowest terms."""
         over, under = self.parts[at] * self.factor.numerator, self.under * self.factor.denominator
         divisor = gcd(over, under)
@@ -92,7 +92,7 @@ class Sum:
     def __init__(self, size: int) -> None:
         self.near = [0] * size
         """In parts of 2^-192, less than `slack` of them too few."""
-        self._terms: dict[int, Term] = {}
+        self._terms: dict[int, SumTerm] = {}
         self._short = dict.fromkeys(range(size), ZERO)
         """The sums themselves by number of the resource, as long as their denominators are short."""
 
@@ -107,7 +107,7 @@ class Sum:
         """The greatest error of the numbers."""
         return 2 * len(self._terms)
 
-    def put(self, number: int, term: Term) -> None:
+    def put(self, number: int, term: SumTerm) -> None:
         """This is what one of them adds now."""
         before = self._terms.get(number)
         self._terms[number] = term
@@ -126,11 +126,11 @@ class Sum:
             if self._short:
                 self._keep_short(before, None)
 
-    def short(self, at: int) -> Pair | None:
+    def short(self, at: int) -> Ratio | None:
         """The sum of a resource where it is at hand."""
         return self._short.get(at)
 
-    def exact(self, at: int) -> Pair:
+    def exact(self, at: int) -> Ratio:
         """The sum of a resource."""
         found = self._short.get(at)
         if found is None:
@@ -139,7 +139,7 @@ class Sum:
                 self._short[at] = found
         return found
 
-    def _keep_short(self, before: Term | None, after: Term | None) -> None:
+    def _keep_short(self, before: SumTerm | None, after: SumTerm | None) -> None:
         for at, total in list(self._short.items()):
             old = ZERO if before is None else before.exact(at)
             new = ZERO if after is None else after.exact(at)
@@ -156,7 +156,7 @@ class Sum:
                 self._short[at] = over, under
 
 
-def _summed(parts: list[Pair]) -> Pair:
+def _summed(parts: list[Ratio]) -> Ratio:
     """The sum in lowest terms: of halves, so that most of the numbers are short."""
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=False)
@@ -164,7 +164,7 @@ def _summed(parts: list[Pair]) -> Pair:
     return parts[0] if parts else ZERO
 
 
-def _added(one: Pair, other: Pair) -> Pair:
+def _added(one: Ratio, other: Ratio) -> Ratio:
     over, under = one[0] * other[1] + other[0] * one[1], one[1] * other[1]
     divisor = gcd(over, under)
     return over // divisor, under // divisor

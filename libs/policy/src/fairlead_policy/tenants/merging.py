@@ -14,7 +14,7 @@ import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, join
-from fairlead_policy.exact.scoring import JobColumns, Measure, Scale, Scores, Tenants, score
+from fairlead_policy.exact.scoring import JobColumns, Measure, Scores, TagScale, Tenants, score
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 
@@ -95,7 +95,7 @@ class ScoredNode:
     """A node's holdings, which its scores are made of beside its jobs."""
 
     tenant: str
-    scale: Scale
+    scale: TagScale
     use: list[int]
     """Of each resource, base units: what runs below it, and past use."""
     lacking: bool

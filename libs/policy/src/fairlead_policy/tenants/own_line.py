@@ -9,7 +9,7 @@ import numpy as np
 
 from fairlead_policy.exact.ranking import Ints
 from fairlead_policy.exact.scoring import Measure
-from fairlead_policy.rules.jobs import Queue, WaitingJob
+from fairlead_policy.rules.jobs import JobQueueName, WaitingJob
 from fairlead_policy.tenants.sorted_jobs import OwnLines, SortedJobs, own_key, sorted_jobs
 
 _NOBODY: Mapping[str, WaitingJob] = {}
@@ -108,7 +108,7 @@ class OwnLine:
         return OwnLine(self._measure, _Known(known.lines, known.number, left, {**unsorted, **come}))
 
     @cached_property
-    def waiting_by_queue(self) -> Mapping[Queue, int]:
+    def waiting_by_queue(self) -> Mapping[JobQueueName, int]:
         """How many jobs wait in each queue."""
         known, queues = self._known, self._measure.queues.queues
         found = np.bincount(known.sorted.columns().queue).tolist()

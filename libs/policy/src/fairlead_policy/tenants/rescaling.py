@@ -30,18 +30,27 @@ import numpy as np
 from fairlead_policy.exact.ranking import Ints, Rows, ratio
 from fairlead_policy.exact.scoring import Measure, Scores
 from fairlead_policy.rules.pool_rules import FULL, LARGEST, NOTHING, PoolRules
-from fairlead_policy.tenants.fixed_point import COARSEST, FINE, ZERO, Pair, Sum, Term, bounded, bounded_near
+from fairlead_policy.tenants.fixed_point import (
+    COARSEST,
+    FINE,
+    ZERO,
+    Ratio,
+    Sum,
+    SumTerm,
+    bounded,
+    bounded_near,
+)
 from fairlead_policy.tenants.least import Least
 from fairlead_policy.tenants.merging import Field, ScoredNode, Stretch
 
 _OWN = -1
 """Number of the node itself among its children."""
 
-type Vector = list[Fraction]
+type ScaledDemand = list[Fraction]
 """By resource of the pool, the part that is held, times the resource's weight."""
 
 
-def parts_of(total: Sequence[int], rules: PoolRules) -> Vector:
+def parts_of(total: Sequence[int], rules: PoolRules) -> ScaledDemand:
     """The parts of the pool that use comes to, by resource of the pool."""
     return [amount * unit for amount, unit in zip(total, rules.unit_shares, strict=True)]
 
@@ -66,12 +75,12 @@ class ExactFraction:
 class Dominant(NamedTuple):
     """The largest part that a tenant counts to hold, the first of equal ones."""
 
-    part: Pair
+    part: Ratio
     at: int
     """Number of its resource; 0 where nothing is held."""
 
 
-def dominant_of(parts: Iterable[Pair]) -> Dominant:
+def dominant_of(parts: Iterable[Ratio]) -> Dominant:
     """The largest of parts by resource."""
     most, dominant = ZERO, 0
     for at, (over, under) in enumerate(parts):
@@ -89,7 +98,7 @@ class CountedHolding(NamedTuple):
     """The largest of them."""
 
     @classmethod
-    def of(cls, parts: Sequence[Pair]) -> "CountedHolding":
+    def of(cls, parts: Sequence[Ratio]) -> "CountedHolding":
         """Of a node, as its children make it."""
         common = lcm(*(under for _, under in parts))
         whole = [over * (common // under) for over, under in parts]
@@ -118,7 +127,7 @@ class Kin:
         rules: of the pool.
     """
 
-    def __init__(self, entitlements: Sequence[Fraction], own: Vector, rules: PoolRules) -> None:
+    def __init__(self, entitlements: Sequence[Fraction], own: ScaledDemand, rules: PoolRules) -> None:
         self._entitlements = entitlements
         self._entitled = ceil(sum(entitlements))
         self._rules = rules
@@ -128,7 +137,7 @@ class Kin:
         self._in_full = Sum(len(own))
         """What counts in full."""
         past = CountedHolding.of([part.as_integer_ratio() for part in own])
-        self._in_full.put(_OWN, Term.of(past.parts, past.under))
+        self._in_full.put(_OWN, SumTerm.of(past.parts, past.under))
         self._scaled = Sum(len(own))
         """What live children that use something would hold at a share of 1."""
 
@@ -159,7 +168,7 @@ class Kin:
         self._shares.drop(number)
         if not (live and entitlement):
             self._scaled.drop(number)
-            self._in_full.put(number, Term.of(self._counted(held, live=live), held.under))
+            self._in_full.put(number, SumTerm.of(self._counted(held, live=live), held.under))
             return
         self._in_full.drop(number)
         over, under = held.most, held.under
@@ -167,7 +176,7 @@ class Kin:
             share = over * entitlement.denominator, under * entitlement.numerator
             self._shares.put(number, (ratio(*share), ExactFraction(*share)))
         if over:
-            self._scaled.put(number, Term.of(held.parts, over, entitlement))
+            self._scaled.put(number, SumTerm.of(held.parts, over, entitlement))
         else:
             self._scaled.drop(number)
 
@@ -196,11 +205,11 @@ class Kin:
         pairs = zip(full.near, scaled.near, strict=True)
         return [whole + (part * share >> FINE) for whole, part in pairs], slack
 
-    def _lowest(self) -> Pair:
+    def _lowest(self) -> Ratio:
         first = self._shares.first()
         return ZERO if first is None else (first[0][1].over, first[0][1].under)
 
-    def _bounded(self, at: int, near: int, slack: int) -> Pair:
+    def _bounded(self, at: int, near: int, slack: int) -> Ratio:
         """The part of a resource that counts: from the sums themselves where those near them do not tell."""
         told = bounded_near(near, slack)
         if told is not None:
@@ -236,12 +245,12 @@ def scored(stretch: Stretch, field: Field, held: Sequence[Dominant], node: Score
     return replace(stretch, scores=Scores(rows, dominant, use, scores.lacking, tuple(tags)))
 
 
-def _over(part: Pair, entitlement: Fraction) -> Fraction:
+def _over(part: Ratio, entitlement: Fraction) -> Fraction:
     """The part of the pool over that of the tenant: brought to lowest terms once."""
     return Fraction(part[0] * entitlement.denominator, part[1] * entitlement.numerator)
 
 
-def _amount(part: Pair, rules: PoolRules, at: int) -> int:
+def _amount(part: Ratio, rules: PoolRules, at: int) -> int:
     """The part of the pool in base units, for people to read; half to even."""
     unit = rules.unit_shares[at]
     under = part[1] * unit.numerator

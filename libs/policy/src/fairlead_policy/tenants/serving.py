@@ -53,7 +53,7 @@ class Facts(Protocol):
         ...
 
 
-class _Job(NamedTuple):
+class _ServedJob(NamedTuple):
     """A waiting job, as far as its place depends on it."""
 
     rank: int
@@ -65,7 +65,7 @@ class _Job(NamedTuple):
     demand: list[int]
 
 
-type Head = tuple[int, float, ExactFraction, Micros, str, _Job]
+type ServingHead = tuple[int, float, ExactFraction, Micros, str, _ServedJob]
 """A node's next job: (class, blocked and infinite share, key as a float, key, submitted, uid), and the job."""
 
 
@@ -83,7 +83,7 @@ class _Keys:
         self._weights = measure.multipliers.exact
         self._horizon = horizon
 
-    def head(self, job: _Job, over: int, under: int, *, infinite: bool) -> Head:
+    def head(self, job: _ServedJob, over: int, under: int, *, infinite: bool) -> ServingHead:
         """The job as the next of a node whose tag is `over / under`."""
         if infinite:
             over, under = 0, 1
@@ -126,7 +126,7 @@ class Leaf:
         self._held: CountedHolding | None = None
         self._lacks = lacking_of(self.use, rules) is not None
         self._free = 0 if self.tenant_queue is None else self.tenant_queue.unblocked
-        self._rows: list[_Job] = []
+        self._rows: list[_ServedJob] = []
         self._first_row = 0
 
     def copy(self) -> "Leaf":
@@ -156,7 +156,7 @@ class Leaf:
             free -= not one & 1
             yield SiblingState(self._holding(totals), free > 0)
 
-    def head(self, keys: _Keys) -> Head | None:
+    def head(self, keys: _Keys) -> ServingHead | None:
         """Its next job, as its siblings see it; None where all have started."""
         job = self.job()
         if job is None:
@@ -170,7 +170,7 @@ class Leaf:
         """What its scores are made of beside its jobs."""
         return ScoredNode(self.tenant, self._measure.scale_of(self.tenant), self.totals, self._lacks)
 
-    def job(self) -> _Job | None:
+    def job(self) -> _ServedJob | None:
         """The next one; None where all have started."""
         at = self.started - self._first_row
         if at >= len(self._rows):
@@ -180,7 +180,7 @@ class Leaf:
             self._rows, self._first_row, at = _rows(self.tenant_queue, self.started, size), self.started, 0
         return self._rows[at]
 
-    def start(self, job: _Job) -> None:
+    def start(self, job: _ServedJob) -> None:
         """The next job starts."""
         self.started += 1
         self._lacks = self._lacks or job.lacking
@@ -189,10 +189,10 @@ class Leaf:
         self._held = None
 
 
-def _rows(tenant_queue: TenantQueue, start: int, count: int) -> list[_Job]:
+def _rows(tenant_queue: TenantQueue, start: int, count: int) -> list[_ServedJob]:
     columns = tenant_queue.columns(start + count, start)
     return [
-        _Job(rank, submitted, grade, tenant_queue.uid_at(row), queue, bool(lacking), demand)
+        _ServedJob(rank, submitted, grade, tenant_queue.uid_at(row), queue, bool(lacking), demand)
         for row, (rank, submitted, grade, queue, lacking, demand) in enumerate(
             zip(
                 columns.rank.tolist(),
@@ -232,7 +232,7 @@ class Branch:
         self.children: list[Member] = []
         self.use: Counter[str] = Counter()
         self.line = ServedLine()
-        self.heads: Least[Head] = Least()
+        self.heads: Least[ServingHead] = Least()
         self._measure = measure
         past = facts.own_past(tenant)
         own = [counted_amount(past.get(name, 0)) for name in rules.resources]
@@ -321,7 +321,7 @@ class Branch:
             self.use[name] += sign * amount
         self._lacks = self._counted = None
 
-    def head(self, keys: _Keys) -> Head | None:
+    def head(self, keys: _Keys) -> ServingHead | None:
         """Its next job, as its siblings see it; None where all have started."""
         first = self.heads.first()
         if first is None:
@@ -330,7 +330,7 @@ class Branch:
         over, under = held.most * entitlement.denominator, held.under * entitlement.numerator
         return keys.head(first[0][-1], over, under, infinite=not entitlement or self._is_infinite())
 
-    def serve(self, leaf: Leaf, job: _Job) -> None:
+    def serve(self, leaf: Leaf, job: _ServedJob) -> None:
         """A child's next job starts; the child itself has noted it."""
         line = self.line
         line.leaf.append(leaf.number)

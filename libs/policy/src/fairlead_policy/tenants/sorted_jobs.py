@@ -15,13 +15,15 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import Flags, Ints, Names, bounded
 from fairlead_policy.exact.scoring import NUMBERS, JobColumns, Measure, lacking_of
-from fairlead_policy.rules.jobs import OwnJob, PlacedJob, Queue, WaitingJob
+from fairlead_policy.rules.jobs import JobQueueName, OwnJob, PlacedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import FARTHEST, LARGEST, PoolRules, override_of
 
 _KEY_BITS = 63
 
 
-def _columns_of(jobs: Sequence[OwnJob], queues: Iterable[Queue] | None, measure: Measure) -> JobColumns:
+def _columns_of(
+    jobs: Sequence[OwnJob], queues: Iterable[JobQueueName] | None, measure: Measure
+) -> JobColumns:
     """The jobs in their order, and the queue of each; None where nobody asks for the first of a queue."""
     # Jobs that ask for the same share it: each demand is looked at once.
     rules, numbers = measure.rules, dict[int, int]()
@@ -189,7 +191,9 @@ class OwnLines:
         self._told, self._line = told, line
 
     @classmethod
-    def of(cls, jobs: Sequence[PlacedJob], queues: Iterable[Queue] | None, measure: Measure) -> "OwnLines":
+    def of(
+        cls, jobs: Sequence[PlacedJob], queues: Iterable[JobQueueName] | None, measure: Measure
+    ) -> "OwnLines":
         """These jobs, and the queue of each; None where nobody asks for the first of a queue."""
         tenants: dict[str, int] = {}
         tenant = np.array([tenants.setdefault(job.tenant, len(tenants)) for job in jobs], np.int64)

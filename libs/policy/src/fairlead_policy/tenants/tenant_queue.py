@@ -21,14 +21,14 @@ from fairlead_policy.exact.ranking import Ints, Names, bounded
 from fairlead_policy.exact.scoring import (
     JobColumns,
     Measure,
-    Scale,
     Scores,
+    TagScale,
     Tenants,
     join_scores,
     lacking_of,
     score,
 )
-from fairlead_policy.rules.jobs import OwnJob, Queue, WaitingJob
+from fairlead_policy.rules.jobs import JobQueueName, OwnJob, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST
 from fairlead_policy.tenants.own_line import OwnLine
 from fairlead_policy.tenants.sorted_jobs import OwnLines
@@ -36,7 +36,7 @@ from fairlead_policy.tenants.sorted_jobs import OwnLines
 _NOBODY: Mapping[str, int] = {}
 
 
-class Held(NamedTuple):
+class TenantHeld(NamedTuple):
     """A tenant's holding before any of its waiting jobs starts, base units by resource."""
 
     running: int = 0
@@ -47,7 +47,7 @@ class Held(NamedTuple):
     """Decayed past use: it counts beside what runs."""
 
 
-HOLDS_NOTHING = Held()
+HOLDS_NOTHING = TenantHeld()
 
 
 class TenantQueue:
@@ -60,7 +60,7 @@ class TenantQueue:
         held: what runs, and past use.
     """
 
-    def __init__(self, tenant: str, measure: Measure, line: OwnLine, held: Held) -> None:
+    def __init__(self, tenant: str, measure: Measure, line: OwnLine, held: TenantHeld) -> None:
         self.tenant, self.line, self.held = tenant, line, held
         self._measure = measure
         self._count = len(line)
@@ -71,7 +71,7 @@ class TenantQueue:
         return self._count
 
     def changed(
-        self, gone: Mapping[str, WaitingJob], come: Mapping[str, WaitingJob], held: Held
+        self, gone: Mapping[str, WaitingJob], come: Mapping[str, WaitingJob], held: TenantHeld
     ) -> "TenantQueue":
         """The tenant with other jobs that wait, and other ones that run.
 
@@ -108,7 +108,7 @@ class TenantQueue:
         return Counter(self.use) + Counter(self.past) if self.past else self.use
 
     @property
-    def waiting_by_queue(self) -> Mapping[Queue, int]:
+    def waiting_by_queue(self) -> Mapping[JobQueueName, int]:
         """The number of waiting jobs in each queue."""
         return self.line.waiting_by_queue
 
@@ -224,7 +224,7 @@ def _scores(jobs: JobColumns, queues: Sequence[TenantQueue], starts: Ints, measu
     for sums, name in zip(held, rules.resources, strict=True):
         sums[some] = bounded([one.get(name, 0) for one in counted], 0, LARGEST)
     lacking[some] = [lacking_of(one, rules) is not None for one in counted]
-    scales: dict[Scale, int] = {}
+    scales: dict[TagScale, int] = {}
     found = measure.scales_of(queue.tenant for queue in queues)
     scale = [scales.setdefault(one, len(scales)) for one in found]
     return score(jobs, Tenants(starts, held, lacking, np.array(scale, np.int64), list(scales)), measure)

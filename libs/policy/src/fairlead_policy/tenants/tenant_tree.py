@@ -15,7 +15,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.flips import first_flip
 from fairlead_policy.exact.ranking import Ints, Rows
 from fairlead_policy.exact.scoring import Measure, Scores, lacking_of
-from fairlead_policy.rules.jobs import OwnJob, Queue
+from fairlead_policy.rules.jobs import JobQueueName, OwnJob
 from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
 from fairlead_policy.tenants.lone_tenants import LoneTenants
 from fairlead_policy.tenants.merging import Field, ScoredNode, Stretch, leaf_stretch, merge
@@ -271,9 +271,9 @@ class TenantTree:
             found.append(first)
         return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
 
-    def _waiting(self, tenants: Collection[str] | None) -> Counter[Queue]:
+    def _waiting(self, tenants: Collection[str] | None) -> Counter[JobQueueName]:
         """How many jobs of these tenants, or of all, wait in each queue."""
-        waiting: Counter[Queue] = Counter()
+        waiting: Counter[JobQueueName] = Counter()
         for name, tenant_queue in self.tenant_queues.items():
             if tenants is None or name in tenants:
                 waiting.update(tenant_queue.waiting_by_queue)

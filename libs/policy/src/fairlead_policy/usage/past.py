@@ -32,7 +32,7 @@ _EXACT = Context(prec=60)
 type RunKey = tuple[str, Micros]
 """Uid and start: a job that was stopped and put back runs more than once."""
 
-type Amounts = Mapping[str, int]
+type PastAmounts = Mapping[str, int]
 
 
 def tick_of(half_life: Micros) -> Micros:
@@ -81,7 +81,7 @@ class _Run(NamedTuple):
     started: Micros
     ended: Micros | None
     """None while it runs."""
-    demand: Amounts
+    demand: PastAmounts
 
 
 class PastUse:
@@ -108,20 +108,20 @@ class PastUse:
 
     # What is told -------------------------------------------------------------------------------------------------
 
-    def begin(self, tick: int, kept: Mapping[str, Amounts]) -> None:
+    def begin(self, tick: int, kept: Mapping[str, PastAmounts]) -> None:
         """Goes on from what was kept at a tick, in parts, by tenant; runs count from there on."""
         self.settled = tick
         self._settled = {tenant: dict(parts) for tenant, parts in kept.items()}
         self._sort_runs()
         self._at = 0
 
-    def run(self, key: RunKey, tenant: str, demand: Amounts) -> None:
+    def run(self, key: RunKey, tenant: str, demand: PastAmounts) -> None:
         """A job runs. Told of a run that is known to be over, it is old news."""
         known = self._runs.get(key)
         if known is None or known.ended is None:
             self._put(key, _Run(tenant, key[1], None, _counted(demand)))
 
-    def end(self, key: RunKey, tenant: str, ended: Micros, demand: Amounts) -> None:
+    def end(self, key: RunKey, tenant: str, ended: Micros, demand: PastAmounts) -> None:
         """A run is over: of what is told of its end the earliest counts. Told again of the same end, it is weighed anew."""
         known = self._runs.get(key)
         if known is None or known.ended is None or ended <= known.ended:
@@ -281,7 +281,7 @@ class PastUse:
         return slopes
 
 
-def _counted(demand: Amounts) -> Amounts:
+def _counted(demand: PastAmounts) -> PastAmounts:
     return {name: min(amount, LARGEST) for name, amount in demand.items() if amount > 0}
 
 

@@ -23,10 +23,10 @@ LEFT_OUT = 10
 """A tenth of what is asked for: small enough that few jobs which could start are taken for decoys, and so much that who
 wants to park them needs a ninth of all that others honestly wait for. Held jobs and ended ones are not asked."""
 
-type Part = tuple[str, str]
+type PoolPart = tuple[str, str]
 """Of a pool: (cluster, its name there)."""
 
-type Room = Mapping[str, Mapping[str, int]]
+type FlavorRoom = Mapping[str, Mapping[str, int]]
 """What a part has, by flavor and resource, base units. The flavor is empty where there are none."""
 
 
@@ -34,7 +34,7 @@ _UNTOLD = "\0"
 """No flavor has this name."""
 
 
-def whole_room(capacity: Mapping[str, int]) -> Room:
+def whole_room(capacity: Mapping[str, int]) -> FlavorRoom:
     """The room of a part whose flavors nobody tells."""
     return {"": capacity}
 
@@ -47,15 +47,17 @@ class Saturation:
         rooms: of each part of it.
     """
 
-    def __init__(self, rules: PoolRules, rooms: Mapping[Part, Room]) -> None:
+    def __init__(self, rules: PoolRules, rooms: Mapping[PoolPart, FlavorRoom]) -> None:
         self._rules = rules
         self._parts = {part: _PartOfPool(room, rules.resources) for part, room in rooms.items()}
 
-    def wait(self, part: Part, demand: Mapping[str, int], step: int = 1) -> None:
+    def wait(self, part: PoolPart, demand: Mapping[str, int], step: int = 1) -> None:
         """So many more such jobs wait there; fewer, where the step is below 0."""
         self._part(part).wait(demand, step)
 
-    def run(self, part: Part, demand: Mapping[str, int], flavors: Mapping[str, str], step: int = 1) -> None:
+    def run(
+        self, part: PoolPart, demand: Mapping[str, int], flavors: Mapping[str, str], step: int = 1
+    ) -> None:
         """So many more such jobs run there.
 
         Args:
@@ -77,7 +79,7 @@ class Saturation:
         asks = [part.asks[resource] for part in self._parts.values()]
         return sum(one.met for one in asks) * LEFT_OUT < sum(one.total for one in asks)
 
-    def _part(self, part: Part) -> "_PartOfPool":
+    def _part(self, part: PoolPart) -> "_PartOfPool":
         found = self._parts.get(part)
         if found is None:  # it has a queue, but nobody states what it has
             found = self._parts[part] = _PartOfPool({}, self._rules.resources)
@@ -87,7 +89,7 @@ class Saturation:
 class _PartOfPool:
     """The waiting and running jobs of one part of a pool."""
 
-    def __init__(self, room: Room, resources: tuple[str, ...]) -> None:
+    def __init__(self, room: FlavorRoom, resources: tuple[str, ...]) -> None:
         self.used: Counter[str] = Counter()
         self.asks = {name: _Asks() for name in resources}
         self._capacity: Counter[str] = Counter()

@@ -39,7 +39,7 @@ class _Entry(msgspec.Struct, frozen=True):
     password: str = ""
 
 
-class _File(msgspec.Struct, frozen=True):
+class _CredentialsFile(msgspec.Struct, frozen=True):
     auths: dict[str, _Entry] = {}
 
 
@@ -62,7 +62,7 @@ def credentials(file: Path) -> dict[str, Credential]:
         CredentialsUnreadableError: the file cannot be read.
     """
     try:
-        found = msgspec.json.decode(file.read_bytes(), type=_File)
+        found = msgspec.json.decode(file.read_bytes(), type=_CredentialsFile)
         return {_host(key): _credential(entry) for key, entry in found.auths.items() if _holds(entry)}
     except (OSError, msgspec.MsgspecError, binascii.Error, UnicodeDecodeError) as error:
         raise CredentialsUnreadableError(f"{file}: {type(error).__name__}") from error

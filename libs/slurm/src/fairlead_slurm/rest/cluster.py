@@ -5,7 +5,7 @@ import msgspec
 from fairlead_slurm.cluster import SlurmNode, SlurmPartition, is_usable, untracked
 from fairlead_slurm.errors import UnreadableError
 from fairlead_slurm.quantities import gres, tres
-from fairlead_slurm.rest.forms import Words, words
+from fairlead_slurm.rest.forms import RestWords, words
 
 _MINUTE = 60 * 1_000_000
 _NO_PREEMPTION = {"disabled", "gang", "off"}
@@ -13,10 +13,10 @@ _NO_PREEMPTION = {"disabled", "gang", "off"}
 
 class _RestNode(msgspec.Struct, frozen=True):
     name: str
-    state: Words
+    state: RestWords
     state_flags: list[str] = []
     partitions: list[str] = []
-    active_features: Words = ""
+    active_features: RestWords = ""
     gres: str = ""
     tres: str = ""
 

@@ -12,7 +12,7 @@ class SetNumber(msgspec.Struct, frozen=True):
 
 
 type Number = int | SetNumber | None
-type Words = str | list[str]
+type RestWords = str | list[str]
 
 
 def number(told: Number) -> int | None:
@@ -22,7 +22,7 @@ def number(told: Number) -> int | None:
     return int(told.number) if told.set and not told.infinite else None
 
 
-def words(told: Words) -> list[str]:
+def words(told: RestWords) -> list[str]:
     """Several words, or one of them; none of an empty text."""
     if isinstance(told, str):
         return told.split(",") if told else []

@@ -8,7 +8,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_slurm.errors import UnreadableError
 from fairlead_slurm.queue import LONGEST_TEXT, Reading, SlurmJob, joined, resources_of
-from fairlead_slurm.rest.forms import Number, Words, number, words
+from fairlead_slurm.rest.forms import Number, RestWords, number, words
 
 _SECOND = 1_000_000
 _FLAGS = (
@@ -36,7 +36,7 @@ class _JobRecord(msgspec.Struct, frozen=True):
     """A record of slurmctld's; what is left of an array is one."""
 
     job_id: int
-    job_state: Words
+    job_state: RestWords
     priority: Number
     partition: str
     submit_time: Number

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-type Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$")]
+type BatchJobName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$")]
 type Text = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]{0,1024}$")]
 type Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 MOST_BYTES = 4 * 1024 * 1024
@@ -16,12 +16,12 @@ MOST_BYTES = 4 * 1024 * 1024
 class BatchJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What sbatch is to make: amounts are those of one task."""
 
-    account: Name
-    name: Name
+    account: BatchJobName
+    name: BatchJobName
     comment: Text
     script: str
-    partition: Name | None = None
-    qos: Name | None = None
+    partition: BatchJobName | None = None
+    qos: BatchJobName | None = None
     tasks: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1
     cpus: Count = 1
     memory_mib: Count = 0

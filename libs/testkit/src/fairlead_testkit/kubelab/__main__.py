@@ -42,7 +42,7 @@ def _serve() -> int:
     return 0
 
 
-def _described(found: detached.Running) -> str:
+def _described(found: detached.DetachedKubeLab) -> str:
     parts = ", ".join(f"{name} {pid}" for name, pid in found.parts.items())
     examples = REPOSITORY / "deploy" / "examples" / "kueue"
     return f"""\

@@ -19,7 +19,7 @@ _PROGRAMS = Path(sys.executable).parent
 
 
 @dataclass(frozen=True)
-class Container:
+class ContainerRun:
     """What one container of a pod is told, with paths of this machine.
 
     Attributes:
@@ -37,7 +37,7 @@ class Container:
 
 def read_container(
     api: Api, namespace: str, pod: KubeObject, container: KubeObject, folder: Path, **instead: str
-) -> Container:
+) -> ContainerRun:
     """What a container of a pod template is told.
 
     Args:
@@ -55,7 +55,7 @@ def read_container(
         _here(_NAMED.sub(lambda found: given[found[1]], word), mounts) for word in container["command"]
     ]
     program = sys.executable if command[0] == "python" else str(_PROGRAMS / command[0])
-    return Container(
+    return ContainerRun(
         command=[program, *command[1:]],
         environ={"PATH": os.environ["PATH"], "HOME": str(folder), **given},
         probes={

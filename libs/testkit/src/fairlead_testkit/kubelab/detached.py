@@ -9,7 +9,7 @@ from fairlead_testkit.kubelab.users import FAIRLEAD_USERS
 from fairlead_testkit.supervised import Supervised, Supervision
 
 
-class Running(Supervised, frozen=True, kw_only=True):
+class DetachedKubeLab(Supervised, frozen=True, kw_only=True):
     """A lab that is up.
 
     Attributes:
@@ -39,15 +39,15 @@ class Running(Supervised, frozen=True, kw_only=True):
         )
 
 
-_SUPERVISION = Supervision("fairlead_testkit.kubelab", Running)
+_SUPERVISION = Supervision("fairlead_testkit.kubelab", DetachedKubeLab)
 
 
-def running() -> Running | None:
+def running() -> DetachedKubeLab | None:
     """The lab that is up, or None."""
     return _SUPERVISION.running()
 
 
-def up() -> tuple[Running, bool]:
+def up() -> tuple[DetachedKubeLab, bool]:
     """Start the lab, with the example queues, unless it is up; and whether it was up already.
 
     Raises:
@@ -73,4 +73,4 @@ def serve() -> None:
     shutil.rmtree(data, ignore_errors=True)
     with KubeLab(directory=data) as lab:
         lab.apply_examples()
-        _SUPERVISION.keep(Running.of(lab))
+        _SUPERVISION.keep(DetachedKubeLab.of(lab))

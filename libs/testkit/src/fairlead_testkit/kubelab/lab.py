@@ -25,11 +25,11 @@ from fairlead_testkit.kubelab.parts import (
     KUEUE,
     KWOK,
     SCHEDULER,
-    Layout,
+    KubeLabPaths,
 )
 from fairlead_testkit.kubelab.ports import Ports
 from fairlead_testkit.kubelab.processes import Guardian, LabProcess, until
-from fairlead_testkit.kubelab.store import Store
+from fairlead_testkit.kubelab.store import EtcdGateway
 from fairlead_testkit.kubelab.toolsets import OLDER
 
 READY_SECONDS = 90.0
@@ -55,7 +55,7 @@ class KubeLab:
         self.gates = dict(self.options.gates)
         self._kit = kit
         self._temporary = directory is None
-        self._layout = Layout(directory or Path(tempfile.mkdtemp(prefix="kubelab-")))
+        self._layout = KubeLabPaths(directory or Path(tempfile.mkdtemp(prefix="kubelab-")))
         self._certificates = Certificates(self._layout.folder / "certificates")
         self._guardian: Guardian | None = None
         self._ports: Ports | None = None
@@ -308,7 +308,7 @@ class KubeLab:
 
     def _start_etcd(self, kinds: Iterable[KubeObject]) -> None:
         process = self._launch(ETCD, parts.etcd(self.kit, self._layout, self._taken))
-        with contextlib.closing(Store(self._taken.etcd)) as store:
+        with contextlib.closing(EtcdGateway(self._taken.etcd)) as store:
             until(store.is_ready, READY_SECONDS, "etcd is ready", process)
             for kind in kinds:
                 store.put_kind(kind)

@@ -23,7 +23,7 @@ CONTROLLER_MANAGER, SCHEDULER, KWOK = "kube-controller-manager", "kube-scheduler
 
 
 @dataclass(frozen=True)
-class Layout:
+class KubeLabPaths:
     """Where the files of one lab are."""
 
     folder: Path
@@ -68,7 +68,7 @@ class Layout:
         return self.kubeconfigs / f"{user}.yaml"
 
 
-def etcd(kit: Kit, layout: Layout, ports: Ports) -> list[str]:
+def etcd(kit: Kit, layout: KubeLabPaths, ports: Ports) -> list[str]:
     """The store. It is not synced to disk: a lab survives kills of processes, not of the machine."""
     client, peer = f"http://{LOOPBACK}:{ports.etcd}", f"http://{LOOPBACK}:{ports.etcd_peer}"
     return [
@@ -86,7 +86,7 @@ def etcd(kit: Kit, layout: Layout, ports: Ports) -> list[str]:
 
 
 def apiserver(
-    kit: Kit, layout: Layout, ports: Ports, certificates: Certificates, options: LabOptions
+    kit: Kit, layout: KubeLabPaths, ports: Ports, certificates: Certificates, options: LabOptions
 ) -> list[str]:
     """The API server, with RBAC, users from a file, and an audit log."""
     pair = certificates.pair("apiserver")
@@ -115,7 +115,7 @@ def apiserver(
     return [str(kit.binary("kube-apiserver")), *(f"--{name}={value}" for name, value in flags.items())]
 
 
-def kueue(kit: Kit, layout: Layout, verbosity: int) -> list[str]:
+def kueue(kit: Kit, layout: KubeLabPaths, verbosity: int) -> list[str]:
     """Kueue; needs `kueue_setup.with_certificates` around it."""
     return [
         str(kit.binary("kueue")),
@@ -125,7 +125,7 @@ def kueue(kit: Kit, layout: Layout, verbosity: int) -> list[str]:
     ]
 
 
-def controller_manager(kit: Kit, layout: Layout) -> list[str]:
+def controller_manager(kit: Kit, layout: KubeLabPaths) -> list[str]:
     """The controllers that Jobs need."""
     return [
         str(kit.binary("kube-controller-manager")),
@@ -140,7 +140,7 @@ def controller_manager(kit: Kit, layout: Layout) -> list[str]:
     ]
 
 
-def scheduler(kit: Kit, layout: Layout) -> list[str]:
+def scheduler(kit: Kit, layout: KubeLabPaths) -> list[str]:
     """The scheduler of pods."""
     return [
         str(kit.binary("kube-scheduler")),
@@ -152,7 +152,7 @@ def scheduler(kit: Kit, layout: Layout) -> list[str]:
     ]
 
 
-def kwok(kit: Kit, layout: Layout) -> list[str]:
+def kwok(kit: Kit, layout: KubeLabPaths) -> list[str]:
     """What plays the kubelets of all nodes."""
     return [
         str(kit.binary("kwok")),

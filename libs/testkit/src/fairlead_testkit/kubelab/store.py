@@ -18,7 +18,7 @@ _KINDS = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 _SECONDS = 10.0
 
 
-class Store:
+class EtcdGateway:
     """A client of etcd's JSON gateway (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/).
 
     Args:

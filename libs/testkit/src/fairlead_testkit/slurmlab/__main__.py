@@ -34,7 +34,7 @@ def _serve() -> int:
     return 0
 
 
-def _described(found: detached.Running) -> str:
+def _described(found: detached.DetachedSlurmLab) -> str:
     parts = ", ".join(f"{name} {pid}" for name, pid in found.parts.items())
     accounting = (
         "MariaDB and slurmdbd"

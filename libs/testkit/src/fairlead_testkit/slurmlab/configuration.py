@@ -35,7 +35,7 @@ class SlurmPorts:
 
 
 @dataclass(frozen=True)
-class Layout:
+class SlurmLabPaths:
     """Where things are in the lab's folder."""
 
     folder: Path
@@ -81,7 +81,7 @@ class Layout:
         (self.folder / "out").chmod(0o1777)
 
 
-def slurm_conf(layout: Layout, ports: SlurmPorts, options: SlurmOptions) -> str:
+def slurm_conf(layout: SlurmLabPaths, ports: SlurmPorts, options: SlurmOptions) -> str:
     """slurm.conf of several slurmd on one host, without cgroups."""
     folder, user = layout.folder, getpass.getuser()
     nodes = [f"n{number}" for number in range(1, options.nodes + 1)]
@@ -132,7 +132,7 @@ def slurm_conf(layout: Layout, ports: SlurmPorts, options: SlurmOptions) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _accounting(layout: Layout, ports: SlurmPorts) -> list[str]:
+def _accounting(layout: SlurmLabPaths, ports: SlurmPorts) -> list[str]:
     return [
         "AccountingStorageType=accounting_storage/slurmdbd",
         "AccountingStorageHost=127.0.0.1",
@@ -146,7 +146,7 @@ def _accounting(layout: Layout, ports: SlurmPorts) -> list[str]:
     ]
 
 
-def slurmdbd_conf(layout: Layout, ports: SlurmPorts) -> str:
+def slurmdbd_conf(layout: SlurmLabPaths, ports: SlurmPorts) -> str:
     """slurmdbd.conf; Slurm wants it readable by its user alone."""
     return f"""\
 AuthType=auth/munge
@@ -170,7 +170,7 @@ CommitDelay=1
 """
 
 
-def my_cnf(layout: Layout, ports: SlurmPorts) -> str:
+def my_cnf(layout: SlurmLabPaths, ports: SlurmPorts) -> str:
     """MariaDB's settings: small, and quick rather than safe against a power loss."""
     return f"""\
 [mysqld]
@@ -189,7 +189,7 @@ skip-name-resolve
 """
 
 
-def gres_conf(layout: Layout, options: SlurmOptions) -> str:
+def gres_conf(layout: SlurmLabPaths, options: SlurmOptions) -> str:
     """gres.conf: Slurm counts GPUs by their device files, of which each must be a different one."""
     return (
         f"AutoDetect=off\nName=gpu Type={GPU_TYPE} File={layout.folder}/devices/gpu[0-{options.gpus - 1}]\n"

@@ -11,7 +11,7 @@ from fairlead_testkit.slurmlab.packages import ensure
 from fairlead_testkit.supervised import Supervised, Supervision
 
 
-class Running(Supervised, frozen=True, kw_only=True):
+class DetachedSlurmLab(Supervised, frozen=True, kw_only=True):
     """A lab that is up.
 
     Attributes:
@@ -39,15 +39,15 @@ class Running(Supervised, frozen=True, kw_only=True):
         )
 
 
-_SUPERVISION = Supervision("fairlead_testkit.slurmlab", Running)
+_SUPERVISION = Supervision("fairlead_testkit.slurmlab", DetachedSlurmLab)
 
 
-def running() -> Running | None:
+def running() -> DetachedSlurmLab | None:
     """The lab that is up, or None."""
     return _SUPERVISION.running()
 
 
-def up() -> tuple[Running, bool]:
+def up() -> tuple[DetachedSlurmLab, bool]:
     """Start the lab unless it is up; and whether it was up already.
 
     Raises:
@@ -75,4 +75,4 @@ def serve() -> None:
     data = Path(gettempdir()) / f"fairlead-slurmlab-{getpass.getuser()}"
     shutil.rmtree(data, ignore_errors=True)
     with SlurmLab(SlurmOptions(rest=SlurmOptions().accounting), directory=data) as lab:
-        _SUPERVISION.keep(Running.of(lab))
+        _SUPERVISION.keep(DetachedSlurmLab.of(lab))

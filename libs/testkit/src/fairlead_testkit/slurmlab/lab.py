@@ -15,7 +15,7 @@ from typing import Self
 
 from fairlead_testkit.kubelab.processes import Guardian, LabProcess, until
 from fairlead_testkit.slurmlab import configuration
-from fairlead_testkit.slurmlab.configuration import Layout, SlurmPorts
+from fairlead_testkit.slurmlab.configuration import SlurmLabPaths, SlurmPorts
 from fairlead_testkit.slurmlab.errors import SlurmCommandError
 from fairlead_testkit.slurmlab.options import CLUSTER, OPERATOR, URGENT, SlurmOptions
 from fairlead_testkit.slurmlab.packages import ensure, program
@@ -44,7 +44,7 @@ class SlurmLab:
     def __init__(self, options: SlurmOptions | None = None, directory: Path | None = None) -> None:
         self.options = options or SlurmOptions()
         self._temporary = directory is None
-        self.layout = Layout(directory or Path(tempfile.mkdtemp(prefix="slurmlab-")))
+        self.layout = SlurmLabPaths(directory or Path(tempfile.mkdtemp(prefix="slurmlab-")))
         self.ports = SlurmPorts.free(self.options.nodes)
         self._guardian: Guardian | None = None
         self._processes: dict[str, LabProcess] = {}

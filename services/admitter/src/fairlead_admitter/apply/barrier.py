@@ -3,11 +3,8 @@
 from bisect import bisect_right, insort
 from collections.abc import Iterable
 
+from fairlead_admitter.decide.frontend_order import LinePlace
 from fairlead_admitter.decide.steering import LevelWrite, WriteCause
-from fairlead_policy.levels.ties import Tie
-
-type _Stand = tuple[int, Tie]
-"""Where a job stands at a level among others, the lower the nearer to the front."""
 
 
 class Barrier:
@@ -22,8 +19,8 @@ class Barrier:
     """
 
     def __init__(self, writes: Iterable[LevelWrite] = ()) -> None:
-        self._raised: list[_Stand] = []
-        self._lowered: list[_Stand] = []
+        self._raised: list[LinePlace] = []
+        self._lowered: list[LinePlace] = []
         self._unlifted: int | None = None
         """The lowest level of those that run and wait for their lift."""
         for write in writes:
@@ -54,5 +51,5 @@ def _is_raised(write: LevelWrite) -> bool:
     return write.level > write.before
 
 
-def _stand(write: LevelWrite, level: int) -> _Stand:
+def _stand(write: LevelWrite, level: int) -> LinePlace:
     return -level, write.tie

@@ -20,7 +20,7 @@ import structlog
 
 from fairlead_admitter.errors import AdmitterError
 from fairlead_bus import BusError
-from fairlead_contracts.messages.clearance import Clearance, Lever, LeverFound
+from fairlead_contracts.messages.clearance import Clearance, LeverFound, LeverName
 from fairlead_runtime import Metrics
 
 LOOK_SECONDS = 1.0
@@ -41,7 +41,7 @@ INEFFECTIVE_SECONDS = 30.0
 class Obeyed(msgspec.Struct, frozen=True, kw_only=True):
     """The levers that a probe found obeyed."""
 
-    lever: Lever | None
+    lever: LeverName | None
     """None where it cannot tell."""
     evidence: str
     """For people."""
@@ -61,7 +61,7 @@ class LeverProber(Protocol):
             AdmitterError: nobody answers just now.
         """
 
-    async def glance(self) -> Lever | None:
+    async def glance(self) -> LeverName | None:
         """The lever that one request hints at; None for no hint. Nothing is written.
 
         Raises:
@@ -106,7 +106,7 @@ class LeverWatch:
         self._due = self._glance_due = 0.0
         self._asked = -REST_SECONDS
         self._outages = 0
-        self._suspected: Lever | None = None
+        self._suspected: LeverName | None = None
         self._doubt = ""
         self._unanswered_since: float | None = None
         """Since when it was asked and did not answer; None where the last question was answered."""
@@ -247,13 +247,13 @@ class LeverWatch:
             return min(self._every, INEFFECTIVE_SECONDS)
         return self._every
 
-    def _is_news(self, lever: Lever, clearance: Clearance) -> bool:
+    def _is_news(self, lever: LeverName, clearance: Clearance) -> bool:
         found = self._found()
         if found is None or found.lever != lever:
             return True
         return found.at <= clearance.at and lever != clearance.lever
 
-    async def _tell(self, lever: Lever, evidence: str, clearance: Clearance) -> None:
+    async def _tell(self, lever: LeverName, evidence: str, clearance: Clearance) -> None:
         # After the leave that it was found under, whatever the clock of whoever gave it says.
         at = max(datetime.now(UTC), clearance.at + timedelta(microseconds=1))
         found = LeverFound(cluster=clearance.cluster, lever=lever, at=at, evidence=evidence)

@@ -11,14 +11,14 @@ from typing import Protocol
 from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.errors import AdmitterError
 from fairlead_admitter.report.record import AdmitterRecord
-from fairlead_contracts.messages.clearance import Lever
+from fairlead_contracts.messages.clearance import LeverName
 
 
 class Sweep(Protocol):
     """Finds what carries our marks in a frontend, and takes them off."""
 
     async def sweep(
-        self, queues: Collection[str], go_on: Callable[[], bool], only: Lever | None = None
+        self, queues: Collection[str], go_on: Callable[[], bool], only: LeverName | None = None
     ) -> int:
         """Clean these queues as long as `go_on` says so; of the marks of one lever alone, where it is named.
 
@@ -45,13 +45,13 @@ class PoolRelease:
         self._sweep = sweep
         self._record = record
         self._frontend_backoff = frontend_backoff
-        self._due: dict[tuple[str, Lever | None], tuple[Collection[str], Callable[[], bool]]] = {}
+        self._due: dict[tuple[str, LeverName | None], tuple[Collection[str], Callable[[], bool]]] = {}
         """By pool, and the lever that alone is meant."""
-        self._done: set[tuple[str, Lever | None]] = set()
+        self._done: set[tuple[str, LeverName | None]] = set()
         self._stirred = asyncio.Event()
 
     def wanted(
-        self, pool: str, queues: Collection[str], go_on: Callable[[], bool], *, only: Lever | None = None
+        self, pool: str, queues: Collection[str], go_on: Callable[[], bool], *, only: LeverName | None = None
     ) -> None:
         """No mark is to be left in the pool, and nothing that is queued carries a level any more.
 
@@ -79,7 +79,7 @@ class PoolRelease:
             for pool, only in list(self._due):
                 await self._clean(pool, only)
 
-    async def _clean(self, pool: str, only: Lever | None) -> None:
+    async def _clean(self, pool: str, only: LeverName | None) -> None:
         due = self._due.get((pool, only))
         if due is None:
             return  # steered again while another pool was swept

@@ -22,7 +22,7 @@ from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.capabilities import TieRule
-from fairlead_contracts.messages.clearance import Clearance, Lever
+from fairlead_contracts.messages.clearance import Clearance, LeverName
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_policy.levels.class_bands import Segment
 from fairlead_policy.levels.window import Extent
@@ -46,7 +46,7 @@ class KnownCluster(msgspec.Struct, frozen=True, kw_only=True):
 class PoolMemory(msgspec.Struct, frozen=True, kw_only=True):
     """The memory of a pool between two turns."""
 
-    lever: Lever | None
+    lever: LeverName | None
     """By which its levels that stand were written; None where none was seen."""
     reserved: ReservedPool | None
     trail: WakeTrail
@@ -55,7 +55,7 @@ class PoolMemory(msgspec.Struct, frozen=True, kw_only=True):
 class Afterthought(msgspec.Struct, frozen=True, kw_only=True):
     """The changes to a pool's memory that a plan brings."""
 
-    lever: Lever | None = None
+    lever: LeverName | None = None
     reserving: ReserveDecision | None = None
     trail: WakeTrail | None = None
     lifted: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there is one, and the levels are its own."""
     no_trace: bool = False
     """Whether no mark of ours is to be left on anything in the pool."""
-    sweeps: tuple[Lever | None, ...] = ()
+    sweeps: tuple[LeverName | None, ...] = ()
     """What is to be swept beside the loop: the marks of one lever, or all (None)."""
     after: Afterthought = Afterthought()
     """What is to be remembered."""

@@ -9,7 +9,7 @@ from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.levels.ties import Tie
 
-type _Stand = tuple[int, Tie]
+type LinePlace = tuple[int, Tie]
 """The lower goes first."""
 
 
@@ -78,5 +78,5 @@ class FrontendOrder:
             if job is not None and job.queue == queue and job.phase is Phase.WAITING:
                 yield job
 
-    def _stand(self, job: JobState, level: int) -> _Stand:
+    def _stand(self, job: JobState, level: int) -> LinePlace:
         return -level, self._facts.tie(job)

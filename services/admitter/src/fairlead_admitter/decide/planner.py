@@ -29,7 +29,7 @@ from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.observe.watch import Observation
-from fairlead_contracts.messages.clearance import Lever
+from fairlead_contracts.messages.clearance import LeverName
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.class_bands import Segment, segments_by
 from fairlead_policy.levels.withholding import judge_withholding
@@ -85,7 +85,7 @@ class Planner:
         self._merged: dict[str, tuple[float, MergedOrder]] = {}
         self._rules: dict[str, tuple[Rulebook, Mapping[str, int], PoolRules]] = {}
         """By pool, what its front was merged by last, and what that was made from: rules name every tenant."""
-        self._levers: dict[str, Lever] = {}
+        self._levers: dict[str, LeverName] = {}
         """By which the pool's levels that stand were written."""
         self._seen = KnownCluster(
             facts=known.facts,

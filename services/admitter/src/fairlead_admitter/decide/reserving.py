@@ -21,7 +21,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.class_bands import Segment
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.reserve.easy import recalled, reserve, reserves, timing_of
-from fairlead_policy.reserve.reservation import Reservation, ReservationState, Scene, Timing, Waiting
+from fairlead_policy.reserve.reservation import Reservation, ReservationState, ReserveInputs, Timing, Waiting
 from fairlead_policy.reserve.shadow import CapacityHold
 
 
@@ -247,15 +247,15 @@ class ReservePlanner:
                 one = ranked.get(uid)
                 yield Ranked(GONE, None, job) if one is None else Ranked(one.rank, one.place, job)
 
-    def _before(self, line: ReservedQueue, scene: Scene) -> ReservationState:
+    def _before(self, line: ReservedQueue, scene: ReserveInputs) -> ReservationState:
         """The reservation that was decided before."""
         kept = self._kept
         if kept is not None:
             return kept.standing
         return ReservationState(recalled=recalled(scene, self._frontend.labelled(line.queue, line.bands)))
 
-    def _scene(self, line: ReservedQueue, ranked: Sequence[Ranked], now: Micros) -> Scene:
-        return Scene(
+    def _scene(self, line: ReservedQueue, ranked: Sequence[Ranked], now: Micros) -> ReserveInputs:
+        return ReserveInputs(
             now=now,
             timing=line.timing,
             writable=self._writable,

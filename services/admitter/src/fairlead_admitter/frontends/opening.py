@@ -12,7 +12,7 @@ from fairlead_admitter.apply.release import Sweep
 from fairlead_admitter.frontends.bus.frontend import BusFrontend
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
 from fairlead_admitter.frontends.kueue.events import KueueObjections
-from fairlead_admitter.frontends.kueue.jobs import Accounts, KueueJobs
+from fairlead_admitter.frontends.kueue.jobs import KueueJobs, ServiceAccounts
 from fairlead_admitter.frontends.kueue.levels import KueueLevels
 from fairlead_admitter.frontends.kueue.lever import KueueLever
 from fairlead_admitter.frontends.kueue.rights import FreshRefusals
@@ -23,7 +23,7 @@ from fairlead_admitter.observe.watch import Watch
 from fairlead_admitter.report.event_recorder import EventSink
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Bus
-from fairlead_contracts.messages.clearance import Lever
+from fairlead_contracts.messages.clearance import LeverName
 from fairlead_kube import KubeClient, KubeObserver, KubeSettings, Throttle
 from fairlead_kube import connect as connect_kube
 from fairlead_policy.levels.withholding import unsteered_level
@@ -95,7 +95,7 @@ async def open_frontend(
 
 
 def _kueue(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Frontend:
-    def lever() -> Lever | None:
+    def lever() -> LeverName | None:
         leave = watch.policy.clearance(settings.cluster) or watch.policy.revocation(settings.cluster)
         return None if leave is None else leave.lever
 
@@ -117,7 +117,7 @@ def _jobs(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Kueue
         _beside(client, settings.kube_create_qps, settings.kube_create_burst),
         entry=lambda scope, wanted: entry_queue_for(facts.entries(scope), wanted),
         classes=lambda: facts.classes,
-        accounts=Accounts(submit=settings.submit_service_account, pods=settings.pod_service_account),
+        accounts=ServiceAccounts(submit=settings.submit_service_account, pods=settings.pod_service_account),
         refusals=FreshRefusals(settings.kube_believe_forbidden_seconds),
         annotation_prefixes=settings.template_annotation_prefixes,
     )

@@ -32,7 +32,7 @@ SCORER = "scorer"
 """The role whose leases say who may decide."""
 
 
-class _Unread(Codec[bytes]):
+class _UnreadValue(Codec[bytes]):
     """Leaves values as they are: a document that doesn't validate is another thing than none."""
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class Watch:
             bus,
             stream=bucket_stream(topology.POLICY),
             filter=subjects.kv_subject(topology.POLICY, ">"),
-            codec=_Unread(),
+            codec=_UnreadValue(),
             wake=wake,
         )
 

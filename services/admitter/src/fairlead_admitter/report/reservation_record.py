@@ -12,7 +12,7 @@ from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
 from fairlead_contracts.messages.events import Reserving
 from fairlead_contracts.messages.members import Reserved
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy.reserve.reservation import Breach, BreakCause, Obstacle, Pass, Promise, Reservation
+from fairlead_policy.reserve.reservation import Breach, BreakCause, NoReservation, Pass, Promise, Reservation
 from fairlead_runtime import Metrics
 
 _PASSES_STATED = 64
@@ -41,7 +41,7 @@ class _Open(msgspec.Struct):
 
     promise: Promise | None = None
     passes: dict[str, Pass] = {}
-    obstacle: Obstacle | None = None
+    obstacle: NoReservation | None = None
     head: str | None = None
 
     def stated(self, pool: str) -> Reserved:
@@ -253,11 +253,11 @@ CAUSES = {
     BreakCause.OVERTAKEN: "others were started before it: of a higher class, or lifted by somebody else",
 }
 OBSTACLES = {
-    Obstacle.NO_HEAD: "all that waits fits",
-    Obstacle.STARTING: "the head, or jobs before it, are about to start",
-    Obstacle.NOT_IN_PLACE: "the head has not been seen in front for long enough yet",
-    Obstacle.ENDLESS: "runs without a limit are in the head's way",
-    Obstacle.OVERDUE: "runs beyond their limit are in the head's way",
+    NoReservation.NO_HEAD: "all that waits fits",
+    NoReservation.STARTING: "the head, or jobs before it, are about to start",
+    NoReservation.NOT_IN_PLACE: "the head has not been seen in front for long enough yet",
+    NoReservation.ENDLESS: "runs without a limit are in the head's way",
+    NoReservation.OVERDUE: "runs beyond their limit are in the head's way",
 }
 WITHDRAWALS = {
     "unused": "the frontend did not start it although it seemed to fit",

@@ -14,9 +14,9 @@ from fairlead_bus import (
     ConnectFailedError,
     ConnectionSettings,
     DeniedError,
+    JetStreamNotFoundError,
     NobodyAnswersError,
     NoStreamError,
-    NotFoundError,
     RemoteError,
     connect,
 )
@@ -73,7 +73,7 @@ async def connected(nats: str | None) -> AsyncIterator[Bus]:
 
 
 async def ask[T: Message](
-    bus: Bus, question: subjects.Question, message: Message, codec: Codec[T], *, tenant: str | None = None
+    bus: Bus, question: subjects.QuestionKind, message: Message, codec: Codec[T], *, tenant: str | None = None
 ) -> T:
     """Ask the scorers and read the answer.
 
@@ -143,7 +143,7 @@ def run[T](main: Coroutine[object, object, T]) -> T:
 
 
 def _in_words(error: BusError) -> CommandError:
-    if isinstance(error, NotFoundError | NoStreamError):
+    if isinstance(error, JetStreamNotFoundError | NoStreamError):
         return NotRunningError(
             "NATS is there, but Fairlead's streams are not",
             hint="`fairlead up` makes them on this machine, `fairlead nats provision CLUSTER...` on a server of yours.",

@@ -19,7 +19,7 @@ from fairlead_cli.console import PIPED_WIDTH, Style, unstyled, wrapped
 from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.decisions import Place, Standing
-from fairlead_contracts.messages.explanations import Room
+from fairlead_contracts.messages.explanations import RoomForecast
 from fairlead_contracts.messages.questions import ExplainReply, Explanation, Steering
 from fairlead_contracts.messages.state import job_name
 
@@ -75,7 +75,7 @@ def _what_is_short(found: Explanation) -> Iterator[str]:
         yield "there is quota, but no card has room"
 
 
-def _needs(room: Room, asked: dict[str, int]) -> str:
+def _needs(room: RoomForecast, asked: dict[str, int]) -> str:
     if not room.missing:
         return "it would fit now, but jobs before it go first" if room.in_turn else "it fits now"
     missing = sorted(room.missing, key=lambda name: (name in ("cpu", "memory"), name))

@@ -7,7 +7,7 @@ from fairlead_cli.console import warn
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError
-from fairlead_contracts.messages.clearance import CLEARANCE, REVOCATION, Clearance, Lever, Revocation
+from fairlead_contracts.messages.clearance import CLEARANCE, REVOCATION, Clearance, LeverName, Revocation
 
 
 async def standing(bus: Bus, cluster: str) -> Clearance | None:
@@ -55,7 +55,7 @@ async def take_back(bus: Bus, cluster: str, *, by: str) -> bool:
     found = await bucket.newest_readable(subjects.clearance_key(cluster), CLEARANCE.decode)
     if not found.last_rev:
         return False
-    lever: Lever = "boost" if found.value is None else found.value.lever
+    lever: LeverName = "boost" if found.value is None else found.value.lever
     word = Revocation(cluster=cluster, lever=lever, at=datetime.now(UTC), by=by)
     await bucket.put(subjects.revocation_key(cluster), to_json(word))
     await bucket.delete(subjects.clearance_key(cluster))

@@ -6,12 +6,12 @@ from fairlead_cli.demo.report.contents import DemoReport, JobStory, Made, Told
 from fairlead_cli.demo.report.figures import DemoFigures, OrderedRun, figures, study
 from fairlead_cli.demo.report.findings import overload
 from fairlead_contracts.base.instants import to_seconds
-from fairlead_sim import Fifo, RunResult, StrictPriority, VirtualRun, Workload
+from fairlead_sim import Fifo, RunResult, SimWorkload, StrictPriority, VirtualRun
 
 FAIRLEAD, FIFO, PRIORITY = "Fairlead", "FIFO", "strict priority"
 
 
-def compare(workload: Workload) -> list[OrderedRun]:
+def compare(workload: SimWorkload) -> list[OrderedRun]:
     """The workload first come first served, and by class alone."""
     classes = workload.policy.classes
     fifo = VirtualRun(workload, Fifo()).run()
@@ -20,7 +20,7 @@ def compare(workload: Workload) -> list[OrderedRun]:
 
 
 def report_on(
-    workload: Workload,
+    workload: SimWorkload,
     result: RunResult,
     others: Sequence[OrderedRun],
     *,
@@ -65,7 +65,7 @@ def _story(told: Told, result: RunResult, fifo: OrderedRun) -> JobStory | None:
 
 
 def _figures(
-    workload: Workload, ours: OrderedRun, fifo: OrderedRun, *, finished: int, lost: int
+    workload: SimWorkload, ours: OrderedRun, fifo: OrderedRun, *, finished: int, lost: int
 ) -> DemoFigures:
     jobs = dict.fromkeys(workload.tenants, 0)
     for job in workload.jobs:

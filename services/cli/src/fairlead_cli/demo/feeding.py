@@ -15,7 +15,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.questions import QUEUE_REPLY, QueueQuestion
-from fairlead_sim import SimError, Workload, WorkloadJob, demo_workload
+from fairlead_sim import SimError, SimWorkload, WorkloadJob, demo_workload
 
 LAP_SECONDS = 240.0
 OVERLOAD = 1.5
@@ -71,7 +71,7 @@ async def _wait(end: asyncio.Event, seconds: float) -> None:
         await asyncio.wait_for(end.wait(), seconds)
 
 
-def lap_of(workload: Workload, began: float) -> Workload:
+def lap_of(workload: SimWorkload, began: float) -> SimWorkload:
     """The jobs under names of this lap: an id names a job once and for all.
 
     Args:
@@ -82,7 +82,7 @@ def lap_of(workload: Workload, began: float) -> Workload:
     return msgspec.structs.replace(workload, jobs=jobs)
 
 
-async def publish_workload(bus: Bus, workload: Workload, *, cluster: str) -> None:
+async def publish_workload(bus: Bus, workload: SimWorkload, *, cluster: str) -> None:
     """Publish every job when its offset has passed; return when all are stored.
 
     Raises:

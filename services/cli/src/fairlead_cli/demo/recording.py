@@ -8,7 +8,7 @@ from fairlead_contracts.base.instants import SECOND, Micros, from_datetime, to_d
 from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
 from fairlead_contracts.messages.state import Outcome
 from fairlead_contracts.messages.submissions import AnyAnswer, Refused
-from fairlead_sim import JobResult, RunResult, ShareMeter, Workload
+from fairlead_sim import JobResult, RunResult, ShareMeter, SimWorkload
 
 _STEPS: tuple[type[AnyEvent], ...] = (JobQueued, JobStarted, JobEnded)
 """In this order where they happen at one instant."""
@@ -51,7 +51,7 @@ class Recording:
         ended = sum(JobEnded in life for life in self._lives.values())
         return ended + len(self.refused) >= len(self._submissions)
 
-    def result(self, workload: Workload) -> RunResult:
+    def result(self, workload: SimWorkload) -> RunResult:
         """The run as the virtual ones are told: instants count from its first submission."""
         events = sorted(
             (event for life in self._lives.values() for event in life.values()),
@@ -74,7 +74,7 @@ class Recording:
             level_writes=self.level_writes,
         )
 
-    def delays(self, workload: Workload) -> list[float]:
+    def delays(self, workload: SimWorkload) -> list[float]:
         """Seconds by which each job was late through no order: it came into the queue, or ended, after its time.
 
         On a machine that keeps up it is in the queue at its offset, and its simulated run takes what it asked for.
@@ -88,7 +88,7 @@ class Recording:
                 late[job.id] = max(late.get(job.id, 0.0), ended.ran_seconds - to_seconds(job.run))
         return list(late.values())
 
-    def _results(self, workload: Workload, origin: Micros) -> list[JobResult]:
+    def _results(self, workload: SimWorkload, origin: Micros) -> list[JobResult]:
         found = []
         for job in workload.jobs:
             life = self._lives.get(job.id, {})
@@ -118,7 +118,7 @@ def _succeeded(life: Mapping[type[AnyEvent], AnyEvent]) -> bool:
     return isinstance(ended, JobEnded) and ended.outcome is Outcome.SUCCEEDED
 
 
-def _utilisation(jobs: list[JobResult], workload: Workload, makespan: Micros) -> dict[str, float]:
+def _utilisation(jobs: list[JobResult], workload: SimWorkload, makespan: Micros) -> dict[str, float]:
     demands = {job.id: job.demand for job in workload.jobs}
     used = dict.fromkeys(workload.capacity(), 0)
     for job in jobs:

@@ -35,7 +35,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.messages.events import AnyEvent
 from fairlead_contracts.messages.submissions import ANSWER
-from fairlead_sim import SimError, Workload, demo_workload, render_config
+from fairlead_sim import SimError, SimWorkload, demo_workload, render_config
 
 CLUSTER = "sim"
 SECONDS = 60.0
@@ -89,7 +89,7 @@ async def run_demo(flags: DemoFlags) -> int:
     return verdict(report, recording)
 
 
-def _workload(flags: DemoFlags) -> Workload:
+def _workload(flags: DemoFlags) -> SimWorkload:
     try:
         return demo_workload(
             flags.seconds or SECONDS,
@@ -102,7 +102,7 @@ def _workload(flags: DemoFlags) -> Workload:
         raise InputError(str(error)) from error
 
 
-def _plan(directory: Path, workload: Workload, flags: DemoFlags) -> StackPlan:
+def _plan(directory: Path, workload: SimWorkload, flags: DemoFlags) -> StackPlan:
     cluster = directory / "cluster.yaml"
     cluster.write_text(render_config(workload.cluster), encoding="utf-8")
     return StackPlan(
@@ -117,7 +117,7 @@ def _plan(directory: Path, workload: Workload, flags: DemoFlags) -> StackPlan:
 
 
 async def _play(
-    stack: Stack, workload: Workload, recording: Recording, end: asyncio.Event, *, deadline: float
+    stack: Stack, workload: SimWorkload, recording: Recording, end: asyncio.Event, *, deadline: float
 ) -> Told | None:
     """Publish the jobs at their times and show what happens, until all have ended, the deadline or a signal.
 
@@ -176,7 +176,7 @@ async def _until_done(
         stopped.cancel()
 
 
-async def _unaccounted(bus: Bus, workload: Workload, recording: Recording) -> list[str]:
+async def _unaccounted(bus: Bus, workload: SimWorkload, recording: Recording) -> list[str]:
     """Open jobs that the cluster does not know: lost. Those that still wait or run are merely late."""
     still_open = recording.open()
     lost = []

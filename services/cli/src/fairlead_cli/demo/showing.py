@@ -11,7 +11,7 @@ from fairlead_cli.client.live import Pulse, dashboard, places_that_fit
 from fairlead_cli.client.watching import look
 from fairlead_cli.console import coloured, messages, say
 from fairlead_cli.demo.recording import Recording
-from fairlead_sim import Workload
+from fairlead_sim import SimWorkload
 
 FRAME_SECONDS = 0.5
 LINE_SECONDS = 5.0
@@ -20,7 +20,7 @@ LINE_SECONDS = 5.0
 class Show:
     """Runs beside the demo until it is cancelled. Everything goes to standard error: results alone go to the output."""
 
-    def __init__(self, bus: Bus, workload: Workload, recording: Recording, pulse: Pulse) -> None:
+    def __init__(self, bus: Bus, workload: SimWorkload, recording: Recording, pulse: Pulse) -> None:
         self._bus = bus
         self._total = len(workload.jobs)
         self._name = workload.name

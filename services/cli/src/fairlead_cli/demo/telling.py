@@ -11,10 +11,10 @@ from fairlead_cli.demo.report.contents import DemoReport
 from fairlead_cli.demo.report.figures import off_entitlement
 from fairlead_cli.demo.report.page import render_page
 from fairlead_cli.demo.report.text import render_text
-from fairlead_sim import Workload
+from fairlead_sim import SimWorkload
 
 
-def facts_of(workload: Workload, flags: DemoFlags, recording: Recording, restarts: int) -> Sequence[str]:
+def facts_of(workload: SimWorkload, flags: DemoFlags, recording: Recording, restarts: int) -> Sequence[str]:
     """How it was run, a sentence each."""
     took_back = [f"{restarts} processes were started again on the way."] if restarts else []
     gpus = workload.capacity()["nvidia.com/gpu"] // 1000

@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_bus.connection.identity import KeyKind, new_seed, public_key
 from fairlead_bus.errors import InvalidCredentialsError
-from fairlead_bus.server.accounts import Account, Layout, NatsUser, plain_config
+from fairlead_bus.server.accounts import Account, AccountLayout, NatsUser, plain_config
 from fairlead_bus.server.claims import Signers, account_token, credentials, operator_config, system_account
 from fairlead_cli.errors import InputError
 from fairlead_contracts.base.errors import FieldError
@@ -41,7 +41,7 @@ class ServerChoice(msgspec.Struct, frozen=True, kw_only=True):
 class DirectorySource(msgspec.Struct, frozen=True, kw_only=True):
     """All that the directory is made from, but the keys."""
 
-    layout: Layout
+    layout: AccountLayout
     server: ServerChoice
     revoked: dict[str, dict[str, int]] = {}
     """In operator mode, public keys of users that are out, by account, with the second of that."""
@@ -62,17 +62,17 @@ def read_stated(directory: Path) -> DirectorySource | None:
         raise InputError(f"{path}: {error}") from error
 
 
-def grown(known: Layout | None, more: Layout) -> Layout:
+def grown(known: AccountLayout | None, more: AccountLayout) -> AccountLayout:
     """The layout with what it has not yet.
 
     Raises:
         InputError: a name is none, or is asked for twice.
     """
-    base = known or Layout(clusters=[], groups={}, operators=[])
+    base = known or AccountLayout(clusters=[], groups={}, operators=[])
     groups = {name: list(members) for name, members in base.groups.items()}
     for name, members in more.groups.items():
         groups[name] = _union(groups.get(name, []), members)
-    whole = Layout(
+    whole = AccountLayout(
         clusters=_union(base.clusters, more.clusters),
         groups=groups,
         operators=_union(base.operators, more.operators),

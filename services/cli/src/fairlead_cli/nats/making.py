@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_bus.server.accounts import Layout
+from fairlead_bus.server.accounts import AccountLayout
 from fairlead_cli.console import say, write_line
 from fairlead_cli.errors import InputError
 from fairlead_cli.nats.files import (
@@ -28,7 +28,9 @@ def make_config(directory: Path, clusters: Sequence[str], who: WhoFlags, server:
     """
     known = read_stated(directory)
     alone = {tenant: [tenant] for tenant in who.tenant}
-    more = Layout(clusters=list(clusters), groups=alone | _groups(who.group), operators=list(who.operator))
+    more = AccountLayout(
+        clusters=list(clusters), groups=alone | _groups(who.group), operators=list(who.operator)
+    )
     stated = DirectorySource(
         layout=grown(known.layout if known else None, more),
         server=_choice(known.server if known else None, server),

@@ -6,7 +6,7 @@ from typing import Self
 
 import msgspec
 
-from fairlead_bus import RefusedError, TopologyChange, find_changes, make
+from fairlead_bus import JetStreamRefusedError, TopologyChange, find_changes, make
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import InputError
@@ -72,7 +72,7 @@ async def provisioned(
             try:
                 if not dry_run:
                     await make(bus, change)
-            except RefusedError as error:
+            except JetStreamRefusedError as error:
                 refused.append(f"{_attempt(change)}: refused by NATS: {error.description}")
                 warn(refused[-1])
             else:

@@ -20,7 +20,7 @@ class _Refusal(msgspec.Struct):
     description: str = ""
 
 
-class _Answer(msgspec.Struct):
+class _PushAnswer(msgspec.Struct):
     error: _Refusal | None = None
 
 
@@ -37,7 +37,7 @@ async def pushed(directory: Path, nats: str | None) -> int:
     async with connect(as_user(reaching(stated, nats), stated, made, "system"), name="push") as bus:
         for account, token in made.tokens(stated).items():
             reply = await bus.request("$SYS.REQ.CLAIMS.UPDATE", token.encode())
-            error = msgspec.json.decode(reply, type=_Answer).error
+            error = msgspec.json.decode(reply, type=_PushAnswer).error
             if error is None:
                 write_line(f"{account}: taken")
             else:

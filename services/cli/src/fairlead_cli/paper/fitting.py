@@ -6,9 +6,9 @@ import msgspec
 
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.snapshot.types import Snapshot
-from fairlead_policy.fit.unschedulable import Obstacle
+from fairlead_policy.fit.unschedulable import UnschedulableReason
 from fairlead_policy.fit.words import in_words
-from fairlead_policy.hami.annotations import Strategy
+from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.snapshot.ordering import OrderedPool
 from fairlead_policy.snapshot.placement import FitVerdict, JobFit, NodeFit, Walk, walk
 
@@ -34,7 +34,7 @@ class FitLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """False: no room was found, and more search might find some."""
     why: Sequence[str] = ()
     """Why it is not placed."""
-    obstacles: Sequence[Obstacle] = ()
+    obstacles: Sequence[UnschedulableReason] = ()
     """The same as data, in base units."""
 
 
@@ -52,7 +52,7 @@ def walked(
     return walk(
         snapshot,
         {pool.name: [place.uid for place in pool.places] for pool in pools},
-        Strategy(strategy),
+        CardStrategy(strategy),
         heads,
     )
 

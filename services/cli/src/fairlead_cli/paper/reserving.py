@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from fairlead_contracts.base.instants import Micros, to_datetime
-from fairlead_policy.reserve.reservation import Obstacle
+from fairlead_policy.reserve.reservation import NoReservation
 from fairlead_policy.snapshot.reserve import PaperReservation
 
 _SHOWN = 10
@@ -78,7 +78,11 @@ def _of_head(found: PaperReservation, ids: Mapping[str, str]) -> str:
             f"never start as things are: {before}."
         )
     runs = ", ".join(found.endless[:_SHOWN])
-    late = "runs beyond their limit are" if found.obstacle is Obstacle.OVERDUE else "runs without a limit are"
+    late = (
+        "runs beyond their limit are"
+        if found.obstacle is NoReservation.OVERDUE
+        else "runs without a limit are"
+    )
     return f"It is the first that does not fit. No start can be promised: {late} in its way: {runs}."
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from fairlead_bus import Bus, DeniedError, NotFoundError, RetryableBusError
+from fairlead_bus import Bus, DeniedError, JetStreamNotFoundError, RetryableBusError
 from fairlead_cli.client.connection import connected
 from fairlead_cli.errors import NotRunningError
 from fairlead_cli.policy.worth import Capacities, capacities
@@ -52,7 +52,7 @@ async def stated_members(bus: Bus) -> list[str]:
             with contextlib.suppress(MalformedError):
                 named = subjects.parse_state(stored.subject)
                 found.update([f"{named.cluster}/{named.name}"] if stored.payload else ())
-    except (DeniedError, NotFoundError, RetryableBusError):
+    except (DeniedError, JetStreamNotFoundError, RetryableBusError):
         return []
     return sorted(found)
 

@@ -20,7 +20,7 @@ _OPERATORS = ("operator", "administrator")
 _BACKFILL_DEPTH, _SCHEDULING_DEPTH = 500, 100
 _BACKFILL_SECONDS, _SCHEDULING_SECONDS = 30, 60
 
-type Check = Callable[[SlurmSurvey], Iterator[Finding]]
+type SlurmCheck = Callable[[SlurmSurvey], Iterator[Finding]]
 
 
 def examine(survey: SlurmSurvey) -> list[Finding]:
@@ -203,7 +203,7 @@ def _roomy(waiting: int) -> int:
     return -(-2 * waiting // 1000) * 1000
 
 
-_CHECKS: tuple[tuple[str, Check, Callable[[SlurmSurvey], str]], ...] = (
+_CHECKS: tuple[tuple[str, SlurmCheck, Callable[[SlurmSurvey], str]], ...] = (
     ("priority-type", _priority_type, lambda survey: survey.settings.priority_type),
     ("priority-weights", _weights, _own_factors),
     ("rights", _rights, lambda survey: f"{survey.user} may write levels"),

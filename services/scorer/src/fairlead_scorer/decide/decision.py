@@ -26,7 +26,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     """Whether fronts or standings were cut to keep the payload limit."""
 
 
-class Stamp(msgspec.Struct, frozen=True, kw_only=True):
+class DecisionStamp(msgspec.Struct, frozen=True, kw_only=True):
     """The author of a decision, and the state that it was made from: the part that differs between equal decisions."""
 
     pool: str
@@ -118,7 +118,7 @@ def _without_key(place: Place) -> Place:
     return msgspec.structs.replace(place, key=0.0)
 
 
-def write(content: Content, stamp: Stamp) -> bytes:
+def write(content: Content, stamp: DecisionStamp) -> bytes:
     """The decision as it is published."""
     return to_packed(
         Decision(

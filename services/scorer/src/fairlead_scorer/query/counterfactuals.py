@@ -10,7 +10,7 @@ from fairlead_contracts.messages.explanations import Move, Neighbour, Promoted, 
 from fairlead_contracts.messages.questions import ShardQuestion, ShardReply
 from fairlead_policy.explain.explanation import NEIGHBOURS, Found, prospects_of, targets_of
 from fairlead_policy.explain.neighbourhood import join_around
-from fairlead_scorer.query.shard_asking import Part, ShardAsker
+from fairlead_scorer.query.shard_asking import ShardAsker, ShardReplies
 from fairlead_scorer.state.pool import ScoredPool
 
 _SOME_JOB = "another job"
@@ -29,7 +29,7 @@ class Counterfactuals:
         self._called = called
 
     async def foresee(
-        self, pool: ScoredPool, own: ShardReply, part: Part, at: Micros
+        self, pool: ScoredPool, own: ShardReply, part: ShardReplies, at: Micros
     ) -> tuple[Prospects, Prospects]:
         """The changes that would move the job whose place its own shard gave, all else being equal.
 

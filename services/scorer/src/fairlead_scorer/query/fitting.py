@@ -13,9 +13,9 @@ from fairlead_policy.fit.unschedulable import (
     CardRefusals,
     CardShort,
     NoCards,
-    Obstacle,
     PoolFull,
     TooFewCards,
+    UnschedulableReason,
 )
 from fairlead_policy.fit.words import in_words
 from fairlead_scorer.query.shortfalls import shortfalls_of
@@ -65,7 +65,7 @@ def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> Jo
     return FITS
 
 
-def _told(beginning: str, obstacles: Sequence[Obstacle], nodes: Sequence[NodeState]) -> list[str]:
+def _told(beginning: str, obstacles: Sequence[UnschedulableReason], nodes: Sequence[NodeState]) -> list[str]:
     found = " ".join(map(in_words, obstacles[:_LISTED]))
     of_cards = any(isinstance(one, _OF_CARDS) for one in obstacles)
     return [f"{beginning} {found}", *(_unread(nodes) if of_cards else ())]

@@ -39,7 +39,7 @@ class QueryServer:
         self._why_not = why_not
         self._a_second = a_second
         self._pace = LinePace(a_second, max(1, int(_BURST_SECONDS * a_second)))
-        self._answers: dict[subjects.Question, Callable[[Asked], Awaitable[bytes]]] = {
+        self._answers: dict[subjects.QuestionKind, Callable[[Asked], Awaitable[bytes]]] = {
             "queue": questions.queue,
             "tenants": questions.tenants,
             "explain": questions.explain,
@@ -52,7 +52,7 @@ class QueryServer:
             endpoint = await self._bus.serve(subjects.ask_filter(kind), self._handler(kind), queue=GROUP)
             until.push_async_callback(endpoint.close)
 
-    def _handler(self, kind: subjects.Question) -> Callable[[Asked], Awaitable[bytes]]:
+    def _handler(self, kind: subjects.QuestionKind) -> Callable[[Asked], Awaitable[bytes]]:
         async def handle(asked: Asked) -> bytes:
             try:
                 self._check_pace(asked.subject.rsplit(".", 1)[1])

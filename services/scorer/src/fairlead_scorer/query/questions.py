@@ -42,7 +42,7 @@ from fairlead_scorer.query import words
 from fairlead_scorer.query.counterfactuals import concealed_place
 from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.shard_answers import MOST_PLACES
-from fairlead_scorer.query.shard_asking import Part, ShardAsker
+from fairlead_scorer.query.shard_asking import ShardAsker, ShardReplies
 from fairlead_scorer.query.steering import SteeringView, as_a_tenant_hears
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
@@ -157,7 +157,9 @@ class Questions:
             divide_by=divided_by(pool.rules),
         )
 
-    async def _first_places(self, pool: ScoredPool, at: Micros, wanted: int) -> tuple[Part, list[Place]]:
+    async def _first_places(
+        self, pool: ScoredPool, at: Micros, wanted: int
+    ) -> tuple[ShardReplies, list[Place]]:
         """The first places of the pool, and what its shards said.
 
         Each shard tells a little more than its part of them. Where that leaves the merge uncertain, as with a tenant
@@ -169,7 +171,7 @@ class Questions:
             part, merged = await self._merged(pool, at, wanted)
         return part, merged[:wanted]
 
-    async def _merged(self, pool: ScoredPool, at: Micros, of_each: int) -> tuple[Part, list[Place]]:
+    async def _merged(self, pool: ScoredPool, at: Micros, of_each: int) -> tuple[ShardReplies, list[Place]]:
         part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, limit=of_each))
         # Of values that do not change. Thousands take 50 ms, and decisions must not wait for that.
         parts = [reply.places for reply in part.replies]

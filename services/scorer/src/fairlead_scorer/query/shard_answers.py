@@ -5,7 +5,7 @@ import msgspec
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Promoted
 from fairlead_contracts.messages.questions import AheadOf, ShardQuestion, ShardReply
-from fairlead_contracts.subjects import Question
+from fairlead_contracts.subjects import QuestionKind
 from fairlead_policy.explain.explanation import NEIGHBOURS, ended_of, higher_classes
 from fairlead_policy.explain.surroundings import around_place, count_others_before
 from fairlead_policy.explain.waiting_text import most_first
@@ -18,7 +18,7 @@ MOST_PLACES = 2000
 """Places in one reply or answer: about half a megabyte, under the server's limit for a message."""
 
 
-def answer(pool: ScoredPool, shard: int, kind: Question, asked: ShardQuestion) -> ShardReply:
+def answer(pool: ScoredPool, shard: int, kind: QuestionKind, asked: ShardQuestion) -> ShardReply:
     """Answers a question to the shard, for the question's own instant."""
     tenants = pool.tenants_of(shard)
     reply = _reply(pool, shard, kind, asked, tenants)
@@ -26,7 +26,7 @@ def answer(pool: ScoredPool, shard: int, kind: Question, asked: ShardQuestion) -
 
 
 def _reply(
-    pool: ScoredPool, shard: int, kind: Question, asked: ShardQuestion, tenants: list[str]
+    pool: ScoredPool, shard: int, kind: QuestionKind, asked: ShardQuestion, tenants: list[str]
 ) -> ShardReply:
     if asked.tenant is not None:
         tenants = [asked.tenant] if asked.tenant in tenants else []
@@ -69,7 +69,7 @@ def _ends(order: Order, own: Place, asked: ShardQuestion) -> list[dict[str, int]
     return [None if ends is None else dict(ends) for ends in found]
 
 
-def _wants_standings(kind: Question, asked: ShardQuestion) -> bool:
+def _wants_standings(kind: QuestionKind, asked: ShardQuestion) -> bool:
     return kind == "tenants" or (kind == "explain" and asked.tenant is not None)
 
 

@@ -11,7 +11,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.messages.questions import SHARD_REPLY, ShardQuestion, ShardReply
-from fairlead_contracts.subjects import Question
+from fairlead_contracts.subjects import QuestionKind
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.query import shard_answers
 from fairlead_scorer.state.pool import ScoredPool
@@ -27,7 +27,7 @@ class Requester(Protocol):
         """The reply."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class ShardReplies(msgspec.Struct, frozen=True, kw_only=True):
     """The answers of one pool's shards."""
 
     replies: list[ShardReply]
@@ -49,20 +49,20 @@ class ShardAsker:
         self._patience = patience
 
     async def ask(
-        self, pool: ScoredPool, kind: Question, question: ShardQuestion, shards: list[int] | None = None
-    ) -> Part:
+        self, pool: ScoredPool, kind: QuestionKind, question: ShardQuestion, shards: list[int] | None = None
+    ) -> ShardReplies:
         """Asks the owners of these shards, or of all, one question."""
         asked = list(range(pool.shards)) if shards is None else shards
         async with asyncio.TaskGroup() as group:
             tasks = {shard: group.create_task(self._one(pool, shard, kind, question)) for shard in asked}
         replies = {shard: task.result() for shard, task in tasks.items()}
-        return Part(
+        return ShardReplies(
             replies=[reply for reply in replies.values() if reply is not None],
             silent=[shard for shard, reply in replies.items() if reply is None],
         )
 
     async def _one(
-        self, pool: ScoredPool, shard: int, kind: Question, question: ShardQuestion
+        self, pool: ScoredPool, shard: int, kind: QuestionKind, question: ShardQuestion
     ) -> ShardReply | None:
         if self._owns(ShardName(pool.name, shard)):
             return shard_answers.answer(pool, shard, kind, question)
@@ -77,7 +77,7 @@ class ShardAsker:
             return None
 
     async def _try(
-        self, pool: ScoredPool, shard: int, kind: Question, question: ShardQuestion
+        self, pool: ScoredPool, shard: int, kind: QuestionKind, question: ShardQuestion
     ) -> ShardReply | None:
         """One try; None where the shard has no owner just now, or one that scores by another policy or capacity."""
         subject = subjects.shard_question(pool.name, shard, kind)

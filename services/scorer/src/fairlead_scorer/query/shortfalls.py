@@ -7,11 +7,11 @@ from fairlead_policy.fit.unschedulable import (
     CardShort,
     GangShort,
     NodeShort,
-    Obstacle,
     PodsShort,
     PoolFull,
     TooFewCards,
     TotalShort,
+    UnschedulableReason,
 )
 
 _UNITS = {"memory": "MiB", "cores": "%"}
@@ -19,7 +19,7 @@ _UNITS = {"memory": "MiB", "cores": "%"}
 _ALL_PODS = "the job's pods"
 
 
-def shortfalls_of(answer: str, obstacles: Iterable[Obstacle]) -> list[Shortfall]:
+def shortfalls_of(answer: str, obstacles: Iterable[UnschedulableReason]) -> list[Shortfall]:
     """The numbers of the obstacles, in their order.
 
     Args:
@@ -30,7 +30,7 @@ def shortfalls_of(answer: str, obstacles: Iterable[Obstacle]) -> list[Shortfall]
     return [one for one in found if one is not None]
 
 
-def _shortfall(answer: str, obstacle: Obstacle) -> Shortfall | None:  # noqa: PLR0911 # one line a kind
+def _shortfall(answer: str, obstacle: UnschedulableReason) -> Shortfall | None:  # noqa: PLR0911 # one line a kind
     match obstacle:
         case CardShort(shape=who, of=part, wanted=wanted, largest=most, free=free):
             return Shortfall(

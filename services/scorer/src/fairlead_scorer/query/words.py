@@ -1,13 +1,13 @@
 """Reasons in words: what a person reads about one job's place. Every number is one that the place was made from."""
 
 from fairlead_contracts.base.instants import to_seconds
-from fairlead_contracts.messages.state import Holder, JobState, Outcome, Phase
+from fairlead_contracts.messages.state import JobHolder, JobState, Outcome, Phase
 from fairlead_policy.explain.figures import duration
 
 _HOLDERS = {
-    Holder.USER: "its user holds it",
-    Holder.ADMIN: "an operator of the cluster holds it",
-    Holder.DEPENDENCY: "another job has to end first",
+    JobHolder.USER: "its user holds it",
+    JobHolder.ADMIN: "an operator of the cluster holds it",
+    JobHolder.DEPENDENCY: "another job has to end first",
 }
 
 

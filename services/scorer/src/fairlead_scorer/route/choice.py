@@ -7,14 +7,14 @@ from typing import NamedTuple
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_scorer.state.cluster_cache import ClusterCache, Stated
+from fairlead_scorer.state.cluster_cache import ClusterCache, StatedKey
 
 
 class Choice(NamedTuple):
     """The cluster that a submission goes to."""
 
     cluster: str
-    pool: Stated
+    pool: StatedKey
     """The pool that its queue stands in, as the cluster states it."""
 
 
@@ -26,7 +26,10 @@ class _Option(NamedTuple):
 
 
 def choose(
-    cache: ClusterCache, rulebook: Rulebook, submission: Submission, sent: Mapping[Stated, Mapping[str, int]]
+    cache: ClusterCache,
+    rulebook: Rulebook,
+    submission: Submission,
+    sent: Mapping[StatedKey, Mapping[str, int]],
 ) -> Choice:
     """The cluster with a queue of the tenant whose pool can hold the job and has most room for it, then by name.
 
@@ -68,7 +71,7 @@ def choose(
     return Choice(best.cluster, (best.cluster, best.pool))
 
 
-def _queues(cache: ClusterCache, submission: Submission) -> Iterator[Stated]:
+def _queues(cache: ClusterCache, submission: Submission) -> Iterator[StatedKey]:
     """The (cluster, queue) pairs that the submission could stand in: it enters by the account of its tenant's name."""
     for account in cache.tenants():
         if account.scope == submission.tenant:

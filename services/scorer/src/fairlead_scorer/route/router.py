@@ -28,7 +28,7 @@ from fairlead_contracts.messages.submissions import (
 from fairlead_contracts.topology import ROUTES, SUBMIT, submit_durable
 from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route import choice as routing
-from fairlead_scorer.state.cluster_cache import ClusterCache, Stated
+from fairlead_scorer.state.cluster_cache import ClusterCache, StatedKey
 
 _SENT_SECONDS = 5.0
 """A submission sent to a pool shows in its state within this time; until then it is counted from memory."""
@@ -42,7 +42,7 @@ _TRACE_HEADERS = ("traceparent", "tracestate", "baggage")
 
 class _Sent(NamedTuple):
     until: float
-    pool: Stated
+    pool: StatedKey
     demand: dict[str, int]
 
 
@@ -134,11 +134,11 @@ class Router:
             return await self._route(submission)
         return choice.cluster
 
-    def _on_their_way(self) -> dict[Stated, dict[str, int]]:
+    def _on_their_way(self) -> dict[StatedKey, dict[str, int]]:
         """The jobs that were sent to each pool and may not show in its state yet."""
         while self._sent and self._sent[0].until < time.monotonic():
             self._sent.popleft()
-        total: dict[Stated, dict[str, int]] = {}
+        total: dict[StatedKey, dict[str, int]] = {}
         for sent in self._sent:
             amounts = total.setdefault(sent.pool, {})
             for resource, amount in sent.demand.items():

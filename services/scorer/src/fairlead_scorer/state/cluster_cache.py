@@ -34,13 +34,13 @@ from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs, counts_in
 from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
 from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
 from fairlead_scorer.state.persisted_usage import PersistedUsage, revision_of
-from fairlead_scorer.state.pool import Counted, RunningJob, ScoredPool
+from fairlead_scorer.state.pool import CountedJob, RunningJob, ScoredPool
 from fairlead_scorer.state.queue_indexes import UnplacedJobs, WaitingKinds, array_rest
 
 _STEP = 500
 """Jobs taken in at once; a replay of a hundred thousand must not keep the lease from being renewed."""
 
-type Stated = tuple[str, str]
+type StatedKey = tuple[str, str]
 """A pool or a queue as its cluster names it: (cluster, name)."""
 
 
@@ -48,8 +48,8 @@ class JobEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The place where a job is counted, and as what."""
 
     pool: str
-    stated: Stated
-    job: Counted
+    stated: StatedKey
+    job: CountedJob
     asked: dict[str, int]
     """What its frontend counts of its quota; what it weighs may be another thing, where cards are known."""
 
@@ -76,13 +76,13 @@ class ClusterCache:
         """By cluster: made when first asked for."""
         self._cards: dict[str, PoolCards] = {}
         """By policy pool, where its clusters register any."""
-        self._jobs_of: dict[Stated, dict[str, None]] = {}
+        self._jobs_of: dict[StatedKey, dict[str, None]] = {}
         """By queue, the uids of its jobs."""
-        self._pool_of: dict[Stated, Stated] = {}
+        self._pool_of: dict[StatedKey, StatedKey] = {}
         self._entries: dict[str, JobEntry] = {}
         """By uid, the jobs that count."""
-        self._use: dict[Stated, dict[str, int]] = {}
-        self._held: dict[Stated, dict[str, int]] = {}
+        self._use: dict[StatedKey, dict[str, int]] = {}
+        self._held: dict[StatedKey, dict[str, int]] = {}
         """Of that, what runs."""
         self._over = FinishedRuns()
         self._persisted = PersistedUsage()
@@ -323,7 +323,7 @@ class ClusterCache:
         stated = self._pool_of[job.cluster, job.queue]
         cards = self._cards.get(pool)
         weighs = job if cards is None else msgspec.structs.replace(job, demand=cards.demand_of(job))
-        counted: Counted
+        counted: CountedJob
         if job.phase is Phase.RUNNING:
             counted = RunningJob(
                 uid=job.uid,
@@ -563,7 +563,7 @@ class ClusterCache:
         return self._use.get((cluster, pool), {})
 
 
-def _queue_of(job: JobState) -> Stated:
+def _queue_of(job: JobState) -> StatedKey:
     return job.cluster, job.queue
 
 

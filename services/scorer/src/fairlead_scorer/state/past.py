@@ -21,7 +21,7 @@ SETTLE_AFTER = 60 * SECOND
 or charged. Clocks of scorers may differ by as much at most."""
 
 
-type Kept = dict[str, dict[str, int]]
+type PastByTenant = dict[str, dict[str, int]]
 """Parts of base units by tenant and resource, as `PastUse` keeps them."""
 
 
@@ -133,7 +133,7 @@ class PoolPast:
         vague = {
             shard for shard, use in enumerate(self._shards) if use.settled is None or shard in self._supposed
         }
-        found: dict[int, list[tuple[int, Kept]]] = {}
+        found: dict[int, list[tuple[int, PastByTenant]]] = {}
         for keeping in persisted if vague else ():
             if keeping.kept is not None:
                 tick = self._tick_at(keeping.kept.at)
@@ -143,17 +143,17 @@ class PoolPast:
             self._shards[shard].begin(*self._together(found[shard]))
             self._supposed.add(shard)
 
-    def _by_shard(self, shard: int, kept: KeptPast) -> dict[int, Kept]:
+    def _by_shard(self, shard: int, kept: KeptPast) -> dict[int, PastByTenant]:
         """The statements of a shard, by the shards that its tenants are in now."""
-        found: dict[int, Kept] = {shard: {}}
+        found: dict[int, PastByTenant] = {shard: {}}
         for tenant, parts in _parts(kept).items():
             found.setdefault(self._rulebook.shard_of(tenant), {})[tenant] = parts
         return found
 
-    def _together(self, words: Sequence[tuple[int, Kept]]) -> tuple[int, Kept]:
+    def _together(self, words: Sequence[tuple[int, PastByTenant]]) -> tuple[int, PastByTenant]:
         """The statements of a shard's tenants at several ticks, at the last of them."""
         latest = max(tick for tick, _ in words)
-        together: Kept = {}
+        together: PastByTenant = {}
         for tick, kept in words:
             faded = PastUse(self._decay)
             faded.begin(tick, kept)
@@ -201,5 +201,5 @@ class PoolPast:
         return -(-instant // self._decay.tick)
 
 
-def _parts(kept: KeptPast) -> Kept:
+def _parts(kept: KeptPast) -> PastByTenant:
     return {tenant: {name: int(parts) for name, parts in of.items()} for tenant, of in kept.tenants.items()}

@@ -17,7 +17,7 @@ _SUBJECT = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
 _AGAIN_SECONDS = 0.2
 
 
-class _Unread:
+class _UnreadPolicy:
     """Leaves the document unread: a bad one shall be refused with all its problems, and not count as deleted."""
 
     def decode(self, payload: bytes) -> bytes:
@@ -54,7 +54,7 @@ class PolicyReader:
         self._record = record
         self._stirred = asyncio.Event()
         self._mirror = Mirror(
-            bus, stream=bucket_stream(POLICY), filter=_ALL, codec=_Unread(), wake=self._stirred
+            bus, stream=bucket_stream(POLICY), filter=_ALL, codec=_UnreadPolicy(), wake=self._stirred
         )
         self.current: Policy | None = None
         self.words = OperatorWords()

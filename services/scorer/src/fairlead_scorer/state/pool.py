@@ -20,7 +20,7 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import PoolShape
 from fairlead_policy.usage.past import RunKey
-from fairlead_policy.usage.saturation import Part, Saturation
+from fairlead_policy.usage.saturation import PoolPart, Saturation
 from fairlead_scorer.state.past import PoolPast
 
 
@@ -36,7 +36,7 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Of a run whose start nobody tells, nothing is remembered."""
 
 
-type Counted = WaitingJob | RunningJob
+type CountedJob = WaitingJob | RunningJob
 """A job as the order sees it. Held and ended jobs are not counted."""
 
 
@@ -119,7 +119,7 @@ class ScoredPool:
             self._facts.set_rules(rules)
             self.dirty.update(range(self.shards))
 
-    def count(self, job: Counted, part: Part) -> None:
+    def count(self, job: CountedJob, part: PoolPart) -> None:
         """Lets the job wait, or count as use, in a part of the pool."""
         if isinstance(job, WaitingJob):
             self._facts.wait(job)
@@ -132,7 +132,7 @@ class ScoredPool:
             self._usage.count(job, part)
             self._adopt(self._rules)
 
-    def discount(self, job: Counted) -> None:
+    def discount(self, job: CountedJob) -> None:
         """Forgets the job; `job` is what was counted."""
         self._facts.forget(job.uid)
         if self.past is not None and isinstance(job, RunningJob) and job.started is not None:
@@ -172,7 +172,7 @@ class ScoredPool:
             for tenant, past in self.past.advance(shard, now).items():
                 self._facts.remember(tenant, past)
 
-    def _tally(self, job: Counted, step: int) -> None:
+    def _tally(self, job: CountedJob, step: int) -> None:
         shard = self._rulebook.shard_of(job.tenant)
         self.dirty.add(shard)
         _add(self._tenants[shard], job.tenant, step)
@@ -230,7 +230,7 @@ class _Usage:
 
     def __init__(self, rules: PoolRules, shape: PoolShape) -> None:
         self.saturation = Saturation(rules, shape.rooms)
-        self._counted: dict[str, tuple[Part, Counted]] = {}
+        self._counted: dict[str, tuple[PoolPart, CountedJob]] = {}
 
     def reshape(self, rules: PoolRules, shape: PoolShape) -> None:
         """Parts have come or gone, or have more or less."""
@@ -238,14 +238,14 @@ class _Usage:
         for part, job in self._counted.values():
             self._tell(part, job, 1)
 
-    def count(self, job: Counted, part: Part) -> None:
+    def count(self, job: CountedJob, part: PoolPart) -> None:
         self._counted[job.uid] = part, job
         self._tell(part, job, 1)
 
-    def discount(self, job: Counted) -> None:
+    def discount(self, job: CountedJob) -> None:
         self._tell(*self._counted.pop(job.uid), -1)
 
-    def _tell(self, part: Part, job: Counted, step: int) -> None:
+    def _tell(self, part: PoolPart, job: CountedJob, step: int) -> None:
         if isinstance(job, WaitingJob):
             self.saturation.wait(part, job.demand, step)
         else:

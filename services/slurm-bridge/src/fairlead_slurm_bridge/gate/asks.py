@@ -39,7 +39,7 @@ def pod_ask(spec: PodSpec, name: str) -> PodAsk:
         demand=demand,
         selector=spec.node_selector or {},
         tolerations=tuple(
-            fit.Toleration(key=one.key, operator=one.operator, value=one.value, effect=one.effect)
+            fit.PodToleration(key=one.key, operator=one.operator, value=one.value, effect=one.effect)
             for one in spec.tolerations or ()
         ),
     )

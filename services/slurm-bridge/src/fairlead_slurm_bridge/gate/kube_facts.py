@@ -11,7 +11,7 @@ from fairlead_kube import Node, Pod, holds, pod_demand, readable_amounts
 from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
-from fairlead_slurm_bridge.gate.ledger import PodUse
+from fairlead_slurm_bridge.gate.ledger import PodDemand
 
 _PODS = "pods"
 _ONE_POD = 1000
@@ -60,7 +60,7 @@ class JobPod(msgspec.Struct, frozen=True, kw_only=True):
 class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of a pod."""
 
-    use: PodUse | None
+    use: PodDemand | None
     """None for one that takes nothing: it is over, or waits for others to let it be scheduled."""
     job: JobPod | None
     """None for a pod that is of no job of this cluster."""
@@ -95,12 +95,12 @@ def _ask(pod: Pod) -> PodAsk | None:
         return None
 
 
-def _use(pod: Pod) -> PodUse:
+def _use(pod: Pod) -> PodDemand:
     try:
         demand = pod_demand(pod.spec)
     except FieldError:  # what cannot be read takes nothing but its place
         demand = {}
-    return PodUse(
+    return PodDemand(
         node=pod.spec.node_name,
         demand={name: amount for name, amount in demand.items() if amount} | {_PODS: _ONE_POD},
         held=held_cards(pod.metadata.annotations or {}),
@@ -138,7 +138,7 @@ def _job(pod: Pod, cluster: str) -> JobPod | None:
     )
 
 
-def bare_node(node: Node, labels: Mapping[str, str]) -> fit.Node | None:
+def bare_node(node: Node, labels: Mapping[str, str]) -> fit.FitNode | None:
     """A node with nothing on it; None for one that takes no pods now, or has not these labels."""
     has = node.metadata.labels or {}
     if not node.ready or any(has.get(name) != value for name, value in labels.items()):
@@ -148,6 +148,8 @@ def bare_node(node: Node, labels: Mapping[str, str]) -> fit.Node | None:
         readable_amounts(node.status.allocatable or {}),
         labels=node.metadata.labels,
         annotations=node.metadata.annotations,
-        taints=[fit.Taint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()],
+        taints=[
+            fit.NodeTaint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()
+        ],
         unschedulable=node.spec.unschedulable,
     )

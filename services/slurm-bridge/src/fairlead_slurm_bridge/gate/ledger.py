@@ -22,7 +22,7 @@ _TOLD = 3
 """Obstacles that a refusal names; the first are the plainest."""
 
 
-class PodUse(msgspec.Struct, frozen=True, kw_only=True):
+class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
     """What a pod takes."""
 
     node: str
@@ -32,7 +32,7 @@ class PodUse(msgspec.Struct, frozen=True, kw_only=True):
     """What HAMi gave it of cards."""
 
 
-class Room(msgspec.Struct, frozen=True, kw_only=True):
+class RoomKept(msgspec.Struct, frozen=True, kw_only=True):
     """There is room, and it is kept."""
 
     node: str
@@ -60,16 +60,16 @@ class CapacityLedger:
     def __init__(self) -> None:
         self.freed = 0
         """Grows whenever somewhere more may be free than before."""
-        self._bare: dict[str, fit.Node] = {}
-        self._uses: dict[Key, PodUse] = {}
+        self._bare: dict[str, fit.FitNode] = {}
+        self._uses: dict[Key, PodDemand] = {}
         self._on: defaultdict[str, set[Key]] = defaultdict(set)
         self._promised: dict[Key, _Promise] = {}
-        self._known: dict[str, fit.Node] = {}
+        self._known: dict[str, fit.FitNode] = {}
         """Nodes as they are now; those that are missing here are worked out when they are asked for."""
 
     # --- what is seen
 
-    def node(self, name: str, bare: fit.Node | None) -> None:
+    def node(self, name: str, bare: fit.FitNode | None) -> None:
         """A node as it is with nothing on it; None: it is gone, or takes no pods now."""
         if bare is None:
             self._bare.pop(name, None)
@@ -77,7 +77,7 @@ class CapacityLedger:
             self._bare[name] = bare
         self._changed(name, freed=True)
 
-    def pod(self, key: Key, use: PodUse | None) -> None:
+    def pod(self, key: Key, use: PodDemand | None) -> None:
         """A pod that is not over; None: it is, or it is gone. A pod on a node takes the place of what was promised to it."""
         before = self._uses.pop(key, None)
         if before is not None and before.node:
@@ -94,14 +94,14 @@ class CapacityLedger:
 
     # --- what is promised
 
-    def reserve(self, key: Key, ask: PodAsk) -> Room | NoRoom:
+    def reserve(self, key: Key, ask: PodAsk) -> RoomKept | NoRoom:
         """Keep room for a pod that is about to be made; asked again for the same pod, the same room."""
         promised = self._promised.get(key)
         if promised is not None:
-            return Room(node=promised.pod.node)
+            return RoomKept(node=promised.pod.node)
         use = self._uses.get(key)
         if use is not None and use.node:
-            return Room(node=use.node)
+            return RoomKept(node=use.node)
         found = _placed(ask, self.nodes().values())
         if isinstance(found, fit.Unfit):
             never = isinstance(_placed(ask, self._bare.values(), empty=True), fit.Unfit)
@@ -109,7 +109,7 @@ class CapacityLedger:
             return NoRoom(why=words, never=never and found.exact)
         self._promised[key] = found
         self._changed(found.pod.node, freed=False)
-        return Room(node=found.pod.node)
+        return RoomKept(node=found.pod.node)
 
     def release(self, key: Key) -> None:
         """Nothing is kept for this pod any more."""
@@ -148,14 +148,14 @@ class CapacityLedger:
             answers.append(isinstance(found, _Promise))
         return answers
 
-    def nodes(self) -> Mapping[str, fit.Node]:
+    def nodes(self) -> Mapping[str, fit.FitNode]:
         """The nodes that take pods, with what is free on them, by name."""
         for name, bare in self._bare.items():
             if name not in self._known:
                 self._known[name] = self._worked_out(name, bare)
         return {name: self._known[name] for name in self._bare}
 
-    def _worked_out(self, name: str, bare: fit.Node) -> fit.Node:
+    def _worked_out(self, name: str, bare: fit.FitNode) -> fit.FitNode:
         uses = [self._uses[key] for key in self._on[name]]
         taken = Counter[str]()
         for use in uses:
@@ -171,7 +171,7 @@ class CapacityLedger:
             self.freed += 1
 
 
-def _placed(ask: PodAsk, nodes: Iterable[fit.Node], *, empty: bool = False) -> _Promise | fit.Unfit:
+def _placed(ask: PodAsk, nodes: Iterable[fit.FitNode], *, empty: bool = False) -> _Promise | fit.Unfit:
     """Where the pod has room; where several kinds of nodes have none, why not those that count GPUs."""
     every = list(nodes)
     kinds = [(ask.by_card, [node for node in every if node.cards])]
@@ -188,7 +188,7 @@ def _placed(ask: PodAsk, nodes: Iterable[fit.Node], *, empty: bool = False) -> _
     return unfit
 
 
-def _with_promises(node: fit.Node, promises: Iterable[_Promise]) -> fit.Node:
+def _with_promises(node: fit.FitNode, promises: Iterable[_Promise]) -> fit.FitNode:
     for one in promises:
         node = fit.with_pods(one.gang, {node.name: node}, [one.pod])[node.name]
     return node

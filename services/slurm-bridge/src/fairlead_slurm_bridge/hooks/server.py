@@ -18,7 +18,7 @@ from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.hooks import words
 from fairlead_slurm_bridge.hooks.tls import HANDSHAKE_SECONDS, TlsDoor
 from fairlead_slurm_bridge.hooks.words import LATER, REQUEST, Request
-from fairlead_slurm_bridge.pods.following import Ended, Follower, Output, Said, Word
+from fairlead_slurm_bridge.pods.following import PodEnd, PodFollower, PodOutput, Said, Word
 from fairlead_slurm_bridge.pods.keeping import ResultKeeper
 from fairlead_slurm_bridge.pods.results import summary
 from fairlead_slurm_bridge.pods.runs import Runs
@@ -89,7 +89,7 @@ class HookServer:
         self,
         path: Path,
         life: Life,
-        follower: Follower,
+        follower: PodFollower,
         keeper: ResultKeeper,
         checker: SubmitChecks,
         *,
@@ -298,9 +298,9 @@ def _spoken(word: Word) -> bytes:
     match word:
         case Said(text=text):
             return words.said(text)
-        case Output(piece=piece):
+        case PodOutput(piece=piece):
             return words.output(piece)
-        case Ended(code=code):
+        case PodEnd(code=code):
             return words.ended(code)
 
 

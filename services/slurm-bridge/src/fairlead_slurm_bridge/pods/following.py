@@ -33,22 +33,22 @@ class Said(msgspec.Struct, frozen=True):
     text: str
 
 
-class Output(msgspec.Struct, frozen=True):
+class PodOutput(msgspec.Struct, frozen=True):
     """A piece of the pod's output."""
 
     piece: bytes
 
 
-class Ended(msgspec.Struct, frozen=True):
+class PodEnd(msgspec.Struct, frozen=True):
     """What the job ends with."""
 
     code: int
 
 
-type Word = Said | Output | Ended
+type Word = Said | PodOutput | PodEnd
 
 
-class Follower:
+class PodFollower:
     """Follows pods.
 
     Args:
@@ -81,12 +81,12 @@ class Follower:
         """
         if attempt in self._life.refusals:
             yield Said(f"this job cannot run: {self._life.refusals[attempt]}")
-            yield Ended(_FAILED)
+            yield PodEnd(_FAILED)
             return
         again = self._life.runs.code_again(attempt)
         if again is not None:
             yield Said("its program has run to its end already: Slurm was killed and has forgotten that")
-            yield Ended(again)
+            yield PodEnd(again)
             return
         found = self._mirror.of_attempt(attempt)
         if found is None:
@@ -96,7 +96,7 @@ class Follower:
         key, pod = found
         if user not in (0, pod.user):
             yield Said("this is another user's job")
-            yield Ended(_FAILED)
+            yield PodEnd(_FAILED)
             return
         self._life.bodies.came(attempt)
         try:
@@ -112,8 +112,8 @@ class Follower:
         except SlurmError:
             return []
         if code is not None:
-            return [Said("its program has run to its end already"), Ended(code)]
-        return [Said("this attempt has no pod: the job goes back into the queue"), Ended(NO_POD)]
+            return [Said("its program has run to its end already"), PodEnd(code)]
+        return [Said("this attempt has no pod: the job goes back into the queue"), PodEnd(NO_POD)]
 
     async def _told(
         self, key: Key, pod: JobPod, skip: int, stop: asyncio.Event, node: str
@@ -176,7 +176,7 @@ class Follower:
                         left = max(0, left - len(piece))
                         if fresh:
                             skip += len(fresh)
-                            await words.put(Output(fresh))
+                            await words.put(PodOutput(fresh))
             except KubeError as error:
                 now = self._mirror.pods.get(key)
                 over = now is None or now.uid != pod.uid or now.over
@@ -194,10 +194,10 @@ class Follower:
 def _ending(pod: JobPod | None, *, stopped: bool) -> list[Word]:
     if pod is None:
         if stopped:
-            return [Ended(STOPPED)]
-        return [Said("its pod was taken away: the job goes back into the queue"), Ended(NO_POD)]
+            return [PodEnd(STOPPED)]
+        return [Said("its pod was taken away: the job goes back into the queue"), PodEnd(NO_POD)]
     code = code_of(pod)
     if code == 0:
-        return [Ended(0)]
+        return [PodEnd(0)]
     why = f" ({pod.reason})" if pod.reason not in ("", "Error") else ""
-    return [Said(f"the pod ended with {code}{why} {pod.message}".rstrip()), Ended(code)]
+    return [Said(f"the pod ended with {code}{why} {pod.message}".rstrip()), PodEnd(code)]

@@ -30,7 +30,7 @@ class KubeMirror:
         """Of jobs of this cluster."""
         self._wake = asyncio.Event()
         self._news = News()
-        self._nodes = Reflector[Node, fit.Node](
+        self._nodes = Reflector[Node, fit.FitNode](
             client,
             NODES,
             project=lambda node: bare_node(node, node_labels),

@@ -19,7 +19,7 @@ NEXT = 2**62
 _NEVER = -1
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class EndedProgram(msgspec.Struct, frozen=True, kw_only=True):
     """A program that has run to its end."""
 
     job: int
@@ -47,13 +47,13 @@ class Stand(msgspec.Struct, frozen=True, kw_only=True):
 class RunMemory(Protocol):
     """Where it is kept across restarts of the bridge."""
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[EndedProgram]:
         """All, the oldest first."""
 
     def stands(self) -> list[Stand]:
         """All, the oldest first."""
 
-    def keep_run(self, run: Run, at: float) -> None:
+    def keep_run(self, run: EndedProgram, at: float) -> None:
         """In place of what was known of the job's last one; what is long past goes."""
 
     def forget_run(self, job: int) -> None:
@@ -86,7 +86,7 @@ class Runs:
 
     def ended(self, attempt: Attempt, submitted: Micros, identity: str, code: int) -> None:
         """The program of this attempt has ended by itself."""
-        self._keep(Run(job=attempt.job, restarts=attempt.restarts, submitted=submitted, identity=identity, code=code))  # fmt: skip
+        self._keep(EndedProgram(job=attempt.job, restarts=attempt.restarts, submitted=submitted, identity=identity, code=code))  # fmt: skip
 
     def begins(self, job: int) -> None:
         """A pod is made for the job: what its program did before is past."""
@@ -166,7 +166,7 @@ class Runs:
             at[stand.node] = stand
             self._memory.keep_stand(stand, self._clock())
 
-    def _keep(self, run: Run) -> None:
+    def _keep(self, run: EndedProgram) -> None:
         self._runs[run.job] = run
         self._memory.keep_run(run, self._clock())
 

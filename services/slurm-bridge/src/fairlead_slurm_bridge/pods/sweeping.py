@@ -24,7 +24,7 @@ _LEAST_PAUSE = 0.5
 """Between two looks at the queue, however much happens."""
 
 
-class Queue(Protocol):
+class PodQueue(Protocol):
     """What is asked of slurmctld."""
 
     async def jobs(self) -> list[SlurmJob]:
@@ -51,7 +51,7 @@ class Sweeper:
 
     def __init__(
         self,
-        queue: Queue,
+        queue: PodQueue,
         mirror: KubeMirror,
         life: PodLife,
         *,

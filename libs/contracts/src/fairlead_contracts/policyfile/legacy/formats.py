@@ -135,15 +135,15 @@ def in_our_words(found: Mapping[object, object]) -> Translation:
     inside = data is not found
     where = "data." if inside else ""
     if any(key in data for key in _DRF_KEYS) or (inside and not _is_wdrf(data)):
-        reader = _Reader(data, where)
+        reader = _StringReader(data, where)
         return Translation(_drf(reader), reader.problems, reader.origins)
     if _is_wdrf(data):
-        reader = _Reader(_apart({**data}) if inside else data, where)
+        reader = _StringReader(_apart({**data}) if inside else data, where)
         return Translation(_wdrf(reader), reader.problems, reader.origins)
     return Translation(found, [], {})
 
 
-def _drf(reader: "_Reader") -> Plain:
+def _drf(reader: "_StringReader") -> Plain:
     reader.refuse_others(_DRF_KEYS, _DRF_SETTINGS, str.lower)
     alpha = reader.number("aging_alpha", Decimal("0.1"), "aging.entitlement_per_day", "a day")
     hours = reader.number("max_aging_hours", Decimal(336), "aging.cap_days", "days")
@@ -166,7 +166,7 @@ def _drf(reader: "_Reader") -> Plain:
     }
 
 
-def _wdrf(reader: "_Reader") -> Plain:
+def _wdrf(reader: "_StringReader") -> Plain:
     reader.refuse_others(_WDRF_KEYS, _WDRF_SETTINGS, str.upper)
     alpha = reader.number("AGING_COEFFICIENT", Decimal("0.1"), "aging.entitlement_per_day", "a day")
     seconds = reader.number("MAX_AGING_TIME", Decimal(3600), "aging.cap_days", "days")
@@ -198,7 +198,7 @@ def _aging(alpha: Decimal, days: Decimal) -> Plain:
     return {"entitlement_per_day": float(daily), "cap_days": float(days)}
 
 
-class _Reader:
+class _StringReader:
     """Reads values that a ConfigMap or an environment may only have as strings."""
 
     def __init__(self, data: Mapping[object, object], where: str) -> None:

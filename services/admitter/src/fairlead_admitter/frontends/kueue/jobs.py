@@ -17,7 +17,7 @@ from fairlead_admitter.frontends.kueue.manifests import (
     pytorch_manifest,
 )
 from fairlead_admitter.frontends.kueue.names import name_of
-from fairlead_admitter.frontends.kueue.pods import Document, template_of
+from fairlead_admitter.frontends.kueue.pods import PodDocument, template_of
 from fairlead_admitter.frontends.kueue.rights import FreshRefusals
 from fairlead_admitter.frontends.kueue.tenant_calls import AnyResource, TenantCalls
 from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRefusedError
@@ -31,7 +31,7 @@ _MANAGED = "kueue.x-k8s.io/managed"
 _JOBS, _PODS, _PYTORCH_JOBS = JOBS.metadata(), PODS.metadata(), PYTORCH_JOBS.metadata()
 
 
-class Accounts(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceAccounts(msgspec.Struct, frozen=True, kw_only=True):
     """Names of service accounts, the same in each tenant's namespace."""
 
     submit: str
@@ -58,7 +58,7 @@ class KueueJobs:
         *,
         entry: Callable[[str, str | None], EntryQueue | None],
         classes: Callable[[], Collection[str]],
-        accounts: Accounts,
+        accounts: ServiceAccounts,
         refusals: FreshRefusals,
         annotation_prefixes: Collection[str],
     ) -> None:
@@ -97,14 +97,19 @@ def _making(order: JobOrder, name: str, terms: ManifestTerms, calls: TenantCalls
         case "pytorch-job":
             return _OneObject(order, name, calls, _PYTORCH_JOBS, [pytorch_manifest(order, terms)])
         case "pod-group":
-            return _Group(order, name, calls, _PODS, pod_manifests(order, terms))
+            return _PodGroup(order, name, calls, _PODS, pod_manifests(order, terms))
 
 
 class _Making:
     """One order being carried out."""
 
     def __init__(
-        self, order: JobOrder, name: str, calls: TenantCalls, resource: AnyResource, manifests: list[Document]
+        self,
+        order: JobOrder,
+        name: str,
+        calls: TenantCalls,
+        resource: AnyResource,
+        manifests: list[PodDocument],
     ) -> None:
         self._order = order
         self._name = name
@@ -151,7 +156,7 @@ class _OneObject(_Making):
         return Creation.CREATED
 
 
-class _Group(_Making):
+class _PodGroup(_Making):
     """Plain pods, made one after the other, the first one first."""
 
     async def make(self) -> Creation:
@@ -187,7 +192,7 @@ class _Group(_Making):
             await self._take_away()
             raise
 
-    async def _make_member(self, pod: str, manifest: Document) -> None:
+    async def _make_member(self, pod: str, manifest: PodDocument) -> None:
         while await self._calls.create(self._resource, manifest) is None:
             standing = await self._standing(pod)
             if standing is Creation.EXISTS:

@@ -21,7 +21,7 @@ from fairlead_admitter.errors import (
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
 from fairlead_admitter.observe.expectations import Landed
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
-from fairlead_contracts.messages.clearance import Lever
+from fairlead_contracts.messages.clearance import LeverName
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_kube import HIGHEST_INT32, LOWEST_INT32, PRIORITY_BOOST, InternalError, Workload, int32
 
@@ -45,7 +45,7 @@ class KueueLevels:
     """An API server carries out concurrent requests in any order."""
 
     def __init__(
-        self, calls: KueueCalls, lever: Callable[[], Lever | None], *, outage: Callable[[], None]
+        self, calls: KueueCalls, lever: Callable[[], LeverName | None], *, outage: Callable[[], None]
     ) -> None:
         self._calls = calls
         self._lever = lever
@@ -91,7 +91,7 @@ class KueueLevels:
             raise
         return self._landed(job, level, workload, stood=False)
 
-    async def _give(self, job: JobState, level: int, lever: Lever) -> Workload | None:
+    async def _give(self, job: JobState, level: int, lever: LeverName) -> Workload | None:
         if lever == "priority":
             return await self._give_priority(job, level)
         marks = {PRIORITY_BOOST: boost(level - job.base)}
@@ -155,7 +155,7 @@ def effective_priority(workload: Workload) -> int:
     return (workload.spec.priority or 0) + (int32(workload.metadata.annotation(PRIORITY_BOOST)) or 0)
 
 
-def _stands(workload: Workload, level: int, lever: Lever) -> bool:
+def _stands(workload: Workload, level: int, lever: LeverName) -> bool:
     """Whether the level stands by that lever. A boost from before says nothing where only priorities are heeded."""
     by_boost = workload.metadata.annotation(PRIORITY_BOOST) is not None
     return effective_priority(workload) == level and not (by_boost and lever == "priority")

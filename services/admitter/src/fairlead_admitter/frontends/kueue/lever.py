@@ -2,7 +2,7 @@
 
 from fairlead_admitter.apply.lever_probe import Obeyed
 from fairlead_admitter.frontends.kueue.calls import telling
-from fairlead_contracts.messages.clearance import Lever
+from fairlead_contracts.messages.clearance import LeverName
 from fairlead_kube import (
     PROBED_NAMESPACES,
     WORKLOADS,
@@ -16,7 +16,7 @@ from fairlead_kube import (
 )
 from fairlead_kube import Lever as Found
 
-_LEVERS: dict[Found, Lever] = {Found.BOOST: "boost", Found.PRIORITY: "priority"}
+_LEVERS: dict[Found, LeverName] = {Found.BOOST: "boost", Found.PRIORITY: "priority"}
 
 
 class KueueLever:
@@ -51,7 +51,7 @@ class KueueLever:
         assert found is not None  # noqa: S101 # there are namespaces to probe in
         return Obeyed(lever=_LEVERS.get(found.lever), evidence=found.evidence)
 
-    async def glance(self) -> Lever | None:
+    async def glance(self) -> LeverName | None:
         """Looks by the one dry run of a probe that tells the two levers apart; see LeverProber."""
         if not self._asked_in:
             return None

@@ -11,7 +11,7 @@ from collections.abc import Collection
 import msgspec
 
 from fairlead_admitter.frontends.kueue.names import check_annotations, check_labels, is_key, is_value, name_of
-from fairlead_admitter.frontends.kueue.pods import Document, pod_spec, template_of
+from fairlead_admitter.frontends.kueue.pods import PodDocument, pod_spec, template_of
 from fairlead_admitter.intake.creation import JobOrder
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.marks import ASK_PREFIX, DIGEST, SUBMISSION, TRACEPARENT
@@ -47,14 +47,14 @@ class ManifestTerms(msgspec.Struct, frozen=True, kw_only=True):
     """Of the annotations that a submission may set, with the `/`."""
 
 
-def job_manifest(order: JobOrder, terms: ManifestTerms) -> Document:
+def job_manifest(order: JobOrder, terms: ManifestTerms) -> PodDocument:
     """A batch/v1 Job. With several pods it is indexed: each knows its place by JOB_COMPLETION_INDEX.
 
     Raises:
         FieldError: what of the submission cannot be a Job.
     """
     pods = order.submission.pods
-    spec: Document = {
+    spec: PodDocument = {
         "suspend": True,
         "parallelism": pods,
         "completions": pods,
@@ -71,7 +71,7 @@ def job_manifest(order: JobOrder, terms: ManifestTerms) -> Document:
     return {"metadata": _metadata(order, terms), "spec": spec}
 
 
-def pytorch_manifest(order: JobOrder, terms: ManifestTerms) -> Document:
+def pytorch_manifest(order: JobOrder, terms: ManifestTerms) -> PodDocument:
     """A PyTorchJob of one master, and workers where there is more than one pod.
 
     Raises:
@@ -81,7 +81,7 @@ def pytorch_manifest(order: JobOrder, terms: ManifestTerms) -> Document:
     template = _template(order, terms, container="pytorch")
     workers = order.submission.pods - 1
     replicas = {"Master": 1} | ({"Worker": workers} if workers else {})
-    spec: Document = {
+    spec: PodDocument = {
         "runPolicy": {
             "suspend": True,
             "backoffLimit": 0,
@@ -97,7 +97,7 @@ def pytorch_manifest(order: JobOrder, terms: ManifestTerms) -> Document:
     return {"metadata": _metadata(order, terms), "spec": spec}
 
 
-def pod_manifests(order: JobOrder, terms: ManifestTerms) -> list[Document]:
+def pod_manifests(order: JobOrder, terms: ManifestTerms) -> list[PodDocument]:
     """The pods of a group that Kueue admits whole; their names follow from the submission's.
 
     Raises:
@@ -133,7 +133,7 @@ def pod_manifests(order: JobOrder, terms: ManifestTerms) -> list[Document]:
     ]
 
 
-def _metadata(order: JobOrder, terms: ManifestTerms) -> Document:
+def _metadata(order: JobOrder, terms: ManifestTerms) -> PodDocument:
     return {
         "name": name_of(order.submission),
         "namespace": order.scope,
@@ -142,7 +142,7 @@ def _metadata(order: JobOrder, terms: ManifestTerms) -> Document:
     }
 
 
-def _template(order: JobOrder, terms: ManifestTerms, *, container: str) -> Document:
+def _template(order: JobOrder, terms: ManifestTerms, *, container: str) -> PodDocument:
     """A pod template. Kueue copies its labels and annotations to the Workload, not those of its owner."""
     return {
         "metadata": {
@@ -186,7 +186,7 @@ def _marks(order: JobOrder) -> dict[str, str]:
     return marks if order.traceparent is None else {**marks, TRACEPARENT: order.traceparent}
 
 
-def _deadline(order: JobOrder) -> Document:
+def _deadline(order: JobOrder) -> PodDocument:
     limit = _limit_seconds(order)
     return {} if limit is None else {"activeDeadlineSeconds": limit}
 

@@ -13,7 +13,7 @@ from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.frontend.templates import JobTemplate
 from fairlead_contracts.messages.submissions import Submission
 
-type Document = dict[str, object]
+type PodDocument = dict[str, object]
 
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
@@ -42,7 +42,7 @@ def template_of(submission: Submission) -> JobTemplate:
     return template
 
 
-def pod_spec(submission: Submission, *, container: str, account: str) -> Document:
+def pod_spec(submission: Submission, *, container: str, account: str) -> PodDocument:
     """The spec of each pod.
 
     Args:
@@ -54,7 +54,7 @@ def pod_spec(submission: Submission, *, container: str, account: str) -> Documen
         FieldError: see `template_of` and `requests_of`.
     """
     template = template_of(submission)
-    spec: Document = {
+    spec: PodDocument = {
         "restartPolicy": "Never",
         "serviceAccountName": account,
         "automountServiceAccountToken": False,
@@ -101,9 +101,9 @@ def _share(resource: str, amount: int, pods: int) -> int:
     return amount // pods
 
 
-def _container(submission: Submission, template: JobTemplate, name: str) -> Document:
+def _container(submission: Submission, template: JobTemplate, name: str) -> PodDocument:
     requests = requests_of(submission)
-    container: Document = {
+    container: PodDocument = {
         "name": name,
         "image": template.image,
         "securityContext": {"allowPrivilegeEscalation": False},

@@ -12,10 +12,10 @@ from fairlead_admitter.errors import AdmitterError, FrontendBalkedError, Fronten
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
 from fairlead_admitter.frontends.kueue.levels import noted_priority
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
-from fairlead_contracts.messages.clearance import Lever
+from fairlead_contracts.messages.clearance import LeverName
 from fairlead_kube import PRIORITY_BOOST, PartialObject, Workload
 
-_MARKS: Mapping[Lever | None, frozenset[str]] = {
+_MARKS: Mapping[LeverName | None, frozenset[str]] = {
     None: frozenset({BASE_PRIORITY, PRIORITY_BOOST}),
     "boost": frozenset({PRIORITY_BOOST}),
     "priority": frozenset({BASE_PRIORITY}),
@@ -42,7 +42,7 @@ class KueueSweep:
         self._queues = queues
 
     async def sweep(
-        self, queues: Collection[str], go_on: Callable[[], bool], only: Lever | None = None
+        self, queues: Collection[str], go_on: Callable[[], bool], only: LeverName | None = None
     ) -> int:
         """Take our marks off all Workloads of these queues, as long as `go_on` says so.
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError
 from fairlead_admitter.frontends.kueue.calls import is_about
-from fairlead_admitter.frontends.kueue.pods import Document
+from fairlead_admitter.frontends.kueue.pods import PodDocument
 from fairlead_admitter.frontends.kueue.rights import AccessRight, FreshRefusals
 from fairlead_admitter.intake.creation import JobRefusedError
 from fairlead_contracts.base.errors import FieldError
@@ -81,7 +81,7 @@ class TenantCalls:
         self._user = service_account(namespace, account)
         self._refusals = refusals
 
-    async def create(self, resource: AnyResource, manifest: Document) -> PartialObject | None:
+    async def create(self, resource: AnyResource, manifest: PodDocument) -> PartialObject | None:
         """Make an object; None where there is one of its name."""
         async with self._telling("create", resource):
             try:

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from itertools import batched, groupby
 
 from fairlead_bus import Asked, Bus, NobodyAnswersError, RemoteError, RetryableBusError
-from fairlead_cli.client.submitting.following import Name
+from fairlead_cli.client.submitting.following import SubmissionName
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError
@@ -27,7 +27,7 @@ type Take = Callable[[AnyAnswer], None]
 
 @asynccontextmanager
 async def hearing_answers(
-    bus: Bus, tenant: str | None, take: Take, still_open: Callable[[], Sequence[Name]]
+    bus: Bus, tenant: str | None, take: Take, still_open: Callable[[], Sequence[SubmissionName]]
 ) -> AsyncIterator[None]:
     """Calls `take` with every answer from the beginning of the block to its end, at least once.
 
@@ -61,7 +61,7 @@ async def _catch_up(
     missed: asyncio.Event,
     heard: asyncio.Event,
     take: Take,
-    still_open: Callable[[], Sequence[Name]],
+    still_open: Callable[[], Sequence[SubmissionName]],
 ) -> None:
     quiet = QUIET_SECONDS
     while True:
@@ -76,7 +76,7 @@ async def _catch_up(
             quiet = min(2 * quiet, MOST_QUIET_SECONDS)
 
 
-async def _asked(bus: Bus, take: Take, names: Sequence[Name]) -> bool:
+async def _asked(bus: Bus, take: Take, names: Sequence[SubmissionName]) -> bool:
     """Takes the answers to these; False where nobody said them."""
     for tenant, of_tenant in groupby(names, key=lambda name: name[0]):
         for some in batched(of_tenant, MOST_ANSWERS, strict=False):

@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused, Started
 
-type Name = tuple[str, str]
+type SubmissionName = tuple[str, str]
 """Tenant and submission id."""
 
 
@@ -37,21 +37,21 @@ class SubmissionTally(msgspec.Struct, frozen=True, kw_only=True):
 class Following:
     """Takes answers, at least once and in any number, and knows which of the published jobs still want some."""
 
-    def __init__(self, names: Iterable[Name]) -> None:
+    def __init__(self, names: Iterable[SubmissionName]) -> None:
         self._names = set(names)
         self._open = set(self._names)
         self._unanswered = set(self._names)
-        self._seen: dict[type[object], set[Name]] = {
+        self._seen: dict[type[object], set[SubmissionName]] = {
             kind: set() for kind in (Accepted, Refused, Started, Ended)
         }
-        self._succeeded: set[Name] = set()
+        self._succeeded: set[SubmissionName] = set()
 
     @property
     def done(self) -> bool:
         """Whether each has ended or was refused."""
         return not self._open
 
-    def is_refused(self, name: Name) -> bool:
+    def is_refused(self, name: SubmissionName) -> bool:
         """Whether one of ours was refused."""
         return name in self._seen[Refused]
 
@@ -66,7 +66,7 @@ class Following:
         return len(self._open)
 
     @property
-    def names_open(self) -> list[Name]:
+    def names_open(self) -> list[SubmissionName]:
         """Those that have not ended, by tenant and id."""
         return sorted(self._open)
 
@@ -88,7 +88,7 @@ class Following:
             self._succeeded.add(name)
         return True
 
-    def give_up(self, name: Name) -> None:
+    def give_up(self, name: SubmissionName) -> None:
         """Wait no longer for one that was never stored."""
         self._open.discard(name)
         self._unanswered.discard(name)

@@ -6,7 +6,7 @@ from itertools import groupby
 import msgspec
 
 from fairlead_contracts.base.instants import to_seconds
-from fairlead_sim import RunResult, Sample, Waits, quantile
+from fairlead_sim import PoolSample, RunResult, Waits, quantile
 
 BINS = 120
 """Points of a plotted line."""
@@ -116,12 +116,12 @@ def _by_class(
     }
 
 
-def _backlog(samples: Sequence[Sample]) -> tuple[float, float] | None:
+def _backlog(samples: Sequence[PoolSample]) -> tuple[float, float] | None:
     moments = [to_seconds(sample.at) for sample in samples if all(sample.waiting.values())]
     return (moments[0], moments[-1]) if moments else None
 
 
-def course(samples: Iterable[Sample], makespan: float) -> list[Bin]:
+def course(samples: Iterable[PoolSample], makespan: float) -> list[Bin]:
     """Means of the samples over stretches of equal length; those with no use are left out."""
     length = makespan / BINS or 1.0
     busy = (sample for sample in samples if sum(sample.shares.values()) > 0)
@@ -129,7 +129,7 @@ def course(samples: Iterable[Sample], makespan: float) -> list[Bin]:
     return [Bin(begin=number * length, shares=_mean(list(group))) for number, group in grouped]
 
 
-def _mean(samples: Sequence[Sample]) -> dict[str, float]:
+def _mean(samples: Sequence[PoolSample]) -> dict[str, float]:
     return {
         tenant: sum(sample.shares[tenant] / sum(sample.shares.values()) for sample in samples) / len(samples)
         for tenant in samples[0].shares

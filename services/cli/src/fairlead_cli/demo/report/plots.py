@@ -19,7 +19,7 @@ _BAR_PIXELS = 11
 _WIDTH, _HEIGHT = 300, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 10, 26, 24
 
-type Scale = Callable[[float], float]
+type AxisScale = Callable[[float], float]
 
 
 def shares_over_time(runs: Sequence[OrderedRun], entitlements: Mapping[str, float]) -> str:
@@ -67,7 +67,7 @@ def _panel(tenant: str, part: float, runs: Sequence[OrderedRun], *, top: float, 
     )
 
 
-def _course(kind: str, run: OrderedRun, tenant: str, *, x: Scale, y: Scale) -> str:
+def _course(kind: str, run: OrderedRun, tenant: str, *, x: AxisScale, y: AxisScale) -> str:
     points = " ".join(f"{x(point.begin):.1f},{y(point.shares[tenant]):.1f}" for point in run.course)
     return f'<polyline class="line {kind}" points="{points}"><title>{escape(run.title)}</title></polyline>'
 

@@ -31,7 +31,7 @@ class _Integrations(msgspec.Struct, frozen=True):
     frameworks: list[str] | None = None
 
 
-class _File(msgspec.Struct, frozen=True, rename="camel"):
+class _KueueConfigFile(msgspec.Struct, frozen=True, rename="camel"):
     fair_sharing: dict[str, object] | None = None
     manage_jobs_without_queue_name: bool = False
     integrations: _Integrations | None = None
@@ -79,12 +79,12 @@ def seen(served: list[str], deployment: Deployment | None, config: ConfigMap | N
     )
 
 
-def _configuration(config: ConfigMap | None) -> _File | None:
+def _configuration(config: ConfigMap | None) -> _KueueConfigFile | None:
     text = (config.data or {}).get(_FILE) if config is not None else None
     if text is None:
         return None
     try:
-        return msgspec.convert(read_yaml(text) or {}, _File)
+        return msgspec.convert(read_yaml(text) or {}, _KueueConfigFile)
     except (YamlError, msgspec.ValidationError):
         return None
 

@@ -60,7 +60,7 @@ MOST_WRITTEN = 64
 """Workloads whose writers are looked at: other writers show in the first ones."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class SurveyQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """What the operator says about the cluster."""
 
     cluster: str
@@ -71,7 +71,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """The namespace of the service accounts whose rights are looked at; None for our own user's."""
 
 
-class _Reader:
+class _KindReader:
     """Lists kinds, and remembers what could not be read."""
 
     def __init__(self, client: KubeClient) -> None:
@@ -101,13 +101,13 @@ class _Reader:
             return None
 
 
-async def take(client: KubeClient, question: Question) -> Survey:
+async def take(client: KubeClient, question: SurveyQuestion) -> Survey:
     """Everything that checks look at.
 
     Raises:
         KubeError: the API server cannot be reached, or does not let us in.
     """
-    reader = _Reader(client)
+    reader = _KindReader(client)
     versions = await served(client, KUEUE)
     survey = Survey(
         cluster=question.cluster,
@@ -142,13 +142,13 @@ async def take(client: KubeClient, question: Question) -> Survey:
     )
 
 
-async def _kueue(reader: _Reader, versions: list[str]) -> KueueSeen:
+async def _kueue(reader: _KindReader, versions: list[str]) -> KueueSeen:
     deployment = await reader.one(DEPLOYMENTS, KUEUE_DEPLOYMENT, KUEUE_NAMESPACE)
     config = await reader.one(CONFIG_MAPS, KUEUE_CONFIG, KUEUE_NAMESPACE)
     return seen(versions, deployment, config)
 
 
-async def _objects(reader: _Reader, survey: Survey) -> Survey:
+async def _objects(reader: _KindReader, survey: Survey) -> Survey:
     async with asyncio.TaskGroup() as group:
 
         def reading[T](found: Coroutine[object, object, list[T]]) -> asyncio.Task[list[T]]:
@@ -175,11 +175,11 @@ async def _objects(reader: _Reader, survey: Survey) -> Survey:
     return msgspec.structs.replace(survey, **{name: task.result() for name, task in tasks.items()})
 
 
-async def _unfinished(reader: _Reader) -> list[Workload]:
+async def _unfinished(reader: _KindReader) -> list[Workload]:
     return [one for one in await reader.all(WORKLOADS) if not one.holds("Finished")]
 
 
-async def _gang_pods(reader: _Reader) -> list[Pod]:
+async def _gang_pods(reader: _KindReader) -> list[Pod]:
     return [
         pod
         for label in GANG_LABELS
@@ -187,11 +187,11 @@ async def _gang_pods(reader: _Reader) -> list[Pod]:
     ]
 
 
-async def _webhooks(reader: _Reader) -> list[WebhookConfiguration]:
+async def _webhooks(reader: _KindReader) -> list[WebhookConfiguration]:
     return [*await reader.all(VALIDATING_WEBHOOKS), *await reader.all(MUTATING_WEBHOOKS)]
 
 
-async def _deployments(reader: _Reader) -> list[Deployment]:
+async def _deployments(reader: _KindReader) -> list[Deployment]:
     """Those of the whole cluster, where we may."""
     return await reader.all(DEPLOYMENTS)
 
@@ -206,7 +206,7 @@ async def _probe(client: KubeClient, namespace: str) -> tuple[LeverProbe, str]:
         return LeverProbe(Lever.UNKNOWN, f"the probe is not allowed: {error.status.message}"), ""
 
 
-async def _written(reader: _Reader, survey: Survey) -> list[Written]:
+async def _written(reader: _KindReader, survey: Survey) -> list[Written]:
     """Workloads whose priority was moved by somebody: boosted, or of another priority than their class has."""
     values = {one.metadata.name: one.value for one in (*survey.workload_classes, *survey.pod_classes)}
     moved = [one for one in survey.workloads if _moved(one, values)][:MOST_WRITTEN]

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_bus import Bus, NoStreamError, NotFoundError
+from fairlead_bus import Bus, JetStreamNotFoundError, NoStreamError
 from fairlead_cli.client import leave
 from fairlead_cli.client.connection import connected, server_of
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.doctor.checks import examine, known_names
-from fairlead_cli.kueue.doctor.reading import Question, take
+from fairlead_cli.kueue.doctor.reading import SurveyQuestion, take
 from fairlead_cli.kueue.doctor.rendering import DoctorReport, acceptance, closing, open_names, report, view
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import DoctorVerdict, judge
@@ -91,7 +91,7 @@ async def look(flags: DoctorFlags, bus: Bus | None) -> DoctorReport:
         )
     document, source = await _policy(flags.policy, bus)
     before = await leave.standing(bus, flags.target.cluster) if bus is not None else None
-    question = Question(
+    question = SurveyQuestion(
         cluster=flags.target.cluster,
         policy=document,
         clearance=before,
@@ -181,7 +181,7 @@ async def _policy(path: Path | None, bus: Bus | None) -> tuple[PolicyDocument, s
     return shipped_policy(DEFAULT_POLICY), "the policy that `fairlead up --kubeconfig` starts with"
 
 
-async def _stated_elsewhere(bus: Bus, question: Question) -> list[PoolState]:
+async def _stated_elsewhere(bus: Bus, question: SurveyQuestion) -> list[PoolState]:
     """What other clusters last said of the pools that share hardware with this one."""
     found = []
     for pool in question.policy.pools:
@@ -220,7 +220,7 @@ async def _bus(nats: str | None) -> AsyncIterator[Bus | None]:
         except NotRunningError as error:
             if nats is not None:
                 warn(str(error))
-        except (NoStreamError, NotFoundError):
+        except (NoStreamError, JetStreamNotFoundError):
             warn("NATS is there, but Fairlead's streams are not: `fairlead nats provision` makes them")
             bus = None
         yield bus

@@ -8,7 +8,7 @@ from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.checks.lever import lever_of
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.base.instants import Moment
-from fairlead_contracts.messages.clearance import Clearance, Lever
+from fairlead_contracts.messages.clearance import Clearance, LeverName
 
 EXIT_WARNINGS, EXIT_ERRORS = 1, 2
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2, Severity.OK: 3}
@@ -18,7 +18,7 @@ class DoctorVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """All findings, the worst first, and what follows from them."""
 
     findings: list[Finding]
-    lever: Lever | None
+    lever: LeverName | None
     """What would be written; None where nobody knows."""
     passed: bool
     """Whether levels may be written: no error is open, and the lever is known."""

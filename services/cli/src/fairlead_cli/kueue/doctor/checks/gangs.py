@@ -35,16 +35,16 @@ _MOST_CHOICES = 64
 """Combinations of flavors that a pod may be sent to; beyond, its flavors are not looked at."""
 
 
-def node_of(node: KubeNode) -> fit.Node:
+def node_of(node: KubeNode) -> fit.FitNode:
     """The node as an empty one: what it has when nothing runs. What passes by itself is not held against it."""
     has = {name: in_base_units(name, amount) for name, amount in (node.status.allocatable or {}).items()}
-    return fit.Node(
+    return fit.FitNode(
         name=node.metadata.name,
         free=has,
         allocatable=has,
         labels=node.metadata.labels or {},
         taints=tuple(
-            fit.Taint(key=taint.key, value=taint.value, effect=taint.effect)
+            fit.NodeTaint(key=taint.key, value=taint.value, effect=taint.effect)
             for taint in node.spec.taints or ()
             if not taint.key.startswith("node.kubernetes.io/")
         ),
@@ -108,8 +108,8 @@ def _requirement(found: LabelRequirement) -> fit.Requirement:
     return fit.Requirement(key=found.key, operator=found.operator, values=tuple(found.values or ()))
 
 
-def _toleration(found: KubeToleration) -> fit.Toleration:
-    return fit.Toleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
+def _toleration(found: KubeToleration) -> fit.PodToleration:
+    return fit.PodToleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
 
 
 def _flavors_of(survey: Survey, queue: ClusterQueue | None) -> list[list[ResourceFlavor]]:
@@ -184,7 +184,7 @@ def _no_quota(workload: Workload, queue: ClusterQueue, most: Mapping[str, int]) 
     return f"all quotas of its pool together are {listed(there)}" if beyond else ""
 
 
-def _spread(gang: fit.Gang, nodes: list[fit.Node]) -> tuple[str, ...]:
+def _spread(gang: fit.Gang, nodes: list[fit.FitNode]) -> tuple[str, ...]:
     """The zones that the gang needs together; none where one is enough, or where nodes have no zones."""
     if not any(ZONE in node.labels for node in nodes):
         return ()

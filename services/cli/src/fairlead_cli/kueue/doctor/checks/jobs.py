@@ -13,13 +13,13 @@ _STANDALONE = ("", "CronJob")
 """Kinds of owners under which a job is queued by itself; under another one (JobSet, MPIJob, …) the owner is."""
 
 
-class _Found(NamedTuple):
+class _SeenJob(NamedTuple):
     kind: str
     metadata: ObjectMeta
     suspended: bool
 
 
-def _standing(survey: Survey) -> Iterator[_Found]:
+def _standing(survey: Survey) -> Iterator[_SeenJob]:
     """Jobs and PyTorchJobs that are not over, in namespaces with a LocalQueue."""
     several = [
         *(("Job", one.metadata, one.spec.suspend, one.status.conditions) for one in survey.jobs),
@@ -41,7 +41,7 @@ def _standing(survey: Survey) -> Iterator[_Found]:
             and (owner.kind if owner else "") in _STANDALONE
             and not any(holds(conditions, end) for end in _ENDS)
         ):
-            yield _Found(kind, metadata, suspended)
+            yield _SeenJob(kind, metadata, suspended)
 
 
 def _queueless(survey: Survey) -> Iterator[Finding]:
@@ -107,14 +107,14 @@ def _unsuspended(survey: Survey) -> Iterator[Finding]:
         )
 
 
-def _grouped(found: Iterable[_Found]) -> dict[tuple[str, str], list[_Found]]:
-    groups: dict[tuple[str, str], list[_Found]] = {}
+def _grouped(found: Iterable[_SeenJob]) -> dict[tuple[str, str], list[_SeenJob]]:
+    groups: dict[tuple[str, str], list[_SeenJob]] = {}
     for one in sorted(found, key=lambda one: (one.kind, one.metadata.namespace, one.metadata.name)):
         groups.setdefault((one.kind, one.metadata.namespace), []).append(one)
     return groups
 
 
-def _names(several: list[_Found]) -> str:
+def _names(several: list[_SeenJob]) -> str:
     return listed(one.metadata.name for one in several)
 
 

@@ -13,7 +13,7 @@ kind: Configuration
 featureGates: {PriorityBoost: true}   # ConfigMap kueue-system/kueue-manager-config, then restart Kueue"""
 
 
-def lever_of(survey: Survey) -> clearance.Lever | None:
+def lever_of(survey: Survey) -> clearance.LeverName | None:
     """What would be written: as the operator states, else as the probe found; None where nobody knows."""
     lever = survey.stated_lever or survey.probe.lever
     match lever:
