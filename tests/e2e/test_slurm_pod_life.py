@@ -222,6 +222,26 @@ async def test_jobs_that_slurmctld_forgets_to_have_started_run_once(
     assert watch.harm == []
 
 
+async def test_a_program_begins_once_where_slurmd_is_killed_while_it_starts_the_job(
+    site: PodFleetSite, tmp_path: Path
+) -> None:
+    """Slurm puts the job back, and the first attempt's process never comes."""
+    slurmd = site.lab.part("slurmd-n1")
+    async with PodFleet(tmp_path, site).running(), watched(site) as watch:
+        slurmd.pause()  # it is sent the job, and does not take it
+        jobs = [site.submit(seconds=1, code=code) for code in (0, 3)]
+        for job in jobs:
+            await runs(site, job)
+        await asyncio.sleep(1)
+        slurmd.kill()
+        slurmd.start()
+        ends = [await ended(site, job) for job in jobs]
+    assert ends == ["COMPLETED", "FAILED"]
+    assert all("Restarts=1" in site.story(job) for job in jobs), "Slurm has put them back"
+    assert [len(pods) for pods in watch.began.values()] == [1, 1]
+    assert watch.harm == []
+
+
 @pytest.mark.deep
 async def test_where_it_is_set_so_a_job_starts_without_the_gate_and_waits_for_it(
     kube_lab: KubeLab, slurm_programs: None, tmp_path: Path

@@ -73,7 +73,7 @@ async def test_whatever_users_write_and_do(site: PodFleetSite, tmp_path: Path) -
         await all_ended(site)
         assert site.state(job) == ("COMPLETED", "0:0")
         await nothing_left(site)
-        await _a_program_goes_on_whose_prolog_was_not_answered(site, bridge)
+        await _a_program_begins_once_whose_prolog_was_not_answered(site, bridge)
         await _parts_of_cards_are_counted_card_by_card(site)
     assert not any("drain" in line for line in site.lab.run("sinfo", "-h", "-N", "-o", "%T").splitlines())
 
@@ -146,10 +146,10 @@ async def _who_cannot_run_as_a_pod_is_told(site: PodFleetSite) -> None:
     await nothing_left(site)
 
 
-async def _a_program_goes_on_whose_prolog_was_not_answered(
+async def _a_program_begins_once_whose_prolog_was_not_answered(
     site: PodFleetSite, bridge: ServiceProcess
 ) -> None:
-    """The bridge is killed after it has made the pod: the job goes back, and its next attempt has that pod."""
+    """The bridge is killed after it has made the pod: the job goes back, and no process of it has come."""
     scheduler = site.kube.process("kube-scheduler")
     scheduler.pause()
     try:
@@ -158,12 +158,13 @@ async def _a_program_goes_on_whose_prolog_was_not_answered(
         bridge.kill()
     finally:
         scheduler.resume()
-    await eventually(lambda: "BeginTime" in _line(site, job), 60, what="the job goes back")
-    await bridge.start().ready()
-    await all_ended(site)
-    assert site.state(job) == ("FAILED", "3:0")
-    assert site.pods_made_for(job) == 1, "its program has begun once"
-    await nothing_left(site)
+    async with watched(site) as watch:
+        await eventually(lambda: "BeginTime" in _line(site, job), 60, what="the job goes back")
+        await bridge.start().ready()
+        await all_ended(site)
+        assert site.state(job) == ("FAILED", "3:0")
+        await nothing_left(site)
+    assert [len(pods) for pods in watch.began.values()] == [1]
 
 
 async def _parts_of_cards_are_counted_card_by_card(site: PodFleetSite) -> None:

@@ -29,7 +29,12 @@ KEY = Key("slurm", "slurm-hpc-7-r0")
 POD = JobPod(
     attempt=ATTEMPT, uid="u", phase="Running", ready=True, node="a", leaving=False, exit_code=None, reason="", message="", user=1000, digest="",
 )  # fmt: skip
-BEGAN = {"metadata": {"annotations": {"slurm.fairlead.dev/began": "true"}}}
+BEGAN = {
+    "metadata": {
+        "uid": "u",
+        "annotations": {"slurm.fairlead.dev/began": "true", "slurm.fairlead.dev/program": "runs"},
+    }
+}
 PRINTED = b"one\n\xff\x00two\n" * 1000
 
 
@@ -96,9 +101,20 @@ async def scene(
     *answers: list[bytes] | int,
     deleted: asyncio.Event | None = None,
     marked: asyncio.Event | None = None,
+    refusals: int = 0,
 ) -> AsyncIterator[Scene]:
-    """Each request of the log gets the next answer: pieces, after which the connection breaks off but for the last; or a status."""
+    """Each request of the log gets the next answer: pieces, after which the connection breaks off but for the last; or a status.
+
+    So many patches are refused before one is taken.
+    """
     left = list(answers)
+    refused = [503] * refusals
+    note = noting(marked, BEGAN)
+
+    async def patched(request: web.Request) -> web.Response:
+        if refused:
+            return web.json_response({"kind": "Status", "code": 503, "message": "away"}, status=refused.pop())
+        return await note(request)
 
     async def log(request: web.Request) -> web.StreamResponse:
         answer = left.pop(0) if len(left) > 1 else left[0]
@@ -115,7 +131,7 @@ async def scene(
         return response
 
     app = web.Application()
-    app.router.add_patch("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", noting(marked, BEGAN))
+    app.router.add_patch("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", patched)
     app.router.add_get("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0/log", log)
     app.router.add_delete("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", noting(deleted, None))
     runner = web.AppRunner(app)
@@ -250,6 +266,34 @@ async def test_whose_pod_it_is_whose_process_never_came(tmp_path: Path) -> None:
     began = msgspec.structs.replace(POD, began=True)
     assert not is_run_of(began, second, NOON, POD.digest), "it was requeued: its program is to run anew"
     assert is_run_of(began, ATTEMPT, 0, POD.digest)
+
+
+WAITING = msgspec.structs.replace(POD, waits=True)
+
+
+async def test_a_program_begins_when_a_process_has_come(tmp_path: Path) -> None:
+    """An API server that is away is asked again: nobody else would."""
+    marked = asyncio.Event()
+    async with scene(tmp_path, [b"x"], marked=marked, refusals=2) as found:
+        found.pod(WAITING)
+        hearing = asyncio.create_task(found.heard())
+        async with asyncio.timeout(20):
+            await marked.wait()
+        found.pod(None)
+        assert (await hearing)[-1] == PodEnd(NO_POD)
+
+
+async def test_a_program_does_not_begin_for_a_process_that_has_been_told_to_end(tmp_path: Path) -> None:
+    marked, deleted, stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    stop.set()
+    async with scene(tmp_path, [b"x"], marked=marked, deleted=deleted) as found:
+        found.pod(WAITING)
+        hearing = asyncio.create_task(found.heard(stop=stop))
+        async with asyncio.timeout(20):
+            await deleted.wait()
+        found.pod(None)
+        assert (await hearing)[-1] == PodEnd(STOPPED)
+        assert not marked.is_set()
 
 
 async def test_a_pod_that_is_handed_on_outlives_the_process_of_its_first_attempt(tmp_path: Path) -> None:

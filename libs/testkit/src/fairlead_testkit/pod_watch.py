@@ -12,6 +12,7 @@ from fairlead_testkit.slurmlab import SlurmCommandError
 
 _HELD = ("JobHeld", "JobHoldMaxRequeue", "launch_failed", "requeued_in_held")
 _JOB = "slurm.fairlead.dev/job"
+_PROGRAM = "slurm.fairlead.dev/program"
 _OVER = ("Succeeded", "Failed")
 _BEGAN = ("Running", *_OVER)
 _FORGOTTEN = "Duplicate jobid"
@@ -55,7 +56,7 @@ class PodWatch:
                 self.most_gpus = max(self.most_gpus, self._site.gpus_of(pods))
                 self.harm += _twice(pods)
                 for pod in pods:
-                    if pod["status"].get("phase") in _BEGAN:
+                    if _has_begun(pod):
                         self.began.setdefault(_whose(pod), set()).add(pod["metadata"]["uid"])
             await asyncio.sleep(_PAUSE_SECONDS)
 
@@ -77,6 +78,12 @@ class PodWatch:
             nodes = [line for line in nodes if _FORGOTTEN not in line]
         held = [line for line in jobs if any(word in line for word in _HELD)]
         return held + [line for line in nodes if any(word in line for word in self._bad_nodes)]
+
+
+def _has_begun(pod: KubeObject) -> bool:
+    """Whether its program has: its container begins sooner, and waits."""
+    waits = pod["metadata"].get("annotations", {}).get(_PROGRAM) == "waits"
+    return pod["status"].get("phase") in _BEGAN and not waits
 
 
 def _whose(pod: KubeObject) -> tuple[str, str]:

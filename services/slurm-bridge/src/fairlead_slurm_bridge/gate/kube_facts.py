@@ -41,6 +41,8 @@ class JobPod(msgspec.Struct, frozen=True, kw_only=True):
     """When its attempt was submitted to slurmctld."""
     handed_on: bool = False
     """Whether it was made for an earlier attempt, and this one has not begun yet."""
+    waits: bool = False
+    """Whether its program has yet to begin: no process of its job has come."""
     began: bool = False
     """Whether a process of its attempt has come. Until then it is as much the pod of the next attempt."""
     results: str = ""
@@ -49,7 +51,7 @@ class JobPod(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def running(self) -> bool:
         """Whether its program has begun and has not ended, be it ready or not."""
-        return self.phase == "Running"
+        return self.phase == "Running" and not self.waits
 
     @property
     def over(self) -> bool:
@@ -73,6 +75,9 @@ ANNOTATION_DIGEST = "slurm.fairlead.dev/digest"
 ANNOTATION_SUBMITTED = "slurm.fairlead.dev/submitted"
 ANNOTATION_HANDED_ON = "slurm.fairlead.dev/handed-on"
 ANNOTATION_BEGAN = "slurm.fairlead.dev/began"
+ANNOTATION_PROGRAM = "slurm.fairlead.dev/program"
+WAITS, RUNS = "waits", "runs"
+"""What that one says. The container itself reads it, see `manifest`."""
 ANNOTATION_RESULTS = "slurm.fairlead.dev/results"
 CONTAINER = "job"
 """The name of the container that a job runs in."""
@@ -133,6 +138,7 @@ def _job(pod: Pod, cluster: str) -> JobPod | None:
         digest=pod.metadata.annotation(ANNOTATION_DIGEST) or "",
         submitted=int(submitted) if submitted.isdecimal() else 0,
         handed_on=bool(pod.metadata.annotation(ANNOTATION_HANDED_ON)),
+        waits=pod.metadata.annotation(ANNOTATION_PROGRAM) == WAITS,
         began=bool(pod.metadata.annotation(ANNOTATION_BEGAN)),
         results=pod.metadata.annotation(ANNOTATION_RESULTS) or "",
     )

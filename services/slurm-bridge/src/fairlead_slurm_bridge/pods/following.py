@@ -121,13 +121,17 @@ class PodFollower:
         words: asyncio.Queue[Word | None] = asyncio.Queue(_QUEUE)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._run(key, pod, skip, stop, words))
-            marking = tasks.create_task(self._life.came(key, pod, node))
+            marking = tasks.create_task(self._begin(key, pod, node, stop))
             while True:
                 word = await words.get()
                 if word is None:
                     marking.cancel()
                     return
                 yield word
+
+    async def _begin(self, key: Key, pod: JobPod, node: str, stop: asyncio.Event) -> None:
+        if not stop.is_set():
+            await self._life.came(key, pod, node)
 
     async def _run(
         self, key: Key, pod: JobPod, skip: int, stop: asyncio.Event, words: asyncio.Queue[Word | None]

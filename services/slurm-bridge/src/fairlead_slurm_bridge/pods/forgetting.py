@@ -152,16 +152,18 @@ class Forgetting:
 
 
 def is_run_of(pod: JobPod, attempt: Attempt, submitted: Micros, identity: str) -> bool:
-    """Whether a pod is of this attempt, of a later one that slurmctld has forgotten, or of an earlier one that never began.
-
-    That one's prolog was not answered, because the bridge that had made the pod was killed: its program is this attempt's.
-    """
+    """Whether a pod is of this attempt, of a later one that slurmctld has forgotten, or of an earlier one that never began."""
     if pod.digest != identity:
         return False
     if not pod.began and pod.attempt.restarts < attempt.restarts:
         return True
     since = NEXT if pod.handed_on else pod.submitted
     return is_of(pod.attempt.restarts, since, attempt, submitted)
+
+
+def is_for_the_next(pod: JobPod) -> bool:
+    """Whether a program goes on that is of whichever attempt begins next. One that waits has done nothing: its pod may go."""
+    return pod.handed_on or not (pod.began or pod.waits)
 
 
 def node_of(hook: Mapping[str, str]) -> str:

@@ -18,6 +18,7 @@ from fairlead_kube import (
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     AlreadyExistsError,
+    ConflictError,
     ForbiddenError,
     InvalidError,
     Key,
@@ -35,7 +36,7 @@ from fairlead_slurm_bridge.gate.kube_facts import JobPod, pod_facts
 from fairlead_slurm_bridge.gate.ledger import NoRoom
 from fairlead_slurm_bridge.pods.bodies import Bodies
 from fairlead_slurm_bridge.pods.errors import NotPreparedError, PodRefusedError
-from fairlead_slurm_bridge.pods.forgetting import Forgetting, is_run_of, node_of
+from fairlead_slurm_bridge.pods.forgetting import Forgetting, is_for_the_next, is_run_of, node_of
 from fairlead_slurm_bridge.pods.manifest import (
     Manifest,
     PodRules,
@@ -54,6 +55,7 @@ from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict, i
 _LOOK_SECONDS = 2.0
 """A pod is looked at again so often, also when nothing is heard of it."""
 _CLAIM_LOOK_SECONDS = 0.5
+_RETRY_SECONDS = 1.0
 _REMEMBERED = 10_000
 _NEVER_STARTS = frozenset(
     (
@@ -128,8 +130,6 @@ class PodLife:
         self.forgetting = Forgetting(jobs, client, mirror, self.bodies, runs)
         self.making: set[Key] = set()
         """Pods that are being made."""
-        self._made: set[Key] = set()
-        """Pods that this process has made, so that it knows what was answered to their prologs."""
         self.refusals: dict[Attempt, str] = {}
         """Why an attempt has no pod and never will: its body tells the user."""
         self.short: dict[int, PodAsk | None] = {}
@@ -298,7 +298,6 @@ class PodLife:
         except ForbiddenError as error:
             # A quota that is full, or a right that somebody has to grant: neither is the user's fault.
             return PrologVerdict(code=REQUEUE, why=str(error), kind="short")
-        self._made = (self._made & (self._mirror.pods.keys() | self._mirror.ledger.promised)) | {key}
         self.runs.begins(job.attempt.job)
         self._log.info(
             "pod_made", job=job.attempt.job, restarts=job.attempt.restarts, pod=key.name, node=node
@@ -378,9 +377,7 @@ class PodLife:
         async with self._turn(number):
             job = await self._jobs.job(number)
             for key, pod in self._mirror.of_job(number).items():
-                # What another process has made may be without a process of Slurm's only because no prolog was answered.
-                for_the_next = pod.handed_on or not (pod.began or key in self._made)
-                if is_over(pod.attempt, job, completing=True, handed_on=for_the_next):
+                if is_over(pod.attempt, job, completing=True, handed_on=is_for_the_next(pod)):
                     if not pod.leaving:
                         await self._delete(key, pod.uid)
                     ending.add(key)
@@ -395,16 +392,22 @@ class PodLife:
         return left
 
     async def came(self, key: Key, pod: JobPod, node: str) -> None:
-        """A process of the pod's attempt stands on that node: from now on the pod is of this attempt alone."""
+        """A process of the pod's attempt stands on that node: its program may begin, and the pod is of this attempt alone."""
         self.runs.came(pod.attempt, node)
-        if pod.began:
-            return
-        try:
-            await self._client.merge_patch(PODS, key.name, begun(), key.namespace)
-        except NotFoundError:
-            return
-        except KubeError as error:  # its next process says it again
-            self._log.warning("pod_not_marked", pod=key.name, error=str(error))
+        now: JobPod | None = pod
+        while now is not None and now.uid == pod.uid and not (now.leaving or now.over):
+            if now.began and not now.waits:
+                return
+            try:
+                await self._client.merge_patch(PODS, key.name, begun(pod.uid), key.namespace)
+            except (NotFoundError, ConflictError):
+                return  # it is gone, and another one may have its name
+            except KubeError as error:
+                self._log.warning("program_not_begun", pod=key.name, error=str(error))
+            else:
+                return
+            await asyncio.sleep(_RETRY_SECONDS)
+            now = self._mirror.pods.get(key)
 
     async def remove(self, key: Key, pod: JobPod) -> None:
         """Ask for the end of a pod, and of the claim that was made for it."""

@@ -15,10 +15,13 @@ from fairlead_slurm_bridge.gate.kube_facts import (
     ANNOTATION_BEGAN,
     ANNOTATION_DIGEST,
     ANNOTATION_HANDED_ON,
+    ANNOTATION_PROGRAM,
     ANNOTATION_RESULTS,
     ANNOTATION_SUBMITTED,
     ANNOTATION_USER,
     CONTAINER,
+    RUNS,
+    WAITS,
 )
 from fairlead_slurm_bridge.pods.errors import PodRefusedError
 from fairlead_slurm_bridge.pods.payload import Payload
@@ -30,6 +33,17 @@ type Manifest = dict[str, object]
 ANNOTATION_SCRIPT = "slurm.fairlead.dev/script"
 LABEL_ACCOUNT = "slurm.fairlead.dev/account"
 _FOLDER = "/fairlead"
+_SHELL = "/bin/sh"
+_WAITING = f"""\
+trap 'exit 143' TERM
+while read -r word <{_FOLDER}/program; [ "$word" != {RUNS} ]; do sleep 0.2 2>/dev/null || sleep 1 || exit 127; done
+trap - TERM
+exec "$@"
+"""
+"""What a container does before its program: it waits until the kubelet has written there that the job's process has come.
+
+The first process of a container ignores SIGTERM unless it says otherwise; and not each `sleep` knows parts of seconds.
+"""
 _SCRATCH = "/scratch"
 _VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _FIRST_CHOICE = 100
@@ -134,9 +148,9 @@ def handed_to(attempt: Attempt, submitted: Micros | None) -> Manifest:
     return {"metadata": {"labels": {LABEL_RESTARTS: str(attempt.restarts)}, "annotations": annotations}}
 
 
-def begun() -> Manifest:
-    """What says that a process of the pod's attempt has come: a merge patch."""
-    return {"metadata": {"annotations": {ANNOTATION_BEGAN: "true"}}}
+def begun(uid: str) -> Manifest:
+    """What says that a process of the pod's attempt has come, and lets its program begin: a merge patch for that pod alone."""
+    return {"metadata": {"uid": uid, "annotations": {ANNOTATION_BEGAN: "true", ANNOTATION_PROGRAM: RUNS}}}
 
 
 def _metadata(job: PodJob, asked: PodWords, payload: Payload, rules: PodRules, name: str) -> Manifest:
@@ -146,6 +160,7 @@ def _metadata(job: PodJob, asked: PodWords, payload: Payload, rules: PodRules, n
         ANNOTATION_DIGEST: digest_of(job, payload),
         ANNOTATION_SUBMITTED: str(job.submitted),
         ANNOTATION_SCRIPT: payload.script,
+        ANNOTATION_PROGRAM: WAITS,
         "slurm.fairlead.dev/name": job.name,
         "slurm.fairlead.dev/user": job.user,
     }
@@ -194,7 +209,14 @@ def _container(
     container: dict[str, object] = {
         "name": CONTAINER,
         "image": asked.image or rules.image,
-        "command": [f"{_FOLDER}/script", *map(_literal, payload.arguments)],
+        "command": [
+            _SHELL,
+            "-c",
+            _literal(_WAITING),
+            "fairlead",
+            f"{_FOLDER}/script",
+            *map(_literal, payload.arguments),
+        ],
         "env": [
             {"name": name, "value": _literal(value)}
             for name, value in _variables(job, asked, payload).items()
@@ -248,12 +270,11 @@ def _resources(job: PodJob, asked: PodWords) -> dict[str, str]:
 
 
 def _volumes(claims: tuple[Claim, ...], asked: PodWords, own_claim: str) -> list[Manifest]:
-    script = {
-        "path": "script",
-        "mode": 0o555,
-        "fieldRef": {"fieldPath": f"metadata.annotations['{ANNOTATION_SCRIPT}']"},
-    }
-    volumes: list[Manifest] = [{"name": "fairlead", "downwardAPI": {"items": [script]}}]
+    files = [
+        _annotation_file("script", ANNOTATION_SCRIPT, 0o555),
+        _annotation_file("program", ANNOTATION_PROGRAM, 0o444),
+    ]
+    volumes: list[Manifest] = [{"name": "fairlead", "downwardAPI": {"items": files}}]
     volumes += [
         {
             "name": f"claim-{number}",
@@ -264,6 +285,10 @@ def _volumes(claims: tuple[Claim, ...], asked: PodWords, own_claim: str) -> list
     if asked.scratch:
         volumes.append({"name": "scratch", "persistentVolumeClaim": {"claimName": own_claim}})
     return volumes
+
+
+def _annotation_file(path: str, annotation: str, mode: int) -> Manifest:
+    return {"path": path, "mode": mode, "fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}
 
 
 def _toleration(one: Toleration) -> Manifest:

@@ -10,6 +10,7 @@ import structlog
 from fairlead_kube import Key, KubeError
 from fairlead_slurm import SlurmError, SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.pods.forgetting import is_for_the_next
 from fairlead_slurm_bridge.pods.lasting import Lasting
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
@@ -106,8 +107,7 @@ class Sweeper:
         jobs = {job.number: job for job in await self._queue.jobs()}
         for key, pod in before.items():
             job = jobs.get(pod.attempt.job)
-            for_the_next = pod.handed_on or not pod.began
-            over = is_over(pod.attempt, job, completing=False, handed_on=for_the_next)
+            over = is_over(pod.attempt, job, completing=False, handed_on=is_for_the_next(pod))
             if not over or self._life.stands_for(pod.attempt):
                 continue
             if not pod.leaving:
