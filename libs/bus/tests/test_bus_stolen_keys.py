@@ -1,15 +1,19 @@
 """What the key of a service is good for in a thief's hands: its own subjects, and none of the others' or of the server's."""
 
+import asyncio
+import itertools
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from fairlead_bus import Bus, BusError, DeniedError, connect, provision
+from fairlead_bus import Bucket, Bus, BusError, DeniedError, Membership, Roster, connect, provision
 from fairlead_bus.connection.jetstream import Stored
 from fairlead_bus.server.accounts import AccountLayout
 from fairlead_contracts import subjects
+from fairlead_contracts.messages.members import MemberLease
 from fairlead_contracts.topology import topology
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.guarded import GuardedServer, guarded_server
@@ -114,3 +118,81 @@ async def test_within_the_services_account_a_thief_has_the_server_write_for_it(
         stored = await eventually(written, what="the server has written it")
         assert stored is not None
         assert stored.payload == document
+
+
+_names = itertools.count()
+
+
+async def have_stored_again(thief: Bus, ops: Bus, stream: str, filtered: str, count: int) -> None:
+    """Pulls the oldest that a stream holds under a filter, and has the server send them to the stream itself.
+
+    The server stores what a pull gives under the subject that it had, with the headers that it had.
+    """
+    name = f"again-{next(_names)}"
+    config = {
+        "name": name,
+        "filter_subject": filtered,
+        "ack_policy": "none",
+        "mem_storage": True,
+        "inactive_threshold": 60_000_000_000,
+    }
+    asked = {"stream_name": stream, "config": config}
+    await thief.jetstream.call(f"CONSUMER.CREATE.{stream}.{name}.{filtered}", asked)
+    batch = msgspec.json.encode({"batch": count, "expires": 30_000_000_000})
+    aim = filtered.replace(">", "aim")
+    await thief.wire.send(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}", batch, reply=aim)
+
+    async def all_given() -> bool:
+        given = msgspec.json.decode(await ops.jetstream.call(f"CONSUMER.INFO.{stream}.{name}"))
+        return int(given["delivered"]["consumer_seq"]) >= count
+
+    await eventually(all_given, what="the server has sent all of it")
+    await ops.publish(filtered.replace(">", "behind-it"), b"")  # what the stream took before is stored by now
+
+
+@pytest.mark.parametrize("user", [WATCHER, SCORER, ADMITTER])
+async def test_no_old_word_of_an_operator_is_stored_again(guarded: GuardedServer, user: str) -> None:
+    words = {
+        subjects.control_key("gpu"): b"paused",
+        subjects.clearance_key("c1"): None,
+        subjects.DOCUMENT_KEY: b"the policy of today",
+    }
+    async with (
+        connect(guarded.settings(user), name="thief") as thief,
+        connect(guarded.settings("operator.ann"), name="ann") as ann,
+        connect(guarded.root, name="ops") as ops,
+    ):
+        bucket = Bucket(ann, "policy")
+        await bucket.put(subjects.control_key("gpu"), b"active")
+        await bucket.put(subjects.control_key("gpu"), b"paused")
+        await bucket.put(subjects.clearance_key("c1"), b"leave to steer")
+        await bucket.delete(subjects.clearance_key("c1"))
+        first = await bucket.create(subjects.DOCUMENT_KEY, b"the policy of last week")
+        await bucket.update(subjects.DOCUMENT_KEY, b"the policy of today", first)
+        # Up to where pools are steered, there is leave, and last week's policy is in force.
+        for count in (1, 3, 5):
+            await have_stored_again(thief, ops, "KV_policy", "$KV.policy.>", count)
+            found = {key: await bucket.get(key) for key in words}
+            assert {key: entry and entry.value for key, entry in found.items()} == words, count
+
+
+@pytest.mark.parametrize("user", [WATCHER, ADMITTER, "watchdog"])
+async def test_nobody_keeps_the_lease_of_a_replica_that_is_gone(guarded: GuardedServer, user: str) -> None:
+    lease = MemberLease(role="scorer", replica="r1", renewed=1)
+    key = subjects.kv_subject("members", subjects.member_key("scorer", "r1"))
+    async with (
+        connect(guarded.settings(user), name="thief") as thief,
+        connect(guarded.root, name="ops") as ops,
+    ):
+        async with connect(guarded.settings(SCORER), name="scorer") as scorer:
+            roster = Roster(scorer, wake=asyncio.Event())
+            member = Membership(scorer, roster, role="scorer", replica="r1", describe=lambda: lease)
+            living = asyncio.create_task(member.run())
+            await eventually(lambda: member.trusted)
+        with suppress(BusError):
+            await living  # its connection is gone: it cannot say that it leaves
+        last = await ops.last("KV_members", key)
+        assert last is not None
+        await have_stored_again(thief, ops, "KV_members", "$KV.members.>", 1)
+        after = await ops.last("KV_members", key)
+    assert after is None or after.seq == last.seq

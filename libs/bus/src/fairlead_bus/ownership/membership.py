@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import Ack
-from fairlead_bus.errors import BusError, RetryableBusError
+from fairlead_bus.errors import BusError, RetryableBusError, WrongLastSequenceError
 from fairlead_bus.ownership.roster import Roster
+from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.members import RENEW_SECONDS, MemberLease
 from fairlead_contracts.subjects import kv_subject, member_key
@@ -20,7 +21,8 @@ _DELETED = {"KV-Operation": "DEL"}
 class Membership:
     """Renews one replica's lease each second, and takes it away on the way out.
 
-    The key is unique to the process and written without conditions: nobody else writes it.
+    The key is unique to the process. Each renewal names the one that it is written over, so that nobody can have the server
+    store an old one once more and so keep the lease of a replica that is gone (see `Bucket`).
     """
 
     def __init__(
@@ -33,6 +35,8 @@ class Membership:
         self._subject = kv_subject(MEMBERS, member_key(role, replica))
         self._describe = describe
         self._renewed: float | None = None
+        self._last = 0
+        """Sequence of what we wrote last."""
         self._soon = asyncio.Event()
 
     @property
@@ -72,14 +76,23 @@ class Membership:
         sent = time.monotonic()
         try:
             await self._put(to_json(self._describe()))
-        except RetryableBusError as error:
+        except (RetryableBusError, WrongLastSequenceError) as error:
             self._bus.observer.count("membership.missed")
             self._bus.observer.note("membership.missed", error=str(error))
         else:
             self._renewed = sent
 
-    async def _put(self, payload: bytes) -> Ack:
-        return await self._bus.publish(self._subject, payload, timeout=RENEW_SECONDS)
+    async def _put(self, payload: bytes) -> None:
+        try:
+            self._last = (await self._publish(payload)).seq
+        except WrongLastSequenceError:
+            # The lease had expired, or the ack of the renewal before was lost.
+            found = await self._bus.last(bucket_stream(MEMBERS), self._subject)
+            self._last = found.seq if found else 0
+            self._last = (await self._publish(payload)).seq
+
+    async def _publish(self, payload: bytes) -> Ack:
+        return await self._bus.publish(self._subject, payload, expect_last=self._last, timeout=RENEW_SECONDS)
 
     async def _leave(self) -> None:
         """The others take over at once instead of when the lease expires."""

@@ -1,5 +1,6 @@
 """Keys and values, with revisions that hold."""
 
+import itertools
 from collections.abc import Callable, Mapping
 from urllib.parse import quote, unquote
 
@@ -14,6 +15,8 @@ from fairlead_contracts.subjects import kv_subject
 
 _DELETED: Mapping[str, str] = {"KV-Operation": "DEL"}
 _BY = "Fairlead-By"
+_ATTEMPTS = 8
+"""To write over what stands, while others do."""
 
 
 class BucketEntry(msgspec.Struct, frozen=True):
@@ -67,8 +70,12 @@ class Bucket:
         return None if found is None or is_deletion(found.headers) else BucketEntry(found.payload, found.seq)
 
     async def put(self, key: str, value: bytes) -> int:
-        """Writes whatever stands there; returns the revision."""
-        return (await self._bus.publish(self._subject(key), value)).seq
+        """Writes whatever stands there; returns the revision.
+
+        Raises:
+            WrongRevisionError: others wrote it again and again meanwhile.
+        """
+        return await self._over_what_stands(key, value)
 
     async def create(self, key: str, value: bytes, *, by: str = "") -> int:
         """Writes where there is no value; returns the revision.
@@ -107,8 +114,12 @@ class Bucket:
             raise WrongRevisionError(error.code, error.err_code, f"{key}: {error.description}") from error
 
     async def delete(self, key: str) -> None:
-        """Leaves a delete marker; a key that does not exist is no error."""
-        await self._bus.publish(self._subject(key), b"", headers=_DELETED)
+        """Leaves a delete marker; a key that does not exist is no error.
+
+        Raises:
+            WrongRevisionError: others wrote it again and again meanwhile.
+        """
+        await self._over_what_stands(key, b"", _DELETED)
 
     async def newest_readable[T](self, key: str, read: Callable[[bytes], T]) -> Readable[T]:
         """The last value that can be read, as far back as the bucket keeps the key, and no further than a delete.
@@ -151,6 +162,27 @@ class Bucket:
             kept.append(found)
             seq = found.seq + 1
         return kept
+
+    async def _over_what_stands(
+        self, key: str, value: bytes, headers: Mapping[str, str] | None = None
+    ) -> int:
+        """Over a revision that it names, always.
+
+        Trap: whoever may read a stream by a pull consumer may have the server store what it gives once more, under the subject
+        that it had: an operator's word of last week. The server refuses one that names the revision it was written over.
+        """
+        subject = self._subject(key)
+        for attempt in itertools.count(1):
+            found = await self._bus.last(self._stream, subject)
+            expected = found.seq if found else 0
+            try:
+                return (await self._bus.publish(subject, value, headers=headers, expect_last=expected)).seq
+            except WrongLastSequenceError as error:
+                if attempt == _ATTEMPTS:
+                    raise WrongRevisionError(
+                        error.code, error.err_code, f"{key}: {error.description}"
+                    ) from error
+        raise AssertionError
 
     async def _swap(self, key: str, value: bytes, expected: int, by: str) -> int:
         # Percent-encoded: names may hold what a header may not.
