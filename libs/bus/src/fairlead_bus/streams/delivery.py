@@ -32,6 +32,11 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
         """Its Nats-Msg-Id."""
         return self.headers.get(MSG_ID)
 
+    @property
+    def is_named_in_text(self) -> bool:
+        r"""Whether its subject is text. What is none in it the connection spells out, as `\xff`; no name is written with `\`."""
+        return "\\" not in self.subject
+
 
 def is_delivery(message: Msg) -> bool:
     """Whether a stream's message came, and not the server's own word on a consumer: a heartbeat, the end of a pull.

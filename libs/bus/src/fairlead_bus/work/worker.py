@@ -396,6 +396,11 @@ class Worker:
     async def _work_on(self, waiting: QueuedMessage) -> None:
         _, message, delivery = waiting
         try:
+            if not delivery.is_named_in_text:
+                await self._put_aside(
+                    message, delivery, "its subject is no text: nobody could hear an answer"
+                )
+                return
             unfinished = self._attempts.unfinished(delivery)
             if unfinished >= self._max_unfinished:
                 await self._put_aside(message, delivery, f"{unfinished} deliveries were never finished")
