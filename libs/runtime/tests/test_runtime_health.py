@@ -1,8 +1,11 @@
 """The health port under connections that want nothing but to be held."""
 
 import asyncio
+import contextlib
+import os
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -64,6 +67,35 @@ async def test_the_cap_holds_for_connections_that_come_at_once(
     for end in ends:
         end.cancel()
     await asyncio.wait(ends)
+    for one in many:
+        one.close()
+
+
+def open_at(port: int) -> int:
+    """How many connections this process has accepted at a port and still holds."""
+    count = 0
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if not str(entry.readlink()).startswith("socket:"):
+                continue
+            with socket.socket(fileno=os.dup(int(entry.name))) as one:
+                listens = one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+                count += not listens and one.getsockname()[1:2] == (port,)
+    return count
+
+
+async def test_no_burst_of_connections_goes_beyond_the_cap(server: HealthServer) -> None:
+    loop = asyncio.get_running_loop()
+    many = [socket.socket() for _ in range(5 * MOST_CONNECTIONS)]
+    for one in many:
+        one.settimeout(0)
+    connecting = asyncio.gather(*(loop.sock_connect(one, ("127.0.0.1", server.port)) for one in many))
+    most = 0
+    while not connecting.done() or open_at(server.port) > most:
+        most = max(most, open_at(server.port))
+        await asyncio.sleep(0)
+    assert MOST_CONNECTIONS / 2 < most <= MOST_CONNECTIONS
+    assert (await asyncio.to_thread(ask_health, "127.0.0.1", server.port)).ready
     for one in many:
         one.close()
 
