@@ -58,7 +58,7 @@ def a_job(number: int, rng: random.Random) -> WaitingJob:
         scope="ns",
         id=f"job-{number}",
         tenant=f"team-{rng.randrange(TENANTS)}",
-        urgency=rng.choice(("urgent", "approved", "normal", "normal", "normal", "normal")),
+        job_class=rng.choice(("urgent", "approved", "normal", "normal", "normal", "normal")),
         submitted=NOW - rng.randrange(30 * 86_400_000_000),
         demand={
             "cpu": rng.randrange(1000, 64_000),
@@ -182,7 +182,7 @@ def made_snapshot(count: int) -> Snapshot:
                 uid=job.id,
                 tenant=job.tenant,
                 pool="gpu",
-                urgency=job.urgency,
+                job_class=job.job_class,
                 demand=job.demand,
                 submitted=job.submitted,
                 queue_time=job.submitted,

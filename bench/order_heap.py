@@ -18,7 +18,7 @@ class PlainPool:
     """A pool as plain lists, by job and by tenant."""
 
     tenant: list[int]
-    urgency: list[int]
+    job_class: list[int]
     submitted: list[int]
     demand: list[list[int]]
     units: list[list[int]]
@@ -57,7 +57,7 @@ def order_by_heap(pool: PlainPool) -> list[int]:
     for number, tenant in enumerate(pool.tenant):
         lines[tenant].append(number)
     for line in lines:
-        line.sort(key=lambda number: (pool.urgency[number], pool.submitted[number], number), reverse=True)
+        line.sort(key=lambda number: (pool.job_class[number], pool.submitted[number], number), reverse=True)
     use = [[0] * len(units) for units in pool.units]
     heap = [_head(pool, line[-1], use[tenant]) for tenant, line in enumerate(lines) if line]
     heapq.heapify(heap)
@@ -79,4 +79,4 @@ def _head(pool: PlainPool, number: int, use: list[int]) -> tuple[int, int, int, 
     shares = [held * unit for held, unit in zip(use, pool.units[pool.tenant[number]], strict=True)]
     submitted = pool.submitted[number]
     key = max(shares) + pool.rate * max(submitted, pool.horizon)
-    return pool.urgency[number], key, submitted, number
+    return pool.job_class[number], key, submitted, number

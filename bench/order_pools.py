@@ -108,7 +108,7 @@ class MadeJob(NamedTuple):
         return self.pool.tenants[self.pool.tenant.item(self.number)]
 
     @property
-    def urgency(self) -> str:
+    def job_class(self) -> str:
         """Its class."""
         return _CLASSES[self.pool.columns.rank.item(self.number) // 2]
 
@@ -163,7 +163,7 @@ def waiting_jobs(pool: MadePool) -> Iterator[WaitingJob]:
             scope=names[tenant],
             id=f"job-{number}",
             tenant=names[tenant],
-            urgency=_CLASSES[rank // 2],
+            job_class=_CLASSES[rank // 2],
             submitted=submitted,
             demand=dict(zip(pool.rules.resources, asked, strict=True)),
             queue=("c1", "queue-0"),

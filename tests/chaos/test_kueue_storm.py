@@ -62,7 +62,7 @@ def from_scratch(estate: Estate, fleet: KubeFleet) -> list[str]:
         OracleJob(
             uid=item["metadata"]["uid"],
             tenant=item["metadata"]["namespace"],
-            urgency="normal",
+            job_class="normal",
             submitted=from_datetime(created(item)),
             demand=demand(item),
         )

@@ -60,7 +60,7 @@ def from_scratch(jobs: Sequence[SimJob]) -> list[str]:
         OracleJob(
             uid=job.uid,
             tenant=job.scope,
-            urgency=job.requested_class or "normal",
+            job_class=job.requested_class or "normal",
             submitted=job.submitted,
             demand=job.demand,
         )

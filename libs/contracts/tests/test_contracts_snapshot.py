@@ -33,7 +33,7 @@ def test_every_documented_key_is_read() -> None:
     assert job.demand == {"cpu": 500, "memory": 64 * 2**30, GPU: 1000}
     assert job.submitted == NOW * SECOND - 5_250_000
     assert job.queue_time == NOW * SECOND + SECOND // 2
-    assert (job.uid, job.pool, job.urgency, job.level, job.pods) == ("j1", "gpu", "urgent", 3, 4)
+    assert (job.uid, job.pool, job.job_class, job.level, job.pods) == ("j1", "gpu", "urgent", 3, 4)
     assert (running.started, running.demand) == ((NOW - 60) * SECOND, {GPU: 2000})
     assert (node.used, node.labels) == ({"cpu": 1000}, {"zone": "a"})
     assert decode_snapshot(json.dumps(documented()).encode()) == found
@@ -44,7 +44,7 @@ def test_what_may_be_left_out_has_its_default() -> None:
         {"now": NOW, "pools": documented()["pools"], "tenants": [{"name": "team-1"}], "jobs": [job()]}
     )
     [only] = found.jobs
-    assert (only.pool, only.urgency, only.level, only.queue, only.frontend) == ("gpu", "normal", 0, "", "")
+    assert (only.pool, only.job_class, only.level, only.queue, only.frontend) == ("gpu", "normal", 0, "", "")
     assert only.queue_time == only.submitted == NOW * SECOND
     assert found.policy == PolicyDocument()
 
@@ -318,7 +318,7 @@ def jobs_named(
         uid=draw(st.sampled_from([name, f"uid {name}"])),
         tenant=draw(owner),
         pool=draw(pool),
-        urgency=draw(st.sampled_from(PolicyDocument().classes)),
+        job_class=draw(st.sampled_from(PolicyDocument().classes)),
         demand=draw(amounts),
         submitted=draw(instants),
         queue_time=draw(instants),
@@ -350,7 +350,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     jobs = [draw(jobs_named(name, owner, pool)) for name in ids]
     running = [
         SnapshotRunning(
-            id=f"running {number}", tenant=draw(owner), pool=draw(pool), urgency="normal", demand=draw(amounts),
+            id=f"running {number}", tenant=draw(owner), pool=draw(pool), job_class="normal", demand=draw(amounts),
             started=draw(st.none() | instants),
         )
         for number in range(draw(st.integers(0, 3)))

@@ -50,7 +50,7 @@ def test_queues_and_class_values_are_read_and_what_is_left_out_is_plain() -> Non
             highest_level=1_000_000, bands_by_class=True,
         )
     ]  # fmt: skip
-    assert found.class_values == [SnapshotClassValue(urgency="urgent", value=3000)]
+    assert found.class_values == [SnapshotClassValue(job_class="urgent", value=3000)]
     assert decode_snapshot(json.dumps(snapshot()).encode()) == found
     without = read_snapshot(
         {key: value for key, value in snapshot().items() if key not in ("queues", "class_values")}

@@ -47,7 +47,7 @@ def test_a_body_becomes_a_submission_in_base_units() -> None:
         tenant="team-a",
         demand={"cpu": 4000, "memory": 16 * 2**30, "nvidia.com/gpu": 1000},
         pods=2,
-        urgency="urgent",
+        job_class="urgent",
         queue="main",
         run_seconds=600.0,
         run_limit_seconds=700.5,
@@ -336,7 +336,7 @@ def test_the_digest_tells_bodies_apart_and_forgets_the_trace() -> None:
         a_submission(demand={"cpu": 1}),
         a_submission(run_seconds=601.0),
         a_submission(labels={"a": "b"}),
-        a_submission(urgency="urgent"),
+        a_submission(job_class="urgent"),
         a_submission(tenant="team-b"),
     ):
         assert other.digest() != one.digest()
@@ -351,3 +351,5 @@ def test_the_digest_does_not_depend_on_how_a_body_is_written() -> None:
 def test_the_digest_stays_the_same_from_release_to_release() -> None:
     # A job that an older release made must not look like another body to this one.
     assert a_submission().digest() == "b8c563a1b2928e2aa41360da2e0ba0b6"
+    classed = Submission(id="a", tenant="t", demand={"cpu": 1}, job_class="urgent")
+    assert classed.digest() == "7fd96673e3cf607cd4d08940eab1c49c"

@@ -83,11 +83,11 @@ def test_each_resource_dominates_somewhere(workload: SimWorkload) -> None:
 
 def test_classes_are_asked_for_by_a_few_jobs_of_those_who_are_granted_them(workload: SimWorkload) -> None:
     granted = {grant.tenant for grant in workload.policy.grants}
-    urgent = [job for job in workload.jobs if job.urgency == "urgent"]
+    urgent = [job for job in workload.jobs if job.job_class == "urgent"]
     entitled = [job for job in workload.jobs if job.tenant in granted]
     assert {job.tenant for job in urgent} == granted
     assert len(urgent) / len(entitled) == pytest.approx(URGENT_PART, abs=0.03)
-    assert {job.id for job in demo_workload(seed=1).jobs if job.urgency} != {job.id for job in urgent}
+    assert {job.id for job in demo_workload(seed=1).jobs if job.job_class} != {job.id for job in urgent}
 
 
 def test_the_same_arguments_give_the_same_workload(workload: SimWorkload) -> None:
@@ -117,7 +117,7 @@ def test_policy_cluster_and_submissions_are_what_the_services_take(
             "demand": {
                 name: f"{amount}m" if name != "memory" else amount for name, amount in job.demand.items()
             },
-            "class": job.urgency,
+            "class": job.job_class,
             "run_seconds": to_seconds(job.run),
             "pods": job.pods,
         }

@@ -154,7 +154,7 @@ def test_urgent_jobs_start_before_normal_ones_that_came_earlier() -> None:
             offset=number,
             demand=job.demand,
             run=job.run,
-            urgency="urgent" if number > 5 else None,
+            job_class="urgent" if number > 5 else None,
         )
         for number, job in enumerate(workload.jobs)
     ]

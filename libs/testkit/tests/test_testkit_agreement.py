@@ -50,10 +50,12 @@ def test_the_order_is_the_oracles(
     for tenant, amounts in use.items():
         order.run(f"running-{tenant}", tenant, amounts)
     jobs = []
-    for number, (tenant, urgency, submitted, demand) in enumerate(waiting):
+    for number, (tenant, job_class, submitted, demand) in enumerate(waiting):
         uid = f"u{number * 7919 % 100:02}"
-        jobs.append(OracleJob(uid=uid, tenant=tenant, urgency=urgency, submitted=submitted, demand=demand))
-        order.wait(a_waiting_job(uid, tenant=tenant, urgency=urgency, submitted=submitted, demand=demand))
+        jobs.append(
+            OracleJob(uid=uid, tenant=tenant, job_class=job_class, submitted=submitted, demand=demand)
+        )
+        order.wait(a_waiting_job(uid, tenant=tenant, job_class=job_class, submitted=submitted, demand=demand))
     rules = OracleRules(
         capacity=capacity, entitlements=weights, classes=CLASSES, resource_weights=values, rate=rate, cap=cap
     )

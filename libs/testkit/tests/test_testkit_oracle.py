@@ -17,13 +17,13 @@ RULES = OracleRules(
 
 
 def jobs(
-    tenant: str, count: int, *, submitted: int = 0, urgency: str = "normal", gpu: int = 1
+    tenant: str, count: int, *, submitted: int = 0, job_class: str = "normal", gpu: int = 1
 ) -> list[OracleJob]:
     return [
         OracleJob(
             uid=f"{tenant}{number:02}",
             tenant=tenant,
-            urgency=urgency,
+            job_class=job_class,
             submitted=submitted,
             demand={"gpu": gpu},
         )
@@ -48,10 +48,10 @@ def test_equal_jobs_alternate_by_weight() -> None:
 def test_the_dominant_resource_counts() -> None:
     rules = OracleRules(capacity={"cpu": 9, "mem": 18}, entitlements={"a": Fraction(1), "b": Fraction(1)})
     waiting = [
-        OracleJob(uid=f"a{n}", tenant="a", urgency="normal", submitted=0, demand={"cpu": 1, "mem": 4})
+        OracleJob(uid=f"a{n}", tenant="a", job_class="normal", submitted=0, demand={"cpu": 1, "mem": 4})
         for n in range(3)
     ] + [
-        OracleJob(uid=f"b{n}", tenant="b", urgency="normal", submitted=0, demand={"cpu": 3, "mem": 1})
+        OracleJob(uid=f"b{n}", tenant="b", job_class="normal", submitted=0, demand={"cpu": 3, "mem": 1})
         for n in range(2)
     ]
     places = fill(waiting, rules, 0)
@@ -61,7 +61,7 @@ def test_the_dominant_resource_counts() -> None:
 
 
 def test_classes_come_first_and_use_counts() -> None:
-    waiting = jobs("a", 1) + jobs("b", 1, urgency="urgent") + jobs("c", 1, urgency="unheard of")
+    waiting = jobs("a", 1) + jobs("b", 1, job_class="urgent") + jobs("c", 1, job_class="unheard of")
     assert tenants(waiting) == "bac"
     places = fill(jobs("a", 1) + jobs("c", 1), RULES, 0, use={"a": {"gpu": 9}})
     assert [place.tenant for place in places] == ["c", "a"]
@@ -87,7 +87,7 @@ def test_a_tenant_without_weight_stands_last(waiting: list[OracleJob]) -> None:
 
 
 def test_use_of_what_the_pool_has_not_is_infinite() -> None:
-    tpu = OracleJob(uid="t", tenant="a", urgency="normal", submitted=0, demand={"tpu": 1})
+    tpu = OracleJob(uid="t", tenant="a", job_class="normal", submitted=0, demand={"tpu": 1})
     places = fill([tpu, *jobs("a", 1, submitted=1), *jobs("b", 1, submitted=9)], RULES, 9)
     assert [place.uid for place in places] == ["t", "b00", "a00"]
 
@@ -102,6 +102,6 @@ def test_the_documents_decimals_mean_what_they_say() -> None:
     assert rules.entitlements == {"a": 1}
 
 
-@given(st.permutations(jobs("a", 4) + jobs("b", 3, submitted=5) + jobs("c", 3, urgency="urgent")))
+@given(st.permutations(jobs("a", 4) + jobs("b", 3, submitted=5) + jobs("c", 3, job_class="urgent")))
 def test_the_order_of_arrival_does_not_matter(waiting: list[OracleJob]) -> None:
     assert fill(waiting, RULES, 10) == fill(sorted(waiting, key=lambda job: job.uid), RULES, 10)

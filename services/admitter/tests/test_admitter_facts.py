@@ -140,7 +140,7 @@ def test_the_kept_indexes_equal_a_look_at_everything(
     facts.classify(class_of)
     for turn, (number, phase, level, time, queue) in enumerate(steps):
         if policies and turn % 10 == 9:
-            classes = {f"j{number}": urgency for number, urgency in policies.pop().items()}
+            classes = {f"j{number}": job_class for number, job_class in policies.pop().items()}
             facts.classify(class_of)
         subject = subject_of(a_job(f"j{number}"))
         job: State | None = None
@@ -155,8 +155,8 @@ def test_the_kept_indexes_equal_a_look_at_everything(
         here = [job for job in truth.values() if job.queue == queue and job.phase is not Phase.RUNNING]
         assert set(facts.moved(queue)) == {job.uid for job in here if job.level}
         kept = [
-            (urgency, level, tie)
-            for urgency, queued in facts.queued(queue).items()
+            (job_class, level, tie)
+            for job_class, queued in facts.queued(queue).items()
             for level, ties in queued.waiting.items()
             for tie, _ in ties.in_order()
         ]
@@ -164,7 +164,7 @@ def test_the_kept_indexes_equal_a_look_at_everything(
         assert sorted(kept) == sorted(
             (class_of(job), job.level, (job.queue_time, job.uid)) for job in waiting
         )
-        for urgency, queued in facts.queued(queue).items():
-            above = [job for job in here if job.level > 5 and class_of(job) == urgency]
+        for job_class, queued in facts.queued(queue).items():
+            above = [job for job in here if job.level > 5 and class_of(job) == job_class]
             assert sorted(queued.above(5)) == sorted(job.uid for job in above)
-            assert all(facts.urgency(job.uid) == urgency for job in above)
+            assert all(facts.job_class(job.uid) == job_class for job in above)

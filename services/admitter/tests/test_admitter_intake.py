@@ -105,7 +105,7 @@ async def test_a_submission_is_accepted_started_and_ended(
         assert [type(answer) for answer in answers] == [Accepted, Started, Ended]
         accepted = answers[0]
         assert isinstance(accepted, Accepted)
-        assert (accepted.id, accepted.tenant, accepted.queue, accepted.urgency) == (
+        assert (accepted.id, accepted.tenant, accepted.queue, accepted.job_class) == (
             "x",
             "team-a",
             "main",
@@ -218,7 +218,7 @@ async def test_a_granted_class_is_accepted(
         await submit(bus, a_body(id="x", class_="urgent"))
         (answer,) = await heard(answers, 1)
         assert isinstance(answer, Accepted)
-        assert answer.urgency == "urgent"
+        assert answer.job_class == "urgent"
         assert cluster.jobs["team-a/x"].requested_class == "urgent"
 
 

@@ -75,7 +75,7 @@ def a_template(kind: str = "job", seconds: float = 0.3, **fields: object) -> dic
 def an_order(team: str, **changes: object) -> JobOrder:
     body = {"id": "x", "pods": 2, "demand": {"cpu": 2}, "template": a_template()} | changes
     submission = read_submission(a_body(**body), tenant=team, fallback_id="seq-1")
-    return JobOrder(submission=submission, submitted=NOW, urgency="normal")
+    return JobOrder(submission=submission, submitted=NOW, job_class="normal")
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ async def test_a_submission_runs_to_its_end_and_its_sender_hears_of_it(
         by_id = {answer.id: answer for answer in answers}
         accepted, refused, lost = by_id["Train"], by_id["none"], by_id["lost"]
         assert isinstance(accepted, Accepted)
-        assert (accepted.job, accepted.queue, accepted.urgency) == ("train", team.queue, "normal")
+        assert (accepted.job, accepted.queue, accepted.job_class) == ("train", team.queue, "normal")
         assert isinstance(refused, Refused)
         assert (refused.field, refused.value) == ("template", "null")
         assert isinstance(lost, Refused)
@@ -431,7 +431,7 @@ def objects_of(body: dict[str, object]) -> list[KubeObject]:
     annotations = submission.template.annotations if submission.template is not None else {}
     prefixes = [f"{key.partition('/')[0]}/" for key in annotations]
     terms = ManifestTerms(local_queue="main", classes=("urgent",), annotation_prefixes=prefixes)
-    order = JobOrder(submission=submission, submitted=NOW, urgency=submission.urgency or "normal")
+    order = JobOrder(submission=submission, submitted=NOW, job_class=submission.job_class or "normal")
     match submission.template.kind if submission.template is not None else "":
         case "pytorch-job":
             return [{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", **pytorch_manifest(order, terms)}]

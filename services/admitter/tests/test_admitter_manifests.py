@@ -25,13 +25,13 @@ TERMS = ManifestTerms(local_queue="main", classes=("urgent", "gold"), annotation
 
 
 def an_order(**changes: object) -> JobOrder:
-    """Of this body; `urgency` asks for a class."""
+    """Of this body; `job_class` asks for a class."""
     body = {"id": "Train-1", "template": {"image": "busybox"}} | changes
-    urgency = str(body.pop("urgency", "normal"))
-    if urgency != "normal":
-        body["class_"] = urgency
+    job_class = str(body.pop("job_class", "normal"))
+    if job_class != "normal":
+        body["class_"] = job_class
     submission = read_submission(a_body(**body), tenant="team-a", fallback_id="seq-1")
-    return JobOrder(submission=submission, submitted=NOW, urgency=urgency, traceparent=TRACE)
+    return JobOrder(submission=submission, submitted=NOW, job_class=job_class, traceparent=TRACE)
 
 
 def as_sent(manifest: object) -> KubeObject:
@@ -113,7 +113,7 @@ def test_job_and_pods_say_which_submission_they_are() -> None:
 def test_a_class_is_asked_for_by_annotation_and_by_a_priority_class_that_the_cluster_has(
     asked: str, label: str | None
 ) -> None:
-    job = the_job(urgency=asked)
+    job = the_job(job_class=asked)
     annotations = job["spec"]["template"]["metadata"]["annotations"]
     assert annotations.get(f"wdrf.x-k8s.io/{asked}") == (None if asked == "normal" else "true")
     assert job["metadata"]["labels"].get("kueue.x-k8s.io/priority-class") == label
@@ -216,7 +216,7 @@ def test_what_cannot_be_an_object_is_refused_by_its_field(name: str) -> None:
 
 def test_a_class_that_is_no_name_in_kubernetes_cannot_be_asked_for() -> None:
     with pytest.raises(FieldError) as caught:
-        job_manifest(an_order(urgency="very/urgent"), TERMS)
+        job_manifest(an_order(job_class="very/urgent"), TERMS)
     assert caught.value.field == "class"
 
 

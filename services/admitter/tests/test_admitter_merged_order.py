@@ -31,7 +31,7 @@ def shard_front(dice: random.Random, shard: int, rules: PoolRules) -> list[Place
             tenant=f"t{shard}",
             use=dice.randrange(8000),
             submitted=NOW - dice.randrange(4 * HOUR),
-            urgency=dice.choice(["urgent", "normal"]),
+            job_class=dice.choice(["urgent", "normal"]),
         )
         for number in range(dice.choice([0, 1, 5, 40]))
     ]

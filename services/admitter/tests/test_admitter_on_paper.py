@@ -47,7 +47,7 @@ class Cluster:
         self.rulebook = Rulebook(document, 1)
         self.states = {subject_of(state): state for state in facts}
         self.facts = ClusterFacts("c1")
-        self.facts.classify(lambda job: self.rulebook.class_of(job, self.rulebook.tenant_of(job)).urgency)
+        self.facts.classify(lambda job: self.rulebook.class_of(job, self.rulebook.tenant_of(job)).job_class)
         self.facts.apply(self.states)
 
     def snapshot(self) -> Snapshot:

@@ -60,7 +60,7 @@ class Replica:
         self.fronts = DecisionGate()
         self.policy = PolicyView()
         self.policy.enact(Rulebook(a_document(shards=1, window=6, mode=mode), 1))
-        self.facts.classify(self.policy.urgency_of)
+        self.facts.classify(self.policy.granted_class)
         self._now = (0.0, NOW)
         self._clock = TurnClock(lambda: self._now[0], lambda: self._now[1])
         self.expectations = Expectations(self._clock.monotonic)

@@ -82,18 +82,18 @@ def a_wanted_order(dice: random.Random, kueue: Kueue) -> list[str]:
     return sorted(wanted, key=lambda uid: CLASSES.index(kueue.classes[uid]))
 
 
-def fewest(kueue: Kueue, window: Sequence[str], urgency: str) -> int:
+def fewest(kueue: Kueue, window: Sequence[str], job_class: str) -> int:
     """Writes of `plan_levels` for one class, given all of its jobs; who trespasses counts as lowered."""
-    band = BANDS[urgency]
+    band = BANDS[job_class]
 
     def labelled(uid: str, *, inside: bool) -> LabelledJob:
         job = kueue.jobs[uid]
         level = band.default if job.level > band.highest and not inside else job.level
         return LabelledJob(uid=uid, level=level, tie=(job.queue_time, job.uid))
 
-    mine = [uid for uid in kueue.order() if kueue.classes[uid] == urgency]
+    mine = [uid for uid in kueue.order() if kueue.classes[uid] == job_class]
     outside = [labelled(uid, inside=False) for uid in mine if uid not in window]
-    inside = [labelled(uid, inside=True) for uid in window if kueue.classes[uid] == urgency]
+    inside = [labelled(uid, inside=True) for uid in window if kueue.classes[uid] == job_class]
     return len(plan_levels(inside, [job for job in outside if job.level >= band.default], band).writes)
 
 
@@ -105,10 +105,10 @@ def test_each_class_follows_the_order_in_its_own_band_with_the_fewest_writes(
     wanted = a_wanted_order(dice, kueue)
     window = wanted[:size]
     plan = kueue.plan(window)
-    for urgency in CLASSES:
-        mine = [write for write in plan.writes if kueue.classes[write.job.uid] == urgency]
+    for job_class in CLASSES:
+        mine = [write for write in plan.writes if kueue.classes[write.job.uid] == job_class]
         of_plan = [write for write in mine if write.cause is not WriteCause.TRESPASS]
-        assert len(of_plan) == fewest(kueue, window, urgency)
+        assert len(of_plan) == fewest(kueue, window, job_class)
     trespassers = {
         job.uid
         for job in kueue.jobs.values()
@@ -197,7 +197,7 @@ def test_what_is_written_first_is_what_stands_or_will_stand_highest() -> None:
         a_job("n2", queue_time=NOW + 4 * SECOND),
     ]
     classes = {"u1": "urgent", "u2": "urgent", "taken": "normal", "n1": "normal", "n2": "normal"}
-    kueue = Kueue(jobs, {f"team-a/{name}": urgency for name, urgency in classes.items()})
+    kueue = Kueue(jobs, {f"team-a/{name}": job_class for name, job_class in classes.items()})
     plan = kueue.plan([f"team-a/{name}" for name in ("u2", "u1", "n2", "n1")])
     assert [write.job.id for write in plan.writes] == ["u2", "taken", "n2"]
 
@@ -240,7 +240,10 @@ def test_classes_that_are_not_strict_have_one_band_for_all() -> None:
     queue = a_queue(bands_by_class=True)
     bands = class_bands(["urgent", "normal"], {"urgent": 10_000}, width=1_000)
     (one,) = segments_of([queue], bands, protect=False, strict=False)
-    assert one.urgency is None
+    assert one.job_class is None
     assert one.band == Band(default=0, lowest=1, highest=11_000)
     assert one.ceiling == 11_000
-    assert [segment.urgency for segment in segments_of([queue], bands, protect=False)] == ["urgent", "normal"]
+    assert [segment.job_class for segment in segments_of([queue], bands, protect=False)] == [
+        "urgent",
+        "normal",
+    ]

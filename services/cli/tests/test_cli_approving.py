@@ -48,16 +48,16 @@ def a_job(
 
 
 def granted_by(by: str, why: str) -> questions.Approval:
-    return questions.Approval(urgency="urgent", by=by, why=why)
+    return questions.Approval(job_class="urgent", by=by, why=why)
 
 
 def policy(**keys: object) -> PolicyDocument:
     return read_document({"unlisted_weight": 1, "tenants": [{"name": "team-a", "weight": 3}], **keys})
 
 
-def grant(document: PolicyDocument, urgency: str | None = None, **job: str) -> Grant:
+def grant(document: PolicyDocument, job_class: str | None = None, **job: str) -> Grant:
     changed = granted(
-        document, a_job(**job), ApprovalRequest(job="train", urgency=urgency, by="ann", why="demo")
+        document, a_job(**job), ApprovalRequest(job="train", job_class=job_class, by="ann", why="demo")
     )
     return changed.grants[-1]
 
@@ -79,8 +79,8 @@ def test_a_second_grant_takes_the_place_of_the_first_and_leaves_others() -> None
         {"tenant": "team-a", "classes": ["urgent"]},
         {"tenant": "team-a", "classes": ["urgent"], "job": "x"},
     ]
-    first = granted(policy(grants=others), a_job(), ApprovalRequest(job="train", urgency="urgent"))
-    second = granted(first, a_job(), ApprovalRequest(job="train", urgency="approved"))
+    first = granted(policy(grants=others), a_job(), ApprovalRequest(job="train", job_class="urgent"))
+    second = granted(first, a_job(), ApprovalRequest(job="train", job_class="approved"))
     assert [(one.job, one.classes) for one in second.grants] == [
         (None, ["urgent"]),
         ("x", ["urgent"]),
@@ -89,16 +89,16 @@ def test_a_second_grant_takes_the_place_of_the_first_and_leaves_others() -> None
 
 
 def test_a_grant_given_again_keeps_its_reason_and_one_of_another_class_has_its_own() -> None:
-    first = granted(policy(), a_job(), ApprovalRequest(job="train", urgency="urgent", by="ann", why="demo"))
-    again = granted(first, a_job(), ApprovalRequest(job="train", urgency="urgent", by="bob"))
+    first = granted(policy(), a_job(), ApprovalRequest(job="train", job_class="urgent", by="ann", why="demo"))
+    again = granted(first, a_job(), ApprovalRequest(job="train", job_class="urgent", by="bob"))
     assert (again.grants[-1].by, again.grants[-1].why) == ("bob", "demo")
-    other = granted(again, a_job(), ApprovalRequest(job="train", urgency="approved", by="bob"))
+    other = granted(again, a_job(), ApprovalRequest(job="train", job_class="approved", by="bob"))
     assert other.grants[-1].why == ""
 
 
 def test_who_is_let_in_unlisted_stays_so_and_no_entitlement_moves() -> None:
     before = policy(unlisted_weight=0.5)
-    changed = granted(before, a_job(scope="team-z"), ApprovalRequest(job="train", urgency="urgent"))
+    changed = granted(before, a_job(scope="team-z"), ApprovalRequest(job="train", job_class="urgent"))
     assert changed.tenants == before.tenants
     assert (changed.grants[-1].tenant, changed.grants[-1].job) == ("team-z", UID)
     with pytest.raises(InputError, match="not in the policy"):
@@ -106,11 +106,11 @@ def test_who_is_let_in_unlisted_stays_so_and_no_entitlement_moves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("urgency", "said"), [("normal", "every job may have it"), ("gold", "is not a class")]
+    ("job_class", "said"), [("normal", "every job may have it"), ("gold", "is not a class")]
 )
-def test_only_a_class_that_is_granted_at_all_can_be(urgency: str, said: str) -> None:
+def test_only_a_class_that_is_granted_at_all_can_be(job_class: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        grant(policy(), urgency)
+        grant(policy(), job_class)
     with pytest.raises(InputError, match="one class"):
         grant(policy(classes=["all"]), None)
 
@@ -148,7 +148,7 @@ async def test_approve_writes_the_policy_and_withdraw_takes_it_back(
     given = [{"tenant": "team-a", "classes": ["urgent"], "job": job} for job in (GONE, "to-come")]
     async with fairlead(nats_server, policy(grants=given), [a_job()]) as bus:
         await approve(
-            nats_server.url, ApprovalRequest(job="team-a/train", urgency="urgent", by="ann", why="demo")
+            nats_server.url, ApprovalRequest(job="team-a/train", job_class="urgent", by="ann", why="demo")
         )
         assert [one.job for one in await stored(bus)] == ["to-come", UID], "a job that is gone needs no grant"
         assert "team-a/train is urgent from now on" in capsys.readouterr().err
@@ -170,7 +170,7 @@ async def test_a_policy_put_over_an_approval_tells_it_by_the_name_of_its_job(
         "version: 1\npools: [{name: gpu, members: [lab/gpu]}]\ntenants: [{name: team-a, weight: 2}]\n"
     )
     async with fairlead(nats_server, policy(), [a_job()]):
-        await approve(nats_server.url, ApprovalRequest(job="train", urgency="urgent", by="ann"))
+        await approve(nats_server.url, ApprovalRequest(job="train", job_class="urgent", by="ann"))
         capsys.readouterr()
         await print_differences(nats_server.url, path)
         assert "  urgent for job team-a/train of team-a, by ann" in capsys.readouterr().err.splitlines()
@@ -188,7 +188,7 @@ async def test_a_file_that_is_refused_as_overtaken_hears_nothing_of_approvals_th
     async with fairlead(nats_server, policy(), [a_job()]) as bus:
         await print_policy(nats_server.url, form="table")
         path.write_text(capsys.readouterr().out.replace("window: 32", "window: 7"))
-        await approve(nats_server.url, ApprovalRequest(job="train", urgency="urgent", by="ann"))
+        await approve(nats_server.url, ApprovalRequest(job="train", job_class="urgent", by="ann"))
         found = await stored_policy(bus)
         assert found is not None
         narrower = msgspec.structs.replace(found[0], window=9)
@@ -205,7 +205,7 @@ async def test_a_file_of_a_revision_that_is_not_kept_hears_of_jobs_by_their_name
     path = tmp_path / "policy.yaml"
     path.write_text("# policy revision 99\nunlisted_weight: 1\ntenants: [{name: team-a, weight: 3}]\n")
     async with fairlead(nats_server, policy(), [a_job()]):
-        await approve(nats_server.url, ApprovalRequest(job="train", urgency="urgent", by="ann"))
+        await approve(nats_server.url, ApprovalRequest(job="train", job_class="urgent", by="ann"))
         with pytest.raises(OvertakenError, match="is not kept here") as refused:
             await put_in_force(nats_server.url, path, ApplyTerms(exact=True))
     assert '- grants[team-a/train].job: "team-a/train"' in refused.value.problems
@@ -218,10 +218,10 @@ async def test_explain_says_who_granted_a_class_when_and_why(
 ) -> None:
     job = msgspec.structs.replace(a_job(), approved=granted_by("ann", "demo"))
     async with fairlead(nats_server, policy(), [job]) as bus:
-        await approve(nats_server.url, ApprovalRequest(job=UID, urgency="urgent", by="ann", why="demo"))
+        await approve(nats_server.url, ApprovalRequest(job=UID, job_class="urgent", by="ann", why="demo"))
         granted_at = (await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY))[-1].at
         # Another approval since is another revision: the first one's instant counts.
-        other = ApprovalRequest(job="train", urgency="approved", by="ann")
+        other = ApprovalRequest(job="train", job_class="approved", by="ann")
         found = await stored_policy(bus)
         assert found is not None
         later = granted(found[0], a_job(UID.replace("ab", "ff")), other)

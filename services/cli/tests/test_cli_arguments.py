@@ -31,7 +31,7 @@ def test_submit_takes_flags_a_file_or_standard_input() -> None:
         "submit --tenant team-a --gpus 8 --cpu 32 --demand x/y=3 --demand z=1 --class urgent --no-follow"
     )
     assert flags["job"] == JobFlags(
-        tenant="team-a", gpus="8", cpu="32", demand=["x/y=3", "z=1"], urgency="urgent"
+        tenant="team-a", gpus="8", cpu="32", demand=["x/y=3", "z=1"], job_class="urgent"
     )
     assert flags["follow"] is False
     assert parsed("submit jobs.jsonl")["file"] == Path("jobs.jsonl")
@@ -269,7 +269,7 @@ def test_a_demand_must_be_a_pair() -> None:
 
 def test_flags_make_a_job() -> None:
     flags = JobFlags(
-        cluster="sim", tenant="a", gpus="2", memory="4Gi", demand=["x=1"], urgency="urgent", run_seconds=3.0
+        cluster="sim", tenant="a", gpus="2", memory="4Gi", demand=["x=1"], job_class="urgent", run_seconds=3.0
     )
     [job] = gather(None, flags)
     assert (job.cluster, job.tenant) == ("sim", "a")

@@ -110,8 +110,8 @@ def test_many_jobs_are_put_in_order(tmp_path: Path, count: int) -> None:
     names = [job["id"] for job in pool["order"]]
     assert [job["rank"] for job in pool["order"]] == list(range(count))
     assert len(set(names)) == count
-    for urgency in ("urgent", "normal"):
-        keys = [job["key"] for job in pool["order"] if job["class"] == urgency]
+    for job_class in ("urgent", "normal"):
+        keys = [job["key"] for job in pool["order"] if job["class"] == job_class]
         assert keys == sorted(keys)
     with table.printed.open() as lines:
         assert next(lines) == f"pool gpu: {count} waiting\n"

@@ -195,7 +195,7 @@ def cases(draw: st.DrawFn) -> tuple[Snapshot, int]:
 def test_the_order_keeps_classes_apart_and_passes_stay_in_the_window(case: tuple[Snapshot, int]) -> None:
     snapshot, window = case
     found = answered(snapshot)
-    classes = {job.id: CLASSES.index(job.urgency) for job in snapshot.jobs}
+    classes = {job.id: CLASSES.index(job.job_class) for job in snapshot.jobs}
     ids = [line.id for line in found.order]
     ranks = [classes[one] for one in ids]
     assert ranks == sorted(ranks)

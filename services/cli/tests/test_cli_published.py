@@ -61,7 +61,7 @@ PLACE = Place(
     scope="team-a",
     id="train",
     tenant="team-a",
-    urgency="urgent",
+    job_class="urgent",
     dominant=GPU,
     use=32_500,
     tag=0.5,
@@ -69,7 +69,7 @@ PLACE = Place(
     submitted=SUBMITTED,
     demand={GPU: 8000, "memory": 64 * 1024**3, "cpu": 500},
     top="org",
-    lifted=Lift(uid="u0", id="head", urgency="urgent", dominant="cpu", use=1500, submitted=SUBMITTED),
+    lifted=Lift(uid="u0", id="head", job_class="urgent", dominant="cpu", use=1500, submitted=SUBMITTED),
     within=[Within(tenant="team-a", dominant=GPU, use=8000, tag=0.25)],
 )
 STEERING = Steering(
@@ -79,7 +79,7 @@ STEERING = Steering(
     adherence=Adherence(since=AT, admissions=5, missed=1, idle={GPU: 90_000.0}),
 )
 RANKED = RankedPlace(
-    rank=0, place=PLACE, share=0.5, entitled=1.0, approved=Approval(urgency="urgent", by="ada")
+    rank=0, place=PLACE, share=0.5, entitled=1.0, approved=Approval(job_class="urgent", by="ada")
 )
 STANDING = Standing(
     tenant="team-a", weight=3.0, entitled=0.5, use={GPU: 32_000}, share=0.5, dominant=GPU, waiting=1, running=4,
@@ -87,8 +87,8 @@ STANDING = Standing(
 )  # fmt: skip
 PROSPECTS = Prospects(
     makeup=Makeup(tenant="team-a", weight=3.0, running={GPU: 32_000}, shares={GPU: 1.0}),
-    nearest=[Neighbour(uid="u2", scope="b", id="other", tenant="b", urgency="normal", term="share")],
-    moves=[Move(cause="ends", amounts={GPU: 1000}, at=AT), Move(cause="class", urgency="urgent")],
+    nearest=[Neighbour(uid="u2", scope="b", id="other", tenant="b", job_class="normal", term="share")],
+    moves=[Move(cause="ends", amounts={GPU: 1000}, at=AT), Move(cause="class", job_class="urgent")],
     room=RoomForecast(free={GPU: -500}, holders=[TenantHolding(tenant="b", resource=GPU, amount=2000)]),
 )
 EXAMPLES: dict[str, msgspec.Struct] = {
@@ -151,7 +151,7 @@ EXAMPLES: dict[str, msgspec.Struct] = {
     "pause": ControlSaid(
         pool=None, mode=Mode.PAUSED, by="ada", why="upgrade", stricter=["gpu"], clusters=["prod"]
     ),
-    "approve": ClassGranted(job="team-a/train", uid="u1", urgency="urgent", revision=4),
+    "approve": ClassGranted(job="team-a/train", uid="u1", job_class="urgent", revision=4),
     "policy check": PolicyChecked(file="p.yaml", valid=False, problems=["window: must be 1 to 10000"]),
     "policy diff": PolicyCompared(file="p.yaml", revision=4, changes=["+ window: 16"], notes=["a note"]),
     "policy apply": PolicyPut(revision=5, written=True, notes=[]),

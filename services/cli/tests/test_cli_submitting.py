@@ -132,7 +132,7 @@ def test_answers_to_an_unreadable_id_are_looked_for_under_the_message_id() -> No
 
 
 def accepted(job: str) -> Accepted:
-    return Accepted(id=job, tenant="t", cluster="sim", at=NOW, job=job, queue="main", urgency="normal")
+    return Accepted(id=job, tenant="t", cluster="sim", at=NOW, job=job, queue="main", job_class="normal")
 
 
 def started(job: str) -> Started:

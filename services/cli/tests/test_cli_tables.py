@@ -43,7 +43,7 @@ PLACE = Place(
     scope="team-a",
     id="train [red]",
     tenant="team-a",
-    urgency="urgent",
+    job_class="urgent",
     dominant=GPU,
     use=8000,
     tag=0.25,
@@ -496,7 +496,7 @@ def test_a_reason_names_the_share_before_the_job() -> None:
     assert reason(PLACE) == "is at 25.00% of its part of gpu"
 
 
-A1 = Lift(uid="u-a1", id="a1", urgency="normal", dominant="cpu", use=10, submitted=0)
+A1 = Lift(uid="u-a1", id="a1", job_class="normal", dominant="cpu", use=10, submitted=0)
 
 
 @pytest.mark.parametrize(

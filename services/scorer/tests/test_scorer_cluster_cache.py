@@ -321,7 +321,7 @@ def test_a_job_is_found_by_its_one_name_and_by_what_others_call_it() -> None:
 def test_places_are_called_as_people_call_the_jobs_and_so_are_those_that_hold_them_back() -> None:
     jobs = [a_job(f"job-{name}-1f2e3", uid=name, owner=f"Job/{name}") for name in ("first", "second")]
     cache = a_cache(*CLUSTER, *jobs, a_job("plain", uid="plain"))
-    lift = Lift(uid="first", id="job-first-1f2e3", urgency="normal", dominant="cpu", use=1, submitted=0)
+    lift = Lift(uid="first", id="job-first-1f2e3", job_class="normal", dominant="cpu", use=1, submitted=0)
     within = Within(tenant="team-a", dominant="cpu", use=1, tag=1.0, lifted=lift)
     place = a_place(uid="second", id="job-second-1f2e3", lifted=lift, within=[within])
     called = cache.called(place)

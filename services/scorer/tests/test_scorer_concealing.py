@@ -11,7 +11,7 @@ from fairlead_testkit.builders import a_place
 
 
 def test_the_job_of_a_sibling_that_holds_one_back_is_not_named_to_its_tenant() -> None:
-    lift = Lift(uid="secret", id="secret", urgency="normal", dominant="cpu", use=1, submitted=0)
+    lift = Lift(uid="secret", id="secret", job_class="normal", dominant="cpu", use=1, submitted=0)
     own, above = (
         Within(tenant=name, dominant="", use=0, tag=0, lifted=lift) for name in ("team", "division")
     )
@@ -28,7 +28,7 @@ def test_the_job_of_a_sibling_that_holds_one_back_is_not_named_to_its_tenant() -
         scope="s",
         id="x",
         tenant="other",
-        urgency="normal",
+        job_class="normal",
         term="share",
         own_side="org",
         own_lifted="secret",

@@ -64,7 +64,7 @@ def a_waiting(pool: ScoredPool) -> WaitingJob:
         scope=place.scope,
         id=place.id,
         tenant=place.tenant,
-        urgency=place.urgency,
+        job_class=place.job_class,
         submitted=place.submitted,
         demand=place.demand,
         queue=("c1", "main"),

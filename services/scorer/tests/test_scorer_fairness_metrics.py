@@ -26,7 +26,7 @@ def a_place(
         scope=tenant,
         id="job",
         tenant=tenant,
-        urgency="normal",
+        job_class="normal",
         dominant="cpu",
         use=1,
         tag=tag,

@@ -190,7 +190,7 @@ async def test_a_tenant_that_nobody_knows_is_refused(arena: Arena) -> None:
 async def test_who_granted_a_class_to_one_job_is_told_with_its_place(arena: Arena) -> None:
     grant = Grant(tenant="team-a", classes=["urgent"], job="a4", by="ann", why="demo")
     await arena.policy(a_document(grants=[grant]))
-    approval = Approval(urgency="urgent", by="ann", why="demo")
+    approval = Approval(job_class="urgent", by="ann", why="demo")
 
     async def told() -> bool:
         [pool] = (await ask_queue(arena)).pools

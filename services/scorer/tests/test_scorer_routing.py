@@ -89,7 +89,7 @@ def test_a_cluster_whose_match_rules_leave_the_account_out_is_passed_over() -> N
     only_there = Tenant(name="both", match=Match(scopes=["team-a"], clusters=["c2"]))
     document = PolicyDocument(tenants=[only_there], grants=[Grant(tenant="both", classes=["urgent"])])
     assert chosen(*BOTH, document=document) == "c2"
-    assert chosen(*BOTH, submission=a_submission(urgency="urgent"), document=document) == "c2"
+    assert chosen(*BOTH, submission=a_submission(job_class="urgent"), document=document) == "c2"
     with pytest.raises(FieldError, match="no cluster has a queue"):
         chosen(*BOTH, submission=a_submission(tenant="both"), document=document)
 
@@ -106,7 +106,7 @@ def test_an_unknown_resource_is_refused() -> None:
 
 
 def test_a_class_that_is_not_granted_is_refused() -> None:
-    assert refusal(*BOTH, urgency="urgent").field == "class"
+    assert refusal(*BOTH, job_class="urgent").field == "class"
 
 
 def test_the_id_goes_into_a_body_that_has_none_and_the_rest_stays_as_it_was_sent() -> None:

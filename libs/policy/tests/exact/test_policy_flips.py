@@ -143,7 +143,7 @@ def test_the_order_stands_until_the_instant_foretold_and_not_longer(
             a_waiting_job(
                 f"u{number}",
                 tenant=f"t{tenant}",
-                urgency="urgent" if urgent else "normal",
+                job_class="urgent" if urgent else "normal",
                 submitted=submitted,
                 demand={"gpu": gpus, "cpu": use},
             )

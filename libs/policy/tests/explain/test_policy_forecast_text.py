@@ -34,9 +34,9 @@ def rules(**changes: object) -> PoolRules:
     return PoolRules(**found)  # type: ignore[arg-type] # tests say what they change
 
 
-def a_job(uid: str, tenant: str, *, age: float = 1, gpu: int = 1, urgency: str = "normal") -> WaitingJob:
+def a_job(uid: str, tenant: str, *, age: float = 1, gpu: int = 1, job_class: str = "normal") -> WaitingJob:
     return a_waiting_job(
-        uid, tenant=tenant, urgency=urgency, submitted=NOW - round(age * HOUR), demand={GPU: 1000 * gpu}
+        uid, tenant=tenant, job_class=job_class, submitted=NOW - round(age * HOUR), demand={GPU: 1000 * gpu}
     )
 
 
@@ -201,7 +201,7 @@ def test_a_start_is_told_in_whole_cards() -> None:
 
 def test_own_jobs_and_higher_classes_stay_before_it() -> None:
     jobs = [
-        a_job("rush", "ada", urgency="urgent"),
+        a_job("rush", "ada", job_class="urgent"),
         a_job("other", "ada"),
         a_job("own", "bob", age=2),
         a_job("mine", "bob"),
@@ -314,7 +314,7 @@ def test_an_end_that_makes_an_infinite_share_finite_passes_finite_ones_too() -> 
 def test_a_class_that_is_a_term_is_told_as_one() -> None:
     additive = rules(class_mode="additive", class_weights={"urgent": Fraction(0), "normal": Fraction(1, 2)})
     text = words(
-        additive, {"ada": 10, "bob": 30}, "a", a_job("a", "ada"), a_job("b", "bob", urgency="urgent")
+        additive, {"ada": 10, "bob": 30}, "a", a_job("a", "ada"), a_job("b", "bob", job_class="urgent")
     )
     assert (
         "Before it stands b of bob: class urgent is worth 50.0 % more than normal, more than the 20.0 % "
@@ -329,7 +329,7 @@ def test_a_class_that_is_a_term_is_no_share() -> None:
         class_mode="additive",
         class_weights={"urgent": Fraction(0), "normal": Fraction(1, 5)},
     )
-    jobs = a_job("u", "ada", urgency="urgent"), a_job("n", "bob")
+    jobs = a_job("u", "ada", job_class="urgent"), a_job("n", "bob")
     assert (
         "Before it stands n of bob: its tenant has 50.0 % less over its weight, more than the 20.0 % that class urgent is worth "
         "more than normal." in words(additive, {"ada": 50}, "u", *jobs)
@@ -340,7 +340,7 @@ def test_a_class_that_is_a_term_is_no_share() -> None:
         class_mode="additive",
         class_weights={"urgent": Fraction(0), "normal": Fraction(1000)},
     )
-    jobs = a_job("u", "ada", urgency="urgent", age=1), a_job("n", "bob", age=1 + 9999 / 3600)
+    jobs = a_job("u", "ada", job_class="urgent", age=1), a_job("n", "bob", age=1 + 9999 / 3600)
     assert (
         "Before it stands n of bob: it has waited longer, worth 99990.0 %, and its tenant has 40.0 % less over its weight, more "
         "than the 100000.0 % that class urgent is worth more than normal."
@@ -356,7 +356,7 @@ def test_a_class_that_is_a_factor_is_told_between_siblings_too() -> None:
         weights=EVEN | {"org": Fraction(1)},
         parents={"ada": "org", "bob": "org"},
     )
-    jobs = a_job("a", "ada", urgency="urgent"), a_job("b", "bob")
+    jobs = a_job("a", "ada", job_class="urgent"), a_job("b", "bob")
     # ada's 40 % are worth 4 % as urgent, less than bob's 10 %.
     text = words(tree, {"ada": 40, "bob": 10}, "b", *jobs)
     assert (

@@ -58,14 +58,14 @@ def told(
 
 
 @pytest.mark.parametrize(
-    ("urgency", "said"),
+    ("job_class", "said"),
     [
         ("urgent", "Its class is urgent, the highest: it goes before every job of another class."),
         ("normal", "Its class is normal; every job of a higher class goes before it."),
     ],
 )
-def test_no_class_goes_before_the_highest(urgency: str, said: str) -> None:
-    job = a_waiting_job("j", tenant="c", submitted=NOW - HOUR, demand={GPU: 1000}, urgency=urgency)
+def test_no_class_goes_before_the_highest(job_class: str, said: str) -> None:
+    job = a_waiting_job("j", tenant="c", submitted=NOW - HOUR, demand={GPU: 1000}, job_class=job_class)
     assert said in told(rules(), {}, "j", job)
 
 

@@ -68,7 +68,7 @@ def scene_of(seed: int) -> TreeScene:
         a_waiting_job(
             f"u{number:02d}",
             tenant=rng.choice(LEAVES),
-            urgency=rng.choice(CLASSES),
+            job_class=rng.choice(CLASSES),
             submitted=rng.randint(0, 8),
             demand=demand_of(rng),
             override=None if rules.strict else rng.choice([None, None, None, 0.5, 2.0]),

@@ -89,11 +89,11 @@ class Case:
             a_waiting_job(
                 f"j{number}",
                 tenant=tenant,
-                urgency=urgency,
+                job_class=job_class,
                 submitted=age * HOUR,
                 demand={name: amount for name, amount in in_units(demand).items() if amount},
             )
-            for number, (tenant, urgency, age, demand) in enumerate(waiting)
+            for number, (tenant, job_class, age, demand) in enumerate(waiting)
         ]
 
     @property
@@ -118,10 +118,10 @@ class Case:
         for tenant, past in self.past.items():
             order.remember(tenant, past)
         for job in self.jobs:
-            urgency = (classes or {}).get(job.uid, job.urgency)
+            job_class = (classes or {}).get(job.uid, job.job_class)
             order.wait(
                 WaitingJob(
-                    **{name: getattr(job, name) for name in job.__struct_fields__} | {"urgency": urgency}
+                    **{name: getattr(job, name) for name in job.__struct_fields__} | {"job_class": job_class}
                 )
             )
         return order
@@ -248,9 +248,9 @@ def test_a_class_gives_the_rank_that_is_told(case: Case, override: float | None)
     for job in case.asked:
         told = [move for move in moves_of(order, job.uid) if move.cause == "class"]
         counts = case.rules.strict or job.override is None
-        assert len(told) == (job.urgency == "normal" and counts and job.uid != first)
+        assert len(told) == (job.job_class == "normal" and counts and job.uid != first)
         for move in told:
-            changed = case.order(classes={job.uid: move.urgency}).at(NOW).uids()
+            changed = case.order(classes={job.uid: move.job_class}).at(NOW).uids()
             assert move.rank == changed.index(job.uid)
     assert order.at(NOW).places()[:] == case.order().at(NOW).places()[:]
 
@@ -425,9 +425,11 @@ def test_wild_facts_get_words_and_their_exact_neighbours(
     order = PoolFacts(scored_by)
     for tenant, amount in use.items():
         order.run(f"runs-{tenant}", tenant, {"gpu": amount})
-    for number, (tenant, urgency, submitted, demand) in enumerate(waiting):
+    for number, (tenant, job_class, submitted, demand) in enumerate(waiting):
         order.wait(
-            a_waiting_job(f"j{number}", tenant=tenant, urgency=urgency, submitted=submitted, demand=demand)
+            a_waiting_job(
+                f"j{number}", tenant=tenant, job_class=job_class, submitted=submitted, demand=demand
+            )
         )
     uids = order.at(NOW).uids()
     for rank, uid in enumerate(uids):
@@ -446,6 +448,15 @@ def test_place_of_nobody_stands_alone() -> None:
     order = PoolFacts(PoolRules(capacity={"cpu": 1}, classes=("normal",)))
     assert order.place("nobody", NOW) is None
     stranger = Place(
-        uid="x", scope="", id="x", tenant="t", urgency="normal", dominant="", use=0, tag=0, key=0, submitted=0
+        uid="x",
+        scope="",
+        id="x",
+        tenant="t",
+        job_class="normal",
+        dominant="",
+        use=0,
+        tag=0,
+        key=0,
+        submitted=0,
     )
     assert around_place(order.at(NOW), stranger, 3).nearest == []

@@ -30,12 +30,12 @@ def rules(cap: int | None = None) -> PoolRules:
 
 
 def arrival(
-    number: int, tenant: str, submitted: int, gpus: int, cpus: int, *, urgency: str = "normal"
+    number: int, tenant: str, submitted: int, gpus: int, cpus: int, *, job_class: str = "normal"
 ) -> WaitingJob:
     return a_waiting_job(
         f"u{number:03d}",
         tenant=tenant,
-        urgency=urgency,
+        job_class=job_class,
         submitted=submitted,
         demand={"gpu": gpus, "cpu": cpus},
     )
@@ -176,7 +176,7 @@ def test_a_higher_class_arrival_raises_the_tags_behind_it_by_its_demand_and_no_o
     order.wait(arrival(0, "t0", 0, 1, 0))
     order.wait(arrival(1, "t1", 0, 1, 0))
     before = {place.uid: place for place in order.at(5).places()}
-    order.wait(arrival(2, "t0", 5, 3, 0, urgency="urgent"))
+    order.wait(arrival(2, "t0", 5, 3, 0, job_class="urgent"))
     after = {place.uid: place for place in order.at(5).places()}
     assert after["u000"].use == before["u000"].use + 3
     assert after["u001"] == before["u001"]

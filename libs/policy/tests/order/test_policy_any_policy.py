@@ -65,11 +65,11 @@ class AnyPolicy(PoolHistory):
         self.kept.remember(tenant, past)
         self.past[tenant] = past
 
-    @rule(tenant=tenants, urgency=st.sampled_from(CLASSES))
-    def a_grant_is_given_or_taken(self, tenant: str, urgency: str) -> None:
+    @rule(tenant=tenants, job_class=st.sampled_from(CLASSES))
+    def a_grant_is_given_or_taken(self, tenant: str, job_class: str) -> None:
         for job in list(self.waiting.values()):
             if job.tenant == tenant:
-                self.a_job_waits(msgspec.structs.replace(job, urgency=urgency))
+                self.a_job_waits(msgspec.structs.replace(job, job_class=job_class))
 
     @rule(factor=st.integers(1, 3))
     def the_capacity_changes(self, factor: int) -> None:

@@ -185,7 +185,7 @@ def test_the_head_of_a_long_line_is_that_of_all_its_jobs(seed: int, *, strict: b
             again = uid if dice.random() < 0.3 else f"v{turn:04}{uid}"
             jobs[again] = _any_job(again, dice, sparse=sparse)
             facts.wait(jobs[again])
-        first = min(jobs.values(), key=lambda job: (job.urgency != "urgent", job.submitted))
+        first = min(jobs.values(), key=lambda job: (job.job_class != "urgent", job.submitted))
         if dice.random() < 0.7:
             facts.forget(first.uid)
             del jobs[first.uid]
@@ -201,7 +201,7 @@ def _any_job(uid: str, dice: random.Random, *, sparse: bool) -> WaitingJob:
     return a_waiting_job(
         uid,
         tenant="ada",
-        urgency="urgent" if dice.random() < 0.01 else "normal",
+        job_class="urgent" if dice.random() < 0.01 else "normal",
         submitted=dice.randrange(5_000),
         demand={"gpu": dice.randint(1, 4)},
         queue=("c", "seldom") if sparse and dice.random() < 0.002 else ("c", "q"),

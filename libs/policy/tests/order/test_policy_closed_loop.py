@@ -39,14 +39,14 @@ class Cluster:
         self.started: list[tuple[int, str, str]] = []
         self.count = 0
 
-    def flood(self, tenant: str, jobs: int, urgency: str = "normal") -> None:
+    def flood(self, tenant: str, jobs: int, job_class: str = "normal") -> None:
         for _ in range(jobs):
             uid = f"{tenant}-{self.count:05d}"
             self.count += 1
             self.order.wait(
-                a_waiting_job(uid, tenant=tenant, urgency=urgency, submitted=self.now, demand={"gpu": 1})
+                a_waiting_job(uid, tenant=tenant, job_class=job_class, submitted=self.now, demand={"gpu": 1})
             )
-            heapq.heappush(self.waiting[tenant], (0 if urgency == "urgent" else 1, self.now, uid))
+            heapq.heappush(self.waiting[tenant], (0 if job_class == "urgent" else 1, self.now, uid))
 
     def by_definition(self) -> str:
         """Weighted DRF by hand: of the tenants' first jobs, the one with the smallest tuple."""

@@ -60,14 +60,14 @@ def oracle(snapshot: Snapshot) -> list[str]:
             use[tenant][resource] += amount
     queues = {tenant: [job for job in snapshot.waiting if job.tenant == tenant] for tenant in TENANTS}
     for queue in queues.values():
-        queue.sort(key=lambda job: (CLASSES.index(job.urgency), job.submitted, job.uid))
+        queue.sort(key=lambda job: (CLASSES.index(job.job_class), job.submitted, job.uid))
 
     def head(tenant: str) -> tuple[int, bool, Fraction, int, str]:
         job, tag = queues[tenant][0], share(rules, tenant, use[tenant])
         aged = job.submitted if rules.cap is None else max(job.submitted, now - rules.cap)
         infinite = tag is None
         key = Fraction(0) if tag is None else tag + rules.rate * aged
-        return CLASSES.index(job.urgency), infinite, key, job.submitted, job.uid
+        return CLASSES.index(job.job_class), infinite, key, job.submitted, job.uid
 
     served = []
     while any(queues.values()):
@@ -125,7 +125,7 @@ def snapshot_of(seed: int, most: int = 14) -> Snapshot:
         a_waiting_job(
             f"u{name:02d}",
             tenant=rng.choice(TENANTS),
-            urgency=rng.choice(CLASSES),
+            job_class=rng.choice(CLASSES),
             submitted=rng.randint(0, 12),
             demand=demand_of(rng),
             queue=rng.choice(QUEUES),
@@ -341,8 +341,8 @@ def test_demands_beyond_64_bits_stand_last_and_harm_nobody() -> None:
 
 def test_a_tenant_without_weight_stands_behind_its_class_and_before_the_next() -> None:
     order = PoolFacts(replace(RULES, entitlements={"bob": Fraction(1)}))
-    order.wait(job("stranger-urgent", "eve", urgency="urgent", submitted=0))
-    order.wait(job("b-urgent", "bob", urgency="urgent", submitted=9, demand={"gpu": 1000}))
+    order.wait(job("stranger-urgent", "eve", job_class="urgent", submitted=0))
+    order.wait(job("b-urgent", "bob", job_class="urgent", submitted=9, demand={"gpu": 1000}))
     order.wait(job("stranger", "eve", submitted=0))
     order.wait(job("b", "bob", submitted=9))
     assert uids(order.at(10).places()[:]) == ["b-urgent", "stranger-urgent", "b", "stranger"]
@@ -365,7 +365,7 @@ def test_a_resource_that_the_pool_lacks_is_named_as_the_cause() -> None:
 
 def test_a_class_that_the_policy_does_not_know_stands_behind_all() -> None:
     order = PoolFacts(RULES)
-    order.wait(job("odd", "ada", urgency="of another policy"))
+    order.wait(job("odd", "ada", job_class="of another policy"))
     order.wait(job("b", "bob", submitted=1))
     assert uids(order.at(0).places()[:]) == ["b", "odd"]
 
@@ -424,7 +424,7 @@ def test_a_large_pool_of_true_sizes_is_in_exact_order_and_merges_from_16_shards(
             job(
                 f"u{rng.randrange(10**9)}-{number}",
                 f"t{rng.randrange(60)}",
-                urgency=rng.choice(CLASSES),
+                job_class=rng.choice(CLASSES),
                 submitted=now - rng.randrange(500) * HOUR,
                 demand={"cpu": cards * 12_000, "gpu": cards * 1000, "memory": cards * 2**37},
                 queue=rng.choice(QUEUES),

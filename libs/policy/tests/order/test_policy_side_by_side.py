@@ -60,7 +60,7 @@ def pools(draw: st.DrawFn) -> tuple[PoolFacts, list[WaitingJob]]:
         a_waiting_job(
             f"u{number}",
             tenant=draw(st.sampled_from(TENANTS)),
-            urgency=draw(st.sampled_from([*CLASSES, "unheard-of"])),
+            job_class=draw(st.sampled_from([*CLASSES, "unheard-of"])),
             submitted=draw(instants),
             demand={name: amount + large for name, amount in asked.items()},
         )
@@ -166,7 +166,7 @@ def test_thousands_of_ties_are_settled_as_step_by_step(count: int, spread: int) 
         a_waiting_job(
             names[number],
             tenant=f"t{tenant}",
-            urgency=CLASSES[rank // 2],
+            job_class=CLASSES[rank // 2],
             submitted=submitted,
             demand=dict(zip(RESOURCES, demand, strict=True)),
         )

@@ -77,7 +77,7 @@ def wild_job(rng: random.Random, uid: str) -> WaitingJob:
         scope=rng.choice(["", "s"]),
         id=rng.choice(["", "j"]),
         tenant=rng.choice(TENANTS),
-        urgency=rng.choice(["urgent", "normal", "", "of another policy"]),
+        job_class=rng.choice(["urgent", "normal", "", "of another policy"]),
         submitted=rng.choice(INSTANTS) + rng.randrange(3),
         # A place repeats it, so it is bounded where facts are read: see `Rulebook.waiting_job`.
         demand={name: max(min(amount, 2**64 - 1), -(2**63)) for name, amount in wild_amounts(rng).items()},

@@ -29,8 +29,8 @@ def run(uid: str, gpus: int, ends: int | None) -> CapacityHold:
     return CapacityHold(uid=uid, demand={"gpu": gpus}, ends=ends)
 
 
-def job(uid: str, gpus: int, limit: int | None = 50, urgency: str = "normal", **demand: int) -> Waiting:
-    return Waiting(uid=uid, demand={"gpu": gpus} | demand, urgency=urgency, limit=limit)
+def job(uid: str, gpus: int, limit: int | None = 50, job_class: str = "normal", **demand: int) -> Waiting:
+    return Waiting(uid=uid, demand={"gpu": gpus} | demand, job_class=job_class, limit=limit)
 
 
 def a_scene(
@@ -48,7 +48,7 @@ def a_scene(
 
 
 def a_promise(uid: str = "head", shadow: int = 1_500) -> Promise:
-    return Promise(uid=uid, urgency="normal", shadow=shadow, made=900, capacity=CAPACITY)
+    return Promise(uid=uid, job_class="normal", shadow=shadow, made=900, capacity=CAPACITY)
 
 
 IN_PLACE = ReservationState(in_place=InPlace("head", NOW - 10))
@@ -113,7 +113,7 @@ def test_a_pass_must_be_able_to_be_taken_back_before_the_shadow() -> None:
 
 
 def test_passes_stay_in_the_class_of_the_head() -> None:
-    found = decided(a_scene(HEAD, job("low", 1, 50, urgency="low")))
+    found = decided(a_scene(HEAD, job("low", 1, 50, job_class="low")))
     assert found.given == ()
 
 
@@ -210,7 +210,7 @@ def test_the_head_keeps_its_place_before_its_class() -> None:
 @pytest.mark.parametrize(
     ("scene", "cause"),
     [
-        (a_scene(job("up", 8, urgency="urgent"), HEAD), BreakCause.HIGHER_CLASS),
+        (a_scene(job("up", 8, job_class="urgent"), HEAD), BreakCause.HIGHER_CLASS),
         (a_scene(HEAD, capacity={"gpu": 4, "cpu": 64}), BreakCause.CAPACITY),
         (
             a_scene(HEAD, now=1_511, capacity={"gpu": 8, "cpu": 60}, runs=(run("r", 6, 1_600),)),
@@ -232,7 +232,7 @@ def test_what_is_seen_late_breaks_nothing() -> None:
 
 
 def test_a_higher_class_that_fits_goes_first_and_breaks_nothing_by_itself() -> None:
-    found = decided(a_scene(job("up", 1, 50, urgency="urgent"), HEAD))
+    found = decided(a_scene(job("up", 1, 50, job_class="urgent"), HEAD))
     assert (found.breach, found.order) == (None, ("up", "head"))
 
 

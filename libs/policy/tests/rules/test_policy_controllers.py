@@ -32,9 +32,9 @@ def pool(document: PolicyDocument) -> PoolFacts:
     return PoolFacts(Rulebook(document, 1).pool_rules("p", CAPACITY))
 
 
-def job(uid: str, tenant: str, waited: float, urgency: str = "normal", **changed: object) -> WaitingJob:
+def job(uid: str, tenant: str, waited: float, job_class: str = "normal", **changed: object) -> WaitingJob:
     plain = a_waiting_job(
-        uid, tenant=tenant, urgency=urgency, submitted=NOW - round(waited * SECOND), demand={"gpu": 1000}
+        uid, tenant=tenant, job_class=job_class, submitted=NOW - round(waited * SECOND), demand={"gpu": 1000}
     )
     return msgspec.structs.replace(plain, **changed)
 

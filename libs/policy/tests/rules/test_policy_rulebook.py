@@ -132,9 +132,9 @@ def refusal(queues: set[str] | None = None, book: Rulebook = BOOK, **changed: ob
 
 def test_a_good_submission_passes() -> None:
     BOOK.check_submission(SUBMISSION, capacity=CAPACITY)
-    asked = msgspec.structs.replace(SUBMISSION, urgency="approved", queue="day", demand=CAPACITY)
+    asked = msgspec.structs.replace(SUBMISSION, job_class="approved", queue="day", demand=CAPACITY)
     BOOK.check_submission(asked, capacity=CAPACITY, queues={"day"})
-    rescue = msgspec.structs.replace(SUBMISSION, id="rescue", urgency="urgent")
+    rescue = msgspec.structs.replace(SUBMISSION, id="rescue", job_class="urgent")
     BOOK.check_submission(rescue, capacity=CAPACITY)
     open_book = Rulebook(msgspec.structs.replace(DOCUMENT, unlisted_weight=1.0), 1)
     open_book.check_submission(msgspec.structs.replace(SUBMISSION, tenant="eve"), capacity=CAPACITY)
@@ -166,7 +166,7 @@ def test_a_submission_counts_for_whom_its_job_will_count() -> None:
     # The name of a tenant is no way round its match rules, and its grants hold for whoever matches it alone.
     assert refusal(tenant="speech").field == "tenant"
     granted = msgspec.structs.replace(DOCUMENT, grants=[Grant(tenant="speech", classes=["approved"])])
-    asked = msgspec.structs.replace(by_scope, urgency="approved")
+    asked = msgspec.structs.replace(by_scope, job_class="approved")
     Rulebook(granted, 1).check_submission(asked, capacity=CAPACITY)
     with pytest.raises(FieldError, match="not granted to tenant 'speech'"):
         BOOK.check_submission(asked, capacity=CAPACITY)
@@ -175,10 +175,10 @@ def test_a_submission_counts_for_whom_its_job_will_count() -> None:
 def test_each_refusal_names_the_field_the_value_and_the_way_out() -> None:
     unknown = refusal(tenant="eve")
     assert (unknown.field, unknown.value) == ("tenant", "eve")
-    missing = refusal(urgency="now")
+    missing = refusal(job_class="now")
     assert (missing.field, missing.value) == ("class", "now")
     assert "urgent, approved, normal" in missing.reason
-    ungranted = refusal(urgency="urgent")
+    ungranted = refusal(job_class="urgent")
     assert ungranted.field == "class"
     assert "the policy grants the tenant the class" in ungranted.reason
     queue = refusal(queue="dya", queues={"day", "night"})

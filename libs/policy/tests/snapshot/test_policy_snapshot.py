@@ -67,7 +67,7 @@ def snapshot_by(rng: random.Random) -> Snapshot:
                 id=f"r{number}",
                 tenant=rng.choice(TENANTS),
                 pool=rng.choice(POOLS),
-                urgency="normal",
+                job_class="normal",
                 demand=demand_of(rng),
             )
             for number in range(rng.randint(0, 4))
@@ -78,7 +78,7 @@ def snapshot_by(rng: random.Random) -> Snapshot:
                 uid=f"j{name}",
                 tenant=rng.choice(TENANTS),
                 pool=rng.choice(POOLS),
-                urgency=rng.choice(policy.classes),
+                job_class=rng.choice(policy.classes),
                 demand=demand_of(rng),
                 submitted=rng.randint(0, 500) * HOUR,
                 queue_time=rng.randint(0, 5) * SECOND,
@@ -111,7 +111,11 @@ def brute_force(snapshot: Snapshot, pool: SnapshotPool) -> list[tuple[str, Fract
                 held[resource] = held.get(resource, 0) + amount
     jobs = [
         OracleJob(
-            uid=job.uid, tenant=job.tenant, urgency=job.urgency, submitted=job.submitted, demand=job.demand
+            uid=job.uid,
+            tenant=job.tenant,
+            job_class=job.job_class,
+            submitted=job.submitted,
+            demand=job.demand,
         )
         for job in snapshot.jobs
         if job.pool == pool.name
@@ -188,7 +192,7 @@ def waiting(uid: str, **changes: object) -> SnapshotJob:
         uid=uid,
         tenant="ada",
         pool="east",
-        urgency="normal",
+        job_class="normal",
         demand={"cpu": 1},
         submitted=0,
         queue_time=0,
@@ -220,10 +224,14 @@ def in_bands(*queues: SnapshotQueue, values: dict[str, int] | None = None, **pol
     """Two urgent and two normal jobs in each of two clusters, each pair the wrong way round."""
     jobs = [
         waiting(
-            f"{cluster}-{urgency}-{number}", cluster=cluster, frontend="kueue", queue="q", urgency=urgency
+            f"{cluster}-{job_class}-{number}",
+            cluster=cluster,
+            frontend="kueue",
+            queue="q",
+            job_class=job_class,
         )
         for cluster in ("c1", "c2")
-        for urgency in ("urgent", "normal")
+        for job_class in ("urgent", "normal")
         for number in range(2)
     ]
     return Snapshot(
@@ -233,7 +241,7 @@ def in_bands(*queues: SnapshotQueue, values: dict[str, int] | None = None, **pol
         tenants=[SnapshotTenant(name="ada")],
         queues=list(queues),
         class_values=[
-            SnapshotClassValue(urgency=name, value=value, cluster="c1")
+            SnapshotClassValue(job_class=name, value=value, cluster="c1")
             for name, value in (values or {}).items()
         ],
         jobs=[
@@ -279,7 +287,7 @@ def test_classes_that_are_not_strict_share_one_band_from_the_lowest_floor() -> N
         class_mode="additive", class_weights={"urgent": 9.0, "normal": 1.0},
     )  # fmt: skip
     [(_, one), (_, other)] = steering_of(snapshot, "east").items()
-    assert [(part.urgency, part.band.default) for part in one.segments] == [(None, 0)]
+    assert [(part.job_class, part.band.default) for part in one.segments] == [(None, 0)]
     assert one.segments[0].band.highest == 5000 + snapshot.policy.bands.width
     assert other.segments[0].band.highest == 2 * snapshot.policy.bands.width + 1
 
@@ -367,10 +375,10 @@ def live_order(pool: str, capacity: dict[str, int]) -> list[str]:
         if job.phase is Phase.RUNNING:
             order.run(job.uid, tenant, job.demand)
         elif job.phase is Phase.WAITING:
-            urgency = rulebook.class_of(job, tenant).urgency
+            job_class = rulebook.class_of(job, tenant).job_class
             order.wait(
                 WaitingJob(
-                    uid=job.uid, scope=job.scope, id=job.id, tenant=tenant, urgency=urgency,
+                    uid=job.uid, scope=job.scope, id=job.id, tenant=tenant, job_class=job_class,
                     submitted=job.submitted, demand=job.demand, queue=(job.cluster, job.queue),
                 )
             )  # fmt: skip
@@ -390,7 +398,7 @@ def test_a_snapshot_of_stated_facts_gives_the_order_that_a_scorer_gives() -> Non
 
 def test_a_snapshot_states_what_was_granted_and_names_that_are_unique() -> None:
     snapshot = snapshot_of(STATES, DOCUMENT, NOW)
-    assert {job.uid: (job.id, job.urgency, job.level, job.cluster) for job in snapshot.jobs} == {
+    assert {job.uid: (job.id, job.job_class, job.level, job.cluster) for job in snapshot.jobs} == {
         "team-a/one": ("one", "urgent", 7, "c1"),
         "team-b/two": ("team-b/two", "normal", 0, "c1"),
         "u2": ("u2", "normal", 0, "c2"),
@@ -446,10 +454,10 @@ def test_a_snapshot_states_queues_and_what_their_clusters_say_of_classes() -> No
     assert snapshot.queues[-1].bands_by_class
     assert snapshot.queues[-1].highest_level == 77
     assert snapshot.queues[-1].preemption == preemption
-    assert snapshot.class_values == [SnapshotClassValue(urgency="urgent", value=5000, cluster="c1")]
+    assert snapshot.class_values == [SnapshotClassValue(job_class="urgent", value=5000, cluster="c1")]
     alone = snapshot_of(facts, DOCUMENT, NOW, pool="c1/cpu")
     assert [(queue.cluster, queue.name) for queue in alone.queues] == [("", "batch")]
-    assert alone.class_values == [SnapshotClassValue(urgency="urgent", value=5000)]
+    assert alone.class_values == [SnapshotClassValue(job_class="urgent", value=5000)]
     assert decode_snapshot(encode_snapshot(alone)) == alone
 
 

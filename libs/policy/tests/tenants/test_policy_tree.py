@@ -74,7 +74,7 @@ def scene_of(seed: int, most: int = 12, **changed: object) -> TreeScene:
         a_waiting_job(
             f"u{name:02d}",
             tenant=rng.choice(LEAVES),
-            urgency=rng.choice(CLASSES),
+            job_class=rng.choice(CLASSES),
             submitted=rng.randint(0, 8),
             demand=demand_of(rng),
             queue=rng.choice(QUEUES),
@@ -226,7 +226,7 @@ def test_a_front_looks_as_deep_as_it_must(rng: random.Random) -> None:
         a_waiting_job(
             f"u{number:03d}",
             tenant=rng.choice("aab"),
-            urgency=rng.choice(CLASSES),
+            job_class=rng.choice(CLASSES),
             submitted=rng.randint(0, 8),
             demand=demand_of(rng),
             queue=QUEUES[rng.random() < rare],

@@ -42,7 +42,7 @@ def random_pool(rng: random.Random, cap: int | None = None) -> PoolFacts:
             a_waiting_job(
                 f"u{number:02d}",
                 tenant=rng.choice(LEAVES),
-                urgency=rng.choice(["urgent", "normal", "normal", "normal"]),
+                job_class=rng.choice(["urgent", "normal", "normal", "normal"]),
                 submitted=rng.randrange(16),
                 demand={"cpu": rng.randrange(4), "gpu": rng.randrange(3)},
             )
@@ -71,7 +71,7 @@ def passed(places: list[Place]) -> Iterator[tuple[Place, Place]]:
     """Each older job with each later one of its class that stands before it."""
     for rank, k in enumerate(places):
         for j in places[rank + 1 :]:
-            if k.submitted > j.submitted and k.urgency == j.urgency:
+            if k.submitted > j.submitted and k.job_class == j.job_class:
                 yield j, k
 
 

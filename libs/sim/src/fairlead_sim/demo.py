@@ -236,7 +236,7 @@ class _Maker:
             demand=demand_of(job.gpus),
             run=max(from_seconds(job.duration_seconds / self._recipe.speed_up), SECOND // 1000),
             pods=math.ceil(job.gpus / CARDS_A_NODE),
-            urgency="urgent" if self._urgent(job) else None,
+            job_class="urgent" if self._urgent(job) else None,
         )
 
     def _urgent(self, job: TraceJob) -> bool:

@@ -31,7 +31,7 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     tenant: str
-    urgency: str | None
+    job_class: str | None
     submitted: Micros
     started: Micros
     ended: Micros
@@ -79,7 +79,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         """Waits by tenant and class; under class `*` those of all of the tenant's jobs."""
         groups: dict[tuple[str, str | None], list[float]] = {}
         for job in self.jobs:
-            groups.setdefault((job.tenant, job.urgency), []).append(job.waited)
+            groups.setdefault((job.tenant, job.job_class), []).append(job.waited)
             groups.setdefault((job.tenant, "*"), []).append(job.waited)
         return {
             group: Waits(jobs=len(found), p50=quantile(found, 0.5), p90=quantile(found, 0.9))
@@ -195,7 +195,7 @@ def _result_of(job: SimJob) -> JobResult:
     return JobResult(
         id=job.id,
         tenant=job.scope,
-        urgency=job.requested_class,
+        job_class=job.requested_class,
         submitted=job.submitted,
         started=job.started or 0,
         ended=job.ended or 0,

@@ -23,7 +23,7 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
     demand: dict[str, int]
     run: Micros
     pods: int = 1
-    urgency: str | None = None
+    job_class: str | None = None
     labels: dict[str, str] = {}
 
     def submission(self) -> Submission:
@@ -33,7 +33,7 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
             tenant=self.tenant,
             demand=self.demand,
             pods=self.pods,
-            urgency=self.urgency,
+            job_class=self.job_class,
             run_seconds=to_seconds(self.run),
             labels=self.labels,
         )
@@ -47,7 +47,7 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
             queue=None,
             demand=self.demand,
             pods=self.pods,
-            requested_class=self.urgency,
+            requested_class=self.job_class,
             submission=self.id,
             submitted=start + self.offset,
             run=self.run,

@@ -23,7 +23,7 @@ class OracleJob:
 
     uid: str
     tenant: str
-    urgency: str
+    job_class: str
     submitted: Micros
     demand: Mapping[str, int]
 
@@ -164,4 +164,4 @@ def _aging(job: OracleJob, rules: OracleRules, now: Micros) -> Fraction:
 
 def _rank(rules: OracleRules, job: OracleJob) -> int:
     """Its class's position; an unknown class stands behind all."""
-    return list(rules.classes).index(job.urgency) if job.urgency in rules.classes else len(rules.classes)
+    return list(rules.classes).index(job.job_class) if job.job_class in rules.classes else len(rules.classes)

@@ -66,7 +66,7 @@ class _PlacedJob:
     tenant: str
     queue: str
     gpus: int
-    urgency: str
+    job_class: str
     submitted: Micros
     since: float
     running: bool = False
@@ -131,14 +131,14 @@ class PlacementReplay:
         reference = spec.get("priorityClassRef") or {}
         created = datetime.fromisoformat(metadata["creationTimestamp"])
         gpus = sum(int(part["count"] * int(_requests(part).get(GPU, 0))) for part in spec["podSets"])
-        urgency = reference.get("name", "")
+        job_class = reference.get("name", "")
         return _PlacedJob(
             uid=metadata["uid"],
             name=metadata["name"],
             tenant=metadata["namespace"],
             queue=self.queues[metadata["namespace"]],
             gpus=gpus,
-            urgency=urgency if urgency in self.rules.classes else self.rules.classes[-1],
+            job_class=job_class if job_class in self.rules.classes else self.rules.classes[-1],
             submitted=round(created.timestamp()) * SECOND,
             since=at,
         )
@@ -183,7 +183,7 @@ class PlacementReplay:
                     OracleJob(
                         uid=job.uid,
                         tenant=job.tenant,
-                        urgency=job.urgency,
+                        job_class=job.job_class,
                         submitted=job.submitted,
                         demand=demand,
                     )

@@ -65,7 +65,7 @@ def states_of(snapshot: Snapshot) -> Iterator[State]:
             preemption={} if known is None else known.preemption,
         )
     for value in snapshot.class_values:
-        yield ClassState(cluster=CLUSTER, epoch=1, rev=1, name=value.urgency, value=value.value)
+        yield ClassState(cluster=CLUSTER, epoch=1, rev=1, name=value.job_class, value=value.value)
     yield from map(_node, snapshot.nodes)
     yield from map(_running, snapshot.running)
     yield from map(_waiting, snapshot.jobs)
@@ -138,7 +138,7 @@ def _waiting(job: SnapshotJob) -> JobState:
         level=job.level,
         pods=job.pods,
         shapes=_shapes(job),
-        requested_class=job.urgency,
+        requested_class=job.job_class,
         priority_override=None if override is None else round(override),
     )
 

@@ -30,7 +30,7 @@ class TreeJob:
 
     uid: str
     tenant: str
-    urgency: str
+    job_class: str
     submitted: Micros
     demand: Mapping[str, int]
     override: Fraction | None = None
@@ -227,10 +227,10 @@ class _Filling:
     # Classes ------------------------------------------------------------------------------------------------------
 
     def _rank(self, job: TreeJob) -> int:
-        return list(self.rules.classes).index(job.urgency)
+        return list(self.rules.classes).index(job.job_class)
 
     def _class_weight(self, job: TreeJob) -> Fraction:
-        return self.rules.class_weights.get(job.urgency, ONE) if job.override is None else job.override
+        return self.rules.class_weights.get(job.job_class, ONE) if job.override is None else job.override
 
     def _worth(self, share: Fraction, job: TreeJob) -> Fraction:
         if self.rules.mode == "additive":

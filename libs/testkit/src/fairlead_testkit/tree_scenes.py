@@ -67,7 +67,7 @@ def picks(scene: TreeScene) -> list[Pick]:
         TreeJob(
             uid=job.uid,
             tenant=job.tenant,
-            urgency=job.urgency,
+            job_class=job.job_class,
             submitted=job.submitted,
             demand=job.demand,
             override=None if job.override is None else Fraction(job.override),

@@ -226,7 +226,7 @@ class Reconciler:
             self._traces.took_over(self._epoch or 0, self._watch.facts.all_jobs())
         for job in seen.started if seen.news else ():
             pool = next((name for name, queues in pools.items() if job.queue in queues), "")
-            self._record.waited(pool, self._watch.policy.urgency_of(job), job, self._traces.admitted(job))
+            self._record.waited(pool, self._watch.policy.granted_class(job), job, self._traces.admitted(job))
 
     # --- apply
 

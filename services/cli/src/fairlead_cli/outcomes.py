@@ -27,7 +27,7 @@ class ClassGranted(msgspec.Struct, frozen=True, kw_only=True):
 
     job: str
     uid: str
-    urgency: str | None
+    job_class: str | None
     """None where it was taken back."""
     revision: int
     """Of the policy."""

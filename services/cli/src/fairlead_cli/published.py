@@ -34,7 +34,7 @@ _PLAIN: dict[object, Schema] = {
     datetime: _INSTANT,
     object: {},
 }
-_RENAMED = {"urgency": "class", "idle": "idle_unit_seconds"}
+_RENAMED = {"job_class": "class", "urgency": "class", "idle": "idle_unit_seconds"}
 
 
 class _Writer(NamedTuple):

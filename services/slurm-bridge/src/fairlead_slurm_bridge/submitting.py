@@ -97,7 +97,7 @@ def _amounts(demand: Mapping[str, int], naming: Naming, tasks: int) -> dict[str,
 def _qos(asked: str | None, qos_classes: Mapping[str, str]) -> str | None:
     if asked is None:
         return None
-    found = [qos for qos, urgency in qos_classes.items() if urgency == asked]
+    found = [qos for qos, job_class in qos_classes.items() if job_class == asked]
     if not found:
         raise NoBatchJobError(
             f"class: no QOS of this cluster stands for {asked!r}; without a class it has the last"

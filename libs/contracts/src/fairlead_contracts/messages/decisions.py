@@ -19,7 +19,11 @@ type UnboundedBy = Literal["weight", "held", "asked", "beyond"]
 this one ask for one; or its use is larger than can be counted. The first of these that is so is told."""
 
 
-class Lift(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+AS_IT_TRAVELS = {"job_class": "urgency"}
+"""A job's class has another name in messages than in code: that of the first release, which others may still run."""
+
+
+class Lift(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename=AS_IT_TRAVELS):
     """The exact terms of a job that stands before another of the same top-level tenant, and holds it back.
 
     A top-level tenant serves its jobs in one sequence. Where the next in it would go before its predecessor by its own
@@ -29,7 +33,7 @@ class Lift(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     uid: str
     id: str = ""
     """Empty in places of earlier releases."""
-    urgency: str
+    job_class: str
     override: float | None = None
     dominant: str
     use: int
@@ -55,7 +59,7 @@ class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     """The job of this tenant that is served before and counts for this one among the siblings; None where that is itself."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename=AS_IT_TRAVELS):
     """One waiting job's place, with the terms that put it there.
 
     `key = tag + rate * max(submitted, now - cap)` with `tag = weight_r * use / capacity_r / entitlement`, r being
@@ -71,7 +75,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     scope: str
     id: str
     tenant: str
-    urgency: str
+    job_class: str
     """Its class, as granted."""
     dominant: str
     """The resource that gives the tag; empty where the tenant uses nothing yet and asks for nothing."""

@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros, Moment
 from fairlead_contracts.base.quantities import Quantities
-from fairlead_contracts.messages.decisions import Place, UnboundedBy
+from fairlead_contracts.messages.decisions import AS_IT_TRAVELS, Place, UnboundedBy
 
 type ComparedTerm = Literal[
     "class", "used-up", "infinite", "share", "waiting", "submitted", "uid", "own-order"
@@ -83,14 +83,14 @@ class Promoted(msgspec.Struct, frozen=True, kw_only=True):
     """How many of its top-level tenant's jobs would stand before it."""
 
 
-class Neighbour(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Neighbour(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=AS_IT_TRAVELS):
     """A job that stands right before, and the term that puts it there."""
 
     uid: str
     scope: str
     id: str
     tenant: str
-    urgency: str
+    job_class: str
     term: ComparedTerm
     within: str = ""
     """The tenant below which the two part ways; empty where that is the pool itself."""
@@ -114,7 +114,7 @@ class Neighbour(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """With `infinite`: what makes the start tag on the explained job's side infinite."""
 
 
-class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=AS_IT_TRAVELS):
     """One change that would move the job, all else being equal."""
 
     cause: Cause
@@ -134,7 +134,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the tenant's running jobs hold of these resources now."""
     at: Moment | None = None
     """The first instant at which it is so."""
-    urgency: str = ""
+    job_class: str = ""
     weight: float = 0.0
 
 

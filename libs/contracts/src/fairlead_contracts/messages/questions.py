@@ -11,7 +11,7 @@ import msgspec
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Micros, Moment
 from fairlead_contracts.base.quantities import Quantities, QuantitySeconds
-from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.decisions import AS_IT_TRAVELS, Place, Standing
 from fairlead_contracts.messages.explanations import Around, Makeup, Promoted, Prospects
 
 
@@ -88,10 +88,10 @@ class QueueQuestion(Message, frozen=True, kw_only=True):
     """At most so many places a pool; 0 for as many as an answer holds."""
 
 
-class Approval(msgspec.Struct, frozen=True, kw_only=True):
+class Approval(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     """A grant of a class to one job: by whom, and why."""
 
-    urgency: str
+    job_class: str
     by: str = ""
     why: str = ""
     since: Moment | None = None

@@ -28,6 +28,7 @@ from fairlead_contracts.base.instants import Moment
 from fairlead_contracts.base.quantities import Quantities, base_units, is_extended, parse_quantity
 from fairlead_contracts.base.tokens import encode_token
 from fairlead_contracts.frontend.templates import JobTemplate, read_template
+from fairlead_contracts.messages.decisions import AS_IT_TRAVELS
 from fairlead_contracts.messages.state import Outcome
 
 MAX_PAYLOAD = 256 * 1024
@@ -54,7 +55,7 @@ _OFTEN_MEANT = {
 MAX_RUN_SECONDS = 366 * 86_400.0
 
 
-class Submission(Message, frozen=True, kw_only=True):
+class Submission(Message, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     """One job that somebody asks for, as checked: quantities are in base units."""
 
     id: str
@@ -62,7 +63,7 @@ class Submission(Message, frozen=True, kw_only=True):
     demand: Quantities
     """Of the whole job, all pods together."""
     pods: int = 1
-    urgency: str | None = None
+    job_class: str | None = None
     """The class asked for; None takes the policy's last one."""
     queue: str | None = None
     """None takes the tenant's queue."""
@@ -82,15 +83,20 @@ class Submission(Message, frozen=True, kw_only=True):
         Fields at their default do not count, so that a release with one more field gives the same digest to a
         submission that an older release has already made a job of.
         """
-        told = {name: value for name, default in _told_of() if (value := getattr(self, name)) != default}
+        told = {key: value for name, key, default in _told_of() if (value := getattr(self, name)) != default}
         return hashlib.blake2b(msgspec.json.encode(told, order="sorted"), digest_size=16).hexdigest()
 
 
 @cache
-def _told_of() -> tuple[tuple[str, object], ...]:
-    """The fields that make a body what it is, with their defaults. To find them out costs a hundred digests."""
+def _told_of() -> tuple[tuple[str, str, object], ...]:
+    """The fields that make a body what it is: as code names them, as they travel, and their defaults.
+
+    To find them out costs a hundred digests.
+    """
     fields = msgspec.structs.fields(Submission)
-    return tuple((field.name, _default_of(field)) for field in fields if field.name != "traceparent")
+    return tuple(
+        (field.name, field.encode_name, _default_of(field)) for field in fields if field.name != "traceparent"
+    )
 
 
 def _default_of(field: msgspec.structs.FieldInfo) -> object:
@@ -99,7 +105,7 @@ def _default_of(field: msgspec.structs.FieldInfo) -> object:
     return field.default
 
 
-class _Body(msgspec.Struct, kw_only=True, rename={"urgency": "class"}):
+class _Body(msgspec.Struct, kw_only=True, rename={"job_class": "class"}):
     """The body as people write it; the types of the fields before their own rules."""
 
     v: int = 1
@@ -107,7 +113,7 @@ class _Body(msgspec.Struct, kw_only=True, rename={"urgency": "class"}):
     tenant: str | None = None
     demand: dict[str, msgspec.Raw]
     pods: int = 1
-    urgency: str | None = None
+    job_class: str | None = None
     queue: str | None = None
     run_seconds: float | None = None
     run_limit_seconds: float | None = None
@@ -187,7 +193,7 @@ def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submiss
         tenant=tenant,
         demand=_checked_demand(body.demand),
         pods=_checked_pods(body.pods),
-        urgency=body.urgency,
+        job_class=body.job_class,
         queue=body.queue,
         run_seconds=_checked_seconds("run_seconds", body.run_seconds),
         run_limit_seconds=_checked_seconds("run_limit_seconds", body.run_limit_seconds),
@@ -355,13 +361,13 @@ class Answer(Message, frozen=True, kw_only=True):
 
 
 class Accepted(
-    Answer, frozen=True, kw_only=True, tag_field="kind", tag="accepted", rename={"urgency": "class"}
+    Answer, frozen=True, kw_only=True, tag_field="kind", tag="accepted", rename={"job_class": "class"}
 ):
     """The job stands in a queue."""
 
     job: str
     queue: str
-    urgency: str = ""
+    job_class: str = ""
     """`class` where it is written; empty from an admitter of an earlier release."""
     warnings: list[str] = []
     """What of the body counts for nothing: fields that nobody knows, and keys that are given twice."""

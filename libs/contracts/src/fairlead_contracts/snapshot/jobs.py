@@ -29,7 +29,7 @@ class _Names(NamedTuple):
     """The checked names of where a job stands."""
 
     pool: str
-    urgency: str
+    job_class: str
     cluster: str
     frontend: str
     queue: str
@@ -79,7 +79,7 @@ class JobChecks:
             id=job.id,
             tenant=job.tenant,
             pool=pool,
-            urgency=self._class("running", at, job.urgency),
+            job_class=self._class("running", at, job.job_class),
             demand=self._demand("running", at, job.demand, pool),
             started=self._values.instant(job.started, "running", at, "started"),
             ends=self._values.instant(job.ends, "running", at, "ends"),
@@ -112,7 +112,7 @@ class JobChecks:
             uid=uid,
             tenant=job.tenant,
             pool=names.pool,
-            urgency=names.urgency,
+            job_class=names.job_class,
             demand=self._demand("jobs", at, job.demand, names.pool),
             submitted=submitted,
             queue_time=self._queue_time(at, job, submitted),
@@ -147,14 +147,14 @@ class JobChecks:
 
     def _names(self, at: int, job: WrittenJob) -> _Names:
         """What the job says of where it stands. Jobs are of few tenants, classes and queues: what was right once is right again."""
-        stated = (job.tenant, job.urgency, job.pool, job.cluster, job.frontend, job.queue)
+        stated = (job.tenant, job.job_class, job.pool, job.cluster, job.frontend, job.queue)
         found = self._right_names.get(stated)
         if found is not None:
             return found
         known = len(self._values.problems)
         found = _Names(
             pool=self._place("jobs", at, job),
-            urgency=self._class("jobs", at, job.urgency),
+            job_class=self._class("jobs", at, job.job_class),
             cluster=self._values.named("jobs", at, "cluster", job.cluster),
             frontend=self._values.frontend("jobs", at, job.frontend),
             queue=self._values.named("jobs", at, "queue", job.queue),
@@ -199,15 +199,15 @@ class JobChecks:
             self._values.fail((key, at, "pool"), job.pool, reason)
         return ""
 
-    def _class(self, key: str, at: int, urgency: str | None) -> str:
+    def _class(self, key: str, at: int, job_class: str | None) -> str:
         if self._policy is None:
             return ""  # which classes there are is not known: the policy's own problems are told
         classes = self._classes
-        if urgency is None:
+        if job_class is None:
             return classes[-1]
-        if urgency not in classes:
-            self._values.fail((key, at, "class"), urgency, f"must be one of {', '.join(classes)}")
-        return urgency
+        if job_class not in classes:
+            self._values.fail((key, at, "class"), job_class, f"must be one of {', '.join(classes)}")
+        return job_class
 
     def _demand(self, key: str, at: int, found: Mapping[str, object], pool: str) -> dict[str, int]:
         """Base units, without what is 0. Jobs that ask for the same share one dict, which is read once."""

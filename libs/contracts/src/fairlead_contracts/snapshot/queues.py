@@ -46,10 +46,10 @@ def check_class_value(found: WrittenClassValue, classes: Collection[str], fail: 
         classes: of the policy; empty where they are not known.
         fail: tells a problem.
     """
-    if classes and found.urgency not in classes:
-        fail("class", found.urgency, f"must be one of {', '.join(classes)}")
+    if classes and found.job_class not in classes:
+        fail("class", found.job_class, f"must be one of {', '.join(classes)}")
     check_level("value", found.value, fail)
-    return SnapshotClassValue(urgency=found.urgency, value=found.value, cluster=found.cluster or "")
+    return SnapshotClassValue(job_class=found.job_class, value=found.value, cluster=found.cluster or "")
 
 
 def check_level(name: str, level: int, fail: Fail) -> None:
@@ -116,4 +116,4 @@ def queue_to_plain(queue: SnapshotQueue, alone: str | None) -> Mapping[str, obje
 def class_value_to_plain(found: SnapshotClassValue) -> Mapping[str, object]:
     """The value as it is written."""
     where = {"cluster": found.cluster} if found.cluster else {}
-    return {"class": found.urgency, "value": found.value} | where
+    return {"class": found.job_class, "value": found.value} | where

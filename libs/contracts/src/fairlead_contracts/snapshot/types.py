@@ -117,10 +117,10 @@ class WrittenQueue(Strict, frozen=True, kw_only=True):
     orders_across_queues: bool | None = None
 
 
-class WrittenClassValue(Strict, frozen=True, kw_only=True, rename={"urgency": "class"}):
+class WrittenClassValue(Strict, frozen=True, kw_only=True, rename={"job_class": "class"}):
     """A cluster's value of one class."""
 
-    urgency: str
+    job_class: str
     value: int
     cluster: str | None = None
 
@@ -147,13 +147,13 @@ class WrittenGang(Strict, frozen=True, kw_only=True):
     shapes: list[WrittenShape] = []
 
 
-class WrittenRunning(Strict, frozen=True, kw_only=True, rename={"urgency": "class"}):
+class WrittenRunning(Strict, frozen=True, kw_only=True, rename={"job_class": "class"}):
     """One running job of a snapshot."""
 
     id: str
     tenant: str
     demand: dict[str, object]
-    urgency: str | None = None
+    job_class: str | None = None
     pool: str | None = None
     started: object = None
     ends: object = None
@@ -162,14 +162,14 @@ class WrittenRunning(Strict, frozen=True, kw_only=True, rename={"urgency": "clas
     annotations: dict[str, str] | None = None
 
 
-class WrittenJob(Strict, frozen=True, kw_only=True, rename={"urgency": "class"}):
+class WrittenJob(Strict, frozen=True, kw_only=True, rename={"job_class": "class"}):
     """One waiting job of a snapshot."""
 
     id: str
     tenant: str
     demand: dict[str, object]
     submitted: object
-    urgency: str | None = None
+    job_class: str | None = None
     pool: str | None = None
     uid: str | None = None
     gang: WrittenGang | None = None
@@ -295,7 +295,7 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
 class SnapshotClassValue(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster's own word on a class: the level that a job of it has when nobody steers (see `ClassState`)."""
 
-    urgency: str
+    job_class: str
     value: int
     cluster: str = ""
 
@@ -329,7 +329,7 @@ class SnapshotRunning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: str
     tenant: str
     pool: str
-    urgency: str
+    job_class: str
     demand: Quantities
     started: Micros | None = None
     ends: Micros | None = None
@@ -354,7 +354,7 @@ class SnapshotJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The last tie-breaker of the order, and the frontend's; the id where none is given."""
     tenant: str
     pool: str
-    urgency: str
+    job_class: str
     """The class that it has: a snapshot states what was granted, not what was asked for."""
     demand: Quantities
     submitted: Micros

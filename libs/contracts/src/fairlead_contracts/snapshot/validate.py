@@ -185,8 +185,8 @@ class SnapshotChecks[Job]:
             self._values.named("class_values", at, "cluster", written.cluster)
             _, fail = self._values.telling("class_values", at)
             value = check_class_value(written, classes, fail)
-            if (value.cluster, value.urgency) in named:
-                fail("class", value.urgency, "is named twice")
-            named.add((value.cluster, value.urgency))
+            if (value.cluster, value.job_class) in named:
+                fail("class", value.job_class, "is named twice")
+            named.add((value.cluster, value.job_class))
             values.append(value)
         return values

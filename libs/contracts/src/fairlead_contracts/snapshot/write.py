@@ -66,7 +66,7 @@ def _node(node: SnapshotNode) -> dict[str, object]:
 
 
 def _running(job: SnapshotRunning, expected: str | None) -> dict[str, object]:
-    plain: dict[str, object] = {"id": job.id, "tenant": job.tenant, "class": job.urgency}
+    plain: dict[str, object] = {"id": job.id, "tenant": job.tenant, "class": job.job_class}
     plain |= _optional("pool", job.pool, expected)
     plain |= {"demand": _amounts(job.demand)}
     plain |= _time("started", job.started) | _time("ends", job.ends)
@@ -76,7 +76,7 @@ def _running(job: SnapshotRunning, expected: str | None) -> dict[str, object]:
 
 def _job(job: SnapshotJob, expected: str | None) -> dict[str, object]:
     plain: dict[str, object] = {"id": job.id} | _optional("uid", job.uid, job.id)
-    plain |= {"tenant": job.tenant, "class": job.urgency} | _optional("pool", job.pool, expected)
+    plain |= {"tenant": job.tenant, "class": job.job_class} | _optional("pool", job.pool, expected)
     plain |= {"submitted": to_datetime(job.submitted), "demand": _amounts(job.demand)} | _gang(job)
     for name in ("cluster", "frontend", "queue"):
         plain |= _optional(name, getattr(job, name), "")

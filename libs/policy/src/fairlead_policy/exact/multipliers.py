@@ -85,10 +85,10 @@ class ClassWeights:
         return self._shares.of(numbers)
 
     def _number(self, job: Classed) -> int:
-        key = job.urgency, job.override
+        key = job.job_class, job.override
         found = self._numbers.get(key)
         if found is None:
-            weight = self._rules.class_weight(job.urgency, override_of(job.override))
+            weight = self._rules.class_weight(job.job_class, override_of(job.override))
             found = self._numbers[key] = len(self._pairs)
             self._pairs.append((weight.numerator, weight.denominator))
         return found

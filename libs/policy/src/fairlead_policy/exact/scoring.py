@@ -37,10 +37,10 @@ class Grades:
         """The job's grade."""
         if self._rules.strict:
             return 0
-        found = self._known.get((job.urgency, job.override))
+        found = self._known.get((job.job_class, job.override))
         if found is None:
-            weight = self._rules.class_weight(job.urgency, override_of(job.override))
-            found = self._known[job.urgency, job.override] = self._multipliers.number(weight)
+            weight = self._rules.class_weight(job.job_class, override_of(job.override))
+            found = self._known[job.job_class, job.override] = self._multipliers.number(weight)
         return found
 
     def divided(self, exact: Sequence[Fraction], grades: Ints) -> tuple[Ints, Floats]:

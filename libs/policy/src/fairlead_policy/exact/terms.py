@@ -19,7 +19,7 @@ class Classed(Protocol):
     """A job's class, and the number that a grant gives it instead."""
 
     @property
-    def urgency(self) -> str:
+    def job_class(self) -> str:
         """Its class."""
 
     @property
@@ -82,13 +82,13 @@ def worth_of(tag: Fraction, terms: Classed, rules: PoolRules) -> Fraction:
     """The key without waiting: what the class makes of the tag."""
     if rules.strict:
         return tag
-    weight = rules.class_weight(terms.urgency, override_of(terms.override))
+    weight = rules.class_weight(terms.job_class, override_of(terms.override))
     return tag + weight if rules.class_mode == "additive" else tag / weight
 
 
 def leading_of(terms: Terms, rules: PoolRules) -> int:
     """The terms that go before the key."""
-    return rules.leading(terms.urgency, blocked=terms.blocked, unbounded=terms.unbounded)
+    return rules.leading(terms.job_class, blocked=terms.blocked, unbounded=terms.unbounded)
 
 
 def compared(terms: Terms, top: str, rules: PoolRules, now: Micros) -> ComparedTerms:
@@ -153,8 +153,8 @@ class _Table:
         if terms.unbounded or not (terms.share or terms.use):
             return 0
         divided = rules.class_mode == "multiplicative"
-        urgency, override = (terms.urgency, terms.override) if divided else ("", None)
-        pair = (top, terms.share or terms.dominant, urgency, override)
+        job_class, override = (terms.job_class, terms.override) if divided else ("", None)
+        pair = (top, terms.share or terms.dominant, job_class, override)
         number = self._known.get(pair)
         if number is None:
             number = self._known[pair] = self.multipliers.number(
@@ -171,7 +171,7 @@ class _Table:
             exact = Fraction(terms.share)
         else:
             exact = rules.unit_share_by_name.get(terms.dominant, NOTHING) / entitled
-        return exact / rules.class_weight(terms.urgency, override_of(terms.override)) if divided else exact
+        return exact / rules.class_weight(terms.job_class, override_of(terms.override)) if divided else exact
 
     def offset(self, terms: Terms) -> int:
-        return self.multipliers.number(self._rules.class_weight(terms.urgency, override_of(terms.override)))
+        return self.multipliers.number(self._rules.class_weight(terms.job_class, override_of(terms.override)))

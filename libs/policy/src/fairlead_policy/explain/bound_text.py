@@ -48,7 +48,7 @@ def bound_in_words(place: Place, rules: PoolRules) -> str | None:
     if bound is None:
         return None
     if not bound:
-        return f"No {place.urgency} job that is submitted later passes it: nothing of its tenant counts before it."
+        return f"No {place.job_class} job that is submitted later passes it: nothing of its tenant counts before it."
     total = parts_of(place, rules)
     parts = f"{ratio(total.numerator, total.denominator):.3g}"
     counted = "its tags, level by level, come to" if place.within else "its tag is"
@@ -61,7 +61,7 @@ def bound_in_words(place: Place, rules: PoolRules) -> str | None:
         )
     until = "" if rules.cap is None else f", and that is within the cap of {duration(rules.cap / 1e6)}"
     return (
-        f"No {place.urgency} job that is submitted {_from_when(place.submitted, bound)} passes it, as long as its own tenant "
+        f"No {place.job_class} job that is submitted {_from_when(place.submitted, bound)} passes it, as long as its own tenant "
         f"gets nothing else before it. {worth}{until}."
     )
 

@@ -64,10 +64,10 @@ def prospects_in(order: Order, place: Place) -> Prospects:
     found = around_place(order, place, NEIGHBOURS)
     targets = targets_of(place, found, rules, now)
     promotions = []
-    for urgency in higher_classes(place, rules):
-        promoted = if_promoted(order, place, urgency)
+    for job_class in higher_classes(place, rules):
+        promoted = if_promoted(order, place, job_class)
         if promoted is not None:
-            promotions.append((urgency, promoted.own + count_others_before(order, promoted.place)))
+            promotions.append((job_class, promoted.own + count_others_before(order, promoted.place)))
     ends = least_ends_to_pass(order, place, targets)
     ended = ended_of(order, place, ends)
     ranks = [None if one is None else one.own + count_others_before(order, one.place) for one in ended]
@@ -91,7 +91,7 @@ def higher_classes(place: Place, rules: PoolRules) -> list[str]:
     """The classes that it may be worth to be granted, the next higher one first; few of them."""
     if place.override is not None and not rules.strict:
         return []  # a number of its own counts, whatever the class
-    return list(reversed(rules.classes[: rules.rank_of(place.urgency)]))[:_MOST_CLASSES]
+    return list(reversed(rules.classes[: rules.rank_of(place.job_class)]))[:_MOST_CLASSES]
 
 
 def targets_of(place: Place, around: Around, rules: PoolRules, now: Micros) -> list[Place]:
@@ -147,7 +147,7 @@ class _Leads(NamedTuple):
     """The lead of one key over another, term by term: together they are the difference of the keys."""
 
     share: Fraction = NOTHING
-    urgency: Fraction = NOTHING
+    job_class: Fraction = NOTHING
     waiting: Fraction = NOTHING
 
 
@@ -169,7 +169,7 @@ def neighbour_of(place: Place, other: Place, rules: PoolRules, now: Micros) -> N
         scope=other.scope,
         id=other.id,
         tenant=other.tenant,
-        urgency=other.urgency,
+        job_class=other.job_class,
         within=parent,
         side=_unless(bar.tenant, other.tenant),
         own_side=_unless(own.tenant, place.tenant),
@@ -177,7 +177,7 @@ def neighbour_of(place: Place, other: Place, rules: PoolRules, now: Micros) -> N
         own_lifted=_named(own.terms, place),
         term=term,
         share_lead=_rounded(leads.share),
-        class_lead=_rounded(leads.urgency),
+        class_lead=_rounded(leads.job_class),
         waiting_lead=_rounded(leads.waiting),
         unbounded_by=own.unbounded_by if term == "infinite" else None,
     )
@@ -219,7 +219,7 @@ def _below(tenant: str, place: Place) -> _Side:
     own = Lift(
         uid=place.uid,
         id=place.id,
-        urgency=place.urgency,
+        job_class=place.job_class,
         override=place.override,
         dominant=level.dominant,
         use=level.use,
@@ -248,7 +248,7 @@ def _rounded(exact: Fraction) -> float:
 
 def _within_tenant(place: Place, other: Place, rules: PoolRules) -> ComparedTerm:
     """Between two jobs of one tenant: its own order knows no shares."""
-    if rules.strict and rules.rank_of(place.urgency) != rules.rank_of(other.urgency):
+    if rules.strict and rules.rank_of(place.job_class) != rules.rank_of(other.job_class):
         return "class"
     return "used-up" if place.blocked != other.blocked else "own-order"
 
@@ -262,14 +262,14 @@ def _term(own: _Side, bar: _Side, leads: _Leads, rules: PoolRules) -> ComparedTe
         by_lead: dict[ComparedTerm, Fraction] = {
             "share": leads.share,
             "waiting": leads.waiting,
-            "class": leads.urgency,
+            "class": leads.job_class,
         }
         return max(by_lead, key=by_lead.__getitem__)
     return "submitted" if own.terms.submitted != bar.terms.submitted else "uid"
 
 
 def _by_rank(own: Terms, bar: Terms, rules: PoolRules) -> ComparedTerm | None:
-    if rules.strict and rules.rank_of(own.urgency) != rules.rank_of(bar.urgency):
+    if rules.strict and rules.rank_of(own.job_class) != rules.rank_of(bar.job_class):
         return "class"
     if own.blocked != bar.blocked:
         return "used-up"
@@ -365,7 +365,7 @@ def _passing(other: Place, at: Micros, *, ahead: bool) -> Move:
 def _by_class(found: Found) -> list[Move]:
     if not found.around.nearest:
         return []  # it is the first already
-    return [Move(cause="class", rank=rank, urgency=urgency) for urgency, rank in found.promotions]
+    return [Move(cause="class", rank=rank, job_class=job_class) for job_class, rank in found.promotions]
 
 
 def _by_weight(place: Place, around: Around, rules: PoolRules, now: Micros) -> list[Move]:

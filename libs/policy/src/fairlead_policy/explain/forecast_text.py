@@ -137,8 +137,8 @@ def _by_time(move: Move, place: Place, now: Micros) -> str:
 def _by_class(move: Move, place: Place, now: Micros) -> str:
     del now
     return (
-        f"As {move.urgency} it would be number {(move.rank or 0) + 1}: an operator can grant that with "
-        f"`fairlead approve {place.id or place.uid} --class {move.urgency}`."
+        f"As {move.job_class} it would be number {(move.rank or 0) + 1}: an operator can grant that with "
+        f"`fairlead approve {place.id or place.uid} --class {move.job_class}`."
     )
 
 

@@ -51,7 +51,7 @@ def _why(one: Neighbour, place: Place, rules: PoolRules) -> str:
     if one.term in ("share", "waiting") or (one.term == "class" and not rules.strict):
         return _by_terms(one, place, rules)
     if one.term == "class":
-        return f"class {one.urgency} goes before {place.urgency}"
+        return f"class {one.job_class} goes before {place.job_class}"
     if one.term == "used-up":
         return f"this one asks for {used_up_of(place, rules)}, which is used up"
     if one.term == "infinite":
@@ -184,17 +184,17 @@ def _of_what(rules: PoolRules) -> str:
 def _class_for(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
     if rules.class_mode == "multiplicative":
         return f"the class weights, which start tags are divided by, are worth {share} to it"
-    if one.urgency == place.urgency or one.lifted or one.own_lifted:
+    if one.job_class == place.job_class or one.lifted or one.own_lifted:
         return f"its class weight is {share} lower"
-    return f"class {one.urgency} is worth {share} more than {place.urgency}"
+    return f"class {one.job_class} is worth {share} more than {place.job_class}"
 
 
 def _class_against(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
     if rules.class_mode == "multiplicative":
         return f"the {share} that the class weights, which start tags are divided by, count against it"
-    if one.urgency == place.urgency or one.lifted or one.own_lifted:
+    if one.job_class == place.job_class or one.lifted or one.own_lifted:
         return f"the {share} by which its class weight is higher"
-    return f"the {share} that class {place.urgency} is worth more than {one.urgency}"
+    return f"the {share} that class {place.job_class} is worth more than {one.job_class}"
 
 
 def _longer(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:

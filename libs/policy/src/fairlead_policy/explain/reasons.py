@@ -73,11 +73,11 @@ class Wording:
 
     def reasons(self, place: Place) -> list[str]:
         """The reasons of a place: class, tag, waiting, what holds the job back, and that it can never start."""
-        urgency = self._class(place.urgency, place.override)
+        job_class = self._class(place.job_class, place.override)
         if place.unbounded:
-            found = [urgency, infinite_in_words(place, self._rules)]
+            found = [job_class, infinite_in_words(place, self._rules)]
         else:
-            found = [urgency, self._tag(place), self._waiting(self._now - place.submitted)]
+            found = [job_class, self._tag(place), self._waiting(self._now - place.submitted)]
         if place.top or place.position or place.blocked:
             found += held_back_in_words(place, self._rules, self._now)
         if self._oversized:
@@ -86,7 +86,7 @@ class Wording:
 
     def of_columns(self, places: PositionColumns) -> list[list[str]]:
         """The reasons of each of these places: the same words, without an object a place."""
-        names, now = [job.urgency for job in places.jobs], self._now
+        names, now = [job.job_class for job in places.jobs], self._now
         columns = (
             map(self._class, names, places.override),
             map(self._by_use, places.top, places.dominant, places.use, places.tag),
@@ -105,10 +105,10 @@ class Wording:
         """The same without what the class does."""
         return self.reasons(place)[1:]
 
-    def _class(self, urgency: str, override: float | None) -> str:
-        told = self._classes.get((urgency, override))
+    def _class(self, job_class: str, override: float | None) -> str:
+        told = self._classes.get((job_class, override))
         if told is None:
-            told = self._classes[urgency, override] = _class(urgency, override, self._rules)
+            told = self._classes[job_class, override] = _class(job_class, override, self._rules)
         return told
 
     def _tag(self, place: Place) -> str:
@@ -230,18 +230,18 @@ def terms_in_words(place: Place, standing: Standing | None, rules: PoolRules, no
 
 def class_in_words(place: Place, rules: PoolRules | None = None) -> str:
     """The effect of the job's class on its place; classes are strict unless the rules say otherwise."""
-    return _class(place.urgency, place.override, rules)
+    return _class(place.job_class, place.override, rules)
 
 
-def _class(urgency: str, override: float | None, rules: PoolRules | None) -> str:
-    if rules is not None and rules.strict and urgency == rules.classes[0]:
-        return f"Its class is {urgency}, the highest: it goes before every job of another class."
+def _class(job_class: str, override: float | None, rules: PoolRules | None) -> str:
+    if rules is not None and rules.strict and job_class == rules.classes[0]:
+        return f"Its class is {job_class}, the highest: it goes before every job of another class."
     if rules is None or rules.strict:
-        return f"Its class is {urgency}; every job of a higher class goes before it."
-    weight = float(rules.class_weight(urgency, override_of(override)))
-    named = f"Its class is {urgency}"
+        return f"Its class is {job_class}; every job of a higher class goes before it."
+    weight = float(rules.class_weight(job_class, override_of(override)))
+    named = f"Its class is {job_class}"
     if override is not None:
-        named = f"Its class is {urgency}, but a number of its own counts in place of the class's"
+        named = f"Its class is {job_class}, but a number of its own counts in place of the class's"
     if rules.class_mode == "additive":
         return f"{named}: it adds {weight:g} to the key; lower goes first."
     return f"{named}: its start tag is divided by {weight:g}."

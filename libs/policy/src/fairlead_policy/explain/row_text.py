@@ -23,7 +23,7 @@ class _Row(NamedTuple):
 
     rank: int
     """Of its class."""
-    urgency: str
+    job_class: str
     tenant: str
     tag: float
     counted: Micros
@@ -43,7 +43,7 @@ class RowCauses:
     def __init__(self, rules: PoolRules, now: Micros) -> None:
         self.tells = rules.strict and rules.relative and not rules.rescaled and not rules.parents
         """Whether figures tell it at all of this pool."""
-        self._ranks = {urgency: rules.rank_of(urgency) for urgency in rules.classes}
+        self._ranks = {job_class: rules.rank_of(job_class) for job_class in rules.classes}
         self._rate = float(rules.rate)
         self._horizon = None if rules.cap is None or not rules.rate else now - rules.cap
         self._before: _Row | None = None
@@ -69,11 +69,11 @@ class RowCauses:
         for job, tag, submitted, because in zip(*columns, strict=True):
             counted = submitted if horizon is None or submitted > horizon else horizon
             unbounded = because is not None
-            yield _Row(ranks[job.urgency], job.urgency, job.tenant, tag, counted, submitted, unbounded)
+            yield _Row(ranks[job.job_class], job.job_class, job.tenant, tag, counted, submitted, unbounded)
 
     def _why(self, before: _Row, row: _Row) -> str:
         if before.rank != row.rank:
-            return f"class {before.urgency} goes before {row.urgency}" if before.rank < row.rank else ""
+            return f"class {before.job_class} goes before {row.job_class}" if before.rank < row.rank else ""
         if before.tenant == row.tenant:
             return OWN_ORDER if before.submitted <= row.submitted else ""
         if before.unbounded or row.unbounded:

@@ -35,14 +35,14 @@ def breakdown_of(order: Order, place: Place) -> Makeup | None:
     return makeup_of(*found, place.tenant, list(tree.tenant_queues.values()), rules=rules, past=past)
 
 
-def if_promoted(order: Order, place: Place, urgency: str) -> Promoted | None:
+def if_promoted(order: Order, place: Place, job_class: str) -> Promoted | None:
     """Where a waiting job would stand in another class; None where it does not wait."""
     found = order.find(place)
     if found is None:
         return None
     sequence, at = found
     job = sequence.job_at(at)
-    promoted = msgspec.structs.replace(job, urgency=urgency)
+    promoted = msgspec.structs.replace(job, job_class=job_class)
     return _promoted(Order(order.snapshot.with_job(promoted, instead_of=job), order.now), promoted)
 
 

@@ -44,14 +44,14 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """A band, and whose it is."""
 
     band: Band
-    urgency: str | None = None
+    job_class: str | None = None
     """The class whose jobs it takes; None for the jobs of every class."""
     ceiling: int | None = None
     """The highest level at which a job of the class may stand at all; None where none is too high."""
 
-    def takes(self, urgency: str | None) -> bool:
+    def takes(self, job_class: str | None) -> bool:
         """Whether jobs of the class get their levels from this band."""
-        return self.urgency is None or self.urgency == urgency
+        return self.job_class is None or self.job_class == job_class
 
     def trespassed(self, level: int) -> bool:
         """Whether the level is above everything that the class may have."""
@@ -104,11 +104,11 @@ def segments_of(
     if queues and all(queue.bands_by_class for queue in queues):
         return [
             Segment(
-                urgency=urgency or None,
+                job_class=job_class or None,
                 band=Band(default=band.default, lowest=band.lowest, highest=band.highest - protect),
                 ceiling=max(band.highest, band.default),
             )
-            for urgency, band in bands.items()
+            for job_class, band in bands.items()
         ]
     band = common_band(queues)
     if band is None or any(queue.bands_by_class for queue in queues):

@@ -255,7 +255,7 @@ class Positions(Sequence[Place]):
                 scope=job.scope,
                 id=job.id,
                 tenant=job.tenant,
-                urgency=job.urgency,
+                job_class=job.job_class,
                 override=override[row],
                 dominant=dominant,
                 use=use,
@@ -338,7 +338,7 @@ def _new_lift(sequence: ServiceOrder, tenant: str, at: int) -> Lift:
     return Lift(
         uid=job.uid,
         id=job.id,
-        urgency=job.urgency,
+        job_class=job.job_class,
         override=job.override,
         dominant=dominant,
         use=use,

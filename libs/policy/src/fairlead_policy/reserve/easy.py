@@ -147,7 +147,11 @@ class _Deciding:
     def _kept(self, promise: Promise | None) -> Promise | None:
         """The promise, unless its job waits no more, or is of another class now."""
         job = None if promise is None else self._waiting.get(promise.uid)
-        return promise if promise is not None and job is not None and job.urgency == promise.urgency else None
+        return (
+            promise
+            if promise is not None and job is not None and job.job_class == promise.job_class
+            else None
+        )
 
     def _with_head_in_place(self) -> list[Waiting]:
         """The policy's order; who was promised a start goes before the rest of its class."""
@@ -156,7 +160,7 @@ class _Deciding:
         if head is None:
             return self._order
         rest = [one for one in self._order if one.uid != head.uid]
-        at = next((at for at, one in enumerate(rest) if one.urgency == head.urgency), None)
+        at = next((at for at, one in enumerate(rest) if one.job_class == head.job_class), None)
         at = self._order.index(head) if at is None else at
         return [*rest[:at], head, *rest[at:]]
 
@@ -272,7 +276,7 @@ class _Deciding:
             return None
         return Promise(
             uid=head.uid,
-            urgency=head.urgency,
+            job_class=head.job_class,
             shadow=shadow.at,
             made=self._now,
             capacity=dict(self._scene.capacity),
@@ -369,7 +373,7 @@ class _Deciding:
 
     def _may_pass(self, one: Waiting, head: Waiting) -> bool:
         resting = self._before.resting.get(one.uid, self._now) > self._now
-        return one.urgency == head.urgency and one.uid not in self._counted and not resting
+        return one.job_class == head.job_class and one.uid not in self._counted and not resting
 
     # --- what is wanted
 

@@ -26,7 +26,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     uid: str
     demand: dict[str, int]
-    urgency: str = ""
+    job_class: str = ""
     """Its class; the same for all where classes are not strict."""
     limit: Micros | None = None
     """How long it runs at most; None where nobody knows."""
@@ -36,7 +36,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     """A start by a known instant."""
 
     uid: str
-    urgency: str
+    job_class: str
     shadow: Micros
     made: Micros
     capacity: dict[str, int]

@@ -22,7 +22,7 @@ class OwnJob(Protocol):
         """Whose it is."""
 
     @property
-    def urgency(self) -> str:
+    def job_class(self) -> str:
         """Its class."""
 
     @property
@@ -57,7 +57,7 @@ class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     scope: str
     id: str
     tenant: str
-    urgency: str
+    job_class: str
     """Its class, as granted."""
     submitted: Micros
     demand: dict[str, int]

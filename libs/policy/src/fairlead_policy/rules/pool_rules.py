@@ -114,29 +114,29 @@ class PoolRules:
         """The position of each class."""
         return {name: rank for rank, name in enumerate(self.classes)}
 
-    def rank_of(self, urgency: str) -> int:
+    def rank_of(self, job_class: str) -> int:
         """The class's position; one that the policy does not know stands behind all."""
-        return self.ranks.get(urgency, len(self.classes))
+        return self.ranks.get(job_class, len(self.classes))
 
     @property
     def strict(self) -> bool:
         """Whether every job of a class goes before the next class's."""
         return self.class_mode == "strict"
 
-    def class_weight(self, urgency: str, override: Fraction | None = None) -> Fraction:
+    def class_weight(self, job_class: str, override: Fraction | None = None) -> Fraction:
         """The weight of a job's class; an override stands in its place. Unknown classes weigh as the last."""
         if override is not None:
             return override
         last = self.classes[-1] if self.classes else ""
-        return self.class_weights.get(urgency, self.class_weights.get(last, FULL))
+        return self.class_weights.get(job_class, self.class_weights.get(last, FULL))
 
-    def leading(self, urgency: str, *, blocked: bool, unbounded: bool) -> int:
+    def leading(self, job_class: str, *, blocked: bool, unbounded: bool) -> int:
         """The terms before the key, as one integer: a strict class, then blocked jobs, then infinite shares."""
-        rank = self.rank_of(urgency) if self.strict else 0
+        rank = self.rank_of(job_class) if self.strict else 0
         return rank * 4 + 2 * blocked + unbounded
 
     def own_terms(
-        self, urgency: str, override: Fraction | None, submitted: Micros, *, blocked: bool
+        self, job_class: str, override: Fraction | None, submitted: Micros, *, blocked: bool
     ) -> tuple[int, int]:
         """The terms of a tenant's own order that go before (submitted, uid).
 
@@ -144,8 +144,8 @@ class PoolRules:
         keys ascend by. Multiplicative: the weight, the highest first.
         """
         if self.class_mode == "strict":
-            return self.rank_of(urgency) * 2 + blocked, 0
-        weight = self.own_weight(self.class_weight(urgency, override))
+            return self.rank_of(job_class) * 2 + blocked, 0
+        weight = self.own_weight(self.class_weight(job_class, override))
         return blocked, weight + self.own_rate * submitted
 
     def own_weight(self, weight: Fraction) -> int:

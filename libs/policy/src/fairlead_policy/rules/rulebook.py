@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Granted(NamedTuple):
     """The class that a job has."""
 
-    urgency: str
+    job_class: str
     refused: str | None
     """The class that it asked for and may not have, or that does not exist."""
 
@@ -170,7 +170,7 @@ class Rulebook:
             scope=job.scope,
             id=job.id,
             tenant=tenant,
-            urgency=self.class_of(job, tenant).urgency,
+            job_class=self.class_of(job, tenant).job_class,
             submitted=job.submitted,
             demand=_stated(job.demand),
             queue=(job.cluster, job.queue),
@@ -341,7 +341,7 @@ class Rulebook:
             )
 
     def _check_class(self, submission: "Submission", tenant: str) -> None:
-        asked = submission.urgency
+        asked = submission.job_class
         if asked is None:
             return
         if asked not in self.document.classes:

@@ -261,7 +261,9 @@ def _queue(queue: QueueState, pool: str, several: bool) -> SnapshotQueue:  # noq
 
 
 def _class_value(found: ClassState, several: bool) -> SnapshotClassValue:  # noqa: FBT001 # said by its name
-    return SnapshotClassValue(urgency=found.name, value=found.value, cluster=found.cluster if several else "")
+    return SnapshotClassValue(
+        job_class=found.name, value=found.value, cluster=found.cluster if several else ""
+    )
 
 
 def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # said by its name
@@ -280,7 +282,7 @@ def _running(one: _Counted, names: Mapping[str, str], rulebook: Rulebook) -> Sna
         id=names[job.uid],
         tenant=one.tenant,
         pool=one.pool,
-        urgency=rulebook.class_of(job, one.tenant).urgency,
+        job_class=rulebook.class_of(job, one.tenant).job_class,
         demand=job.demand,
         started=job.started,
         ends=job.ends_by,
@@ -297,7 +299,7 @@ def _waiting(one: _Counted, names: Mapping[str, str], rulebook: Rulebook, severa
         uid=job.uid,
         tenant=one.tenant,
         pool=one.pool,
-        urgency=rulebook.class_of(job, one.tenant).urgency,
+        job_class=rulebook.class_of(job, one.tenant).job_class,
         demand=job.demand,
         submitted=job.submitted,
         queue_time=job.queue_time,

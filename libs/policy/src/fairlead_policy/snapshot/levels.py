@@ -67,7 +67,7 @@ def steering_of(snapshot: Snapshot, pool: str) -> dict[SteeredFrontend, PaperSte
             queues.setdefault((queue.cluster, queue.frontend), []).append(queue)
     values: dict[str, dict[str, int]] = {}
     for found in snapshot.class_values:
-        values.setdefault(found.cluster, {})[found.urgency] = found.value
+        values.setdefault(found.cluster, {})[found.job_class] = found.value
     return {
         steered: _steering(snapshot.policy, stated, values.get(steered[0], {}))
         for steered, stated in sorted(queues.items())
@@ -175,16 +175,18 @@ class _OnPaper:
 
     def window(self, segment: Segment) -> Iterator[LabelledJob]:
         """See `QueuedFront`."""
-        return (self._ties.labelled(job) for job in self._front if segment.takes(job.urgency))
+        return (self._ties.labelled(job) for job in self._front if segment.takes(job.job_class))
 
     def outside(self, segment: Segment, most: int) -> Iterator[LabelledJob]:
         """See `QueuedFront`."""
         del most
-        return (self._ties.labelled(job) for job in self._behind if segment.takes(job.urgency))
+        return (self._ties.labelled(job) for job in self._behind if segment.takes(job.job_class))
 
     def trespassers(self, segment: Segment) -> Iterator[str]:
         """See `QueuedFront`."""
-        found = (job for job in self._behind if segment.takes(job.urgency) and segment.trespassed(job.level))
+        found = (
+            job for job in self._behind if segment.takes(job.job_class) and segment.trespassed(job.level)
+        )
         return (job.uid for job in sorted(found, key=self._ties.stands))
 
     def lifted_held(self, segment: Segment) -> Iterator[str]:

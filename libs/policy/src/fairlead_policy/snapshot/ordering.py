@@ -151,7 +151,7 @@ def _waiting(job: SnapshotJob) -> WaitingJob:
         scope=job.tenant,
         id=job.id,
         tenant=job.tenant,
-        urgency=job.urgency,
+        job_class=job.job_class,
         submitted=job.submitted,
         demand=job.demand,
         queue=(job.cluster or job.frontend, job.queue),

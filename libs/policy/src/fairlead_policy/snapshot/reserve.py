@@ -98,12 +98,12 @@ def _reserved(
 ) -> PaperReservation:
     """What becomes of all that wait; in the scene is who may ever start."""
     first = reserve(scene, ReservationState())
-    aside, lowest = frozenset(first.aside), waiting[-1].urgency if waiting else ""
+    aside, lowest = frozenset(first.aside), waiting[-1].job_class if waiting else ""
     told = PaperReservation(
         starting=first.starting,
         aside=first.aside,
         unplaceable=unplaceable,
-        stopping=tuple(one.uid for one in waiting if one.uid in aside and one.urgency != lowest),
+        stopping=tuple(one.uid for one in waiting if one.uid in aside and one.job_class != lowest),
     )
     if first.head is None:
         return told
@@ -118,7 +118,7 @@ def _reserved(
 def _of_higher_classes(head: Waiting, waiting: Sequence[Waiting], never: Collection[str]) -> Iterator[str]:
     """Who never starts and stands before the head."""
     for one in takewhile(lambda one: one.uid != head.uid, waiting):
-        if one.uid in never and one.urgency != head.urgency:
+        if one.uid in never and one.job_class != head.job_class:
             yield one.uid
 
 
@@ -133,8 +133,10 @@ def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> Orde
     ordered = [places[uid] for uid in (*front, *rest, *found.last)]
     if pool.rules.strict:
         # Levels are written within a class: no job stands behind those of a lower one.
-        turn = {urgency: at for at, urgency in enumerate(dict.fromkeys(one.urgency for one in pool.places))}
-        ordered.sort(key=lambda place: turn[place.urgency])
+        turn = {
+            job_class: at for at, job_class in enumerate(dict.fromkeys(one.job_class for one in pool.places))
+        }
+        ordered.sort(key=lambda place: turn[place.job_class])
     return msgspec.structs.replace(pool, places=ordered)
 
 
@@ -177,5 +179,5 @@ def _run(job: SnapshotRunning, timing: Timing) -> CapacityHold:
 
 
 def _waiting(job: SnapshotJob, *, strict: bool) -> Waiting:
-    urgency = job.urgency if strict else ""
-    return Waiting(uid=job.uid, demand=job.demand, urgency=urgency, limit=job.runtime_limit)
+    job_class = job.job_class if strict else ""
+    return Waiting(uid=job.uid, demand=job.demand, job_class=job_class, limit=job.runtime_limit)

@@ -131,7 +131,13 @@ class PoolCards:
         """The weight of the job: its demand, its cards as HAMi gives them. What HAMi does not take weighs what is stated."""
         pods = sum(shape.pods for shape in job.shapes) or job.pods
         asking = SnapshotRunning(
-            id="", tenant="", pool="", urgency="", demand=job.demand, pods=pods, gang=stated_gang(job.shapes)
+            id="",
+            tenant="",
+            pool="",
+            job_class="",
+            demand=job.demand,
+            pods=pods,
+            gang=stated_gang(job.shapes),
         )
         try:
             charge = self._charges.charge(asking)

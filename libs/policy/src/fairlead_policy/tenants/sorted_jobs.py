@@ -30,7 +30,7 @@ def _columns_of(
     asked = np.array([numbers.setdefault(id(job.demand), len(numbers)) for job in jobs], np.int64)
     demands = list({id(job.demand): job.demand for job in jobs}.values())
     ranks, last = (rules.ranks, len(rules.classes)) if rules.strict else ({}, 0)
-    rank = np.array([ranks.get(job.urgency, last) * 2 for job in jobs], np.int64)
+    rank = np.array([ranks.get(job.job_class, last) * 2 for job in jobs], np.int64)
     if rules.saturated:
         rank += np.array([rules.asks_for_saturated(demand) for demand in demands], np.bool_)[asked]
     none = np.zeros(len(jobs), np.int64)
@@ -163,7 +163,7 @@ def own_key(job: OwnJob, rules: PoolRules) -> OwnKey:
     """The job's place in its tenant's own order."""
     submitted = min(max(job.submitted, -FARTHEST), FARTHEST)
     blocked = rules.asks_for_saturated(job.demand)
-    terms = rules.own_terms(job.urgency, override_of(job.override), submitted, blocked=blocked)
+    terms = rules.own_terms(job.job_class, override_of(job.override), submitted, blocked=blocked)
     return *terms, submitted, job.uid
 
 

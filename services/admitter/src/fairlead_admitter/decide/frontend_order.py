@@ -64,7 +64,7 @@ class FrontendOrder:
                 yield job
 
     def _default(self, job: JobState, bands: Mapping[str, Band]) -> int:
-        band = bands.get(self._facts.urgency(job.uid) or "") or bands.get("")
+        band = bands.get(self._facts.job_class(job.uid) or "") or bands.get("")
         return job.base if band is None else band.default
 
     def _maybe_above(self, queue: str, level: int) -> Iterator[JobState]:

@@ -93,7 +93,7 @@ class Planner:
             pace=self.pace,
             newcomers=self._newcomers,
             protection=self._protection,
-            class_of=known.policy.urgency_of,
+            class_of=known.policy.granted_class,
         )
 
     # What it is told

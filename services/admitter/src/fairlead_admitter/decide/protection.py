@@ -77,7 +77,7 @@ class Protection:
             segments: one for each class.
             class_of: the class that a job has.
         """
-        tops = {segment.urgency: segment.ceiling for segment in segments}
+        tops = {segment.job_class: segment.ceiling for segment in segments}
         writes: list[LevelWrite] = []
         lifted: list[str] = []
         for job in self._unlifted.values():

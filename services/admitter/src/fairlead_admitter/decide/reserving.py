@@ -198,7 +198,7 @@ class ReservePlanner:
             capacity={} if found is None else found.capacity,
             timing=timing_of(document),
             strict=document.class_mode == "strict",
-            bands={segment.urgency or "": segment.band for segment in segments},
+            bands={segment.job_class or "": segment.band for segment in segments},
         )
 
     def arrange(
@@ -275,8 +275,8 @@ class ReservePlanner:
                 yield job
 
     def _waiting(self, job: JobState, *, strict: bool) -> Waiting:
-        urgency = (self._facts.urgency(job.uid) or "") if strict else ""
-        return Waiting(uid=job.uid, demand=job.demand, urgency=urgency, limit=job.run_limit)
+        job_class = (self._facts.job_class(job.uid) or "") if strict else ""
+        return Waiting(uid=job.uid, demand=job.demand, job_class=job_class, limit=job.run_limit)
 
     def _decided(self, found: Reservation, ranked: Mapping[str, Ranked]) -> ReserveDecision:
         standing = found.standing

@@ -212,7 +212,7 @@ class Restraint:
         found = []
         for uid in self._facts.moved(queue):
             job = self._facts.job(uid)
-            if job is not None and uid not in inside and segment.takes(self._facts.urgency(uid)):
+            if job is not None and uid not in inside and segment.takes(self._facts.job_class(uid)):
                 found.append(planned[uid].level if uid in planned else self._level_of(job))
         return found
 
@@ -223,12 +223,12 @@ class Restraint:
         return [
             (one.job.uid, planned[one.job.uid].level if one.job.uid in planned else self._level_of(one.job))
             for one in window
-            if segment.takes(self._facts.urgency(one.job.uid))
+            if segment.takes(self._facts.job_class(one.job.uid))
         ]
 
     def _segment_of(self, uid: str, segments: Sequence[Segment]) -> Segment:
-        urgency = self._facts.urgency(uid)
-        return next(part for part in segments if part.takes(urgency))
+        job_class = self._facts.job_class(uid)
+        return next(part for part in segments if part.takes(job_class))
 
     def _refusing(self, trail: WakeTrail, queue: str, given: Collection[int] = ()) -> Callable[[int], bool]:
         """Whether some job may have been refused at a level since the last batch, or will be: one of those just `given`."""
@@ -243,5 +243,6 @@ class Restraint:
 def spared(segments: Sequence[Segment]) -> list[Segment]:
     """The segments without the levels that are kept for waking."""
     return [
-        Segment(urgency=one.urgency, band=planning_band(one.band), ceiling=one.ceiling) for one in segments
+        Segment(job_class=one.job_class, band=planning_band(one.band), ceiling=one.ceiling)
+        for one in segments
     ]

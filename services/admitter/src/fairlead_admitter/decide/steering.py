@@ -70,7 +70,7 @@ class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
             return _BECAUSE[self.cause]
         place = self.place
         tag = "without bound" if place.unbounded else f"{place.tag:.6g}"
-        return f"place {self.rank}: class {place.urgency}, tag {tag} by {place.dominant or 'nothing'}"
+        return f"place {self.rank}: class {place.job_class}, tag {tag} by {place.dominant or 'nothing'}"
 
 
 _BECAUSE = {
@@ -133,9 +133,9 @@ def lower(
     """The writes that take the levels of a few queued jobs away, whatever the order is: their places are theirs no more."""
     writes = []
     for uid in uids:
-        job, urgency = facts.job(uid), facts.urgency(uid)
-        floor = next((part.band.default for part in segments if part.takes(urgency)), None)
-        if job is None or urgency is None or floor is None or expectations.leaves_alone(job):
+        job, job_class = facts.job(uid), facts.job_class(uid)
+        floor = next((part.band.default for part in segments if part.takes(job_class)), None)
+        if job is None or job_class is None or floor is None or expectations.leaves_alone(job):
             continue
         before = expectations.level_of(job)
         if before > floor:
@@ -225,8 +225,8 @@ class _Queued:
         self._tied = {name: tied_within(queue.able, name) for name, queue in facts.queues.items()}
         self._by_class: dict[str, list[tuple[str, QueuedJobs]]] = {}
         for queue in queues:
-            for urgency, queued in facts.queued(queue).items():
-                self._by_class.setdefault(urgency, []).append((self._tied.get(queue, ""), queued))
+            for job_class, queued in facts.queued(queue).items():
+                self._by_class.setdefault(job_class, []).append((self._tied.get(queue, ""), queued))
         self._pending = {
             uid: job for uid in expectations.pending() if (job := facts.job(uid)) and self._waits(job)
         }
@@ -249,7 +249,7 @@ class _Queued:
         return (
             self._labelled(ranked.job)
             for ranked in self.followed
-            if segment.takes(self._facts.urgency(ranked.job.uid))
+            if segment.takes(self._facts.job_class(ranked.job.uid))
         )
 
     def outside(self, segment: Segment, most: int) -> Iterator[LabelledJob]:
@@ -313,11 +313,14 @@ class _Queued:
     def _of(self, segment: Segment) -> list[tuple[str, QueuedJobs]]:
         """The segment's jobs in each queue and class, with what they are tied within."""
         return [
-            queued for urgency, parts in self._by_class.items() if segment.takes(urgency) for queued in parts
+            queued
+            for job_class, parts in self._by_class.items()
+            if segment.takes(job_class)
+            for queued in parts
         ]
 
     def _belongs(self, uid: str, segment: Segment) -> bool:
-        return segment.takes(self._facts.urgency(uid))
+        return segment.takes(self._facts.job_class(uid))
 
     def _labelled(self, job: JobState) -> LabelledJob:
         """The job as it stands, or will be seen to stand."""

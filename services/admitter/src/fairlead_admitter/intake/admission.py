@@ -67,10 +67,10 @@ class SubmissionCheck:
             return _refusal(sender, error.problem, _label(error.problem, submission.demand))
         return _refusal(sender, FieldError("body", submission.id, str(error)), "field")
 
-    def urgency_of(self, submission: Submission) -> str:
+    def granted_class(self, submission: Submission) -> str:
         """The class that the job gets: what was asked for was granted, else it were refused."""
         rulebook = self._rulebook()
-        return submission.urgency if submission.urgency is not None else rulebook.document.classes[-1]
+        return submission.job_class if submission.job_class is not None else rulebook.document.classes[-1]
 
     def _rulebook(self) -> Rulebook:
         rulebook = self._policy.rulebook

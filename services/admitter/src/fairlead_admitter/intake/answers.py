@@ -119,7 +119,7 @@ class AnswerLane:
             at=event.at if job is None else to_datetime(job.submitted),
             job=event.job,
             queue="" if job is None else job.queue,
-            urgency="" if job is None else self._policy.urgency_of(job),
+            job_class="" if job is None else self._policy.granted_class(job),
         )
         await self._replies.tell(answer, msg_id=f"accepted-{event.cluster}-{event.uid}")
 

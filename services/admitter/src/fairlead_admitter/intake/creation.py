@@ -33,7 +33,7 @@ class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
     submission: Submission
     submitted: Micros
     """When the server took the submission in: the same at each delivery."""
-    urgency: str = ""
+    job_class: str = ""
     """The class that the job has, asked for or not."""
     traceparent: str | None = None
 

@@ -90,7 +90,7 @@ class IntakeLane:
         order = JobOrder(
             submission=ruled,
             submitted=delivery.at,
-            urgency=self._admission.urgency_of(ruled),
+            job_class=self._admission.granted_class(ruled),
             traceparent=None if root is None else root.traceparent,
         )
         sender = Sender(ruled.tenant, ruled.id)
@@ -135,7 +135,7 @@ class IntakeLane:
             at=at,
             job=created.job or order.id,
             queue=created.queue,
-            urgency=order.urgency,
+            job_class=order.job_class,
             warnings=unheeded(delivery.payload),
         )
         await self._replies.tell(answer, msg_id=f"accepted-{self._cluster}-{delivery.stream_seq}")

@@ -63,7 +63,7 @@ class ClusterFacts:
         self._objects: dict[str, State] = {}
         self._jobs = StatedJobs()
         self._class_of: Callable[[JobState], str] = _everybodys
-        self._urgency: dict[str, str] = {}
+        self._job_class: dict[str, str] = {}
         """The class under which a queued job is kept, by uid."""
         self._waiting: Counter[str] = Counter()
         """By scope, how many of its jobs wait or are held."""
@@ -94,9 +94,9 @@ class ClusterFacts:
         """The uids of its queued jobs whose level is not what it would be if nobody steered."""
         return self._moved.get(queue, ())
 
-    def urgency(self, uid: str) -> str | None:
+    def job_class(self, uid: str) -> str | None:
         """The class of a queued job."""
-        return self._urgency.get(uid)
+        return self._job_class.get(uid)
 
     def unsteered(self, job: JobState) -> int:
         """The level that the job would have if nobody steered."""
@@ -136,7 +136,7 @@ class ClusterFacts:
         """Another policy holds: jobs have the classes that this says. Costs a look at every queued job."""
         self._class_of = class_of
         for job in self.queued_jobs():
-            if class_of(job) != self._urgency[job.uid]:
+            if class_of(job) != self._job_class[job.uid]:
                 self._leave_queue(job)
                 self._enter_queue(job)
 
@@ -179,14 +179,14 @@ class ClusterFacts:
             self.running.take(job)
 
     def _enter_queue(self, job: JobState) -> None:
-        urgency = self._urgency[job.uid] = self._class_of(job)
-        self._queued.setdefault(job.queue, {}).setdefault(urgency, QueuedJobs()).put(job, self.tie(job))
+        job_class = self._job_class[job.uid] = self._class_of(job)
+        self._queued.setdefault(job.queue, {}).setdefault(job_class, QueuedJobs()).put(job, self.tie(job))
         self._waiting[job.scope] += 1
         if job.level != self.unsteered(job):
             self._moved.setdefault(job.queue, set()).add(job.uid)
 
     def _leave_queue(self, job: JobState) -> None:
-        self._queued[job.queue][self._urgency.pop(job.uid)].take(job)
+        self._queued[job.queue][self._job_class.pop(job.uid)].take(job)
         self._waiting[job.scope] -= 1
         if not self._waiting[job.scope]:
             del self._waiting[job.scope]

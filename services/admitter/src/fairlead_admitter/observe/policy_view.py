@@ -52,8 +52,8 @@ class PolicyView:
         """The tenant that the job counts for; its scope where no policy is known."""
         return job.scope if self.rulebook is None else self.rulebook.tenant_of(job)
 
-    def urgency_of(self, job: JobState) -> str:
+    def granted_class(self, job: JobState) -> str:
         """The class that the job has, as granted."""
         if self.rulebook is None:
             return ""
-        return self.rulebook.class_of(job, self.rulebook.tenant_of(job)).urgency
+        return self.rulebook.class_of(job, self.rulebook.tenant_of(job)).job_class

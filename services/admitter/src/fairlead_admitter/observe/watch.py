@@ -300,4 +300,4 @@ class Watch:
 
     def _enact(self, rulebook: Rulebook | None) -> None:
         self.policy.enact(rulebook)
-        self.facts.classify(self.policy.urgency_of)
+        self.facts.classify(self.policy.granted_class)

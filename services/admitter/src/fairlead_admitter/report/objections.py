@@ -97,7 +97,7 @@ def _to_its_class(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> Ite
     classes = rulebook.document.classes
     if asked in classes:
         remedy = (
-            f"it is not granted to tenant {tenant!r}, so the job stands in class {granted.urgency!r}. An operator grants"
+            f"it is not granted to tenant {tenant!r}, so the job stands in class {granted.job_class!r}. An operator grants"
             f" it to the tenant in the policy, or to this job by: fairlead approve {job.full_name} --class {asked}"
         )
     elif asked in facts.classes:

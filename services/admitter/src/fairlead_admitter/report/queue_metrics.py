@@ -32,9 +32,9 @@ class QueueMetrics(Collector):
         found: Counter[tuple[str, str, str]] = Counter()
         for pool, queues in self._policy.queues_by_pool(self._facts.cluster, self._facts.queues).items():
             for queue in queues:
-                for urgency, jobs in self._facts.queued(queue).items():
-                    found[pool, urgency, "waiting"] += sum(map(len, jobs.waiting.values()))
-                    found[pool, urgency, "held"] += sum(map(len, jobs.held.values()))
+                for job_class, jobs in self._facts.queued(queue).items():
+                    found[pool, job_class, "waiting"] += sum(map(len, jobs.waiting.values()))
+                    found[pool, job_class, "held"] += sum(map(len, jobs.held.values()))
         family = _queued()
         for labels, number in found.items():
             family.add_metric(labels, number)

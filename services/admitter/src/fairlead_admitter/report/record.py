@@ -113,11 +113,11 @@ class AdmitterRecord:
         """The frontend started jobs."""
         self._admissions.inc(jobs)
 
-    def waited(self, pool: str, urgency: str, job: JobState, exemplar: dict[str, str] | None) -> None:
+    def waited(self, pool: str, job_class: str, job: JobState, exemplar: dict[str, str] | None) -> None:
         """A job was started, so long after it was submitted."""
         if job.started is not None:
             seconds = to_seconds(max(0, job.started - job.submitted))
-            self._waits.labels(pool, urgency).observe(seconds, exemplar)
+            self._waits.labels(pool, job_class).observe(seconds, exemplar)
 
     def sighted(self, job: JobState, sighting: Sighting) -> None:
         """A job's level was not what we left there."""

@@ -206,7 +206,7 @@ def _where_it_waits(found: Explanation) -> Iterator[tuple[str, str]]:
 def _facts_of_place(
     found: Explanation, place: Place, now: datetime, *, verbose: bool
 ) -> Iterator[tuple[str, str]]:
-    yield "class", place.urgency if found.approved is None else approval_in_words(found.approved)
+    yield "class", place.job_class if found.approved is None else approval_in_words(found.approved)
     yield "asks for", demand(place.demand)
     yield "waited", duration_as_told(max(0.0, to_seconds(from_datetime(now) - place.submitted)))
     if verbose:

@@ -311,6 +311,6 @@ def _shards(count: int) -> str:
 
 
 def _class(ranked: RankedPlace) -> Piece:
-    urgency, approved = ranked.place.urgency, ranked.approved
+    job_class, approved = ranked.place.job_class, ranked.approved
     by = "" if approved is None else f" (by {approved.by or 'an operator'})"
-    return Piece(f"{urgency}{by}", "bold red" if urgency == "urgent" else "")
+    return Piece(f"{job_class}{by}", "bold red" if job_class == "urgent" else "")

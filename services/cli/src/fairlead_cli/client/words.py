@@ -197,7 +197,7 @@ def approval_in_words(approval: Approval) -> str:
     """A class that was granted to one job, by whom, when and why."""
     since = f" since {approval.since:%Y-%m-%d %H:%M} UTC" if approval.since is not None else ""
     why = f" ({approval.why})" if approval.why else ""
-    return f"{approval.urgency}, granted to it by {approval.by or 'an operator'}{since}{why}"
+    return f"{approval.job_class}, granted to it by {approval.by or 'an operator'}{since}{why}"
 
 
 def unwell_in_words(steering: Steering) -> Iterator[str]:

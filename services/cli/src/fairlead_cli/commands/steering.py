@@ -95,7 +95,7 @@ def approve(
     job: str,
     /,
     *,
-    urgency: Annotated[str | None, Parameter(name="--class")] = None,
+    job_class: Annotated[str | None, Parameter(name="--class")] = None,
     tenant: str | None = None,
     withdraw: Annotated[bool, Parameter(negative="")] = False,
     by: str | None = None,
@@ -109,7 +109,7 @@ def approve(
     ----------
     job:
         Its name as `fairlead queue` shows it, alone or as `<scope>/<name>`; or its uid, submission id or Workload.
-    urgency:
+    job_class:
         The class; unless given, the one that the job asked for and was not granted, or else the highest.
     tenant:
         Whose job it is, where several have one of that name.
@@ -127,7 +127,7 @@ def approve(
     from fairlead_cli.policy import approving
 
     approval = approving.ApprovalRequest(
-        job=job, urgency=urgency, tenant=tenant, by=by or this_user(), why=why
+        job=job, job_class=job_class, tenant=tenant, by=by or this_user(), why=why
     )
     run((approving.withdraw if withdraw else approving.approve)(reach.nats, approval, form=output))
 

@@ -11,7 +11,7 @@ from cyclopts import Parameter, Token
 from fairlead_cli.client.submitting.flags import NOTHING_SAID, JobFlags
 from fairlead_cli.options import HERE, Output, Reach
 
-_FLAG_OF = {"urgency": "class"}
+_FLAG_OF = {"job_class": "class"}
 _OTHERS = ("no-follow", "quiet", "output", "nats")
 """Flags that say nothing of a job."""
 

@@ -105,7 +105,7 @@ def body(job: WorkloadJob) -> bytes:
         "id": job.id,
         "demand": {resource: format_quantity(resource, amount) for resource, amount in job.demand.items()},
         "pods": job.pods,
-        "class": job.urgency,
+        "class": job.job_class,
         "run_seconds": to_seconds(job.run),
         "labels": job.labels,
     }

@@ -52,5 +52,5 @@ async def follow_one_job(bus: Bus, *, after_seconds: float) -> Told | None:
 def _in_the_midst(queue: QueueReply) -> RankedPlace | None:
     """The last of the first few: of everybody's class where one of these is among them."""
     places = [ranked for pool in queue.pools for ranked in pool.places]
-    plain = [ranked for ranked in places if ranked.place.urgency != places[0].place.urgency]
+    plain = [ranked for ranked in places if ranked.place.job_class != places[0].place.job_class]
     return next(reversed(plain or places), None)

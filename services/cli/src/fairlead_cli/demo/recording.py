@@ -100,7 +100,7 @@ class Recording:
                 JobResult(
                     id=job.id,
                     tenant=job.tenant,
-                    urgency=job.urgency,
+                    job_class=job.job_class,
                     submitted=begin - round(started.waited_seconds * SECOND),
                     started=begin,
                     ended=begin if ended is None else from_datetime(ended.at) - origin,

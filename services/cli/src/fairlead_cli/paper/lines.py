@@ -60,7 +60,7 @@ def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
             list(map(str, range(rank, rank + len(jobs)))),
             [job.id for job in jobs],
             [job.tenant for job in jobs],
-            [job.urgency for job in jobs],
+            [job.job_class for job in jobs],
             *terms,
             *_standing(jobs, planned),
             ages.of(part.submitted),

@@ -15,14 +15,14 @@ from fairlead_policy.order.shares import quotients_of
 from fairlead_policy.snapshot.levels import PlannedLevels
 
 
-class JobLine(msgspec.Struct, frozen=True, rename={"urgency": "class"}, gc=False):
+class JobLine(msgspec.Struct, frozen=True, rename={"job_class": "class"}, gc=False):
     """One job's place. Made by position: that costs half of what names cost, and a million are made."""
 
     id: str
     rank: int
     """From 0."""
     tenant: str
-    urgency: str
+    job_class: str
     share: float | None
     """Of the pool, of its top-level tenant just before it; None where that is of what the pool has not."""
     entitled: float
@@ -106,7 +106,7 @@ def _job_lines(first: int, part: PositionColumns, planned: PlannedPool, wording:
         [job.id for job in jobs],
         range(first, first + len(jobs)),
         [job.tenant for job in jobs],
-        [job.urgency for job in jobs],
+        [job.job_class for job in jobs],
         *quotients_of(part, planned.pool.rules),
         *(
             [None if infinite else one for one, infinite in zip(column, part.unbounded_by, strict=True)]

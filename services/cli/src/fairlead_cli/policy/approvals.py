@@ -103,7 +103,7 @@ def _refuse_unfit(stated: PolicyDocument, carried: Sequence[Grant], name: str, n
     named = {tenant.name for tenant in stated.tenants}
     problems = []
     for grant in carried:
-        unknown = [urgency for urgency in grant.classes if urgency not in stated.classes]
+        unknown = [job_class for job_class in grant.classes if job_class not in stated.classes]
         if unknown:
             problems.append(f"{grant_in_words(grant, names)}: {name} has no class {', '.join(unknown)}")
         elif grant.tenant not in named and stated.unlisted_weight is None:

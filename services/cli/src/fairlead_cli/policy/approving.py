@@ -31,7 +31,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator says."""
 
     job: str
-    urgency: str | None = None
+    job_class: str | None = None
     """None grants what the job asked for, or else the highest class."""
     tenant: str | None = None
     by: str = ""
@@ -57,11 +57,11 @@ async def approve(nats: str | None, approval: ApprovalRequest, *, form: Format =
             return granted(without(document, gone), job, approval)
 
         document, revision = await _rewrite(bus, change, approval.by)
-    urgency = next(grant.classes[0] for grant in document.grants if grant.job == job.uid)
-    say(f"{named(job)} is {urgency} from now on (policy revision {revision})")
+    job_class = next(grant.classes[0] for grant in document.grants if grant.job == job.uid)
+    say(f"{named(job)} is {job_class} from now on (policy revision {revision})")
     if gone:
         say(f"{len(gone)} grants of jobs that are gone were dropped")
-    said = ClassGranted(job=named(job), uid=job.uid, urgency=urgency, revision=revision)
+    said = ClassGranted(job=named(job), uid=job.uid, job_class=job_class, revision=revision)
     print_outcome(said, [said.job], form)
 
 
@@ -84,7 +84,7 @@ async def withdraw(nats: str | None, approval: ApprovalRequest, *, form: Format 
         _, revision = await _rewrite(bus, change, approval.by)
     job = next((named(one) for one in found if one.uid == uid), approval.job)
     say(f"{job}: what was granted to it is taken back (policy revision {revision})")
-    print_outcome(ClassGranted(job=job, uid=uid, urgency=None, revision=revision), [job], form)
+    print_outcome(ClassGranted(job=job, uid=uid, job_class=None, revision=revision), [job], form)
 
 
 def _granted_to(document: PolicyDocument, names: Collection[str], job: str) -> str:
@@ -107,21 +107,21 @@ def granted(document: PolicyDocument, job: Explanation, approval: ApprovalReques
     Raises:
         InputError: no such class, or the tenant is none.
     """
-    urgency = _class(document, job, approval.urgency)
+    job_class = _class(document, job, approval.job_class)
     tenant = job.tenant or job.scope
     _check_let_in(document, tenant)
     rest = without(document, {job.uid})
-    why = approval.why or _reason_given(document, job.uid, urgency)
-    grant = Grant(tenant=tenant, classes=[urgency], job=job.uid, by=approval.by, why=why)
+    why = approval.why or _reason_given(document, job.uid, job_class)
+    grant = Grant(tenant=tenant, classes=[job_class], job=job.uid, by=approval.by, why=why)
     changed = msgspec.structs.replace(rest, grants=[*rest.grants, grant])
     if problems := check_document(changed):
         raise InputError("this cannot be granted:", problems=[str(problem) for problem in problems])
     return changed
 
 
-def _reason_given(document: PolicyDocument, uid: str, urgency: str) -> str:
+def _reason_given(document: PolicyDocument, uid: str, job_class: str) -> str:
     """Why the job has that class already; empty where it has not, or nobody said."""
-    known = (one.why for one in document.grants if one.job == uid and one.classes == [urgency])
+    known = (one.why for one in document.grants if one.job == uid and one.classes == [job_class])
     return next(known, "")
 
 
@@ -137,16 +137,16 @@ def _class(document: PolicyDocument, job: Explanation, stated: str | None) -> st
     if not higher:
         raise InputError(f"the policy has one class, {everybodys}, and every job has it")
     asked = job.refused_class if job.refused_class in higher else None
-    urgency = stated or asked or higher[0]
-    if urgency == everybodys:
+    job_class = stated or asked or higher[0]
+    if job_class == everybodys:
         raise InputError(
-            f"--class {urgency}: every job may have it", hint=f"Classes to grant are {', '.join(higher)}."
+            f"--class {job_class}: every job may have it", hint=f"Classes to grant are {', '.join(higher)}."
         )
-    if urgency not in higher:
+    if job_class not in higher:
         raise InputError(
-            f"--class: {urgency!r} is not a class", hint=f"Classes to grant are {', '.join(higher)}."
+            f"--class: {job_class!r} is not a class", hint=f"Classes to grant are {', '.join(higher)}."
         )
-    return urgency
+    return job_class
 
 
 def _check_let_in(document: PolicyDocument, tenant: str) -> None:

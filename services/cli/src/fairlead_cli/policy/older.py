@@ -21,7 +21,7 @@ def over(file: PolicyFile, standing: PolicyDocument | None) -> PolicyDocument:
 def _with_classes(document: PolicyDocument) -> Iterator[Grant]:
     """The grants without classes that there are not any more."""
     for grant in document.grants:
-        classes = [urgency for urgency in grant.classes if urgency in document.classes]
+        classes = [job_class for job_class in grant.classes if job_class in document.classes]
         if classes or grant.priority_override:
             yield msgspec.structs.replace(grant, classes=classes)
 
@@ -50,23 +50,23 @@ def told_of(
     if revision is None:
         yield "A job gets a class only if that policy grants it: the controller took every job at its word."
         return
-    for urgency in after.classes[:-1]:
-        holders = _holders(after, urgency)
+    for job_class in after.classes[:-1]:
+        holders = _holders(after, job_class)
         nobody = "nobody, so no job has it. To grant it: write `grants`, or `fairlead approve JOB`"
-        yield f"{urgency}: granted to {holders or nobody}"
+        yield f"{job_class}: granted to {holders or nobody}"
     if before is not None:
         yield from _gone(before, after)
 
 
 def _gone(before: PolicyDocument, after: PolicyDocument) -> Iterator[str]:
-    for urgency in before.classes[:-1]:
-        holders = _holders(before, urgency)
-        if holders and urgency not in after.classes:
-            yield f"{urgency}: no class any more; what was granted to {holders} goes (`revert` brings it back)"
+    for job_class in before.classes[:-1]:
+        holders = _holders(before, job_class)
+        if holders and job_class not in after.classes:
+            yield f"{job_class}: no class any more; what was granted to {holders} goes (`revert` brings it back)"
 
 
-def _holders(document: PolicyDocument, urgency: str) -> str:
-    granted = [one for one in document.grants if urgency in one.classes]
+def _holders(document: PolicyDocument, job_class: str) -> str:
+    granted = [one for one in document.grants if job_class in one.classes]
     jobs = sum(one.job is not None for one in granted)
     tenants = dict.fromkeys(one.tenant for one in granted if one.job is None)
     return ", ".join([*tenants, *(["1 job"] if jobs == 1 else [f"{jobs} jobs"] if jobs else [])])

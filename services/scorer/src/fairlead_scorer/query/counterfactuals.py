@@ -54,7 +54,10 @@ class Counterfactuals:
             targets,
             ends,
             await self._ranks(pool, ended, at),
-            [(one.place.urgency, one.own + count) for one, count in zip(own.promoted, others, strict=False)],
+            [
+                (one.place.job_class, one.own + count)
+                for one, count in zip(own.promoted, others, strict=False)
+            ],
         )
         called = self._named(found)
         prospects = prospects_of(found, rules, at)

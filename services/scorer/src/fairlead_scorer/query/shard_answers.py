@@ -60,7 +60,7 @@ def _foreseen(reply: ShardReply, pool: ScoredPool, asked: ShardQuestion, tenants
 
 
 def _promoted(order: Order, own: Place) -> list[Promoted]:
-    found = (if_promoted(order, own, urgency) for urgency in higher_classes(own, order.rules))
+    found = (if_promoted(order, own, job_class) for job_class in higher_classes(own, order.rules))
     return [one for one in found if one is not None]
 
 

@@ -156,7 +156,7 @@ class PassTraces:
             place = done.places[job.uid]
             said: Attributes = {
                 "fairlead.tenant": place.tenant,
-                "fairlead.class": place.urgency,
+                "fairlead.class": place.job_class,
                 "fairlead.tag": place.tag,
                 "fairlead.dominant": place.dominant,
             }

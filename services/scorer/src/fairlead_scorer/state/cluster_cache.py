@@ -439,7 +439,7 @@ class ClusterCache:
         if self.rulebook is None:
             return None
         grant = self.rulebook.grant_to(job, self.rulebook.tenant_of(job))
-        return None if grant is None else Approval(urgency=grant.classes[0], by=grant.by, why=grant.why)
+        return None if grant is None else Approval(job_class=grant.classes[0], by=grant.by, why=grant.why)
 
     def approved(self, uid: str) -> Approval | None:
         """The same of a counted job."""

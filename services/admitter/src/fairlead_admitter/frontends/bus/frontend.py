@@ -136,7 +136,7 @@ def _creation(order: JobOrder) -> CreateJob:
         queue=wish.queue,
         demand=wish.demand,
         pods=wish.pods,
-        requested_class=wish.urgency,
+        requested_class=wish.job_class,
         submission=wish.id,
         submitted=order.submitted,
         run=None if run is None else from_seconds(run),

@@ -156,8 +156,8 @@ def _template(order: JobOrder, terms: ManifestTerms, *, container: str) -> PodDo
 def _labels(order: JobOrder, terms: ManifestTerms) -> dict[str, str]:
     check_labels("labels", order.submission.labels)
     labels = {**order.submission.labels, **_MANAGED_BY, QUEUE_NAME: terms.local_queue}
-    if order.urgency in terms.classes:
-        labels[PRIORITY_CLASS] = order.urgency
+    if order.job_class in terms.classes:
+        labels[PRIORITY_CLASS] = order.job_class
     limit = _limit_seconds(order)
     if limit is not None:
         labels[MAX_EXEC_TIME] = str(limit + LIMIT_GRACE_SECONDS)
@@ -169,7 +169,7 @@ def _own_annotations(order: JobOrder, terms: ManifestTerms) -> dict[str, str]:
     wanted = template_of(order.submission).annotations
     check_annotations("template.annotations", wanted, terms.annotation_prefixes)
     annotations = {**wanted, **_marks(order)}
-    asked = order.submission.urgency
+    asked = order.submission.job_class
     if asked is not None:
         key = ASK_PREFIX + asked
         if not is_key(key) or not is_value(asked):

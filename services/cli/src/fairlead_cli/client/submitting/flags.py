@@ -24,7 +24,7 @@ class JobFlags:
     """Whole GPUs of the whole job (resource nvidia.com/gpu)."""
     demand: Annotated[Sequence[str], Parameter(negative="")] = ()
     """Any other resource, as NAME=QUANTITY; may be given several times."""
-    urgency: Annotated[str | None, Parameter(name="--class")] = None
+    job_class: Annotated[str | None, Parameter(name="--class")] = None
     """The class asked for: above the policy's last one only where it is granted."""
     pods: int | None = None
     """Gang size."""

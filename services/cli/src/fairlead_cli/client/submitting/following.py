@@ -113,7 +113,7 @@ def answer_line(answer: AnyAnswer) -> str:
         case Accepted():
             warned = "".join(f"; warning: {warning}" for warning in answer.warnings)
             return (
-                f"{who}: accepted on {answer.cluster}, queue {answer.queue}, class {answer.urgency}{warned}"
+                f"{who}: accepted on {answer.cluster}, queue {answer.queue}, class {answer.job_class}{warned}"
             )
         case Refused():
             found = f" (found {answer.value})" if answer.value else ""

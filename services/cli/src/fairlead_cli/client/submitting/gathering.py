@@ -61,7 +61,7 @@ def _words(flag: str, text: str | None) -> list[str] | None:
 def defaults_of(flags: JobFlags) -> Defaults:
     """What a job of a file takes from the flags where it says nothing itself."""
     fields: dict[str, object] = {
-        "class": flags.urgency,
+        "class": flags.job_class,
         "pods": flags.pods,
         "queue": flags.queue,
         "run_seconds": flags.run_seconds,

@@ -95,7 +95,7 @@ def study(title: str, result: RunResult, *, classes: Sequence[str]) -> OrderedRu
         by_class=_by_class(waits, result.entitlements, classes),
         makespan=result.makespan_seconds,
         first_class=classes[0] if len(classes) > 1 else None,
-        first_class_wait=_median([job.waited for job in result.jobs if job.urgency == classes[0]]),
+        first_class_wait=_median([job.waited for job in result.jobs if job.job_class == classes[0]]),
         waited={job.id: job.waited for job in result.jobs},
     )
 
@@ -107,11 +107,11 @@ def _median(waits: Sequence[float]) -> float | None:
 def _by_class(
     waits: Mapping[tuple[str, str | None], Waits], tenants: Iterable[str], classes: Sequence[str]
 ) -> dict[tuple[str, str], Waits]:
-    asked = {urgency: urgency for urgency in classes[:-1]} | {classes[-1]: None}
+    asked = {job_class: job_class for job_class in classes[:-1]} | {classes[-1]: None}
     return {
-        (tenant, urgency): waits[tenant, name]
+        (tenant, job_class): waits[tenant, name]
         for tenant in tenants
-        for urgency, name in asked.items()
+        for job_class, name in asked.items()
         if (tenant, name) in waits
     }
 
