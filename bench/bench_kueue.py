@@ -12,11 +12,11 @@ from bench_lines import cpu_seconds, quantile, resident, say
 
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, LabOptions
 from fairlead_testkit.kubelab.audit import AuditLine
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 
 WAITING = 15_000
 IDLE_WAITING = 5_000
@@ -35,14 +35,14 @@ async def kueue() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         KubeLab(OPTIONS) as lab,
-        Estate(lab, [*TENANTS, URGENT, "keeper"]) as estate,
+        NamespaceFixture(lab, [*TENANTS, URGENT, "keeper"]) as fixture,
     ):
-        pool = estate.queue("shared", 64)
-        estate.workload("keeper", "keeper", 64)
-        fill(estate)
-        urgent = estate.namespaces[URGENT]
+        pool = fixture.queue("shared", 64)
+        fixture.workload("keeper", "keeper", 64)
+        fill(fixture)
+        urgent = fixture.namespaces[URGENT]
         weights = dict.fromkeys([*TENANTS, URGENT], 1.0)
-        policy = fair_policy(estate, weights, pool, grants=[Grant(tenant=urgent, classes=["urgent"])])
+        policy = fair_policy(fixture, weights, pool, grants=[Grant(tenant=urgent, classes=["urgent"])])
         fleet = KubeFleet(Path(folder), lab, policy=policy)
         async with fleet.running() as bus:
 
@@ -54,8 +54,8 @@ async def kueue() -> None:
             tell_memory(fleet)
             await asyncio.sleep(QUIET_SECONDS)  # the levels of the first front are written
             await cpu(fleet, "idle", 0)
-            await event_to_level(lab, estate)
-            await cpu(fleet, "arrivals", ARRIVALS_PER_SECOND, estate)
+            await event_to_level(lab, fixture)
+            await cpu(fleet, "arrivals", ARRIVALS_PER_SECOND, fixture)
 
 
 async def kueue_idle() -> None:
@@ -63,12 +63,12 @@ async def kueue_idle() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         KubeLab(OPTIONS) as lab,
-        Estate(lab, [*TENANTS, "keeper"]) as estate,
+        NamespaceFixture(lab, [*TENANTS, "keeper"]) as fixture,
     ):
-        pool = estate.queue("shared", 64)
-        estate.workload("keeper", "keeper", 64)
-        fill(estate, IDLE_WAITING)
-        fleet = KubeFleet(Path(folder), lab, policy=fair_policy(estate, dict.fromkeys(TENANTS, 1.0), pool))
+        pool = fixture.queue("shared", 64)
+        fixture.workload("keeper", "keeper", 64)
+        fill(fixture, IDLE_WAITING)
+        fleet = KubeFleet(Path(folder), lab, policy=fair_policy(fixture, dict.fromkeys(TENANTS, 1.0), pool))
         async with fleet.running() as bus:
 
             async def known() -> bool:
@@ -88,12 +88,12 @@ async def kueue_idle() -> None:
                 say("kueue_idle", waiting=IDLE_WAITING, number=number, aim_admitter=0.01, **cores)
 
 
-def fill(estate: Estate, waiting: int = WAITING) -> None:
+def fill(fixture: NamespaceFixture, waiting: int = WAITING) -> None:
     """The backlog, made by eight threads."""
     start = time.perf_counter()
     names = [(tenant, f"w-{number}") for number in range(waiting // len(TENANTS)) for tenant in TENANTS]
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda name: estate.workload(*name), names))
+        list(threads.map(lambda name: fixture.workload(*name), names))
     say("kueue_filled", workloads=waiting, per_second=waiting / (time.perf_counter() - start))
 
 
@@ -113,13 +113,13 @@ def tell_memory(fleet: KubeFleet) -> None:
         say("kueue_memory", service=service.name, waiting=WAITING, rss_mib=resident(service.pid))
 
 
-async def cpu(fleet: KubeFleet, what: str, per_second: int, estate: Estate | None = None) -> None:
+async def cpu(fleet: KubeFleet, what: str, per_second: int, fixture: NamespaceFixture | None = None) -> None:
     """Cores in use by each service over a while, with so many arrivals a second."""
     before = {service.name: cpu_seconds(service.pid) for service in fleet.services.values()}
     start = time.perf_counter()
     for number in range(int(per_second * QUIET_SECONDS)):
-        if estate is not None:
-            await asyncio.to_thread(estate.workload, TENANTS[number % len(TENANTS)], f"late-{number}")
+        if fixture is not None:
+            await asyncio.to_thread(fixture.workload, TENANTS[number % len(TENANTS)], f"late-{number}")
         await asyncio.sleep(max(0.0, start + (number + 1) / per_second - time.perf_counter()))
     await asyncio.sleep(max(0.0, start + QUIET_SECONDS - time.perf_counter()))
     took = time.perf_counter() - start
@@ -128,16 +128,16 @@ async def cpu(fleet: KubeFleet, what: str, per_second: int, estate: Estate | Non
         say("kueue_cpu", when=what, per_second=per_second, service=service.name, cores=round(cores, 4))
 
 
-async def event_to_level(lab: KubeLab, estate: Estate) -> None:
+async def event_to_level(lab: KubeLab, fixture: NamespaceFixture) -> None:
     """An urgent Workload appears behind 15 k others: until its level is written, by the API server's own clock."""
     created: dict[str, AuditLine] = {}
     levels: dict[str, AuditLine] = {}
     for number in range(SAMPLES):
         name, mark = f"u-{number}", lab.audit_mark()
-        await asyncio.to_thread(estate.workload, URGENT, name, annotations={"wdrf.x-k8s.io/urgent": "true"})
+        await asyncio.to_thread(fixture.workload, URGENT, name, annotations={"wdrf.x-k8s.io/urgent": "true"})
         levels[name] = await told(lab, "patch", name, mark)
         created[name] = await told(lab, "create", name, mark)
-        path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{estate.namespaces[URGENT]}/workloads/{name}"
+        path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{fixture.namespaces[URGENT]}/workloads/{name}"
         await asyncio.to_thread(lab.api.delete, path)
     whole = [(answered(line) - answered(created[name])).total_seconds() for name, line in levels.items()]
     server = [line.took.total_seconds() for line in levels.values()]

@@ -18,9 +18,9 @@ from bench_lines import cpu_seconds, quantile, say
 
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.kube_fleet import KubeFleet
 from fairlead_testkit.kubelab import ADMITTER, KubeLab
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 
 COHORTS, QUEUES = 5, 6
 SHAPES = (("large", 2, 20, 1.0), ("medium", 5, 5, 0.5), ("small", 35, 1, 0.2))
@@ -121,7 +121,7 @@ def _say_ratio(load: Load, without: Sequence[Turn], beside: Sequence[Turn]) -> N
     """Medians of all turns. That of CPU is of all processes: where nothing else counts, it is the ratio of admissions."""
     others = without[0].cpu.keys()
 
-    def ours(turn: Turn) -> float:
+    def fixture(turn: Turn) -> float:
         return sum(ms for name, ms in turn.cpu.items() if name not in others)
 
     def ratio(figure: Callable[[Turn], float]) -> float:
@@ -135,9 +135,9 @@ def _say_ratio(load: Load, without: Sequence[Turn], beside: Sequence[Turn]) -> N
         turns=len(beside),
         ratio=ratio(lambda turn: turn.outcome.per_second),
         ratio_by_cpu=1 / ratio(lambda turn: sum(turn.cpu.values())),
-        ms_per_admission=statistics.median(map(ours, beside)),
-        least_ms=min(map(ours, beside)),
-        most_ms=max(map(ours, beside)),
+        ms_per_admission=statistics.median(map(fixture, beside)),
+        least_ms=min(map(fixture, beside)),
+        most_ms=max(map(fixture, beside)),
         aim_ms_per_admission=AIM_MS,
         **{f"{shape}_wait": ratio(wait_of(shape)) for shape, *_ in SHAPES},
     )
@@ -147,17 +147,17 @@ async def _run(lab: KubeLab, folder: Path, load: Load, *, steered: bool) -> Turn
     """The whole load, on queues of its own."""
     names = [f"c{cohort}q{queue}" for cohort in range(COHORTS) for queue in range(QUEUES)]
     with (
-        Estate(lab, names) as estate,
-        AdmissionLog(estate) as log,
-        Finisher(estate, log, load.longer),
+        NamespaceFixture(lab, names) as fixture,
+        AdmissionLog(fixture) as log,
+        Finisher(fixture, log, load.longer),
     ):
         for name in names:
             preemption = {"reclaimWithinCohort": "Any", "withinClusterQueue": "Never"}
-            estate.queue(name, 20, tenants=[name], cohort=name[:2], preemption=preemption)
+            fixture.queue(name, 20, tenants=[name], cohort=name[:2], preemption=preemption)
         pids = {**lab.pids(), "bench": os.getpid()}
         async with contextlib.AsyncExitStack() as running:
             if steered:
-                policy = PolicyDocument(tenants=[Tenant(name=estate.namespaces[name]) for name in names])
+                policy = PolicyDocument(tenants=[Tenant(name=fixture.namespaces[name]) for name in names])
                 fleet = KubeFleet(folder, lab, policy=policy)
                 await running.enter_async_context(fleet.running())
                 pids |= {service.name: service.pid for service in fleet.services.values()}
@@ -165,7 +165,7 @@ async def _run(lab: KubeLab, folder: Path, load: Load, *, steered: bool) -> Turn
             await asyncio.sleep(SETTLE_SECONDS)
             _, at_rest = await _use_of(pids, asyncio.sleep(REST_SECONDS))
             mark, start = lab.audit_mark(), time.perf_counter()
-            outcome, cores = await _use_of(pids, asyncio.to_thread(admit, estate, log, load, names))
+            outcome, cores = await _use_of(pids, asyncio.to_thread(admit, fixture, log, load, names))
             took = time.perf_counter() - start
         admissions = len(names) * sum(count for _, count, _, _ in SHAPES)
         writes = lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=mark)
@@ -181,7 +181,7 @@ async def _use_of[T](pids: Mapping[str, int], deed: Awaitable[T]) -> tuple[T, di
     return done, {name: (cpu_seconds(pid) - before[name]) / took for name, pid in pids.items()}
 
 
-def admit(estate: Estate, log: AdmissionLog, load: Load, names: Iterable[str]) -> Outcome:
+def admit(fixture: NamespaceFixture, log: AdmissionLog, load: Load, names: Iterable[str]) -> Outcome:
     """Make all Workloads as the load has it, and wait until each is admitted."""
     start = time.perf_counter()
     wishes = list(workloads(names) if load.per_second is None else mixed(names))
@@ -192,7 +192,7 @@ def admit(estate: Estate, log: AdmissionLog, load: Load, names: Iterable[str]) -
         if load.per_second is not None:
             time.sleep(max(0.0, start + number / load.per_second - time.perf_counter()))
         made[tenant, name] = time.monotonic()
-        estate.workload(tenant, name, gpus)
+        fixture.workload(tenant, name, gpus)
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(make, range(len(wishes)), wishes))
@@ -228,13 +228,13 @@ class Finisher:
     """Ends each Workload when its time is over, as Kueue's own runner does.
 
     Args:
-        estate: whose Workloads.
+        fixture: whose Workloads.
         log: tells what was admitted.
         longer: how many times as long as there.
     """
 
-    def __init__(self, estate: Estate, log: AdmissionLog, longer: float) -> None:
-        self._estate = estate
+    def __init__(self, fixture: NamespaceFixture, log: AdmissionLog, longer: float) -> None:
+        self._fixture = fixture
         self._log = log
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -259,4 +259,4 @@ class Finisher:
                 seen = len(steps)
                 while due and due[0][0] <= time.monotonic():
                     _, tenant, name = heapq.heappop(due)
-                    threads.submit(self._estate.finish, tenant, name)
+                    threads.submit(self._fixture.finish, tenant, name)

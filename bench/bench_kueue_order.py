@@ -18,12 +18,12 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.members import LEADER_LEASE
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, all_placed, fair_policy
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, LabOptions
 from fairlead_testkit.kubelab.toolsets import OLDER
 from fairlead_testkit.kueue_rounds import QuotaLayout, Rounds
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.placements import PlacementTally, QuotaNode
 
 WEIGHTS = {"team-a": 1.0, "team-b": 2.0, "team-c": 3.0}
@@ -131,29 +131,33 @@ async def _change_hands(bus: Bus, fleet: KubeFleet, takeovers: list[tuple[float,
 
 
 async def _alone() -> float:
-    with KubeLab(WORKLOADS_ALONE) as lab, Estate(lab, list(WEIGHTS)) as estate, AdmissionLog(estate) as log:
-        pool = ONE.make(estate)
-        rounds = Rounds(estate, log, ONE)
+    with (
+        KubeLab(WORKLOADS_ALONE) as lab,
+        NamespaceFixture(lab, list(WEIGHTS)) as fixture,
+        AdmissionLog(fixture) as log,
+    ):
+        pool = ONE.make(fixture)
+        rounds = Rounds(fixture, log, ONE)
         rounds.backlog(EACH)
         await asyncio.sleep(2)
         await rounds.play(ALONE, rest=(1.5, 2.0))
-        return PlacementTally.of(rounds.placements(fair_policy(estate, WEIGHTS, pool))).idle
+        return PlacementTally.of(rounds.placements(fair_policy(fixture, WEIGHTS, pool))).idle
 
 
 async def _steered(name: str, layout: QuotaLayout, units: int, options: LabOptions, own: float) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         KubeLab(options) as lab,
-        Estate(lab, list(WEIGHTS)) as estate,
-        AdmissionLog(estate) as log,
+        NamespaceFixture(lab, list(WEIGHTS)) as fixture,
+        AdmissionLog(fixture) as log,
     ):
-        policy = fair_policy(estate, WEIGHTS, layout.make(estate))
-        rounds = Rounds(estate, log, layout)
+        policy = fair_policy(fixture, WEIGHTS, layout.make(fixture))
+        rounds = Rounds(fixture, log, layout)
         rounds.backlog(EACH)
         takeovers: list[tuple[float, float]] = []
         fleet = KubeFleet(Path(folder), lab, policy=policy, admitters=2 if name == TAKEOVERS else 1)
         async with fleet.running() as bus:
-            await all_placed(bus, estate)
+            await all_placed(bus, fixture)
             changing = (
                 asyncio.create_task(_change_hands(bus, fleet, takeovers)) if name == TAKEOVERS else None
             )

@@ -17,15 +17,15 @@ from fairlead_bus import Bus
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import QUEUE, Estate
+from fairlead_testkit.chaos_load import Load, blow
 from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.kube_chaos_load import KubeBreaker
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy
-from fairlead_testkit.kube_storm import KubeBreaker
 from fairlead_testkit.kubelab import GPU, RUN_SECONDS, KubeLab, KubeObject, LabOptions, things
 from fairlead_testkit.kubelab_fixtures import LabFactory
+from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 from fairlead_testkit.oracle import OracleJob, OracleRules, fill
 from fairlead_testkit.proxy import FlakyProxy
-from fairlead_testkit.storm import Load, blow
 
 SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "20"))
 DRAWN = 1 if os.environ.get("CI") == "true" else random.SystemRandom().randrange(1, 10**6)
@@ -38,9 +38,9 @@ WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
 AFTER = 8
 
 
-def jobs_of(lab: KubeLab, estate: Estate) -> list[KubeObject]:
+def jobs_of(lab: KubeLab, fixture: NamespaceFixture) -> list[KubeObject]:
     found: list[KubeObject] = []
-    for namespace in estate.namespaces.values():
+    for namespace in fixture.namespaces.values():
         found += lab.api.items(f"/apis/batch/v1/namespaces/{namespace}/jobs")
     return found
 
@@ -52,9 +52,9 @@ def ended(job: KubeObject) -> bool:
     )
 
 
-def from_scratch(estate: Estate, fleet: KubeFleet) -> list[str]:
+def from_scratch(fixture: NamespaceFixture, fleet: KubeFleet) -> list[str]:
     """The order of what waits, by brute force in exact fractions from the API server's own objects."""
-    held, waiting = estate.admitted(), estate.waiting()
+    held, waiting = fixture.admitted(), fixture.waiting()
     use: dict[str, Counter[str]] = {}
     for item in held.values():
         use.setdefault(item["metadata"]["namespace"], Counter()).update(demand(item))
@@ -86,13 +86,13 @@ def demand(item: KubeObject) -> dict[str, int]:
 async def test_a_storm_beside_a_real_kueue(kube_labs: LabFactory, tmp_path: Path) -> None:
     print(f"storm of {SECONDS} s, seed {SEED}")  # noqa: T201 # repeats the plan of a failure
     lab = kube_labs(LabOptions())
-    with Estate(lab, list(WEIGHTS)) as estate:
-        pool = estate.queue("shared", GPUS)
-        for namespace in estate.namespaces.values():
+    with NamespaceFixture(lab, list(WEIGHTS)) as fixture:
+        pool = fixture.queue("shared", GPUS)
+        for namespace in fixture.namespaces.values():
             lab.open_to_submissions(namespace)
-        first = next(iter(estate.namespaces.values()))
+        first = next(iter(fixture.namespaces.values()))
         policy = fair_policy(
-            estate, WEIGHTS, pool, grants=[Grant(tenant=first, classes=["urgent"])], preemption="never"
+            fixture, WEIGHTS, pool, grants=[Grant(tenant=first, classes=["urgent"])], preemption="never"
         )
         fleet = KubeFleet(tmp_path, lab, policy=policy, watchers=2, scorers=3, admitters=2)
         with fleet.server:
@@ -101,7 +101,7 @@ async def test_a_storm_beside_a_real_kueue(kube_labs: LabFactory, tmp_path: Path
             async with proxy.open(), fleet.running(through=f"nats://127.0.0.1:{proxy.port}") as bus:
                 load = Load(
                     bus,
-                    list(estate.namespaces.values()),
+                    list(fixture.namespaces.values()),
                     random.Random(rng.random()),
                     per_second=4,
                     cluster=KUBE_CLUSTER,
@@ -113,15 +113,15 @@ async def test_a_storm_beside_a_real_kueue(kube_labs: LabFactory, tmp_path: Path
                 proxy.longest_delay = 0.0
                 for service in fleet.services.values():
                     await service.ready(60)
-                await all_have_run(lab, estate, load)
-                await the_order_is_right(bus, fleet, estate)
+                await all_have_run(lab, fixture, load)
+                await the_order_is_right(bus, fleet, fixture)
 
 
-async def all_have_run(lab: KubeLab, estate: Estate, load: Load) -> None:
+async def all_have_run(lab: KubeLab, fixture: NamespaceFixture, load: Load) -> None:
     """Every submission that was acked is one Job that ran to its end."""
 
     def missing() -> set[str]:
-        return load.acked - {job["metadata"]["name"] for job in jobs_of(lab, estate) if ended(job)}
+        return load.acked - {job["metadata"]["name"] for job in jobs_of(lab, fixture) if ended(job)}
 
     # A long storm leaves a queue that a slow machine works off slowly: what counts is that it goes on.
     left = await asyncio.to_thread(missing)
@@ -133,33 +133,33 @@ async def all_have_run(lab: KubeLab, estate: Estate, load: Load) -> None:
 
         await eventually(fewer, 120, what=f"one more of these has run: {sorted(left)[:10]} ({before} in all)")
         left = await asyncio.to_thread(missing)
-    names = [job["metadata"]["name"] for job in jobs_of(lab, estate)]
+    names = [job["metadata"]["name"] for job in jobs_of(lab, fixture)]
     assert len(names) == len(set(names))
     assert len(names) == len(load.acked)
 
 
-async def the_order_is_right(bus: Bus, fleet: KubeFleet, estate: Estate) -> None:
+async def the_order_is_right(bus: Bus, fleet: KubeFleet, fixture: NamespaceFixture) -> None:
     """A standing queue, some of it deleted: Kueue has the order computed from scratch, and nothing comes back."""
     for tenant in WEIGHTS:
         for number in range(AFTER):
             gpus = 1 + number % 2
-            item = things.workload(f"after-{tenant}-{number}", estate.namespaces[tenant], QUEUE, {GPU: gpus})
-            estate.lab.api.create(item)
+            item = things.workload(f"after-{tenant}-{number}", fixture.namespaces[tenant], QUEUE, {GPU: gpus})
+            fixture.lab.api.create(item)
 
     async def same() -> bool:
         found = await whole_queue(bus, POOL)
-        wanted = await asyncio.to_thread(from_scratch, estate, fleet)
+        wanted = await asyncio.to_thread(from_scratch, fixture, fleet)
         order = [ranked.place.id for ranked in found.places]
         return (
             not found.silent_shards
             and len(wanted) > 0
             and order == wanted
-            and (await asyncio.to_thread(estate.kueue_order))[:4] == wanted[:4]
+            and (await asyncio.to_thread(fixture.kueue_order))[:4] == wanted[:4]
         )
 
     await eventually(same, 120, what="the order, and Kueue's front, equal those computed from scratch")
-    for name, item in list(estate.waiting().items())[::3]:
-        estate.lab.api.delete(
+    for name, item in list(fixture.waiting().items())[::3]:
+        fixture.lab.api.delete(
             f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{item['metadata']['namespace']}/workloads/{name}"
         )
     await asyncio.to_thread(fleet.server.restart)

@@ -18,9 +18,9 @@ from fairlead_contracts import topology
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Pool, Tenant
 from fairlead_testkit.audit import check_each_ran_once, history, simulated_jobs
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.chaos_load import Load
 from fairlead_testkit.fleet import CLUSTER, Fleet, whole_queue
 from fairlead_testkit.nats_server import NatsServer
-from fairlead_testkit.storm import Load
 
 SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "0"))
 SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)

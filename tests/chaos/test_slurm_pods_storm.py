@@ -19,8 +19,8 @@ import pytest
 
 from fairlead_testkit.awaiting import NeverHappenedError, eventually
 from fairlead_testkit.kubelab import KubeLab
+from fairlead_testkit.pod_chaos_load import ENDS_WITH, PodBreaker, PodLoad
 from fairlead_testkit.pod_fleet import PodFleet, PodFleetSite
-from fairlead_testkit.pod_storm import ENDS_WITH, PodBreaker, PodLoad
 from fairlead_testkit.pod_watch import watched
 
 SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "10"))
@@ -50,7 +50,7 @@ async def test_a_storm_over_jobs_that_run_as_pods(site: PodFleetSite, tmp_path: 
     rng = random.Random(SEED)
     load = PodLoad(site, random.Random(rng.random()), per_second=2)
     fleet = PodFleet(tmp_path, site, settings={"pods_resume_nodes": True})
-    async with fleet.running(), watched(site, storm=True) as watch:
+    async with fleet.running(), watched(site, daemons_killed=True) as watch:
         breaker = PodBreaker(fleet, site, load, random.Random(rng.random()))
         await blow(load, breaker)
         print(f"{len(load.jobs)} jobs, {dict(breaker.done)}")  # noqa: T201 # as above

@@ -23,10 +23,10 @@ from fairlead_contracts.policyfile.document import Aging, Grant, PolicyDocument,
 from fairlead_sim.jobs import SimJob
 from fairlead_testkit.audit import check_each_ran_once, history, simulated_jobs
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.chaos_load import under_chaos
 from fairlead_testkit.fleet import CLUSTER, Fleet, submit_all, whole_queue
 from fairlead_testkit.oracle import OracleJob, OracleRules, fill
 from fairlead_testkit.proxy import FlakyProxy
-from fairlead_testkit.storm import storm
 
 SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "15"))
 SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
@@ -100,7 +100,7 @@ async def test_nothing_is_lost_or_run_twice_and_the_order_is_right_after_a_storm
     with fleet.server:
         proxy = FlakyProxy(fleet.server.port, random.Random(SEED), longest_delay=0.002)
         async with proxy.open(), fleet.running(through=f"nats://127.0.0.1:{proxy.port}") as bus:
-            load, breaker = await storm(
+            load, breaker = await under_chaos(
                 fleet, bus, proxy, tenants=list(TENANTS), seconds=SECONDS, seed=SEED, per_second=10
             )
             print(f"{len(load.acked)} jobs, {load.repeats} duplicates, {dict(breaker.done)}")  # noqa: T201 # as above

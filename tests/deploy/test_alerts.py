@@ -18,12 +18,12 @@ from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit import eventually
 from fairlead_testkit.dashboards import all_scraped
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import WORKLOADS_ALONE
 from fairlead_testkit.kubelab.parts import APISERVER
 from fairlead_testkit.kubelab_fixtures import LabFactory
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.prometheus import Prometheus, ensure_prometheus
 from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy
 from fairlead_testkit.slurmlab import SlurmOptions
@@ -117,9 +117,9 @@ async def test_a_watcher_whose_api_server_is_gone_fires_its_alert(
     ensure_prometheus()
     name = "FairleadWatchBroken"
     lab = kube_labs(WORKLOADS_ALONE)
-    with Estate(lab, ["team-a"]) as estate:
-        pool = estate.queue("shared", GPUS)
-        fleet = KubeFleet(tmp_path, lab, policy=fair_policy(estate, {"team-a": 1.0}, pool))
+    with NamespaceFixture(lab, ["team-a"]) as fixture:
+        pool = fixture.queue("shared", GPUS)
+        fleet = KubeFleet(tmp_path, lab, policy=fair_policy(fixture, {"team-a": 1.0}, pool))
         async with fleet.running():
             ports = {"fairlead-watcher": [await process.health_port() for process in fleet.named("watcher")]}
             with Prometheus(tmp_path, ports, [RULES, impatient_alerts(tmp_path)]) as prometheus:

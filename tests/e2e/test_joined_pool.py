@@ -14,10 +14,10 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.joined_fleet import POOL, JoinedFleet, joined_policy
 from fairlead_testkit.kubelab import KubeLab, KubeObject
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.slurm_fleet import slurm_order
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, SlurmLab
 
@@ -52,15 +52,15 @@ def filled(waiting: Sequence[tuple[str, str]], holds: Counter[str], gpus: int = 
 class Both:
     """What both systems say, and nobody else."""
 
-    def __init__(self, slurm: SlurmLab, estate: Estate) -> None:
+    def __init__(self, slurm: SlurmLab, fixture: NamespaceFixture) -> None:
         self.slurm = slurm
-        self.estate = estate
+        self.fixture = fixture
 
     def flood_kueue(self) -> None:
         """As many of each account, in turns."""
         for number in range(EACH):
             for account in reversed(ACCOUNTS):
-                self.estate.workload(account, f"{account}-{number}")
+                self.fixture.workload(account, f"{account}-{number}")
 
     def run_on_slurm(self, account: str, gpus: int) -> str:
         """One job that starts at once: there is room."""
@@ -71,13 +71,13 @@ class Both:
         use: Counter[str] = Counter()
         for account, gres in (line.split() for line in self.slurm.jobs("%a %b", "--states=RUNNING")):
             use[account] += int(gres.rpartition(":")[2])
-        use.update(self.estate.tenant_of(item) for item in self.estate.admitted().values())
+        use.update(self.fixture.tenant_of(item) for item in self.fixture.admitted().values())
         return use
 
     def next_on_kueue(self) -> list[str]:
         """What waits on Kueue, in the order of the oracle."""
-        waiting = sorted(self.estate.waiting().values(), key=_came)
-        return filled([(_name(item), self.estate.tenant_of(item)) for item in waiting], self.used())
+        waiting = sorted(self.fixture.waiting().values(), key=_came)
+        return filled([(_name(item), self.fixture.tenant_of(item)) for item in waiting], self.used())
 
     async def kueue_follows(self, bus: Bus) -> str:
         """Wait until the promised order, and Kueue's own, begin as the oracle has it; gives the first."""
@@ -87,13 +87,15 @@ class Both:
             found = await whole_queue(bus, POOL)
             order = [place.place.id for place in found.places]
             # Kueue is given the levels of those alone that can start soon.
-            stands = not found.silent_shards and order == wanted and self.estate.kueue_order()[0] == wanted[0]
+            stands = (
+                not found.silent_shards and order == wanted and self.fixture.kueue_order()[0] == wanted[0]
+            )
             return wanted[0] if stands else ""
 
         first = await eventually(
             follows, 60, what="Kueue's order is the oracle's, with what Slurm runs in it"
         )
-        await self.estate.settled()
+        await self.fixture.settled()
         return first
 
     async def flood_both(self) -> None:
@@ -105,7 +107,7 @@ class Both:
 
     def _wait_on_kueue(self, account: str) -> None:
         for number in range(SOME):
-            self.estate.workload(account, f"{account}-{number}")
+            self.fixture.workload(account, f"{account}-{number}")
 
     def _wait_on_slurm(self, account: str) -> None:
         for _ in range(SOME):
@@ -118,9 +120,9 @@ class Both:
                 int(datetime.fromisoformat(_came(item)[0]).timestamp()),
                 _came(item)[1],
                 _name(item),
-                self.estate.tenant_of(item),
+                self.fixture.tenant_of(item),
             )
-            for item in self.estate.waiting().values()
+            for item in self.fixture.waiting().values()
         ]
         on_kueue = {name for _, _, name, _ in waiting}
         for number, account, since in (
@@ -148,13 +150,13 @@ class Both:
                 not found.silent_shards
                 and [name for name in order if name in kueue] == kueue
                 and [name for name in order if name in slurm] == slurm
-                and self.estate.kueue_order()[0] == kueue[0]
+                and self.fixture.kueue_order()[0] == kueue[0]
                 and slurm_order(self.slurm) == slurm
             )
             return (kueue[0], slurm[0]) if stands else None
 
         first = await eventually(follow, 60, what="the order of both sides is the oracle's")
-        await self.estate.settled()
+        await self.fixture.settled()
         assert first is not None
         return first
 
@@ -169,17 +171,17 @@ class Both:
     async def kueue_admits_next(self, bus: Bus, *, ends: str) -> None:
         """One Workload ends; the oracle's first of those that wait on Kueue is admitted."""
         wanted, _ = await self.both_follow(bus)
-        self.estate.finish(ends.partition("-")[0], ends)
-        await eventually(lambda: wanted in self.estate.admitted(), 30, what=f"{wanted} is admitted")
+        self.fixture.finish(ends.partition("-")[0], ends)
+        await eventually(lambda: wanted in self.fixture.admitted(), 30, what=f"{wanted} is admitted")
 
     async def admits_next(self, bus: Bus, ends: str) -> str:
         """One Workload ends; gives the one that Kueue admitted in its place, which is the oracle's first."""
         first = await self.kueue_follows(bus)
-        before = set(self.estate.admitted())
-        self.estate.finish(ends.partition("-")[0], ends)
+        before = set(self.fixture.admitted())
+        self.fixture.finish(ends.partition("-")[0], ends)
 
         def came() -> set[str]:
-            return set(self.estate.admitted()) - before
+            return set(self.fixture.admitted()) - before
 
         [came_in] = await eventually(came, 30, what="the room is taken")
         assert came_in == first
@@ -204,17 +206,17 @@ def _came(item: KubeObject) -> tuple[str, str]:
 async def test_what_an_account_uses_on_slurm_puts_it_back_on_kueue(
     slurm_lab: SlurmLab, kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with Estate(kube_lab, [*WEIGHTS, SPARE]) as estate:
-        queue = estate.queue("shared", QUOTA)
-        both = Both(slurm_lab, estate)
+    with NamespaceFixture(kube_lab, [*WEIGHTS, SPARE]) as fixture:
+        queue = fixture.queue("shared", QUOTA)
+        both = Both(slurm_lab, fixture)
         for number in range(QUOTA):
-            estate.workload(SPARE, f"{SPARE}-{number}")
-        await eventually(lambda: len(estate.admitted()) == QUOTA, 30, what="the queue is full")
+            fixture.workload(SPARE, f"{SPARE}-{number}")
+        await eventually(lambda: len(fixture.admitted()) == QUOTA, 30, what="the queue is full")
         heavy = both.run_on_slurm("vision", 8)
         both.run_on_slurm("speech", 2)
         both.flood_kueue()
         await eventually(lambda: both.used()["vision"] == 8, 30, what="they run on Slurm")
-        policy = joined_policy(estate, WEIGHTS | {SPARE: 1}, queue)
+        policy = joined_policy(fixture, WEIGHTS | {SPARE: 1}, queue)
         async with JoinedFleet(tmp_path, slurm_lab, kube_lab, policy=policy).running() as bus:
             # Of equal jobs vision would be the first by its weight: half of the pool is its part.
             admitted = [await both.admits_next(bus, f"{SPARE}-{number}") for number in range(QUOTA)]
@@ -232,17 +234,17 @@ async def test_what_waits_on_both_sides_starts_in_one_order(
     slurm_lab: SlurmLab, kube_lab: KubeLab, tmp_path: Path
 ) -> None:
     """Room appears now here, now there: each time the oracle, which sees both, names who takes it."""
-    with Estate(kube_lab, [*WEIGHTS, SPARE]) as estate:
-        queue = estate.queue("shared", QUOTA)
-        both = Both(slurm_lab, estate)
+    with NamespaceFixture(kube_lab, [*WEIGHTS, SPARE]) as fixture:
+        queue = fixture.queue("shared", QUOTA)
+        both = Both(slurm_lab, fixture)
         for number in range(QUOTA):
-            estate.workload(SPARE, f"{SPARE}-{number}")
+            fixture.workload(SPARE, f"{SPARE}-{number}")
         for _ in range(3):
             both.run_on_slurm(SPARE, 8)
         ones = [both.run_on_slurm(SPARE, 1) for _ in range(8)]
         await eventually(lambda: both.used()[SPARE] == QUOTA + 32, 60, what="both sides are full")
         await both.flood_both()
-        policy = joined_policy(estate, WEIGHTS | {SPARE: 1}, queue)
+        policy = joined_policy(fixture, WEIGHTS | {SPARE: 1}, queue)
         async with JoinedFleet(tmp_path, slurm_lab, kube_lab, policy=policy).running() as bus:
             for step in range(STEPS):
                 await both.slurm_starts_next(bus, ends=ones[step])

@@ -11,10 +11,10 @@ from fairlead_bus import Bus
 from fairlead_contracts.messages.questions import Adherence
 from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, clear, fair_policy, front_stands
 from fairlead_testkit.kubelab import ADMITTER, GPU, KubeLab
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
@@ -49,12 +49,12 @@ def _apart(found: Adherence) -> int:
     return found.newcomers + found.takeovers + found.unordered + found.unseen
 
 
-def end_oldest(estate: Estate, log: AdmissionLog) -> None:
+def end_oldest(fixture: NamespaceFixture, log: AdmissionLog) -> None:
     """The run that began first ends, and Kueue admits another."""
-    admitted = estate.admitted()
+    admitted = fixture.admitted()
     oldest = next(name for name in log.admitted if name in admitted)
     before = len(log.admitted)
-    estate.finish(estate.tenant_of(admitted[oldest]), oldest)
+    fixture.finish(fixture.tenant_of(admitted[oldest]), oldest)
     log.wait(before + 1)
 
 
@@ -73,19 +73,19 @@ def gaps(steps: list[AdmissionStep]) -> list[float]:
 async def test_the_worth_is_shown_before_the_first_write_and_the_effect_after(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", GPUS)
+    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        pool = fixture.queue("shared", GPUS)
         for number in range(GPUS):
-            estate.workload("keeper", f"keeper-{number}")
+            fixture.workload("keeper", f"keeper-{number}")
         log.wait(GPUS)
         for tenant in WEIGHTS:
             for number in range(EACH):
-                estate.workload(tenant, f"{tenant}-{number}")
+                fixture.workload(tenant, f"{tenant}-{number}")
             # Kueue orders by whole seconds, and within one by UID.
             last = int(time.time())
             await eventually(lambda last=last: int(time.time()) > last, 5, what="the next second")  # type: ignore[misc] # binds the loop's value
         mark = kube_lab.audit_mark()
-        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool), lever=None)
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, pool), lever=None)
         async with fleet.running() as bus:
             await eventually(
                 lambda: waits(bus, 2 * EACH), 60, what="all that waits is in the order before anything ends"
@@ -94,7 +94,7 @@ async def test_the_worth_is_shown_before_the_first_write_and_the_effect_after(
             apart = _counted(await measured(bus, 0))
             releases = 2 * GPUS
             for _ in range(releases):
-                end_oldest(estate, log)
+                end_oldest(fixture, log)
             found = await measured(bus, apart + releases)
             # Whoever has just begun to look takes what waits for newcomers, and the lead for new: a moment long. On a busy
             # machine a lease can lapse meanwhile: those admissions are told apart, and none of them is lost.
@@ -105,7 +105,7 @@ async def test_the_worth_is_shown_before_the_first_write_and_the_effect_after(
             waits_seen = gaps(log.steps)
             assert len(waits_seen) == releases
             assert found.idle[GPU] / 1000 == pytest.approx(sum(waits_seen), abs=releases * SLOW_SECONDS)
-            assert level_writes(kube_lab, estate, mark) == 0
+            assert level_writes(kube_lab, fixture, mark) == 0
             shown = asked(fleet, "queue")
             assert f"{found.missed} of {found.admissions} admissions out of order" in shown
             assert "GPU-seconds idle" in shown
@@ -113,20 +113,20 @@ async def test_the_worth_is_shown_before_the_first_write_and_the_effect_after(
 
             await clear(bus, "boost")
             for _ in range(GPUS):
-                await front_stands(bus, estate)
-                end_oldest(estate, log)
+                await front_stands(bus, fixture)
+                end_oldest(fixture, log)
             after = await measured(bus, apart + releases + GPUS)
             assert after.missed <= found.missed + 1  # one whose order changed within the very moment
-            assert level_writes(kube_lab, estate, mark) > 0
+            assert level_writes(kube_lab, fixture, mark) > 0
 
 
 async def waits(bus: Bus, jobs: int) -> bool:
     return (await whole_queue(bus, POOL)).waiting == jobs
 
 
-def level_writes(lab: KubeLab, estate: Estate, after: int) -> int:
+def level_writes(lab: KubeLab, fixture: NamespaceFixture, after: int) -> int:
     lines = lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=after)
-    return sum(line.namespace in estate.namespaces.values() and not line.dry_run for line in lines)
+    return sum(line.namespace in fixture.namespaces.values() and not line.dry_run for line in lines)
 
 
 def asked(fleet: KubeFleet, word: str) -> str:

@@ -12,10 +12,10 @@ import pytest
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
 from fairlead_contracts.policyfile.document import Fit
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import QUEUE, Estate
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import GPU, ApiError, KubeLab, KubeObject, things
 from fairlead_testkit.kubelab.options import NodeShape
+from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
@@ -70,15 +70,15 @@ def a_pod(namespace: str, name: str, node: str, held: str) -> KubeObject:
 
 
 @contextlib.contextmanager
-def nodes_with_cards(estate: Estate) -> Iterator[str]:
+def nodes_with_cards(fixture: NamespaceFixture) -> Iterator[str]:
     """A node with two cards that pods hold in part, and one whose register is corrupt; gives the first one's name."""
-    api = estate.lab.api
-    made = NodeShape(estate.named("hami"), 2, gpus=20).nodes()
+    api = fixture.lab.api
+    made = NodeShape(fixture.named("hami"), 2, gpus=20).nodes()
     names = [node["metadata"]["name"] for node in made]
     for node, value in zip(made, (register("GPU-1", "GPU-2"), "GPU-3,ten,24576"), strict=True):
         node["metadata"]["annotations"] = {REGISTER: value}
         api.create(node)
-    namespace = estate.namespaces["team-a"]
+    namespace = fixture.namespaces["team-a"]
     for number, held in enumerate(HELD_MIB, start=1):
         api.create(a_pod(namespace, f"holder-{number}", names[0], f"GPU-{number},NVIDIA,{held},0:;"))
     try:
@@ -89,13 +89,13 @@ def nodes_with_cards(estate: Estate) -> Iterator[str]:
                 api.delete(f"/api/v1/nodes/{name}")
 
 
-def plant(estate: Estate) -> str:
+def plant(fixture: NamespaceFixture) -> str:
     """A strict queue that has quota left, behind a head that has not: Kueue would admit what has quota, cards or not."""
-    pool = estate.named("cards")
+    pool = fixture.named("cards")
     quota = {GPU: 4, MEMORY: 200_000}
-    api = estate.lab.api
-    api.apply(things.cluster_queue(pool, quota, flavor=estate.flavor, strategy="StrictFIFO"))
-    namespace = estate.namespaces["team-a"]
+    api = fixture.lab.api
+    api.apply(things.cluster_queue(pool, quota, flavor=fixture.flavor, strategy="StrictFIFO"))
+    namespace = fixture.namespaces["team-a"]
     api.apply(things.local_queue(QUEUE, namespace, pool))
     api.create(things.workload("keeper", namespace, QUEUE, {GPU: 1}))
     return pool
@@ -150,15 +150,15 @@ def weighed_by_cards(ordered: KubeObject, *, full: KubeObject) -> None:
 
 
 async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, tmp_path: Path) -> None:
-    with Estate(kube_lab, ["team-a"]) as estate, nodes_with_cards(estate):
-        pool = plant(estate)
-        namespace = estate.namespaces["team-a"]
-        await eventually(lambda: "keeper" in estate.admitted(), 60, what="somebody runs")
+    with NamespaceFixture(kube_lab, ["team-a"]) as fixture, nodes_with_cards(fixture):
+        pool = plant(fixture)
+        namespace = fixture.namespaces["team-a"]
+        await eventually(lambda: "keeper" in fixture.admitted(), 60, what="somebody runs")
         head = things.workload(TOO_LARGE, namespace, QUEUE, {GPU: 4, MEMORY: 32_000}, priority=1)
         kube_lab.api.create(head)
-        await eventually(lambda: TOO_LARGE in estate.waiting(), 60, what="the head waits")
+        await eventually(lambda: TOO_LARGE in fixture.waiting(), 60, what="the head waits")
         kube_lab.api.create(things.workload(FULL, namespace, QUEUE, {GPU: 1, MEMORY: 20_480}))
-        policy = fair_policy(estate, {"team-a": 1}, pool, fit=Fit(strategy="binpack"))
+        policy = fair_policy(fixture, {"team-a": 1}, pool, fit=Fit(strategy="binpack"))
         fleet = KubeFleet(tmp_path, kube_lab, policy=policy, lever=None, scorers=1, admitters=0)
         async with fleet.running():
             env = fleet.person()
@@ -193,7 +193,7 @@ async def test_what_no_card_holds_is_said_live_and_on_paper(kube_lab: KubeLab, t
             log = fleet.services["watcher-1"].log.splitlines()
             refused = [line for line in log if "cards.refused" in line]
         assert len(refused) == 1, "once, however often the node is heard of"
-        assert f'node \\"{estate.named("hami")}-1\\"' in refused[0], "with its name"
+        assert f'node \\"{fixture.named("hami")}-1\\"' in refused[0], "with its name"
         explained_by_cards(full=full, large=large)
         assert "left out are the cards of nodes whose register cannot be read" in " ".join(warned.split())
         printed, _ = await fairlead("order", "-", "-o", "json", given=snapshot.encode())

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import ADMITTER, KubeLab
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
@@ -37,10 +37,10 @@ async def test_a_day_costs_less_than_two_writes_an_admission(
     kube_lab: KubeLab, tmp_path: Path, jobs: int
 ) -> None:
     rng = random.Random(7)
-    with Estate(kube_lab, list(WEIGHTS)) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", GPUS)
+    with NamespaceFixture(kube_lab, list(WEIGHTS)) as fixture, AdmissionLog(fixture) as log:
+        pool = fixture.queue("shared", GPUS)
         fleet = KubeFleet(
-            tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool, entitlement_per_day=0.1)
+            tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, pool, entitlement_per_day=0.1)
         )
         async with fleet.running():
             mark = kube_lab.audit_mark()
@@ -49,7 +49,7 @@ async def test_a_day_costs_less_than_two_writes_an_admission(
                 await asyncio.sleep(max(0.0, start + at - time.monotonic()))  # the day's own pace
                 tenant = rng.choice(list(WEIGHTS))
                 seconds = round(rng.uniform(*RUN_SECONDS), 1)
-                await asyncio.to_thread(estate.job, tenant, f"job-{number}", seconds=seconds)
+                await asyncio.to_thread(fixture.job, tenant, f"job-{number}", seconds=seconds)
             await asyncio.to_thread(log.wait, jobs, 300)
             lines = kube_lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=mark)
         writes = sum(line.code == 200 for line in lines)

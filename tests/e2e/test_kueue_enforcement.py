@@ -9,12 +9,12 @@ from fairlead_bus import Bus
 from fairlead_contracts.messages.questions import Steering
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import QUEUE, Estate
 from fairlead_testkit.fairness import FairReplay
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy, front_stands
 from fairlead_testkit.kubelab import GPU, WORKLOADS_ALONE, KubeLab, LabOptions, things
 from fairlead_testkit.kubelab_fixtures import LabFactory
+from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
@@ -32,32 +32,32 @@ async def steering(bus: Bus, right: Callable[[Steering], bool]) -> Steering:
     return (await eventually(stated, 60, what="the right thing is said of the enforcement"))[0]
 
 
-def fill(estate: Estate, log: AdmissionLog, gpus: int) -> None:
+def fill(fixture: NamespaceFixture, log: AdmissionLog, gpus: int) -> None:
     """Waiting Workloads of each tenant behind others that hold everything."""
     for number in range(gpus):
-        estate.workload("keeper", f"keeper-{number}")
+        fixture.workload("keeper", f"keeper-{number}")
     log.wait(gpus)
     for tenant in WEIGHTS:
         for number in range(EACH):
-            estate.workload(tenant, f"{tenant}-{number}")
+            fixture.workload(tenant, f"{tenant}-{number}")
 
 
 async def test_quota_on_the_cohort_alone_is_followed_exactly_over_two_queues(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        root = estate.cohort("root", GPUS)
-        estate.queue("x", 0, tenants=["team-x", "keeper"], cohort="root")
-        estate.queue("y", 0, tenants=["team-y"], cohort="root")
-        fill(estate, log, GPUS)
+    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        root = fixture.cohort("root", GPUS)
+        fixture.queue("x", 0, tenants=["team-x", "keeper"], cohort="root")
+        fixture.queue("y", 0, tenants=["team-y"], cohort="root")
+        fill(fixture, log, GPUS)
         replay = FairReplay(WEIGHTS, GPUS)
-        for name, item in estate.waiting().items():
-            replay.queued(estate.tenant_of(item), name)
-        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, root))
+        for name, item in fixture.waiting().items():
+            replay.queued(fixture.tenant_of(item), name)
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, root))
         async with fleet.running() as bus:
             await steering(bus, lambda said: said.enforcement == "exact")
             # Of the same size, and yet tried by itself.
-            other = things.workload("other", estate.namespaces["keeper"], QUEUE, {GPU: 1})
+            other = things.workload("other", fixture.namespaces["keeper"], QUEUE, {GPU: 1})
             other["spec"]["podSets"][0]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
             kube_lab.api.create(other)
             said = await steering(bus, lambda said: said.enforcement == "close")
@@ -66,9 +66,9 @@ async def test_quota_on_the_cohort_alone_is_followed_exactly_over_two_queues(
             await steering(bus, lambda said: said.enforcement == "exact")
             # One unit at a time: a burst is shared out by one head of each queue a cycle, whatever the levels are.
             for more in range(2 * EACH):
-                await front_stands(bus, estate)
-                oldest = next(name for name in log.admitted if name in estate.admitted())
-                estate.finish(estate.tenant_of(estate.admitted()[oldest]), oldest)
+                await front_stands(bus, fixture)
+                oldest = next(name for name in log.admitted if name in fixture.admitted())
+                fixture.finish(fixture.tenant_of(fixture.admitted()[oldest]), oldest)
                 log.wait(GPUS + more + 1)
         for step in log.steps:
             if step.tenant != "keeper" and step.what == "admitted":
@@ -81,11 +81,11 @@ async def test_quota_on_the_cohort_alone_is_followed_exactly_over_two_queues(
 async def test_queues_with_quota_of_their_own_only_break_ties_and_that_is_said(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate:
-        root = estate.cohort("root")
-        estate.queue("x", 1, tenants=["team-x", "keeper"], cohort="root")
-        estate.queue("y", 1, tenants=["team-y"], cohort="root")
-        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, root))
+    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture:
+        root = fixture.cohort("root")
+        fixture.queue("x", 1, tenants=["team-x", "keeper"], cohort="root")
+        fixture.queue("y", 1, tenants=["team-y"], cohort="root")
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, root))
         async with fleet.running() as bus:
             said = await steering(bus, lambda said: said.enforcement == "tie-break")
         assert "borrow" in said.enforcement_why
@@ -101,10 +101,10 @@ async def test_a_queue_under_admission_fair_sharing_is_said_to_break_ties(
             kueue_config={"admissionFairSharing": {"usageHalfLifeTime": "1h", "usageSamplingInterval": "1m"}},
         )
     )
-    with Estate(lab, [*WEIGHTS, "keeper"]) as estate:
+    with NamespaceFixture(lab, [*WEIGHTS, "keeper"]) as fixture:
         scope = {"admissionMode": "UsageBasedAdmissionFairSharing"}
-        pool = estate.queue("shared", 2, admissionScope=scope)
-        fleet = KubeFleet(tmp_path, lab, policy=fair_policy(estate, WEIGHTS, pool))
+        pool = fixture.queue("shared", 2, admissionScope=scope)
+        fleet = KubeFleet(tmp_path, lab, policy=fair_policy(fixture, WEIGHTS, pool))
         async with fleet.running() as bus:
             said = await steering(bus, lambda said: said.enforcement == "tie-break")
         assert "AdmissionFairSharing" in said.enforcement_why
@@ -124,28 +124,28 @@ async def test_a_queue_under_admission_fair_sharing_is_said_to_break_ties(
 async def test_with_default_settings_kueue_preempts_nothing_because_of_levels(
     kube_lab: KubeLab, tmp_path: Path, preemption: dict[str, object]
 ) -> None:
-    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        root = estate.cohort("root")
-        estate.queue("x", 2, cohort="root", preemption=preemption)
-        estate.queue("y", 1, tenants=[], cohort="root")
+    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        root = fixture.cohort("root")
+        fixture.queue("x", 2, cohort="root", preemption=preemption)
+        fixture.queue("y", 1, tenants=[], cohort="root")
         # Two run at the priority that everybody has; the rest wait, the second tenant's behind the first's.
         for tenant in WEIGHTS:
             for number in range(6):
-                estate.workload(tenant, f"{tenant}-{number}")
+                fixture.workload(tenant, f"{tenant}-{number}")
         log.wait(3)
-        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, root))
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, root))
         async with fleet.running() as bus:
             if preemption == {"reclaimWithinCohort": "Any"}:
                 await steering(bus, lambda said: said.withheld == "")
-                await front_stands(bus, estate, 2)
+                await front_stands(bus, fixture, 2)
             else:
                 await steering(bus, lambda said: next(reversed(preemption)) in said.withheld)
-            last = next(iter(estate.admitted().values()))
-            estate.finish(estate.tenant_of(last), last["metadata"]["name"])
+            last = next(iter(fixture.admitted().values()))
+            fixture.finish(fixture.tenant_of(last), last["metadata"]["name"])
             log.wait(4)
-            await estate.settled()
+            await fixture.settled()
         assert [step for step in log.steps if step.what == "evicted"] == []
-        assert preempted(kube_lab, estate.named("x")) == 0
+        assert preempted(kube_lab, fixture.named("x")) == 0
 
 
 def preempted(lab: KubeLab, queue: str) -> float:

@@ -11,9 +11,9 @@ from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import QUEUE, Estate
 from fairlead_testkit.kube_fleet import KubeFleet, all_placed, fair_policy, front_stands
 from fairlead_testkit.kubelab import GPU, KubeLab, things
+from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 from fairlead_testkit.oracle import OracleRules
 from fairlead_testkit.placements import PlacementReplay, QuotaNode
 
@@ -34,41 +34,41 @@ SLOW = 0.5
 """After so many seconds an end has been ordered by, on a loaded machine."""
 
 
-def oldest_running(estate: Estate, log: AdmissionLog) -> AdmissionStep:
-    running = estate.admitted()
+def oldest_running(fixture: NamespaceFixture, log: AdmissionLog) -> AdmissionStep:
+    running = fixture.admitted()
     return next(step for step in log.steps if step.what == "admitted" and step.name in running)
 
 
 async def test_raw_workloads_are_admitted_in_the_order_of_weighted_drf(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", GPUS)
-        estate.workload("keeper", "keeper", GPUS)
+    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        pool = fixture.queue("shared", GPUS)
+        fixture.workload("keeper", "keeper", GPUS)
         log.wait(1)
         waiting = {}
         for tenant in WEIGHTS:  # one tenant after the other: first come, first served is quite another order
             for number in range(EACH):
                 waiting[f"{tenant}-{number}"] = tenant
-                estate.workload(tenant, f"{tenant}-{number}")
-        policy = fair_policy(estate, WEIGHTS, pool)
+                fixture.workload(tenant, f"{tenant}-{number}")
+        policy = fair_policy(fixture, WEIGHTS, pool)
         async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
             await eventually(
-                lambda: tenants_of_front(estate) == FRONT, 60, what="the front is shared by weight"
+                lambda: tenants_of_front(fixture) == FRONT, 60, what="the front is shared by weight"
             )
             # Kueue would give quota that comes free to whom it just tries, whatever its place is.
-            await front_stands(bus, estate, GPUS)
-            estate.finish("keeper", "keeper")
+            await front_stands(bus, fixture, GPUS)
+            fixture.finish("keeper", "keeper")
             log.wait(1 + GPUS)
             for _ in range(len(waiting) - GPUS):
-                running = oldest_running(estate, log)
-                estate.finish(running.tenant, running.name)
+                running = oldest_running(fixture, log)
+                fixture.finish(running.tenant, running.name)
                 await asyncio.sleep(APART)  # so long a job lasts, and no longer; no order is waited for
             log.wait(1 + len(waiting))
         judge = PlacementReplay(
             rules=OracleRules.of(policy, {GPU: GPUS}),
             nodes={"shared": QuotaNode(nominal=GPUS)},
-            queues=dict.fromkeys(estate.namespaces.values(), "shared"),
+            queues=dict.fromkeys(fixture.namespaces.values(), "shared"),
             reaction=SLOW,
             ignored=frozenset({"keeper"}),
         )
@@ -80,10 +80,10 @@ async def test_raw_workloads_are_admitted_in_the_order_of_weighted_drf(
         )  # a loaded machine; `bench/` has the figures of a quiet one
 
 
-def tenants_of_front(estate: Estate) -> dict[str, int]:
+def tenants_of_front(fixture: NamespaceFixture) -> dict[str, int]:
     """How many of each tenant's Workloads Kueue would admit first."""
-    waiting = estate.waiting()
-    front = [estate.tenant_of(waiting[name]) for name in estate.kueue_order()[:GPUS] if name in waiting]
+    waiting = fixture.waiting()
+    front = [fixture.tenant_of(waiting[name]) for name in fixture.kueue_order()[:GPUS] if name in waiting]
     return {tenant: front.count(tenant) for tenant in WEIGHTS}
 
 
@@ -92,39 +92,39 @@ async def test_what_ended_jobs_leave_goes_to_the_first_of_the_order_and_to_urgen
 ) -> None:
     """Their pods end one after the other, in no order of their starts, and nobody waits for an order to stand."""
     rng = random.Random(5)
-    with Estate(kube_lab, list(WEIGHTS)) as estate, AdmissionLog(estate) as log:
-        estate.priority_class("urgent", 100_000)
-        pool = estate.queue("shared", GPUS)
-        grant = Grant(tenant=estate.namespaces["team-c"], classes=["urgent"])
-        policy = fair_policy(estate, WEIGHTS, pool, grants=[grant])
+    with NamespaceFixture(kube_lab, list(WEIGHTS)) as fixture, AdmissionLog(fixture) as log:
+        fixture.priority_class("urgent", 100_000)
+        pool = fixture.queue("shared", GPUS)
+        grant = Grant(tenant=fixture.namespaces["team-c"], classes=["urgent"])
+        policy = fair_policy(fixture, WEIGHTS, pool, grants=[grant])
         for tenant in WEIGHTS:
             for number in range(EACH_JOBS):
-                estate.job(tenant, f"{tenant}-{number}", seconds=3600)
+                fixture.job(tenant, f"{tenant}-{number}", seconds=3600)
         count = EACH_JOBS * len(WEIGHTS)
         log.wait(GPUS)
         await eventually(
-            lambda: len(estate.waiting()) == count - GPUS, 60, what="Kueue has made all Workloads"
+            lambda: len(fixture.waiting()) == count - GPUS, 60, what="Kueue has made all Workloads"
         )
         async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
-            await all_placed(bus, estate)
+            await all_placed(bus, fixture)
             begun, over = time.monotonic(), set[str]()
             for turn in range(count - GPUS + URGENT):
                 if turn % URGENT_EACH == 0 and turn < URGENT * URGENT_EACH:
-                    await parked_urgent(bus, estate, f"now-{turn}", over)
+                    await parked_urgent(bus, fixture, f"now-{turn}", over)
                 running = await eventually(
-                    lambda: sorted(estate.admitted().keys() - over), 60, what="some run"
+                    lambda: sorted(fixture.admitted().keys() - over), 60, what="some run"
                 )
                 over.add(name := rng.choice(running))
-                await ends(estate, name)
+                await ends(fixture, name)
                 await asyncio.sleep(rng.uniform(0.1, APART))
             log.wait(count + URGENT)
-            for name in estate.admitted().keys() - over:
-                await ends(estate, name)
-            await eventually(lambda: not estate.admitted(), 60, what="every Job has ended")
+            for name in fixture.admitted().keys() - over:
+                await ends(fixture, name)
+            await eventually(lambda: not fixture.admitted(), 60, what="every Job has ended")
         judge = PlacementReplay(
             rules=OracleRules.of(policy, {GPU: GPUS}),
             nodes={"shared": QuotaNode(nominal=GPUS)},
-            queues=dict.fromkeys(estate.namespaces.values(), "shared"),
+            queues=dict.fromkeys(fixture.namespaces.values(), "shared"),
             reaction=SLOW,
         )
         placements = [one for one in judge.replay(log.glimpses) if one.at >= begun]
@@ -135,59 +135,61 @@ async def test_what_ended_jobs_leave_goes_to_the_first_of_the_order_and_to_urgen
         assert [one.missed for one in urgent] == [0] * URGENT, urgent
 
 
-async def parked_urgent(bus: Bus, estate: Estate, name: str, over: set[str]) -> None:
+async def parked_urgent(bus: Bus, fixture: NamespaceFixture, name: str, over: set[str]) -> None:
     """A Job of the highest class comes while nothing is free, and waits as all others do."""
 
     def full() -> bool:
-        running = estate.admitted().keys()
+        running = fixture.admitted().keys()
         return len(running) == GPUS and not running & over
 
     await eventually(full, 60, what="all whose pods ended have made room, and it is taken")
-    estate.job("team-c", name, labels={things.PRIORITY_CLASS: "urgent"}, seconds=3600)
+    fixture.job("team-c", name, labels={things.PRIORITY_CLASS: "urgent"}, seconds=3600)
     made = f"job-{name}-"
     await eventually(
-        lambda: any(one.startswith(made) for one in estate.waiting()), 60, what="Kueue has made its Workload"
+        lambda: any(one.startswith(made) for one in fixture.waiting()), 60, what="Kueue has made its Workload"
     )
-    await all_placed(bus, estate)
+    await all_placed(bus, fixture)
 
 
-async def ends(estate: Estate, name: str) -> None:
+async def ends(fixture: NamespaceFixture, name: str) -> None:
     """The pods of an admitted Job run, and end."""
-    item = estate.admitted()[name]
-    await eventually(lambda: estate.complete(estate.tenant_of(item), item), 60, what=f"{name} runs")
+    item = fixture.admitted()[name]
+    await eventually(lambda: fixture.complete(fixture.tenant_of(item), item), 60, what=f"{name} runs")
 
 
 async def test_gangs_are_admitted_whole_and_in_their_place(kube_lab: KubeLab, tmp_path: Path) -> None:
     """A pod group of team-b and a PyTorchJob of team-c, three GPUs each, before a flood of team-a."""
-    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", GPUS)
-        estate.workload("keeper", "keeper", GPUS)
+    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        pool = fixture.queue("shared", GPUS)
+        fixture.workload("keeper", "keeper", GPUS)
         log.wait(1)
         for number in range(4):
-            estate.job("team-a", f"a-{number}", seconds=1)
+            fixture.job("team-a", f"a-{number}", seconds=1)
         one = {GPU: 1}
-        group = things.pod_group("gang", estate.namespaces["team-b"], QUEUE, one, pods=3, seconds=1)
+        group = things.pod_group("gang", fixture.namespaces["team-b"], QUEUE, one, pods=3, seconds=1)
         for pod in group:
             kube_lab.api.create(pod)
-        kube_lab.api.create(things.pytorch_job("torch", estate.namespaces["team-c"], QUEUE, one, workers=2))
-        await eventually(lambda: len(estate.waiting()) == 6, 60, what="Kueue has made all Workloads")
+        kube_lab.api.create(things.pytorch_job("torch", fixture.namespaces["team-c"], QUEUE, one, workers=2))
+        await eventually(lambda: len(fixture.waiting()) == 6, 60, what="Kueue has made all Workloads")
         fleet = KubeFleet(
-            tmp_path, kube_lab, policy=fair_policy(estate, {"team-a": 1, "team-b": 3, "team-c": 2}, pool)
+            tmp_path, kube_lab, policy=fair_policy(fixture, {"team-a": 1, "team-b": 3, "team-c": 2}, pool)
         )
         async with fleet.running():
 
             def front() -> set[str]:
-                waiting = estate.waiting()
-                return {estate.tenant_of(waiting[name]) for name in estate.kueue_order()[:3]}
+                waiting = fixture.waiting()
+                return {fixture.tenant_of(waiting[name]) for name in fixture.kueue_order()[:3]}
 
             await eventually(lambda: front() == set(WEIGHTS), 60, what="one of each tenant stands in front")
-            estate.finish("keeper", "keeper")
+            fixture.finish("keeper", "keeper")
             log.wait(3)
         first = [step.tenant for step in log.steps if step.what == "admitted"][1:3]
         assert set(first) <= set(WEIGHTS)
         # One GPU of a's is never let in the way of a gang for good: both gangs got all their pods at once.
         by_tenant = {
-            estate.tenant_of(item): item for item in estate.workloads() if things.condition(item, "Admitted")
+            fixture.tenant_of(item): item
+            for item in fixture.workloads()
+            if things.condition(item, "Admitted")
         }
         counts = {
             tenant: sum(part["count"] for part in item["status"]["admission"]["podSetAssignments"])

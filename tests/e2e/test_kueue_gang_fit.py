@@ -12,7 +12,6 @@ from fairlead_contracts import topology
 from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.dashboards import all_scraped, all_speak, asked_by_panels
-from fairlead_testkit.estate import QUEUE, Estate
 from fairlead_testkit.kubelab import (
     CHECK_WATCHDOG,
     CHECKER,
@@ -24,6 +23,7 @@ from fairlead_testkit.kubelab import (
     NodeShape,
     things,
 )
+from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 from fairlead_testkit.nats_server import NatsServer
 from fairlead_testkit.process import ServiceProcess
 from fairlead_testkit.prometheus import Prometheus
@@ -40,23 +40,23 @@ TEAM = "team-a"
 class Site:
     """A ClusterQueue with the check, and nodes that only its flavor leads to."""
 
-    def __init__(self, estate: Estate, *shapes: NodeShape) -> None:
-        self.estate = estate
-        self.api = estate.lab.api
-        self.namespace = estate.namespaces[TEAM]
-        label = {"fairlead.test/estate": estate.name}
-        self.api.apply(things.flavor(estate.flavor, label))
+    def __init__(self, fixture: NamespaceFixture, *shapes: NodeShape) -> None:
+        self.fixture = fixture
+        self.api = fixture.lab.api
+        self.namespace = fixture.namespaces[TEAM]
+        label = {"fairlead.test/fixture": fixture.name}
+        self.api.apply(things.flavor(fixture.flavor, label))
         self.nodes = [
             node
             for shape in shapes
             for node in NodeShape(
-                estate.named(shape.name), shape.count, gpus=shape.gpus, zone=shape.zone,
+                fixture.named(shape.name), shape.count, gpus=shape.gpus, zone=shape.zone,
                 labels={**shape.labels, **label}, taints=shape.taints,
             ).nodes()
         ]  # fmt: skip
         for node in self.nodes:
             self.api.create(node)
-        estate.queue("gpu", ROOMY, admissionChecksStrategy=CHECKED)
+        fixture.queue("gpu", ROOMY, admissionChecksStrategy=CHECKED)
 
     def leave(self) -> None:
         for node in self.nodes:
@@ -106,7 +106,7 @@ class Site:
 
     def of(self, job: str) -> KubeObject:
         """The Workload of a Job."""
-        for one in self.estate.workloads():
+        for one in self.fixture.workloads():
             if any(owner["name"] == job for owner in one["metadata"].get("ownerReferences", [])):
                 return one
         return {"metadata": {}, "status": {}}
@@ -147,8 +147,8 @@ class Site:
 @contextlib.contextmanager
 def site(lab: KubeLab, *shapes: NodeShape) -> Iterator[Site]:
     lab.offer_gang_fit()
-    with Estate(lab, [TEAM]) as estate:
-        here = Site(estate, *shapes)
+    with NamespaceFixture(lab, [TEAM]) as fixture:
+        here = Site(fixture, *shapes)
         try:
             yield here
         finally:

@@ -12,12 +12,12 @@ from fairlead_contracts.messages.clearance import LeverName
 from fairlead_contracts.messages.control import Mode
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate, effective_priority
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, clear, fair_policy, front_stands
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeObject, things
 from fairlead_testkit.kubelab.toolsets import OLDER
 from fairlead_testkit.kubelab_fixtures import LabFactory
+from fairlead_testkit.namespace_fixture import NamespaceFixture, effective_priority
 from fairlead_testkit.people import say
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
@@ -64,29 +64,29 @@ async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
     kube_labs: LabFactory, tmp_path: Path, lever: LeverName, kueue: str | None, *, gate: bool
 ) -> None:
     lab = kube_labs(replace(WORKLOADS_ALONE, gates={"PriorityBoost": gate}, kueue=kueue))
-    with Estate(lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", 4)
-        estate.workload("keeper", "keeper", 4)
+    with NamespaceFixture(lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        pool = fixture.queue("shared", 4)
+        fixture.workload("keeper", "keeper", 4)
         log.wait(1)
         for tenant in WEIGHTS:
-            made = [estate.workload(tenant, f"{tenant}-{number}", priority=BASE) for number in range(6)]
+            made = [fixture.workload(tenant, f"{tenant}-{number}", priority=BASE) for number in range(6)]
             # First come, first served is then all of the first tenant's before all of the second's.
             await another_second(made[-1])
-        before = {name: plain(item) for name, item in estate.waiting().items()}
-        fleet = KubeFleet(tmp_path, lab, policy=fair_policy(estate, WEIGHTS, pool), lever=lever)
+        before = {name: plain(item) for name, item in fixture.waiting().items()}
+        fleet = KubeFleet(tmp_path, lab, policy=fair_policy(fixture, WEIGHTS, pool), lever=lever)
         async with fleet.running() as bus:
-            await front_stands(bus, estate, 4)
-            levelled = [item for item in estate.waiting().values() if effective_priority(item) != BASE]
+            await front_stands(bus, fixture, 4)
+            levelled = [item for item in fixture.waiting().values() if effective_priority(item) != BASE]
             assert levelled
             for item in levelled:
                 boosted = things.PRIORITY_BOOST in (item["metadata"].get("annotations") or {})
                 assert boosted == (lever == "boost")
-            estate.finish("keeper", "keeper")
+            fixture.finish("keeper", "keeper")
             log.wait(1 + 4)
             await say(bus, Mode.RELEASED)
 
             def clean() -> bool:
-                now = {item["metadata"]["name"]: plain(item) for item in estate.workloads()}
+                now = {item["metadata"]["name"]: plain(item) for item in fixture.workloads()}
                 return all(now[name] == found for name, found in before.items())
 
             await eventually(clean, 60, what="nothing of ours is left, on what runs either")
@@ -105,17 +105,17 @@ async def test_a_kueue_that_lost_its_gate_is_followed_again_by_a_leave_for_the_o
 ) -> None:
     """Boosts that stand from before are read by nobody, and must not be taken for levels that need no write."""
     lab = kube_labs(WORKLOADS_ALONE)
-    with Estate(lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", 4)
-        estate.workload("keeper", "keeper", 4)
+    with NamespaceFixture(lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        pool = fixture.queue("shared", 4)
+        fixture.workload("keeper", "keeper", 4)
         log.wait(1)
         for tenant in WEIGHTS:
-            made = [estate.workload(tenant, f"{tenant}-{number}") for number in range(3)]
+            made = [fixture.workload(tenant, f"{tenant}-{number}") for number in range(3)]
             await another_second(made[-1])
-        fleet = ProbingFleet(tmp_path, lab, policy=fair_policy(estate, WEIGHTS, pool))
+        fleet = ProbingFleet(tmp_path, lab, policy=fair_policy(fixture, WEIGHTS, pool))
         async with fleet.running() as bus:
-            await front_stands(bus, estate, 4)
-            assert any(effective_priority(item) for item in estate.waiting().values())
+            await front_stands(bus, fixture, 4)
+            assert any(effective_priority(item) for item in fixture.waiting().values())
             await asyncio.to_thread(lab.restart_kueue, gates={"PriorityBoost": False})
 
             async def withheld() -> bool:
@@ -128,7 +128,7 @@ async def test_a_kueue_that_lost_its_gate_is_followed_again_by_a_leave_for_the_o
             async def by_priority() -> bool:
                 places = (await whole_queue(bus, POOL)).places
                 wanted = [place.place.id for place in places][:4]
-                waiting = estate.waiting().values()
+                waiting = fixture.waiting().values()
                 by_kueue = sorted(
                     waiting,
                     key=lambda item: (

@@ -8,9 +8,9 @@ import pytest
 from fairlead_kube import PRIORITY_BOOST
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
@@ -27,28 +27,28 @@ def events_of(lab: KubeLab, namespace: str) -> list[KubeObject]:
     return lab.api.items(f"/api/v1/namespaces/{namespace}/events")
 
 
-def plant(estate: Estate) -> None:
+def plant(fixture: NamespaceFixture) -> None:
     """One Workload for each kind of mistake."""
-    estate.workload("team-a", "urgent-taken", annotations={"wdrf.x-k8s.io/urgent": "true"})
-    estate.workload("team-a", "override-words", annotations={"wdrf.x-k8s.io/priority-override": "very"})
-    estate.workload("team-a", "too-large", 500)
+    fixture.workload("team-a", "urgent-taken", annotations={"wdrf.x-k8s.io/urgent": "true"})
+    fixture.workload("team-a", "override-words", annotations={"wdrf.x-k8s.io/priority-override": "very"})
+    fixture.workload("team-a", "too-large", 500)
     # In the first seconds of a lead, in which it could be the leader's before.
-    estate.workload("team-a", "lifted", annotations={PRIORITY_BOOST: "70"})
-    nowhere = things.workload("nowhere", estate.namespaces["team-a"], "no-such-queue", {GPU: 1})
-    estate.lab.api.create(nowhere)
+    fixture.workload("team-a", "lifted", annotations={PRIORITY_BOOST: "70"})
+    nowhere = things.workload("nowhere", fixture.namespaces["team-a"], "no-such-queue", {GPU: 1})
+    fixture.lab.api.create(nowhere)
 
 
 async def test_each_mistake_is_told_on_its_object_and_others_are_admitted(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with Estate(kube_lab, ["team-a", "team-b", "keeper"]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", 2)
-        namespace = estate.namespaces["team-a"]
-        estate.workload("keeper", "keeper", 2)
+    with NamespaceFixture(kube_lab, ["team-a", "team-b", "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        pool = fixture.queue("shared", 2)
+        namespace = fixture.namespaces["team-a"]
+        fixture.workload("keeper", "keeper", 2)
         log.wait(1)
-        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, {"team-a": 1, "team-b": 1}, pool))
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, {"team-a": 1, "team-b": 1}, pool))
         async with fleet.running():
-            plant(estate)
+            plant(fixture)
 
             def told() -> Mapping[str, str]:
                 found = {
@@ -75,12 +75,12 @@ async def test_each_mistake_is_told_on_its_object_and_others_are_admitted(
             assert '"70"' in notes["lifted"]
             assert "fairlead approve" in notes["urgent-taken"] or "grant" in notes["urgent-taken"]
             # Those that are wrong in their words alone run all the same, and so does everybody else's.
-            estate.workload("team-b", "good")
-            estate.finish("keeper", "keeper")
+            fixture.workload("team-b", "good")
+            fixture.finish("keeper", "keeper")
             log.wait(3)
             for more in (4, 5):
-                estate.finish(
-                    *next((estate.tenant_of(item), name) for name, item in estate.admitted().items())
+                fixture.finish(
+                    *next((fixture.tenant_of(item), name) for name, item in fixture.admitted().items())
                 )
                 log.wait(more)
         assert sorted(log.admitted) == ["good", "keeper", "lifted", "override-words", "urgent-taken"]

@@ -12,11 +12,11 @@ import pytest
 
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.kube_fleet import KubeFleet, all_placed, fair_policy
 from fairlead_testkit.kubelab import ADMITTER, KubeLab
 from fairlead_testkit.kubelab.audit import AuditLine
 from fairlead_testkit.kueue_rounds import QuotaLayout, Rounds
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.placements import PlacedAdmission, PlacementTally, QuotaNode
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
@@ -64,12 +64,12 @@ def told(placements: list[PlacedAdmission]) -> str:
 async def test_what_comes_free_goes_to_the_first_of_the_order_that_fits(
     kube_lab: KubeLab, tmp_path: Path, layout: QuotaLayout, units: int, least: float
 ) -> None:
-    with Estate(kube_lab, list(WEIGHTS)) as estate, AdmissionLog(estate) as log:
-        policy = fair_policy(estate, WEIGHTS, layout.make(estate))
-        rounds = Rounds(estate, log, layout)
+    with NamespaceFixture(kube_lab, list(WEIGHTS)) as fixture, AdmissionLog(fixture) as log:
+        policy = fair_policy(fixture, WEIGHTS, layout.make(fixture))
+        rounds = Rounds(fixture, log, layout)
         rounds.backlog(EACH)
         async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
-            await all_placed(bus, estate)
+            await all_placed(bus, fixture)
             await rounds.play(20 // units, units=units, rest=(0.6, 1.4))
             await rounds.settle()
         placements = rounds.placements(policy, reaction=SLOW)
@@ -79,22 +79,22 @@ async def test_what_comes_free_goes_to_the_first_of_the_order_that_fits(
 
 async def test_an_urgent_job_that_is_parked_is_the_next(kube_lab: KubeLab, tmp_path: Path) -> None:
     """It waits at the level that it needs: nothing of the order changes when room comes free for it."""
-    with Estate(kube_lab, list(WEIGHTS)) as estate, AdmissionLog(estate) as log:
-        estate.priority_class("urgent", 100_000)
-        pool = ONE_QUEUE.make(estate)
-        grant = Grant(tenant=estate.namespaces["team-a"], classes=["urgent"])
-        policy = fair_policy(estate, WEIGHTS, pool, grants=[grant])
-        rounds = Rounds(estate, log, ONE_QUEUE)
+    with NamespaceFixture(kube_lab, list(WEIGHTS)) as fixture, AdmissionLog(fixture) as log:
+        fixture.priority_class("urgent", 100_000)
+        pool = ONE_QUEUE.make(fixture)
+        grant = Grant(tenant=fixture.namespaces["team-a"], classes=["urgent"])
+        policy = fair_policy(fixture, WEIGHTS, pool, grants=[grant])
+        rounds = Rounds(fixture, log, ONE_QUEUE)
         rounds.backlog(EACH)
         async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
             # While the first front gets its levels, what comes free goes to whoever is just being written to.
-            await all_placed(bus, estate)
+            await all_placed(bus, fixture)
             await rounds.play(1, rest=(1.0, 1.0), arrivals=False)
             await rounds.settle()
             urgent = []
             for _ in range(3):
                 urgent.append(rounds.arrive("team-a", priority_class="urgent", priority=100_000))
-                await all_placed(bus, estate)
+                await all_placed(bus, fixture)
                 await rounds.play(1, rest=(1.0, 1.0), arrivals=False)
             await rounds.settle()
         placements = rounds.placements(policy, reaction=SLOW)
@@ -106,21 +106,21 @@ async def test_a_wake_up_is_one_write_a_start_and_far_quicker_than_the_batch(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
     """Where first come, first served is right: nothing else is written, and nothing at all if the policy says so."""
-    with Estate(kube_lab, ["team-a"]) as estate, AdmissionLog(estate) as log:
+    with NamespaceFixture(kube_lab, ["team-a"]) as fixture, AdmissionLog(fixture) as log:
         layout = QuotaLayout(nodes={"q": QuotaNode(nominal=2)}, tenants={"team-a": "q"})
-        policy = fair_policy(estate, {"team-a": 1}, layout.make(estate), wake="never")
-        rounds = Rounds(estate, log, layout)
+        policy = fair_policy(fixture, {"team-a": 1}, layout.make(fixture), wake="never")
+        rounds = Rounds(fixture, log, layout)
         rounds.backlog(14)
         fleet = KubeFleet(tmp_path, kube_lab, policy=policy)
         async with fleet.running() as bus:
-            await all_placed(bus, estate)
-            own, unwoken = await one_by_one(rounds, estate, policy)
+            await all_placed(bus, fixture)
+            own, unwoken = await one_by_one(rounds, fixture, policy)
             assert unwoken == 0
             woken = msgspec.structs.replace(policy, wake="always")
             await fleet.apply(bus, woken)
             await rounds.play(1)
             await rounds.settle()
-            quick, writes = await one_by_one(rounds, estate, woken)
+            quick, writes = await one_by_one(rounds, fixture, woken)
         assert writes == STARTS
         assert quick <= own / 4
 
@@ -128,18 +128,18 @@ async def test_a_wake_up_is_one_write_a_start_and_far_quicker_than_the_batch(
 STARTS = 5
 
 
-async def one_by_one(rounds: Rounds, estate: Estate, policy: PolicyDocument) -> tuple[float, int]:
+async def one_by_one(rounds: Rounds, fixture: NamespaceFixture, policy: PolicyDocument) -> tuple[float, int]:
     """Releases, each after the pool is full again; median seconds to the next admission, and Fairlead's writes."""
-    mark, begun = estate.lab.audit_mark(), time.monotonic()
+    mark, begun = fixture.lab.audit_mark(), time.monotonic()
     for _ in range(STARTS):
         await rounds.play(1, rest=(0.2, 0.2), arrivals=False)
         await rounds.settle()
     idle = PlacementTally.of(one for one in rounds.placements(policy) if one.at >= begun).idle
-    return idle, len(level_patches(estate, mark))
+    return idle, len(level_patches(fixture, mark))
 
 
-def level_patches(estate: Estate, after: int) -> list[AuditLine]:
+def level_patches(fixture: NamespaceFixture, after: int) -> list[AuditLine]:
     """Fairlead's writes of levels that the API server took, by its own audit log."""
-    lines = estate.lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=after)
-    mine = [line for line in lines if line.namespace in estate.namespaces.values()]
+    lines = fixture.lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=after)
+    mine = [line for line in lines if line.namespace in fixture.namespaces.values()]
     return [line for line in mine if line.code == 200 and not line.dry_run and not line.subresource]

@@ -21,9 +21,9 @@ from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_contracts.policyfile.document import PolicyDocument, Reserve
 from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import KubeLab
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
@@ -40,15 +40,15 @@ class Stream:
     """More small jobs than fit, each ended when its time is over; and one long one, ended when the test says so.
 
     Args:
-        estate: with tenants SMALL, LARGE and LONG.
+        fixture: with tenants SMALL, LARGE and LONG.
         log: of its admissions.
         refilled: a job that is over ends only when another has started in place of the last that ended. What starts
             then is Kueue's choice alone; a machine that stands still for seconds empties the pool otherwise. Nor has a job
             a limit then: Kueue evicts what exceeds its own.
     """
 
-    def __init__(self, estate: Estate, log: AdmissionLog, *, refilled: bool = False) -> None:
-        self._estate = estate
+    def __init__(self, fixture: NamespaceFixture, log: AdmissionLog, *, refilled: bool = False) -> None:
+        self._fixture = fixture
         self._log = log
         self._refilled = refilled
         self._ended: set[str] = set()
@@ -63,7 +63,7 @@ class Stream:
     async def _come(self) -> None:
         for number in itertools.count():
             limit = None if self._refilled else LIMIT
-            await asyncio.to_thread(self._estate.workload, SMALL, f"{SMALL}-{number}", limit=limit)
+            await asyncio.to_thread(self._fixture.workload, SMALL, f"{SMALL}-{number}", limit=limit)
             await asyncio.sleep(EVERY)
 
     async def _go(self) -> None:
@@ -78,20 +78,22 @@ class Stream:
 
     async def _end(self, step: AdmissionStep) -> None:
         before = len(self._log.admitted)
-        await asyncio.to_thread(self._estate.finish, step.tenant, step.name)
+        await asyncio.to_thread(self._fixture.finish, step.tenant, step.name)
         if self._refilled:
             await eventually(lambda: len(self._log.admitted) > before, 60, what="another starts in its place")
 
 
 @contextlib.asynccontextmanager
-async def stream(estate: Estate, log: AdmissionLog, *, refilled: bool = False) -> AsyncIterator[Stream]:
+async def stream(
+    fixture: NamespaceFixture, log: AdmissionLog, *, refilled: bool = False
+) -> AsyncIterator[Stream]:
     """A long job of a quarter of the pool, and the stream beside it, for the time of the block."""
-    estate.workload(LONG, LONG, GPUS // 4, limit=None if refilled else LONG_LIMIT)
+    fixture.workload(LONG, LONG, GPUS // 4, limit=None if refilled else LONG_LIMIT)
     log.wait(1)
-    flowing = Stream(estate, log, refilled=refilled)
+    flowing = Stream(fixture, log, refilled=refilled)
     task = asyncio.create_task(flowing.run())
     try:
-        await eventually(lambda: len(estate.admitted()) > GPUS // 2, 60, what="the pool is nearly full")
+        await eventually(lambda: len(fixture.admitted()) > GPUS // 2, 60, what="the pool is nearly full")
         yield flowing
     finally:
         task.cancel()
@@ -141,17 +143,17 @@ def happened(events: Sequence[JobReserved], what: Reserving, job: str) -> list[J
     return [one for one in of_kind(events, what) if one.job == job]
 
 
-def reserve_policy(estate: Estate, pool: str) -> PolicyDocument:
-    weights = dict.fromkeys(estate.namespaces, 1.0)
-    return fair_policy(estate, weights, pool, mode="reserve", reserve=RESERVE)
+def reserve_policy(fixture: NamespaceFixture, pool: str) -> PolicyDocument:
+    weights = dict.fromkeys(fixture.namespaces, 1.0)
+    return fair_policy(fixture, weights, pool, mode="reserve", reserve=RESERVE)
 
 
 async def test_a_gang_starts_by_its_promise_while_small_jobs_pass(kube_lab: KubeLab, tmp_path: Path) -> None:
-    with Estate(kube_lab, [SMALL, LARGE, LONG]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("strict", GPUS, strategy="StrictFIFO")
-        fleet = KubeFleet(tmp_path, kube_lab, policy=reserve_policy(estate, pool), scorers=1)
-        async with fleet.running() as bus, told(bus) as events, stream(estate, log) as flowing:
-            estate.workload(LARGE, LARGE, GPUS, limit=LIMIT)
+    with NamespaceFixture(kube_lab, [SMALL, LARGE, LONG]) as fixture, AdmissionLog(fixture) as log:
+        pool = fixture.queue("strict", GPUS, strategy="StrictFIFO")
+        fleet = KubeFleet(tmp_path, kube_lab, policy=reserve_policy(fixture, pool), scorers=1)
+        async with fleet.running() as bus, told(bus) as events, stream(fixture, log) as flowing:
+            fixture.workload(LARGE, LARGE, GPUS, limit=LIMIT)
 
             async def explained() -> bool:
                 question = to_json(ExplainQuestion(job=LARGE))
@@ -166,7 +168,7 @@ async def test_a_gang_starts_by_its_promise_while_small_jobs_pass(kube_lab: Kube
 
             await eventually(explained, 60, what="`fairlead explain` says by when it starts")
             # The next after the gang, by what its tenant has; it may not pass, as it might not have ended by then.
-            estate.workload(LONG, LENGTHY, limit=2 * LONG_LIMIT)
+            fixture.workload(LONG, LENGTHY, limit=2 * LONG_LIMIT)
             await eventually(lambda: passed(log, events) >= GPUS, 60, what="small jobs go on")
             await eventually(
                 lambda: len(of_kind(events, Reserving.TAKEN)) >= passed(log, events) // 2,
@@ -187,15 +189,15 @@ async def test_a_gang_starts_by_its_promise_while_small_jobs_pass(kube_lab: Kube
 @pytest.mark.deep  # it shows what Kueue does alone
 async def test_where_gaps_are_filled_the_gang_starves(kube_lab: KubeLab) -> None:
     """The same stream without Fairlead, and for longer: Kueue's own order puts the gang first."""
-    with Estate(kube_lab, [SMALL, LARGE, LONG]) as estate, AdmissionLog(estate) as log:
-        estate.queue("filling", GPUS)
-        async with stream(estate, log, refilled=True) as flowing:
-            estate.workload(LARGE, LARGE, GPUS, limit=LIMIT)
+    with NamespaceFixture(kube_lab, [SMALL, LARGE, LONG]) as fixture, AdmissionLog(fixture) as log:
+        fixture.queue("filling", GPUS)
+        async with stream(fixture, log, refilled=True) as flowing:
+            fixture.workload(LARGE, LARGE, GPUS, limit=LIMIT)
             before = len(log.admitted)
             await eventually(lambda: len(log.admitted) > before + GPUS, 60, what="small jobs start")
             flowing.long_is_over = True
             await eventually(lambda: len(log.admitted) > before + 5 * GPUS, 240, what="many more do")
-            await eventually(lambda: LONG not in estate.admitted(), 60, what="the long one has ended")
+            await eventually(lambda: LONG not in fixture.admitted(), 60, what="the long one has ended")
         assert started(log, LARGE) is None, log.steps
 
 
@@ -220,12 +222,12 @@ async def watchdog(lab: KubeLab, fleet: KubeFleet, queue: str) -> AsyncIterator[
 async def test_with_fairlead_killed_the_promise_holds_and_the_watchdog_acts(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with Estate(kube_lab, [SMALL, LARGE, LONG]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("strict", GPUS, strategy="StrictFIFO")
-        fleet = KubeFleet(tmp_path, kube_lab, policy=reserve_policy(estate, pool), scorers=1)
+    with NamespaceFixture(kube_lab, [SMALL, LARGE, LONG]) as fixture, AdmissionLog(fixture) as log:
+        pool = fixture.queue("strict", GPUS, strategy="StrictFIFO")
+        fleet = KubeFleet(tmp_path, kube_lab, policy=reserve_policy(fixture, pool), scorers=1)
         async with fleet.running() as bus, told(bus) as events:
-            async with stream(estate, log) as flowing:
-                estate.workload(LARGE, LARGE, GPUS, limit=LIMIT)
+            async with stream(fixture, log) as flowing:
+                fixture.workload(LARGE, LARGE, GPUS, limit=LIMIT)
                 await eventually(
                     lambda: happened(events, Reserving.PROMISED, LARGE) and of_kind(events, Reserving.PASSED),
                     60,

@@ -12,12 +12,12 @@ from fairlead_bus import Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_testkit import eventually
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import submit_all
 from fairlead_testkit.jaeger import Jaeger
 from fairlead_testkit.job_stories import STAGES, check_connected, traces_of, whole_trace
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import RUN_SECONDS, KubeLab
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(420)]
 
@@ -45,13 +45,13 @@ def bodies(name: str, count: int) -> list[dict[str, object]]:
     ]
 
 
-async def workload_of(estate: Estate, job: str) -> str:
+async def workload_of(fixture: NamespaceFixture, job: str) -> str:
     """The name of the Workload that Kueue makes of a Job."""
 
     def made() -> str | None:
         owners = {
             item["metadata"]["name"]: [owner["name"] for owner in item["metadata"].get("ownerReferences", [])]
-            for item in estate.workloads()
+            for item in fixture.workloads()
         }
         return next((name for name, found in owners.items() if job in found), None)
 
@@ -63,19 +63,19 @@ async def workload_of(estate: Estate, job: str) -> str:
 async def test_jobs_of_nats_and_of_kubectl_leave_one_connected_trace_each(
     kube_lab: KubeLab, tmp_path: Path, jaeger: Jaeger
 ) -> None:
-    with Estate(kube_lab, ["team-a", "team-b"]) as estate:
-        pool = estate.queue("shared", 1)
-        for namespace in estate.namespaces.values():
+    with NamespaceFixture(kube_lab, ["team-a", "team-b"]) as fixture:
+        pool = fixture.queue("shared", 1)
+        for namespace in fixture.namespaces.values():
             kube_lab.open_to_submissions(namespace)
-        policy = fair_policy(estate, {"team-a": 1, "team-b": 1}, pool, preemption="never")
+        policy = fair_policy(fixture, {"team-a": 1, "team-b": 1}, pool, preemption="never")
         settings = {"otel_endpoint": jaeger.endpoint, "otel_sample_ratio": 1}
         fleet = KubeFleet(tmp_path, kube_lab, policy=policy, scorers=1, settings=settings)
         async with fleet.running() as bus:
             jobs = []
-            for tenant in estate.namespaces.values():
+            for tenant in fixture.namespaces.values():
                 jobs += await submit_all(bus, tenant, bodies(tenant, 3), cluster=KUBE_CLUSTER)
-            estate.job("team-a", "by-hand", seconds=1)
-            by_hand = await workload_of(estate, "by-hand")
+            fixture.job("team-a", "by-hand", seconds=1)
+            by_hand = await workload_of(fixture, "by-hand")
             traces = await traces_of(bus, KUBE_CLUSTER, [*jobs, by_hand], within=240)
             levelled = 0
             for job in jobs:
@@ -94,31 +94,31 @@ async def test_jobs_of_nats_and_of_kubectl_leave_one_connected_trace_each(
 async def test_a_kill_of_each_service_and_a_restart_of_the_job_leave_one_story(
     kube_lab: KubeLab, tmp_path: Path, jaeger: Jaeger
 ) -> None:
-    with Estate(kube_lab, ["team-a", "team-b"]) as estate:
-        pool = estate.queue("shared", 1)
-        for namespace in estate.namespaces.values():
+    with NamespaceFixture(kube_lab, ["team-a", "team-b"]) as fixture:
+        pool = fixture.queue("shared", 1)
+        for namespace in fixture.namespaces.values():
             kube_lab.open_to_submissions(namespace)
-        policy = fair_policy(estate, {"team-a": 1, "team-b": 1}, pool, preemption="never")
+        policy = fair_policy(fixture, {"team-a": 1, "team-b": 1}, pool, preemption="never")
         settings = {"otel_endpoint": jaeger.endpoint, "otel_sample_ratio": 1}
         fleet = KubeFleet(tmp_path, kube_lab, policy=policy, scorers=1, settings=settings)
-        first, second = estate.namespaces.values()
+        first, second = fixture.namespaces.values()
         async with fleet.running() as bus:
-            estate.job("team-a", "again", seconds=LONG)
-            again = await workload_of(estate, "again")
+            fixture.job("team-a", "again", seconds=LONG)
+            again = await workload_of(fixture, "again")
             await eventually(
                 partial(is_stated_to_run, bus, first, again), 60, what="the watcher saw the start"
             )
             jobs: list[str] = []
             for name, service in list(fleet.services.items()):
                 of_scorer = service.service == "scorer"
-                async with held(estate, jaeger) if of_scorer else contextlib.nullcontext():
+                async with held(fixture, jaeger) if of_scorer else contextlib.nullcontext():
                     jobs += await submit_all(bus, first, bodies(f"before-{name}", 2), cluster=KUBE_CLUSTER)
                     service.kill()
                     jobs += await submit_all(bus, second, bodies(f"during-{name}", 1), cluster=KUBE_CLUSTER)
                     if service.service == "watcher":
-                        await put_back(kube_lab, estate, again)
+                        await put_back(kube_lab, fixture, again)
                     if of_scorer:
-                        await eventually(estate.waiting, 60, what="a job waits for the scorer")
+                        await eventually(fixture.waiting, 60, what="a job waits for the scorer")
                     await service.start().ready()
             traces = await traces_of(bus, KUBE_CLUSTER, [*jobs, again], within=240)
             for job in jobs:
@@ -141,10 +141,10 @@ async def is_stated_to_run(bus: Bus, namespace: str, workload: str) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def held(estate: Estate, jaeger: Jaeger) -> AsyncIterator[None]:
+async def held(fixture: NamespaceFixture, jaeger: Jaeger) -> AsyncIterator[None]:
     """What comes meanwhile waits for the one card, until a scorer that took over has placed somebody in its first pass."""
-    estate.workload("team-a", HOLDS)
-    await eventually(lambda: HOLDS in estate.admitted(), 60, what="the card is held")
+    fixture.workload("team-a", HOLDS)
+    await eventually(lambda: HOLDS in fixture.admitted(), 60, what="the card is held")
     before = takeovers_with_jobs(jaeger, SCORER)
     yield
 
@@ -152,14 +152,14 @@ async def held(estate: Estate, jaeger: Jaeger) -> AsyncIterator[None]:
         return await asyncio.to_thread(takeovers_with_jobs, jaeger, SCORER) - before
 
     await eventually(placed, 60, what="a first pass placed somebody")
-    estate.finish("team-a", HOLDS)
+    fixture.finish("team-a", HOLDS)
 
 
-async def put_back(lab: KubeLab, estate: Estate, name: str) -> None:
+async def put_back(lab: KubeLab, fixture: NamespaceFixture, name: str) -> None:
     """Kueue stops a running job and starts it again, with nobody of us watching."""
-    path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{estate.namespaces['team-a']}/workloads/{name}"
+    path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{fixture.namespaces['team-a']}/workloads/{name}"
     lab.api.patch(path, {"spec": {"active": False}})
-    await eventually(lambda: name in estate.waiting(), 60, what="the job is stopped before it has ended")
+    await eventually(lambda: name in fixture.waiting(), 60, what="the job is stopped before it has ended")
     lab.api.patch(path, {"spec": {"active": True}})
 
 

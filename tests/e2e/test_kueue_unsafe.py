@@ -17,10 +17,10 @@ from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.questions import Steering
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, clear, fair_policy, front_stands
 from fairlead_testkit.kubelab import KubeLab, KubeObject, things
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.people import say
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
@@ -48,18 +48,18 @@ async def another_second(last: KubeObject) -> None:
     await eventually(lambda: int((datetime.now(UTC) - made).total_seconds()) >= 1, 30)
 
 
-def marked(estate: Estate) -> list[str]:
+def marked(fixture: NamespaceFixture) -> list[str]:
     """What waits and carries a mark of ours."""
     marks = {things.PRIORITY_BOOST, BASE_PRIORITY}
     return [
         name
-        for name, item in estate.waiting().items()
+        for name, item in fixture.waiting().items()
         if marks & (item["metadata"].get("annotations") or {}).keys()
     ]
 
 
-async def no_level_stands(estate: Estate) -> None:
-    await eventually(lambda: not marked(estate), 60, what="every level that waits is gone")
+async def no_level_stands(fixture: NamespaceFixture) -> None:
+    await eventually(lambda: not marked(fixture), 60, what="every level that waits is gone")
 
 
 async def steered(bus: Bus, right: Callable[[Steering], bool], what: str) -> None:
@@ -91,28 +91,28 @@ async def counted(fleet: KubeFleet, name: str) -> float:
 async def test_levels_go_at_every_setting_by_which_they_could_preempt_and_at_every_word_that_ends_them(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        root = estate.cohort("root")
-        queue = estate.queue("shared", 2, cohort="root", preemption=SAFE)
+    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        root = fixture.cohort("root")
+        queue = fixture.queue("shared", 2, cohort="root", preemption=SAFE)
         # Who came first has something already, so that the fair order begins with the other: a level must be written.
         for tenant in ("keeper", "team-x"):
-            estate.workload(tenant, f"{tenant}-runs")
+            fixture.workload(tenant, f"{tenant}-runs")
         log.wait(2)
         for tenant in WEIGHTS:
-            made = [estate.workload(tenant, f"{tenant}-{number}") for number in range(4)]
+            made = [fixture.workload(tenant, f"{tenant}-{number}") for number in range(4)]
             # First come, first served is then all of the first tenant's before all of the second's: not the fair order.
             await another_second(made[-1])
-        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, root))
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, root))
         async with fleet.running() as bus:
             for told, preemption in UNSAFE:
-                await front_stands(bus, estate, FRONT)
-                assert marked(estate)
+                await front_stands(bus, fixture, FRONT)
+                assert marked(fixture)
                 flip(kube_lab, queue, {**SAFE, **preemption})
-                await no_level_stands(estate)
+                await no_level_stands(fixture)
                 await steered(bus, lambda one, told=told: told in one.withheld and one.levels_left == 0, told)  # type: ignore[misc] # binds the loop's value
                 flip(kube_lab, queue, SAFE)
                 await steered(bus, lambda one: one.withheld == "", "levels are written again")
-            await released_revoked_and_by_another_lever(bus, estate)
+            await released_revoked_and_by_another_lever(bus, fixture)
             # On a quiet machine levels are gone before Kueue looks at what waits. What it manages to do is counted.
             evicted = sum(step.what == "evicted" for step in log.steps)
 
@@ -124,31 +124,31 @@ async def test_levels_go_at_every_setting_by_which_they_could_preempt_and_at_eve
             await eventually(told_of_all, 30, what=f"{evicted} preemptions are counted")
 
 
-async def released_revoked_and_by_another_lever(bus: Bus, estate: Estate) -> None:
-    await front_stands(bus, estate, FRONT)
+async def released_revoked_and_by_another_lever(bus: Bus, fixture: NamespaceFixture) -> None:
+    await front_stands(bus, fixture, FRONT)
     await say(bus, Mode.RELEASED)
-    await no_level_stands(estate)
+    await no_level_stands(fixture)
     await say(bus, Mode.ACTIVE)
-    await front_stands(bus, estate, FRONT)
+    await front_stands(bus, fixture, FRONT)
 
     bucket = Bucket(bus, topology.POLICY)
     taken = Revocation(cluster=KUBE_CLUSTER, lever="boost", at=datetime.now(UTC), by="ann")
     await bucket.put(subjects.revocation_key(KUBE_CLUSTER), to_json(taken))
     await bucket.delete(subjects.clearance_key(KUBE_CLUSTER))
-    await no_level_stands(estate)
+    await no_level_stands(fixture)
     await steered(bus, lambda one: "taken back by ann" in one.withheld, "who took the leave back is said")
     await clear(bus, "boost")
-    await front_stands(bus, estate, FRONT)
+    await front_stands(bus, fixture, FRONT)
 
     leave = Clearance(cluster=KUBE_CLUSTER, lever="priority", at=datetime.now(UTC), replaced="boost")
     await bucket.put(subjects.clearance_key(KUBE_CLUSTER), to_json(leave))
 
     def by_priority_alone() -> bool:
-        waiting = estate.waiting().values()
+        waiting = fixture.waiting().values()
         annotations = [item["metadata"].get("annotations") or {} for item in waiting]
         return any(BASE_PRIORITY in one for one in annotations) and not any(
             things.PRIORITY_BOOST in one for one in annotations
         )
 
     await eventually(by_priority_alone, 60, what="levels stand by the other lever, and no boost does")
-    await front_stands(bus, estate, FRONT)
+    await front_stands(bus, fixture, FRONT)

@@ -15,11 +15,11 @@ from fairlead_contracts.messages.events import EVENT, LevelWritten
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate, effective_priority
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, front_stands
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, things
 from fairlead_testkit.kubelab.audit import AuditLine
+from fairlead_testkit.namespace_fixture import NamespaceFixture, effective_priority
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
@@ -30,10 +30,10 @@ NEXT = 1
 """Places that are labelled at least; behind them the order is Kueue's own."""
 
 
-def level_patches(estate: Estate, after: int) -> list[AuditLine]:
+def level_patches(fixture: NamespaceFixture, after: int) -> list[AuditLine]:
     """Fairlead's writes of levels that the API server took, by its own audit log."""
-    lines = estate.lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=after)
-    mine = [line for line in lines if line.namespace in estate.namespaces.values()]
+    lines = fixture.lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=after)
+    mine = [line for line in lines if line.namespace in fixture.namespaces.values()]
     return [line for line in mine if line.code == 200 and not line.dry_run and not line.subresource]
 
 
@@ -50,29 +50,29 @@ def level_in(line: AuditLine) -> int:
 async def test_where_first_come_first_served_is_right_nothing_is_written(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with Estate(kube_lab, ["team-a", "keeper"]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", 2)
-        estate.workload("keeper", "keeper", 2)
+    with NamespaceFixture(kube_lab, ["team-a", "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        pool = fixture.queue("shared", 2)
+        fixture.workload("keeper", "keeper", 2)
         log.wait(1)
         mark = kube_lab.audit_mark()
         for number in range(4):
-            estate.workload("team-a", f"a-{number}")
-        policy = fair_policy(estate, {"team-a": 1}, pool, wake="never")
+            fixture.workload("team-a", f"a-{number}")
+        policy = fair_policy(fixture, {"team-a": 1}, pool, wake="never")
         fleet = KubeFleet(tmp_path, kube_lab, policy=policy)
         async with fleet.running() as bus:
             for number in range(4, 10):
                 # Of one second, the younger may stand before the older: by its UID. Where a decision on such a one is
                 # late by a second, what was decided on is lifted over it.
                 await a_second_passes()
-                estate.workload("team-a", f"a-{number}")
-            estate.finish("keeper", "keeper")
+                fixture.workload("team-a", f"a-{number}")
+            fixture.finish("keeper", "keeper")
             for more in range(8):
                 log.wait(1 + 2 + more)
-                running = next(iter(estate.admitted()))
-                estate.finish("team-a", running)
+                running = next(iter(fixture.admitted()))
+                fixture.finish("team-a", running)
             log.wait(11)
             await asked(bus, 0)
-        assert names(level_patches(estate, mark)) == []
+        assert names(level_patches(fixture, mark)) == []
 
 
 async def asked(bus: Bus, waiting: int) -> None:
@@ -87,35 +87,35 @@ async def asked(bus: Bus, waiting: int) -> None:
 async def test_every_write_is_one_of_a_decision_and_the_order_stands(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", FRONT)
-        estate.workload("keeper", "keeper", FRONT)
+    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        pool = fixture.queue("shared", FRONT)
+        fixture.workload("keeper", "keeper", FRONT)
         log.wait(1)
         for number in range(6):
-            estate.workload("team-a", f"team-a-{number}")
+            fixture.workload("team-a", f"team-a-{number}")
         # Within one second Kueue's own order is by chance, and might be the fair one: nothing would be written.
         await a_second_passes()
         for number in range(6):
-            estate.workload("team-b", f"team-b-{number}")
+            fixture.workload("team-b", f"team-b-{number}")
         mark = kube_lab.audit_mark()
-        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool))
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, pool))
         async with fleet.running() as bus, levels_written(bus) as written:
-            await eventually(lambda: alternating(estate), 60, what="the tenants take turns")
+            await eventually(lambda: alternating(fixture), 60, what="the tenants take turns")
             # Kueue would give quota that comes free to whom it just tries, and may so start two of one tenant.
-            await front_stands(bus, estate, FRONT)
-            estate.finish("keeper", "keeper")
+            await front_stands(bus, fixture, FRONT)
+            fixture.finish("keeper", "keeper")
             log.wait(1 + FRONT)
             # An event comes after its write, and the order may stand before its last write.
-            await front_stands(bus, estate, NEXT)
+            await front_stands(bus, fixture, NEXT)
 
             def told() -> bool:
                 events = Counter((event.job, event.level) for event in written if event.pool == POOL)
-                writes = Counter((line.name, level_in(line)) for line in level_patches(estate, mark))
+                writes = Counter((line.name, level_in(line)) for line in level_patches(fixture, mark))
                 # A level that still stood when it was asked for again, after a lost lead, is told and not written.
                 return not (writes - events) and events.keys() == writes.keys()
 
             await eventually(told, 60, what="an event of each write, and of no other level")
-            patches = level_patches(estate, mark)
+            patches = level_patches(fixture, mark)
         # 12 jobs, each tenant's in its own order: half of them must be lifted, and no more than the window are. Four are woken.
         assert 0 < len(patches) <= 12 + FRONT
         for line in patches:
@@ -130,11 +130,11 @@ async def a_second_passes() -> None:
     await eventually(lambda: int(time.time()) > last, 30, what="another second has begun")
 
 
-def alternating(estate: Estate) -> bool:
+def alternating(fixture: NamespaceFixture) -> bool:
     """Whether the tenants take turns at the front."""
-    waiting = estate.waiting()
-    front = [name for name in estate.kueue_order() if name in waiting][:FRONT]
-    tenants = [estate.tenant_of(waiting[name]) for name in front]
+    waiting = fixture.waiting()
+    front = [name for name in fixture.kueue_order() if name in waiting][:FRONT]
+    tenants = [fixture.tenant_of(waiting[name]) for name in front]
     pairs = [set(tenants[place : place + 2]) for place in range(0, len(tenants) - 1, 2)]
     return bool(tenants) and all(pair == set(WEIGHTS) for pair in pairs)
 
@@ -160,55 +160,55 @@ async def levels_written(bus: Bus) -> AsyncIterator[list[LevelWritten]]:
 
 
 async def test_a_level_that_is_overwritten_is_put_back(kube_lab: KubeLab, tmp_path: Path) -> None:
-    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        pool = estate.queue("shared", FRONT)
-        estate.workload("keeper", "keeper", FRONT)
+    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        pool = fixture.queue("shared", FRONT)
+        fixture.workload("keeper", "keeper", FRONT)
         log.wait(1)
         for tenant in WEIGHTS:
             for number in range(3):
-                estate.workload(tenant, f"{tenant}-{number}")
-        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(estate, WEIGHTS, pool))
+                fixture.workload(tenant, f"{tenant}-{number}")
+        fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, pool))
         async with fleet.running():
-            await eventually(lambda: alternating(estate), 60, what="the tenants take turns")
-            last = estate.kueue_order()[-1]
-            tenant = estate.tenant_of(estate.waiting()[last])
-            path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{estate.namespaces[tenant]}/workloads/{last}"
+            await eventually(lambda: alternating(fixture), 60, what="the tenants take turns")
+            last = fixture.kueue_order()[-1]
+            tenant = fixture.tenant_of(fixture.waiting()[last])
+            path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{fixture.namespaces[tenant]}/workloads/{last}"
             kube_lab.api.patch(path, {"metadata": {"annotations": {things.PRIORITY_BOOST: "99000000"}}})
             # Where nobody saw our level before it was overwritten, it takes the admitter ten seconds to doubt it.
             await eventually(
-                lambda: estate.kueue_order()[0] != last and alternating(estate), 60, what="it is put back"
+                lambda: fixture.kueue_order()[0] != last and alternating(fixture), 60, what="it is put back"
             )
 
 
 async def test_a_boost_never_lifts_a_job_over_a_higher_class(kube_lab: KubeLab, tmp_path: Path) -> None:
-    with Estate(kube_lab, [*WEIGHTS, "keeper"]) as estate, AdmissionLog(estate) as log:
-        estate.priority_class("urgent", 100_000)
-        pool = estate.queue("shared", FRONT)
-        estate.workload("keeper", "keeper", FRONT)
+    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        fixture.priority_class("urgent", 100_000)
+        pool = fixture.queue("shared", FRONT)
+        fixture.workload("keeper", "keeper", FRONT)
         log.wait(1)
         for number in range(6):
-            estate.job("team-a", f"a-{number}", seconds=1)
-        await eventually(lambda: len(estate.waiting()) == 6, 60, what="Kueue has made all Workloads")
+            fixture.job("team-a", f"a-{number}", seconds=1)
+        await eventually(lambda: len(fixture.waiting()) == 6, 60, what="Kueue has made all Workloads")
         await a_second_passes()
         for number in range(6):
-            estate.job("team-b", f"b-{number}", seconds=1)
+            fixture.job("team-b", f"b-{number}", seconds=1)
         policy = fair_policy(
-            estate, WEIGHTS, pool, grants=[Grant(tenant=estate.namespaces["team-b"], classes=["urgent"])]
+            fixture, WEIGHTS, pool, grants=[Grant(tenant=fixture.namespaces["team-b"], classes=["urgent"])]
         )
         fleet = KubeFleet(tmp_path, kube_lab, policy=policy)
         async with fleet.running():
-            await eventually(lambda: alternating(estate), 60, what="the tenants take turns")
-            estate.job("team-b", "now", labels={things.PRIORITY_CLASS: "urgent"}, seconds=1)
-            await eventually(lambda: len(estate.waiting()) == 13, 60, what="its Workload is there")
-            first = estate.kueue_order()[0]
+            await eventually(lambda: alternating(fixture), 60, what="the tenants take turns")
+            fixture.job("team-b", "now", labels={things.PRIORITY_CLASS: "urgent"}, seconds=1)
+            await eventually(lambda: len(fixture.waiting()) == 13, 60, what="its Workload is there")
+            first = fixture.kueue_order()[0]
             assert first.startswith("job-now-")
-            levels = [effective_priority(item) for name, item in estate.waiting().items() if name != first]
+            levels = [effective_priority(item) for name, item in fixture.waiting().items() if name != first]
             assert 0 < max(levels) < 100_000
             # Asked for and not granted: it stays in its own class's band, and its object says why.
-            estate.job("team-a", "pushy", labels={things.PRIORITY_CLASS: "urgent"}, seconds=1)
+            fixture.job("team-a", "pushy", labels={things.PRIORITY_CLASS: "urgent"}, seconds=1)
 
             def pushy() -> bool:
-                found = [item for name, item in estate.waiting().items() if name.startswith("job-pushy-")]
+                found = [item for name, item in fixture.waiting().items() if name.startswith("job-pushy-")]
                 return bool(found) and effective_priority(found[0]) < 100_000
 
             await eventually(pushy, 60, what="the ungranted job is in everybody's class")
@@ -219,7 +219,7 @@ async def test_a_boost_never_lifts_a_job_over_a_higher_class(kube_lab: KubeLab, 
                         "get",
                         "events",
                         "-n",
-                        estate.namespaces["team-a"],
+                        fixture.namespaces["team-a"],
                         "-o",
                         "jsonpath={.items[*].reason}",
                     )

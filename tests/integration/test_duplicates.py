@@ -19,8 +19,8 @@ from fairlead_scorer import ScorerSettings
 from fairlead_scorer import main as scorer
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import a_body
+from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, set_up
 from fairlead_testkit.guarded import guarded_server
-from fairlead_testkit.hand_played import CLUSTER, HandPlayedCluster, set_up
 from fairlead_testkit.people import submit
 from fairlead_testkit.serving import serving
 
@@ -68,7 +68,7 @@ async def tenants(tmp_path: Path) -> AsyncIterator[Tenants]:
             return await stack.enter_async_context(connect(guarded.settings(name), name=name))
 
         await set_up(await user("root"))
-        cluster = HandPlayedCluster(await user(f"watcher.{CLUSTER}"))
+        cluster = FakeCluster(await user(f"watcher.{CLUSTER}"))
         await cluster.come_up()
         await cluster.declare()
         made = Tenants()

@@ -26,10 +26,10 @@ from fairlead_contracts.messages.questions import QUEUE_REPLY, QueueQuestion
 from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy, front_stands, levels
 from fairlead_testkit.kubelab import ADMITTER, KubeLab
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.process import ServiceProcess
 from fairlead_testkit.process_fleet import ProcessFleet
 
@@ -202,23 +202,23 @@ async def test_beside_a_simulated_cluster_a_release_follows_the_one_before_and_t
 async def test_beside_kueue_a_release_follows_the_one_before_and_the_other_way_round(
     kube_lab: KubeLab, tmp_path: Path, older: list[Path]
 ) -> None:
-    with Estate(kube_lab, list(WEIGHTS)) as estate:
-        pool = estate.queue("shared", 2)
-        for namespace in estate.namespaces.values():
+    with NamespaceFixture(kube_lab, list(WEIGHTS)) as fixture:
+        pool = fixture.queue("shared", 2)
+        for namespace in fixture.namespaces.values():
             kube_lab.open_to_submissions(namespace)
-        policy = fair_policy(estate, WEIGHTS, pool)
+        policy = fair_policy(fixture, WEIGHTS, pool)
         fleet = KubeFleet(tmp_path, kube_lab, policy=policy, watchers=0, scorers=0, admitters=0)
 
         async def stand() -> dict[str, int]:
-            return await asyncio.to_thread(levels, estate)
+            return await asyncio.to_thread(levels, fixture)
 
         async with fleet.running() as bus:
             site = Site(fleet, bus, older, stand)
             services = ("watcher", "watcher", "scorer", "scorer", "admitter", "admitter")
             running = await site.started(services, older)
             for number in range(2):
-                estate.workload("team-a", f"long-{number}")
-            await eventually(lambda: len(estate.admitted()) == 2, 60, what="the pool is full")
+                fixture.workload("team-a", f"long-{number}")
+            await eventually(lambda: len(fixture.admitted()) == 2, 60, what="the pool is full")
             for number, sources in enumerate((older, (), older)):
                 if number:
                     mark = kube_lab.audit_mark()
@@ -228,12 +228,12 @@ async def test_beside_kueue_a_release_follows_the_one_before_and_the_other_way_r
                     )
                     assert not [line for line in written if line.code == 200], "nothing is written anew"
                     await site.check_order(9 * number)
-                for tenant, namespace in estate.namespaces.items():
+                for tenant, namespace in fixture.namespaces.items():
                     for one in range(2):
-                        estate.workload(tenant, f"{tenant}-of-kubectl-{number}-{one}")
+                        fixture.workload(tenant, f"{tenant}-of-kubectl-{number}-{one}")
                     body = {"id": f"{tenant}-{number}", "demand": {"nvidia.com/gpu": 1}, "template": {"image": "busybox"}}  # fmt: skip
                     await submit_all(bus, namespace, [body], cluster=KUBE_CLUSTER)
                 await site.check_order(9 * (number + 1))
                 # How many more are labelled depends on how fast jobs end, and here none does.
-                await front_stands(bus, estate)
+                await front_stands(bus, fixture)
             site.check_logs()

@@ -14,7 +14,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import ANSWER, AnyAnswer
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.hand_played import CLUSTER, HandPlayedCluster, HandPlayedScorer, set_up
+from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, FakeScorer, set_up
 from fairlead_testkit.serving import serving
 
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
@@ -32,9 +32,9 @@ async def policy(bus: Bus) -> int:
 
 
 @pytest.fixture
-async def cluster(bus: Bus, policy: int) -> AsyncIterator[HandPlayedCluster]:
+async def cluster(bus: Bus, policy: int) -> AsyncIterator[FakeCluster]:
     assert policy
-    cluster = HandPlayedCluster(bus)
+    cluster = FakeCluster(bus)
     await cluster.come_up()
     await cluster.declare()
     yield cluster
@@ -45,8 +45,8 @@ async def cluster(bus: Bus, policy: int) -> AsyncIterator[HandPlayedCluster]:
 
 
 @pytest.fixture
-async def scorer(bus: Bus, policy: int) -> AsyncIterator[HandPlayedScorer]:
-    async with HandPlayedScorer(bus, "scorer-1", policy).alive() as scorer:
+async def scorer(bus: Bus, policy: int) -> AsyncIterator[FakeScorer]:
+    async with FakeScorer(bus, "scorer-1", policy).alive() as scorer:
         yield scorer
 
 

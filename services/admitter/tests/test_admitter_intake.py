@@ -40,7 +40,7 @@ from fairlead_testkit.builders import (
     a_started_event,
     an_ended_event,
 )
-from fairlead_testkit.hand_played import CLUSTER, DOCUMENT, HandPlayedCluster
+from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, FakeCluster
 from fairlead_testkit.people import put_policy, submit
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -92,7 +92,7 @@ async def all_acked(bus: Bus, durable: str = topology.submit_durable(CLUSTER)) -
 
 
 async def test_a_submission_is_accepted_started_and_ended(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     async with run_admitter() as admitter:
         await submit(bus, a_body(id="x", traceparent=None))
@@ -162,7 +162,7 @@ BAD: dict[str, tuple[bytes, str, str, str]] = {
 
 
 async def test_the_trace_of_a_submission_goes_on_in_its_job(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     async with run_admitter():
@@ -176,7 +176,7 @@ async def test_the_trace_of_a_submission_goes_on_in_its_job(
 
 
 async def test_bad_input_is_answered_and_counted_and_harms_nobody(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     async with run_admitter() as admitter:
         for number, (name, (payload, field, reason, id_)) in enumerate(BAD.items()):
@@ -199,7 +199,7 @@ async def test_bad_input_is_answered_and_counted_and_harms_nobody(
 
 
 async def test_a_tenant_whose_dots_were_not_encoded_hears_of_it(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     async with run_admitter():
         await bus.publish(f"fairlead.v1.submit.{CLUSTER}.team.a", a_body(id="x"))
@@ -210,7 +210,7 @@ async def test_a_tenant_whose_dots_were_not_encoded_hears_of_it(
 
 
 async def test_a_granted_class_is_accepted(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     document = msgspec.structs.replace(DOCUMENT, grants=[a_grant()])
     await put_policy(bus, document)
@@ -223,7 +223,7 @@ async def test_a_granted_class_is_accepted(
 
 
 async def test_without_an_id_the_msg_id_or_the_place_in_the_stream_is_the_name(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     async with run_admitter():
         await submit(bus, a_body(id=None), msg_id="mine")
@@ -234,7 +234,7 @@ async def test_without_an_id_the_msg_id_or_the_place_in_the_stream_is_the_name(
 
 
 async def test_a_repeated_submission_is_one_job_and_hears_where_it_stands(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     async with run_admitter() as admitter:
         await submit(bus, a_body(id="x"))
@@ -251,7 +251,7 @@ async def test_a_repeated_submission_is_one_job_and_hears_where_it_stands(
 
 
 async def test_a_reused_id_with_another_body_is_refused(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     async with run_admitter() as admitter:
         await submit(bus, a_body(id="x"))
@@ -267,7 +267,7 @@ async def test_a_reused_id_with_another_body_is_refused(
 
 
 async def test_a_job_that_starts_before_its_acceptance_is_published_is_accepted_first(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     async with run_admitter(frontend_timeout_seconds=30):
         cluster.hold_replies.clear()
@@ -286,7 +286,7 @@ async def test_a_job_that_starts_before_its_acceptance_is_published_is_accepted_
 
 
 async def test_a_frontend_that_is_down_costs_no_submission_an_attempt(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     await cluster.go_down()
     async with run_admitter(frontend_timeout_seconds=0.2) as admitter:
@@ -303,7 +303,7 @@ async def test_a_frontend_that_is_down_costs_no_submission_an_attempt(
 
 
 async def test_a_tenant_whose_submissions_hang_keeps_no_other_waiting(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     cluster.deaf_to["team-a"] = asyncio.Event()
     many = 100  # far more than are taken in at once
@@ -328,7 +328,7 @@ async def test_a_tenant_whose_submissions_hang_keeps_no_other_waiting(
 
 
 async def test_submissions_are_held_until_a_policy_is_known(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     await Bucket(bus, topology.POLICY).delete(subjects.DOCUMENT_KEY)
     async with run_admitter():
@@ -346,7 +346,7 @@ async def test_submissions_are_held_until_a_policy_is_known(
 
 @pytest.mark.usefixtures("policy")
 async def test_what_cannot_be_read_over_policy_and_facts_refuses_no_job(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     """As the answer to a question may be, whose sender named such a subject to be answered to."""
     garbage = b'{"stream":"submit","seq":7}'
@@ -366,7 +366,7 @@ async def test_submissions_are_held_until_the_cluster_has_stated_itself(
     bus: Bus, policy: int, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     assert policy
-    cluster = HandPlayedCluster(bus)
+    cluster = FakeCluster(bus)
     await cluster.come_up()
     async with run_admitter() as admitter:
         await submit(bus, a_body(id="x"))
@@ -383,7 +383,7 @@ async def test_submissions_are_held_until_the_cluster_has_stated_itself(
 
 async def test_a_killed_server_comes_back_and_nothing_is_lost(
     bus: Bus,
-    cluster: HandPlayedCluster,
+    cluster: FakeCluster,
     answers: list[AnyAnswer],
     run_admitter: RunAdmitter,
     nats_server: NatsServer,
@@ -405,7 +405,7 @@ async def test_a_killed_server_comes_back_and_nothing_is_lost(
 
 
 async def test_an_event_that_cannot_be_read_is_put_aside_and_the_next_is_answered(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     async with run_admitter():
         await submit(bus, a_body(id="x"))
@@ -418,7 +418,7 @@ async def test_an_event_that_cannot_be_read_is_put_aside_and_the_next_is_answere
 
 
 async def test_a_tenant_too_long_to_be_answered_is_put_aside_at_once(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     assert cluster.jobs == {}
     async with run_admitter():
@@ -489,7 +489,7 @@ async def test_a_job_that_ended_without_a_start_is_not_said_to_have_started(
 
 
 async def test_the_next_leader_goes_on_where_the_last_one_stopped(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     async with run_admitter():
         await submit(bus, a_body(id="x"))
@@ -503,7 +503,7 @@ async def test_the_next_leader_goes_on_where_the_last_one_stopped(
 
 async def test_killed_in_the_middle_of_the_intake_each_submission_is_one_job(
     bus: Bus,
-    cluster: HandPlayedCluster,
+    cluster: FakeCluster,
     answers: list[AnyAnswer],
     nats_server: NatsServer,
     tmp_path: Path,

@@ -18,7 +18,7 @@ from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Refused
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOW, a_body
-from fairlead_testkit.hand_played import CLUSTER, HandPlayedCluster
+from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster
 from fairlead_testkit.people import submit
 
 pytestmark = pytest.mark.timeout(180)
@@ -112,7 +112,7 @@ async def heard(answers: list[AnyAnswer], tenant: str, count: int) -> list[AnyAn
 
 @pytest.mark.integration
 async def test_a_tenant_with_too_many_waiting_jobs_is_refused_and_its_neighbour_is_not(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     await cluster.put("old-1", "old-2", scope="team-a")
     async with run_admitter(tenant_waiting_jobs=3):
@@ -145,7 +145,7 @@ async def _until_refused(bus: Bus, answers: list[AnyAnswer]) -> Refused:
 
 @pytest.mark.integration
 async def test_a_tenant_that_submits_too_fast_is_refused_and_every_submission_is_answered(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     del cluster
     async with run_admitter(tenant_submits_per_second=0.01, tenant_submits_burst=5) as admitter:
@@ -164,7 +164,7 @@ async def test_a_tenant_that_submits_too_fast_is_refused_and_every_submission_is
 
 @pytest.mark.integration
 async def test_submissions_are_refused_before_the_facts_of_their_jobs_find_no_room(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     del cluster
     async with run_admitter() as admitter:
@@ -194,7 +194,7 @@ async def limit(bus: Bus, stream: str, *, used: float) -> None:
 
 @pytest.mark.integration
 async def test_an_admitter_that_gets_nothing_of_what_waits_is_not_ready(
-    bus: Bus, cluster: HandPlayedCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
     del cluster
     durable = f"{topology.SUBMIT}.{topology.submit_durable(CLUSTER)}"
@@ -217,7 +217,7 @@ async def test_an_admitter_that_gets_nothing_of_what_waits_is_not_ready(
 
 @pytest.mark.integration
 async def test_one_tenants_trouble_makes_no_admitter_unready(
-    bus: Bus, cluster: HandPlayedCluster, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, run_admitter: RunAdmitter
 ) -> None:
     cluster.deaf_to["team-a"] = asyncio.Event()
     age = "fairlead_admitter_intake_oldest_seconds"

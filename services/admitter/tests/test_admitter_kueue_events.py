@@ -9,9 +9,9 @@ from fairlead_bus import Bus
 from fairlead_contracts.messages.state import Fault, JobState
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually
-from fairlead_testkit.hand_played import HandPlayedScorer
+from fairlead_testkit.fake_cluster import FakeScorer
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, things
-from fairlead_testkit.kueue_team import HandPlayedKueue, Team
+from fairlead_testkit.kueue_team import FakeKueue, Team
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -39,7 +39,7 @@ def kinds_and_reasons(team: Team) -> list[tuple[str, str]]:
     return [(kind, reason) for kind, reason, _, _ in told(team)]
 
 
-async def a_queued_job(team: Team, cluster: HandPlayedKueue, **changes: object) -> JobState:
+async def a_queued_job(team: Team, cluster: FakeKueue, **changes: object) -> JobState:
     """A Job that is too large to be admitted, with the Workload that Kueue made of it."""
     team.lab.api.create(things.job("greedy", team.name, "main", {"cpu": 1000}))
     await eventually(lambda: len(team.workloads()) == 1, 60)
@@ -52,7 +52,7 @@ def sample(admitter: Lifecycle, reason: str) -> float:
 
 
 async def test_an_objection_is_on_the_workload_and_its_job_once_whoever_leads(
-    bus: Bus, scorer: HandPlayedScorer, kube_lab: KubeLab, run_admitter: RunAdmitter
+    bus: Bus, scorer: FakeScorer, kube_lab: KubeLab, run_admitter: RunAdmitter
 ) -> None:
     assert scorer.replica
     team = Team(kube_lab)

@@ -42,7 +42,7 @@ from fairlead_testkit.builders import (
     a_started_event,
     an_ended_event,
 )
-from fairlead_testkit.hand_played import CLUSTER
+from fairlead_testkit.fake_cluster import CLUSTER
 from fairlead_testkit.kubelab import ADMITTER, BATCH_JOB, RUN_SECONDS, KubeLab, KubeObject, LabOptions, things
 from fairlead_testkit.kueue_team import Team
 from fairlead_testkit.people import submit

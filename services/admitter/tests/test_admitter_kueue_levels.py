@@ -49,12 +49,12 @@ BANDS = class_bands(["urgent", "normal"], {"urgent": URGENT}, width=1_000_000)
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads"
 
 
-class Estate:
+class NamespaceFixture:
     """A ClusterQueue of one CPU with a namespace of its own, full from the start, and the facts that a watcher states."""
 
     def __init__(self, lab: KubeLab) -> None:
         self.lab = lab
-        self.name = f"estate-{uuid4().hex[:8]}"
+        self.name = f"fixture-{uuid4().hex[:8]}"
         self.path = WORKLOADS.format(self.name)
         lab.api.apply(
             things.namespace(self.name),
@@ -201,10 +201,10 @@ class Estate:
 
 
 @pytest.fixture
-async def estate(kube_lab: KubeLab) -> AsyncIterator[Estate]:
-    estate = await asyncio.to_thread(Estate, kube_lab)
-    yield estate
-    estate.clear()
+async def fixture(kube_lab: KubeLab) -> AsyncIterator[NamespaceFixture]:
+    fixture = await asyncio.to_thread(NamespaceFixture, kube_lab)
+    yield fixture
+    fixture.clear()
 
 
 @pytest.fixture
@@ -219,13 +219,13 @@ def levels(client: KubeClient, lever: LeverName = "boost") -> KueueLevels:
 
 
 async def carry_out(
-    writer: KueueLevels, plan: SteeringPlan, expectations: Expectations, estate: Estate
+    writer: KueueLevels, plan: SteeringPlan, expectations: Expectations, fixture: NamespaceFixture
 ) -> PlanOutcome:
     application = LevelApplier(
         writer,
         expectations,
-        estate.facts.job,
-        queues=lambda: estate.facts.queues,
+        fixture.facts.job,
+        queues=lambda: fixture.facts.queues,
         in_flight=16,
         at_once=500,
         longest=60.0,
@@ -235,108 +235,110 @@ async def carry_out(
 
 @pytest.mark.parametrize("lever", LEVERS)
 async def test_kueue_admits_in_the_order_that_was_written(
-    estate: Estate, client: KubeClient, lever: LeverName
+    fixture: NamespaceFixture, client: KubeClient, lever: LeverName
 ) -> None:
     names = [f"n{number}" for number in range(6)]
-    estate.add(*names)
-    estate.add("u0", "u1", priority=URGENT)
-    estate.add("taken", priority=URGENT)  # names the class, and was not granted it
-    estate.look()
+    fixture.add(*names)
+    fixture.add("u0", "u1", priority=URGENT)
+    fixture.add("taken", priority=URGENT)  # names the class, and was not granted it
+    fixture.look()
     normal = ["n5", "n2", "taken", "n0", "n4", "n1", "n3"]
     expectations = Expectations()
-    plan = estate.plan(["u1", "u0", *normal], expectations)
-    applied = await carry_out(levels(client, lever), plan, expectations, estate)
+    plan = fixture.plan(["u1", "u0", *normal], expectations)
+    applied = await carry_out(levels(client, lever), plan, expectations, fixture)
     assert len(applied.landed) == len(plan.writes)
     assert (applied.failed, applied.gone) == (0, 0)
-    estate.look()
-    assert estate.plan(["u1", "u0", *normal], Expectations()).writes == []
-    assert await estate.admits() == ["blocker", "u1", "u0", *normal]
+    fixture.look()
+    assert fixture.plan(["u1", "u0", *normal], Expectations()).writes == []
+    assert await fixture.admits() == ["blocker", "u1", "u0", *normal]
 
 
 @pytest.mark.parametrize("lever", LEVERS)
 async def test_a_level_that_is_the_base_leaves_no_mark(
-    estate: Estate, client: KubeClient, lever: LeverName
+    fixture: NamespaceFixture, client: KubeClient, lever: LeverName
 ) -> None:
-    estate.add("a", priority=50)
-    job = estate.known("a")
+    fixture.add("a", priority=50)
+    job = fixture.known("a")
     writer = levels(client, lever)
     assert await writer.set_level(job, 1050)
-    boost, noted, priority = estate.marks("a")
+    boost, noted, priority = fixture.marks("a")
     assert (boost, noted, priority) == (("1000", None, 50) if lever == "boost" else (None, "50", 1050))
-    assert estate.known("a").base == 50
-    assert await writer.set_level(estate.known("a"), 50)
-    assert estate.marks("a") == (None, None, 50)
+    assert fixture.known("a").base == 50
+    assert await writer.set_level(fixture.known("a"), 50)
+    assert fixture.marks("a") == (None, None, 50)
 
 
 async def test_another_workload_of_the_same_name_is_not_written_to(
-    estate: Estate, client: KubeClient
+    fixture: NamespaceFixture, client: KubeClient
 ) -> None:
-    estate.add("a")
-    job = estate.known("a")
-    estate.lab.api.delete(f"{estate.path}/a")
+    fixture.add("a")
+    job = fixture.known("a")
+    fixture.lab.api.delete(f"{fixture.path}/a")
     await eventually(
-        lambda: "a" not in [one["metadata"]["name"] for one in estate.lab.api.items(estate.path)], 60
+        lambda: "a" not in [one["metadata"]["name"] for one in fixture.lab.api.items(fixture.path)], 60
     )
     writer = levels(client)
     assert await writer.set_level(job, 7) is None
-    estate.add("a")
+    fixture.add("a")
     assert await writer.set_level(job, 7) is None
-    assert estate.marks("a") == (None, None, 0)
+    assert fixture.marks("a") == (None, None, 0)
 
 
 async def test_a_workload_that_was_admitted_meanwhile_waits_no_more(
-    estate: Estate, client: KubeClient
+    fixture: NamespaceFixture, client: KubeClient
 ) -> None:
-    estate.add("a")
-    job = estate.known("a")
-    estate.finish("blocker")
-    await eventually(lambda: estate.admitted() == ["a"], 60)
+    fixture.add("a")
+    job = fixture.known("a")
+    fixture.finish("blocker")
+    await eventually(lambda: fixture.admitted() == ["a"], 60)
     writer = levels(client)
     assert await writer.set_level(job, 7) is None
     # As one that runs it can be lifted.
-    assert await writer.set_level(estate.known("a"), 9)
-    estate.finish("a")
+    assert await writer.set_level(fixture.known("a"), 9)
+    fixture.finish("a")
     assert await writer.set_level(job, 7) is None
 
 
 async def test_a_level_asked_for_twice_is_written_only_if_it_was_overwritten(
-    estate: Estate, client: KubeClient
+    fixture: NamespaceFixture, client: KubeClient
 ) -> None:
-    estate.add("a")
-    job, writer = estate.known("a"), levels(client)
+    fixture.add("a")
+    job, writer = fixture.known("a"), levels(client)
     first = await writer.set_level(job, 7)
-    mark = estate.lab.audit_mark()
+    mark = fixture.lab.audit_mark()
     again = await writer.set_level(job, 7)
     assert again is not None
     assert first is not None
     assert (again.stood, again.mark) == (True, first.mark)
-    asked = estate.lab.audit_lines(verb="patch", user=ADMITTER, after=mark)
-    assert [line for line in asked if line.namespace == estate.name] == []
-    estate.lab.api.patch(f"{estate.path}/a", {"metadata": {"annotations": {PRIORITY_BOOST: "1"}}})
+    asked = fixture.lab.audit_lines(verb="patch", user=ADMITTER, after=mark)
+    assert [line for line in asked if line.namespace == fixture.name] == []
+    fixture.lab.api.patch(f"{fixture.path}/a", {"metadata": {"annotations": {PRIORITY_BOOST: "1"}}})
     repaired = await writer.set_level(job, 7)
     assert isinstance(repaired, Landed)
     assert not repaired.stood
-    assert estate.marks("a") == ("7", None, 0)
+    assert fixture.marks("a") == ("7", None, 0)
 
 
-async def test_the_other_lever_of_before_is_taken_back_on_the_way(estate: Estate, client: KubeClient) -> None:
-    estate.add("a", priority=50)
-    assert await levels(client, "priority").set_level(estate.known("a"), 1000)
-    assert await levels(client, "boost").set_level(estate.known("a"), 600)
-    assert estate.marks("a") == ("550", None, 50)
-    assert await levels(client, "priority").set_level(estate.known("a"), 700)
-    assert estate.marks("a")[0] is None
-    assert estate.known("a").level == 700
+async def test_the_other_lever_of_before_is_taken_back_on_the_way(
+    fixture: NamespaceFixture, client: KubeClient
+) -> None:
+    fixture.add("a", priority=50)
+    assert await levels(client, "priority").set_level(fixture.known("a"), 1000)
+    assert await levels(client, "boost").set_level(fixture.known("a"), 600)
+    assert fixture.marks("a") == ("550", None, 50)
+    assert await levels(client, "priority").set_level(fixture.known("a"), 700)
+    assert fixture.marks("a")[0] is None
+    assert fixture.known("a").level == 700
 
 
 @pytest.mark.parametrize("priority", [None, 0])
 async def test_a_priority_that_was_absent_is_absent_again(
-    estate: Estate, client: KubeClient, priority: int | None
+    fixture: NamespaceFixture, client: KubeClient, priority: int | None
 ) -> None:
-    estate.add("a", "b", "c", priority=priority)
+    fixture.add("a", "b", "c", priority=priority)
 
     def found(name: str) -> tuple[object, object]:
-        workload = estate.workload(name)
+        workload = fixture.workload(name)
         return workload["spec"].get("priority"), workload["metadata"].get("annotations") or {}
 
     before = {name: found(name) for name in "abc"}
@@ -344,90 +346,92 @@ async def test_a_priority_that_was_absent_is_absent_again(
     writer = levels(client, "priority")
     for name in "abc":
         for level in (700, 800):
-            assert await writer.set_level(estate.known(name), level)
+            assert await writer.set_level(fixture.known(name), level)
     # By the same admitter, by another one that leads then, by one with the other lever, and by the sweep.
-    assert await writer.set_level(estate.known("a"), 0)
-    assert await levels(client, "boost").set_level(estate.known("b"), 5)
-    assert await levels(client, "priority").set_level(estate.known("b"), 0)
-    sweep = KueueSweep(KueueCalls(client), lambda scope, _: scope, {estate.name})
-    assert await sweep.sweep([estate.name], lambda: True) == 1
+    assert await writer.set_level(fixture.known("a"), 0)
+    assert await levels(client, "boost").set_level(fixture.known("b"), 5)
+    assert await levels(client, "priority").set_level(fixture.known("b"), 0)
+    sweep = KueueSweep(KueueCalls(client), lambda scope, _: scope, {fixture.name})
+    assert await sweep.sweep([fixture.name], lambda: True) == 1
     assert {name: found(name) for name in "abc"} == before
 
 
-async def test_a_boost_from_before_does_not_stand_for_a_priority(estate: Estate, client: KubeClient) -> None:
-    estate.add("a")
+async def test_a_boost_from_before_does_not_stand_for_a_priority(
+    fixture: NamespaceFixture, client: KubeClient
+) -> None:
+    fixture.add("a")
     now: list[LeverName] = ["boost"]
     writer = KueueLevels(KueueCalls(client), lambda: now[0], outage=lambda: None)
-    job = estate.known("a")
+    job = fixture.known("a")
     assert await writer.set_level(job, 700)
     now[0] = "priority"
     landed = await writer.set_level(job, 700)
     assert landed is not None
     assert not landed.stood
-    assert estate.marks("a") == (None, NO_PRIORITY, 700)
+    assert fixture.marks("a") == (None, NO_PRIORITY, 700)
 
 
 async def test_a_priority_that_somebody_edited_is_what_the_boost_is_added_to(
-    estate: Estate, client: KubeClient
+    fixture: NamespaceFixture, client: KubeClient
 ) -> None:
-    estate.add("a", priority=50)
-    job = estate.known("a")
-    estate.lab.api.patch(f"{estate.path}/a", {"spec": {"priority": 80}})
+    fixture.add("a", priority=50)
+    job = fixture.known("a")
+    fixture.lab.api.patch(f"{fixture.path}/a", {"spec": {"priority": 80}})
     assert await levels(client).set_level(job, 1000)
-    assert estate.marks("a") == ("920", None, 80)
+    assert fixture.marks("a") == ("920", None, 80)
 
 
-async def test_a_missing_right_is_named_as_one(kube_lab: KubeLab, estate: Estate) -> None:
-    estate.add("a")
+async def test_a_missing_right_is_named_as_one(kube_lab: KubeLab, fixture: NamespaceFixture) -> None:
+    fixture.add("a")
     settings = KubeSettings(kubeconfig=str(kube_lab.kubeconfig(WATCHER)))
     async with connect(settings, user_agent="fairlead-test") as client:
         with pytest.raises(FrontendForbiddenError, match="workloads"):
-            await levels(client).set_level(estate.known("a"), 7)
+            await levels(client).set_level(fixture.known("a"), 7)
     with pytest.raises(FrontendForbiddenError, match="not cleared"):
         await KueueLevels(KueueCalls(client), lambda: None, outage=lambda: None).set_level(
-            estate.known("a"), 7
+            fixture.known("a"), 7
         )
 
 
 @pytest.mark.parametrize("lever", LEVERS)
 async def test_a_release_leaves_no_trace_on_anything(
-    estate: Estate, client: KubeClient, lever: LeverName
+    fixture: NamespaceFixture, client: KubeClient, lever: LeverName
 ) -> None:
     names = ["a", "b", "c", "d"]
-    estate.add(*names)
-    other = await asyncio.to_thread(Estate, estate.lab)
+    fixture.add(*names)
+    other = await asyncio.to_thread(NamespaceFixture, fixture.lab)
     other.add("a")
     await levels(client, lever).set_level(other.known("a"), 5)
-    estate.look()
+    fixture.look()
     expectations, writer = Expectations(), levels(client, lever)
-    await carry_out(writer, estate.plan(names[::-1], expectations), expectations, estate)
+    await carry_out(writer, fixture.plan(names[::-1], expectations), expectations, fixture)
     for ends, starts in (("blocker", "d"), ("d", "c")):
-        await estate.backoff()
-        estate.finish(ends)
-        await estate.runs_other_than(ends)
-        assert estate.admitted() == [starts]
-    estate.look()
-    plan = take_back(estate.facts, [estate.name], Expectations())
-    labelled = [name for name in names if estate.marks(name) != (None, None, 0)]
+        await fixture.backoff()
+        fixture.finish(ends)
+        await fixture.runs_other_than(ends)
+        assert fixture.admitted() == [starts]
+    fixture.look()
+    plan = take_back(fixture.facts, [fixture.name], Expectations())
+    labelled = [name for name in names if fixture.marks(name) != (None, None, 0)]
     assert {write.job.id for write in plan.writes} == {*labelled} - {"c", "d"}
-    await carry_out(writer, plan, Expectations(), estate)
-    entries = {(one.name, "main"): one.name for one in (estate, other)}
-    known = {estate.name, other.name}
+    await carry_out(writer, plan, Expectations(), fixture)
+    entries = {(one.name, "main"): one.name for one in (fixture, other)}
+    known = {fixture.name, other.name}
     sweep = KueueSweep(KueueCalls(client), lambda scope, entry: entries.get((scope, entry)), known)
     # Earlier tests left marks in queues that are gone: they would count below.
     await sweep.sweep([], lambda: True)
-    assert await sweep.sweep([estate.name], lambda: True) == len({*labelled} & {"c", "d"})
-    assert [estate.marks(name) for name in names] == [(None, None, 0)] * 4
-    assert await sweep.sweep([estate.name], lambda: True) == 0
+    assert await sweep.sweep([fixture.name], lambda: True) == len({*labelled} & {"c", "d"})
+    assert [fixture.marks(name) for name in names] == [(None, None, 0)] * 4
+    assert await sweep.sweep([fixture.name], lambda: True) == 0
     assert other.known("a").level == 5
     other.clear()
 
 
 async def test_while_kueue_restarts_writes_fail_as_ones_to_be_tried_again(kube_labs: LabFactory) -> None:
     lab = await asyncio.to_thread(kube_labs, WORKLOADS_ALONE)
-    estate = await asyncio.to_thread(Estate, lab)
-    estate.add("a")
-    job = estate.known("a")
+    fixture = await asyncio.to_thread(NamespaceFixture, lab)
+    fixture.add("a")
+    job = fixture.known("a")
     settings = KubeSettings(kubeconfig=str(lab.kubeconfig(ADMITTER)))
     async with connect(settings, user_agent="fairlead-test") as client:
         writer = levels(client)
@@ -436,23 +440,23 @@ async def test_while_kueue_restarts_writes_fail_as_ones_to_be_tried_again(kube_l
             await writer.set_level(job, 7)
         await asyncio.to_thread(lab.restart_kueue)
         assert await writer.set_level(job, 7)
-        assert estate.marks("a") == ("7", None, 0)
+        assert fixture.marks("a") == ("7", None, 0)
 
 
 async def test_writes_that_order_does_not_bind_go_side_by_side_and_the_order_is_right(
-    estate: Estate, client: KubeClient
+    fixture: NamespaceFixture, client: KubeClient
 ) -> None:
     names = [f"n{number:02}" for number in range(40)]
-    estate.add(*names)
-    estate.look()
+    fixture.add(*names)
+    fixture.look()
     wanted = list(names)
     random.Random(1).shuffle(wanted)
     expectations = Expectations()
-    plan = estate.plan(wanted, expectations)
+    plan = fixture.plan(wanted, expectations)
     began = time.monotonic()
-    applied = await carry_out(levels(client), plan, expectations, estate)
+    applied = await carry_out(levels(client), plan, expectations, fixture)
     print(f"{len(applied.landed)} writes in {time.monotonic() - began:.2f} s")  # noqa: T201 # measured
     assert len(applied.landed) == len(plan.writes) > 20
-    estate.look()
-    jobs = sorted(estate.facts.queued_jobs(), key=lambda job: (-job.level, job.queue_time, job.uid))
+    fixture.look()
+    jobs = sorted(fixture.facts.queued_jobs(), key=lambda job: (-job.level, job.queue_time, job.uid))
     assert [job.id for job in jobs] == wanted

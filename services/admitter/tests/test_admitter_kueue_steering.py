@@ -22,7 +22,7 @@ from fairlead_kube import PRIORITY_BOOST
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import a_job, a_queue
-from fairlead_testkit.hand_played import CLUSTER, DOCUMENT, POOL, HandPlayedCluster, HandPlayedScorer
+from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, POOL, FakeCluster, FakeScorer
 from fairlead_testkit.kubelab import (
     ADMITTER,
     WORKLOADS_ALONE,
@@ -54,7 +54,7 @@ class Watched:
         beside: another one, whose ClusterQueue this namespace shares.
     """
 
-    def __init__(self, lab: KubeLab, cluster: HandPlayedCluster, beside: "Watched | None" = None) -> None:
+    def __init__(self, lab: KubeLab, cluster: FakeCluster, beside: "Watched | None" = None) -> None:
         self.lab = lab
         self.cluster = cluster
         self.name = f"steered-{uuid4().hex[:8]}"
@@ -155,14 +155,14 @@ class Watched:
 
 
 @pytest.fixture
-async def watched(kube_lab: KubeLab, cluster: HandPlayedCluster, bus: Bus) -> AsyncIterator[Watched]:
+async def watched(kube_lab: KubeLab, cluster: FakeCluster, bus: Bus) -> AsyncIterator[Watched]:
     async with watching(kube_lab, cluster, bus) as watched:
         yield watched
 
 
 @asynccontextmanager
 async def watching(
-    lab: KubeLab, cluster: HandPlayedCluster, bus: Bus, beside: Watched | None = None
+    lab: KubeLab, cluster: FakeCluster, bus: Bus, beside: Watched | None = None
 ) -> AsyncIterator[Watched]:
     watched = Watched(lab, cluster, beside)
     await asyncio.to_thread(watched.furnish)
@@ -196,7 +196,7 @@ def sample(admitter: Lifecycle, name: str, **labels: str) -> float:
     return admitter.metrics.registry.get_sample_value(f"fairlead_admitter_{name}", labels) or 0.0
 
 
-async def decide(scorer: HandPlayedScorer, watched: Watched, wanted: list[str]) -> None:
+async def decide(scorer: FakeScorer, watched: Watched, wanted: list[str]) -> None:
     uids = [watched.uid(name) for name in wanted]
     await eventually(lambda: set(uids) <= watched.cluster.jobs.keys(), 60, what="the jobs are stated")
     await scorer.decide(watched.cluster, uids)
@@ -214,7 +214,7 @@ async def follows(watched: Watched, wanted: list[str]) -> None:
 
 @pytest.mark.parametrize("lever", LEVERS)
 async def test_levels_follow_a_decision_and_a_release_leaves_no_trace(
-    watched: Watched, bus: Bus, scorer: HandPlayedScorer, run_admitter: RunAdmitter, lever: LeverName
+    watched: Watched, bus: Bus, scorer: FakeScorer, run_admitter: RunAdmitter, lever: LeverName
 ) -> None:
     watched.add("a", "b", "c")
     wanted = watched.order()[::-1]
@@ -236,7 +236,7 @@ async def test_levels_follow_a_decision_and_a_release_leaves_no_trace(
 
 
 async def test_another_writer_is_corrected_and_a_fight_is_ended_with_an_alarm(
-    watched: Watched, bus: Bus, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    watched: Watched, bus: Bus, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     await clear(bus, "boost")
     watched.add("a", "b", "c")
@@ -274,7 +274,7 @@ async def fought(watched: Watched, admitter: Lifecycle, wanted: list[str]) -> in
 
 
 async def test_what_was_admitted_is_lifted_to_the_top_where_queues_preempt(
-    watched: Watched, bus: Bus, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    watched: Watched, bus: Bus, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     await clear(bus, "boost")
     preemption = {"withinClusterQueue": "LowerPriority"}
@@ -323,7 +323,7 @@ def a_webhook_that_is_away(namespace: str) -> KubeObject:
 
 
 async def test_a_webhook_that_fails_for_one_namespace_keeps_no_other_from_its_order(
-    watched: Watched, bus: Bus, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    watched: Watched, bus: Bus, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     await clear(bus, "boost")
     async with (
@@ -371,9 +371,9 @@ def patches(watched: Watched, name: str) -> bool:
 
 async def test_a_kueue_restarted_without_its_gate_is_noticed_and_no_boost_is_written_until_it_is_back(
     kube_labs: LabFactory,
-    cluster: HandPlayedCluster,
+    cluster: FakeCluster,
     bus: Bus,
-    scorer: HandPlayedScorer,
+    scorer: FakeScorer,
     run_admitter: RunAdmitter,
 ) -> None:
     lab = kube_labs(WORKLOADS_ALONE)
@@ -418,9 +418,9 @@ async def test_a_kueue_restarted_without_its_gate_is_noticed_and_no_boost_is_wri
 
 async def test_a_leave_given_anew_for_the_lever_that_is_obeyed_ends_the_withholding(
     kube_labs: LabFactory,
-    cluster: HandPlayedCluster,
+    cluster: FakeCluster,
     bus: Bus,
-    scorer: HandPlayedScorer,
+    scorer: FakeScorer,
     run_admitter: RunAdmitter,
 ) -> None:
     gates = {"PriorityBoost": False}

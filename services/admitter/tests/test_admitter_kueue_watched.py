@@ -12,7 +12,7 @@ from fairlead_contracts.policyfile.document import Tenant
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import a_body, a_document
-from fairlead_testkit.hand_played import CLUSTER
+from fairlead_testkit.fake_cluster import CLUSTER
 from fairlead_testkit.kubelab import ADMITTER, RUN_SECONDS, WATCHER, KubeLab, things
 from fairlead_testkit.kueue_team import Team
 from fairlead_testkit.people import put_policy, submit

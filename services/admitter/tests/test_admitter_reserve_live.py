@@ -16,7 +16,7 @@ from fairlead_contracts.policyfile.document import Reserve
 from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import a_job, a_pool
-from fairlead_testkit.hand_played import CLUSTER, DOCUMENT, HandPlayedCluster, HandPlayedScorer, set_up
+from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, FakeCluster, FakeScorer, set_up
 
 pytestmark = pytest.mark.integration
 
@@ -33,7 +33,7 @@ async def policy(bus: Bus) -> int:
 
 
 @pytest.fixture
-async def order(bus: Bus, cluster: HandPlayedCluster) -> list[str]:
+async def order(bus: Bus, cluster: FakeCluster) -> list[str]:
     """Six of eight cards are taken for ten minutes; a gang of eight waits, and a small job behind it."""
     pool = a_pool(capacity={GPU: 8}, reservable=True, rev=1_000)
     await bus.publish(subjects.state(CLUSTER, "pool", "gpu"), to_packed(pool))
@@ -61,8 +61,8 @@ async def _of_the_small_job(follower: Follower) -> AsyncIterator[tuple[str, str]
 
 
 async def test_no_level_waits_for_what_is_told_of_it(
-    cluster: HandPlayedCluster,
-    scorer: HandPlayedScorer,
+    cluster: FakeCluster,
+    scorer: FakeScorer,
     run_admitter: RunAdmitter,
     order: list[str],
     events: AsyncIterator[tuple[str, str]],
@@ -76,8 +76,8 @@ async def test_no_level_waits_for_what_is_told_of_it(
 
 
 async def test_a_pass_is_taken_back_though_no_scorer_decides_any_more(
-    cluster: HandPlayedCluster,
-    scorer: HandPlayedScorer,
+    cluster: FakeCluster,
+    scorer: FakeScorer,
     run_admitter: RunAdmitter,
     order: list[str],
 ) -> None:

@@ -19,7 +19,7 @@ from fairlead_contracts.messages.state import QueueState, State, subject_of
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOON, a_class, a_queue
-from fairlead_testkit.hand_played import CLUSTER, DOCUMENT, POOL, HandPlayedCluster, HandPlayedScorer
+from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, POOL, FakeCluster, FakeScorer
 from fairlead_testkit.people import put_policy, say
 
 pytestmark = pytest.mark.integration
@@ -64,7 +64,7 @@ async def evicted(bus: Bus, uid: str, at: datetime, reason: str = "Preempted") -
     await bus.publish(subjects.event("team-a", CLUSTER, "a"), to_json(event))
 
 
-async def follows(cluster: HandPlayedCluster, wanted: list[str]) -> None:
+async def follows(cluster: FakeCluster, wanted: list[str]) -> None:
     await eventually(lambda: cluster.order() == wanted, on=cluster.changed, what=f"the order {wanted}")
 
 
@@ -73,7 +73,7 @@ async def says(admitter: Lifecycle, why: str) -> None:
 
 
 async def test_nothing_is_written_to_a_cluster_without_leave_or_after_it_was_taken_back(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     await stated(bus, KUEUE)
     uids = await cluster.put("a", "b", "c")
@@ -95,7 +95,7 @@ async def test_nothing_is_written_to_a_cluster_without_leave_or_after_it_was_tak
 
 
 async def test_where_a_level_could_preempt_the_policy_has_to_say_so(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     preempting: QueueState = msgspec.structs.replace(
         KUEUE, preemption={"withinClusterQueue": "LowerPriority"}
@@ -115,7 +115,7 @@ async def test_where_a_level_could_preempt_the_policy_has_to_say_so(
 
 
 async def test_levels_go_the_highest_first_when_a_queue_turns_unsafe_and_come_back_when_it_is_safe(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     await stated(bus, KUEUE)
     await cleared(bus)
@@ -141,7 +141,7 @@ async def test_levels_go_the_highest_first_when_a_queue_turns_unsafe_and_come_ba
 
 
 async def test_what_is_preempted_while_levels_stand_is_counted_and_told_apart_and_a_pause_keeps_them(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     await stated(bus, KUEUE)
     await cleared(bus)
@@ -177,7 +177,7 @@ async def test_what_is_preempted_while_levels_stand_is_counted_and_told_apart_an
 
 
 async def test_levels_go_when_leave_is_taken_back_and_stand_where_it_is_merely_gone(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     await stated(bus, KUEUE)
     await cleared(bus)
@@ -198,7 +198,7 @@ async def test_levels_go_when_leave_is_taken_back_and_stand_where_it_is_merely_g
 
 
 async def test_a_job_above_its_class_is_lowered_and_each_class_keeps_its_band(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     await stated(bus, KUEUE)
     await stated(bus, a_class(name="urgent", value=3_000_000))
@@ -215,7 +215,7 @@ async def test_a_job_above_its_class_is_lowered_and_each_class_keeps_its_band(
 
 
 async def test_classes_that_stand_the_wrong_way_round_are_named(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     await stated(bus, KUEUE)
     await cleared(bus)

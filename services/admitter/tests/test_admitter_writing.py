@@ -18,7 +18,7 @@ from fairlead_contracts.topology import MEMBERS
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import NOW
-from fairlead_testkit.hand_played import CLUSTER, POOL, HandPlayedCluster, HandPlayedScorer
+from fairlead_testkit.fake_cluster import CLUSTER, POOL, FakeCluster, FakeScorer
 from fairlead_testkit.people import say
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -30,7 +30,7 @@ def sample(admitter: Lifecycle, name: str, **labels: str) -> float:
     return admitter.metrics.registry.get_sample_value(f"fairlead_admitter_{name}", labels) or 0.0
 
 
-async def follows(cluster: HandPlayedCluster, wanted: list[str]) -> None:
+async def follows(cluster: FakeCluster, wanted: list[str]) -> None:
     """The frontend's order becomes the wanted one."""
     await eventually(lambda: cluster.order() == wanted, on=cluster.changed, what=f"the order {wanted}")
 
@@ -42,7 +42,7 @@ async def turns(admitter: Lifecycle, count: int = 3) -> None:
 
 
 async def test_a_decision_becomes_levels_once_and_an_event_each(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b")
     follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
@@ -70,7 +70,7 @@ async def test_a_decision_becomes_levels_once_and_an_event_each(
 
 
 async def test_a_level_that_the_state_does_not_show_yet_is_not_written_again(
-    cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b", "c")
     cluster.shows_levels = False
@@ -82,7 +82,7 @@ async def test_a_level_that_the_state_does_not_show_yet_is_not_written_again(
 
 
 async def test_drift_is_repaired_and_a_fight_is_ended(
-    cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b", "c")
     wanted = [uids[2], uids[0], uids[1]]
@@ -101,11 +101,11 @@ async def test_drift_is_repaired_and_a_fight_is_ended(
 
 
 async def test_a_dead_owner_stops_the_writes_and_it_is_said(
-    bus: Bus, cluster: HandPlayedCluster, policy: int, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, policy: int, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b", "c")
     async with run_admitter(stale_after_seconds=0.3) as admitter:
-        async with HandPlayedScorer(bus, "scorer-1", policy).alive() as scorer:
+        async with FakeScorer(bus, "scorer-1", policy).alive() as scorer:
             await scorer.decide(cluster, [uids[2], uids[0], uids[1]])
             await follows(cluster, [uids[2], uids[0], uids[1]])
         # The scorer left; its last decision still stands in the stream.
@@ -115,14 +115,14 @@ async def test_a_dead_owner_stops_the_writes_and_it_is_said(
         await cluster.state(cluster.jobs[uids[2]], level=0)
         await turns(admitter)
         assert len(cluster.writes) == 1
-        async with HandPlayedScorer(bus, "scorer-2", policy).alive() as scorer:
+        async with FakeScorer(bus, "scorer-2", policy).alive() as scorer:
             await scorer.decide(cluster, [uids[1], uids[0], uids[2]])
             await follows(cluster, [uids[1], uids[0], uids[2]])
         assert sample(admitter, "pool_stale", pool=POOL) == 0
 
 
 async def test_an_owner_whose_state_is_not_current_is_not_followed(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b")
     await scorer.decide(cluster, uids[::-1])
@@ -147,7 +147,7 @@ async def test_an_owner_whose_state_is_not_current_is_not_followed(
 
 
 async def test_a_decision_of_an_old_epoch_on_the_stream_is_not_applied(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b", "c")
     await scorer.claim()
@@ -165,7 +165,7 @@ async def test_a_decision_of_an_old_epoch_on_the_stream_is_not_applied(
 
 
 async def test_a_decision_stream_that_was_made_anew_is_believed(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, policy: int, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, policy: int, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b", "c")
     for _ in range(5):
@@ -175,19 +175,19 @@ async def test_a_decision_stream_that_was_made_anew_is_believed(
         await follows(cluster, [uids[2], uids[0], uids[1]])
         await bus.jetstream.call(f"STREAM.DELETE.{topology.DECISION}")
         await provision(bus, topology.topology([CLUSTER]))
-        scorer = HandPlayedScorer(bus, "scorer-1", policy)
+        scorer = FakeScorer(bus, "scorer-1", policy)
         await scorer.decide(cluster, uids[::-1])  # under a lower epoch than before
         await follows(cluster, uids[::-1])
         assert sample(admitter, "decisions_total", verdict="lower-epoch") == 0
 
 
 async def test_a_claimed_shard_is_not_followed_until_its_new_owner_decides(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, policy: int, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, policy: int, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b", "c")
     async with (
         run_admitter() as admitter,
-        HandPlayedScorer(bus, "scorer-2", policy, shards=[1]).alive() as other,
+        FakeScorer(bus, "scorer-2", policy, shards=[1]).alive() as other,
     ):
         await scorer.decide(cluster, uids)
 
@@ -207,7 +207,7 @@ async def test_a_claimed_shard_is_not_followed_until_its_new_owner_decides(
 
 
 async def test_pause_resume_and_release(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b", "c")
     await say(bus, Mode.PAUSED, POOL)
@@ -232,7 +232,7 @@ async def test_pause_resume_and_release(
 
 
 async def test_levels_are_released_although_no_policy_is_valid_any_more(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b", "c")
     async with run_admitter():
@@ -252,7 +252,7 @@ async def test_levels_are_released_although_no_policy_is_valid_any_more(
 
 
 async def test_a_standby_takes_over_when_the_leader_leaves(
-    cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b", "c")
     async with run_admitter() as first:
@@ -272,8 +272,8 @@ async def test_a_standby_takes_over_when_the_leader_leaves(
 
 
 async def test_a_dry_run_says_what_it_would_write_beside_a_leader(
-    cluster: HandPlayedCluster,
-    scorer: HandPlayedScorer,
+    cluster: FakeCluster,
+    scorer: FakeScorer,
     run_admitter: RunAdmitter,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -293,7 +293,7 @@ async def test_a_dry_run_says_what_it_would_write_beside_a_leader(
 
 
 async def test_writes_stop_when_the_frontend_is_down_and_go_on_when_it_is_back(
-    cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b", "c")
     await cluster.go_down()
@@ -305,8 +305,8 @@ async def test_writes_stop_when_the_frontend_is_down_and_go_on_when_it_is_back(
 
 
 async def test_a_leader_that_was_paused_past_its_lease_writes_nothing_when_it_goes_on(
-    cluster: HandPlayedCluster,
-    scorer: HandPlayedScorer,
+    cluster: FakeCluster,
+    scorer: FakeScorer,
     run_admitter: RunAdmitter,
     nats_server: NatsServer,
     tmp_path: Path,
@@ -333,7 +333,7 @@ async def test_a_leader_that_was_paused_past_its_lease_writes_nothing_when_it_go
 
 
 async def test_what_failed_while_leading_is_no_trouble_of_a_standby(
-    bus: Bus, cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    bus: Bus, cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b", "c")
     async with run_admitter(stale_after_seconds=0.3, frontend_timeout_seconds=0.2) as admitter:
@@ -349,7 +349,7 @@ async def test_what_failed_while_leading_is_no_trouble_of_a_standby(
 
 
 async def test_failed_writes_that_nobody_wants_any_more_are_no_trouble(
-    cluster: HandPlayedCluster, scorer: HandPlayedScorer, run_admitter: RunAdmitter
+    cluster: FakeCluster, scorer: FakeScorer, run_admitter: RunAdmitter
 ) -> None:
     uids = await cluster.put("a", "b", "c")
     async with run_admitter(stale_after_seconds=0.3, frontend_timeout_seconds=0.2) as admitter:

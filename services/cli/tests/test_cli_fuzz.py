@@ -20,9 +20,9 @@ from fairlead_cli.policy.files import parse_policy
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_testkit.cases import CASES
+from fairlead_testkit.fuzz_inputs import a_policy, a_snapshot, mangle
+from fairlead_testkit.fuzz_texts import as_yaml, scramble_yaml
 from fairlead_testkit.fuzzing import fuzz, fuzz_and_shrink
-from fairlead_testkit.mangled import a_policy, a_snapshot, mangle
-from fairlead_testkit.mangled_text import as_yaml, scramble_yaml
 
 LONG = 60_000
 

@@ -18,8 +18,8 @@ from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_policy.usage.past import Decay, PastUse, tick_of
 from fairlead_runtime import wall_clock
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import a_decision, a_job, a_pool, a_queue
+from fairlead_testkit.bus_harness import BusHarness
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
@@ -37,45 +37,45 @@ POLICY = PolicyDocument(tenants=[Tenant(name=name) for name in TENANTS], half_li
 class Truth:
     """What each tenant used, counted apart from all services: from what was kept at the beginning, and all runs."""
 
-    def __init__(self, arena: Arena) -> None:
-        self.arena = arena
+    def __init__(self, harness: BusHarness) -> None:
+        self.harness = harness
         self.begun = wall_clock() // TICK - 30
         self.kept = {"team-c": {GPU: 7000 * 2**32 + 12345}}
         self._runs: dict[tuple[str, Micros], tuple[str, Micros | None, dict[str, int]]] = {}
 
     async def leave_to_scorers(self) -> None:
         """State the cluster, and decisions as an owner of half a minute ago left them."""
-        await self.arena.policy(POLICY)
-        await self.arena.state(a_pool(), a_queue())
-        await self.arena.mark()
+        await self.harness.policy(POLICY)
+        await self.harness.state(a_pool(), a_queue())
+        await self.harness.mark()
         for shard in range(POLICY.shards):
             kept = {name: {res: str(n) for res, n in of.items()} for name, of in self.kept.items()}
             left = KeptPast(at=self.begun * TICK, half_life=MINUTE, tenants=kept)
             decision = a_decision(pool=POOL, shard=shard, owner="gone", fronts=[], standings=[], kept=left)
-            await self.arena.bus.publish(subjects.decision(POOL, shard), to_packed(decision))
+            await self.harness.bus.publish(subjects.decision(POOL, shard), to_packed(decision))
 
     async def starts(self, name: str, tenant: str, gpus: int) -> JobState:
         job = a_job(
             name, scope=tenant, demand={GPU: 1000 * gpus}, phase=Phase.RUNNING, started=wall_clock(), rev=2
         )
         self._runs[job.uid, job.started or 0] = (tenant, None, job.demand)
-        await self.arena.state(job)
+        await self.harness.state(job)
         return job
 
     async def is_put_back(self, job: JobState, *, told: int = 1) -> None:
         """Its frontend stops it and puts it back into its queue; the event alone says until when it ran."""
         at = wall_clock()
         await self.tell(job, at, times=told)
-        await self.arena.state(msgspec.structs.replace(job, phase=Phase.WAITING, started=None, rev=3))
+        await self.harness.state(msgspec.structs.replace(job, phase=Phase.WAITING, started=None, rev=3))
 
     async def is_deleted(self, job: JobState) -> None:
         await self.tell(job, wall_clock())
-        await self.arena.delete(job)
+        await self.harness.delete(job)
 
     async def ends(self, job: JobState) -> None:
         """It ends, and stays stated for a while; nobody tells an event of it."""
         at = self._over(job, wall_clock())
-        await self.arena.state(msgspec.structs.replace(job, phase=Phase.ENDED, ended=at, rev=3))
+        await self.harness.state(msgspec.structs.replace(job, phase=Phase.ENDED, ended=at, rev=3))
 
     async def tell(self, job: JobState, at: Micros, *, times: int = 1) -> None:
         started = job.started or 0
@@ -93,7 +93,7 @@ class Truth:
             run=Run(queue=job.queue, started=started, ended=at, demand=job.demand),
         )
         for _ in range(times):  # without an id, so that the server does not drop a copy
-            await self.arena.bus.publish(subjects.event(job.scope, job.cluster, job.id), to_json(event))
+            await self.harness.bus.publish(subjects.event(job.scope, job.cluster, job.id), to_json(event))
 
     def _over(self, job: JobState, at: Micros) -> Micros:
         tenant, ended, demand = self._runs[job.uid, job.started or 0]
@@ -116,14 +116,14 @@ class Truth:
         since = wall_clock() // TICK + 1
 
         def right() -> int:
-            shards = self.arena.shards(POOL)
+            shards = self.harness.shards(POOL)
             ticks = {decision.basis.past for decision in shards if decision.basis is not None}
             if {one.owner for one in shards} != set(owners) or len(ticks) != 1 or min(ticks) < since:
                 return 0
             [tick] = ticks
             return tick if said(shards) == self.at(tick) else 0
 
-        return await eventually(right, 60, on=self.arena.changed, what=f"{owners} say what was used")
+        return await eventually(right, 60, on=self.harness.changed, what=f"{owners} say what was used")
 
 
 def said(shards: Iterable[Decision]) -> dict[str, dict[str, int]]:
@@ -132,15 +132,15 @@ def said(shards: Iterable[Decision]) -> dict[str, dict[str, int]]:
 
 @pytest.fixture
 async def truth(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Truth]:
-    async with Arena.open(nats_server, tmp_path) as arena:
-        found = Truth(arena)
+    async with BusHarness.open(nats_server, tmp_path) as harness:
+        found = Truth(harness)
         await found.leave_to_scorers()
         yield found
 
 
 async def test_it_is_kept_to_the_byte_when_owners_are_killed_and_when_all_are(truth: Truth) -> None:
-    arena = truth.arena
-    with arena.process("scorer", "s1") as first, arena.process("scorer", "s2") as second:
+    harness = truth.harness
+    with harness.process("scorer", "s1") as first, harness.process("scorer", "s2") as second:
         await truth.shows("s1", "s2")
         runs = [await truth.starts(f"r{number}", tenant, 2 + number) for number, tenant in enumerate(TENANTS)]
         await truth.shows("s1", "s2")
@@ -152,26 +152,26 @@ async def test_it_is_kept_to_the_byte_when_owners_are_killed_and_when_all_are(tr
     await truth.is_deleted(runs[1])
     await truth.is_put_back(runs[2])
     await truth.starts("r2", "team-c", 4)
-    with arena.process("scorer", "s3"):
+    with harness.process("scorer", "s3"):
         tick = await truth.shows("s3")
         assert set(truth.at(tick)) == set(TENANTS)
 
 
 async def test_a_restart_of_nats_and_old_news_change_nothing(truth: Truth, nats_server: NatsServer) -> None:
-    arena = truth.arena
-    with arena.process("scorer", "s1"), arena.process("scorer", "s2"):
+    harness = truth.harness
+    with harness.process("scorer", "s1"), harness.process("scorer", "s2"):
         await truth.shows("s1", "s2")
         one, other = await truth.starts("r1", "team-a", 3), await truth.starts("r2", "team-b", 5)
         await truth.shows("s1", "s2")
         await truth.ends(one)
-        before = arena.bus.incarnation
+        before = harness.bus.incarnation
         nats_server.kill()
         nats_server.start()
         await eventually(
-            lambda: arena.bus.connected and arena.bus.incarnation != before,
+            lambda: harness.bus.connected and harness.bus.incarnation != before,
             what="connected to the new server",
         )
-        await arena.mark()
+        await harness.mark()
         await truth.is_deleted(other)
         # Said again, and later than it was: by who watches the cluster, after a crash.
         await truth.tell(one, wall_clock())
@@ -186,14 +186,14 @@ def whole_ticks(seen: Shards) -> list[dict[int, list[Micros]]]:
 
 
 async def test_all_shards_tick_over_together_and_write_once_a_tick(truth: Truth) -> None:
-    arena = truth.arena
-    with arena.process("scorer", "s1"), arena.process("scorer", "s2"):
+    harness = truth.harness
+    with harness.process("scorer", "s1"), harness.process("scorer", "s2"):
         await truth.shows("s1", "s2")
         await truth.starts("r1", "team-a", 3)
         await truth.shows("s1", "s2")
         seen: Shards = {}
         async with asyncio.timeout(90):
-            async for delivery in Follower(arena.bus, stream="decision", filter=subjects.decision_filter()):
+            async for delivery in Follower(harness.bus, stream="decision", filter=subjects.decision_filter()):
                 decision = DECISION.decode(delivery.payload)
                 assert decision.basis is not None
                 seen.setdefault(decision.basis.past, {}).setdefault(decision.shard, []).append(delivery.at)

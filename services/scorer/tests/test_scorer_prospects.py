@@ -20,8 +20,8 @@ from fairlead_scorer.query.counterfactuals import concealed
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit import NatsServer
-from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
+from fairlead_testkit.bus_harness import BusHarness
 
 pytestmark = pytest.mark.integration
 FACTS: list[State] = [
@@ -57,9 +57,9 @@ def terms() -> PolicyDocument:
 @asynccontextmanager
 async def scored(
     nats_server: NatsServer, tmp_path: Path, document: PolicyDocument, facts: Sequence[State]
-) -> AsyncIterator[Arena]:
+) -> AsyncIterator[BusHarness]:
     """Two scorers that share the pool."""
-    async with Arena.open(nats_server, tmp_path) as opened, AsyncExitStack() as scorers:
+    async with BusHarness.open(nats_server, tmp_path) as opened, AsyncExitStack() as scorers:
         await opened.policy(document)
         await opened.state(*facts)
         await opened.mark()
@@ -71,17 +71,17 @@ async def scored(
 
 
 @pytest.fixture(params=[flat, tree])
-async def arena(
+async def harness(
     request: pytest.FixtureRequest, nats_server: NatsServer, tmp_path: Path
-) -> AsyncIterator[tuple[Arena, PolicyDocument]]:
+) -> AsyncIterator[tuple[BusHarness, PolicyDocument]]:
     document: PolicyDocument = request.param()
     async with scored(nats_server, tmp_path, document, FACTS) as opened:
         yield opened, document
 
 
-async def explain(arena: Arena, job: str, tenant: str | None = None) -> tuple[Explanation, int]:
+async def explain(harness: BusHarness, job: str, tenant: str | None = None) -> tuple[Explanation, int]:
     subject = subjects.ask("explain", tenant)
-    payload = await arena.bus.request(subject, to_json(ExplainQuestion(job=job)), timeout=5)
+    payload = await harness.bus.request(subject, to_json(ExplainQuestion(job=job)), timeout=5)
     reply: ExplainReply = EXPLAIN_REPLY.decode(payload)
     [found] = reply.found
     return found, from_datetime(reply.at)
@@ -93,8 +93,8 @@ def _prospects(pool: ScoredPool, uid: str, at: Micros) -> Prospects:
     return prospects_in(pool.order_at(at), place)
 
 
-async def test_scorers_say_together_what_one_order_says(arena: tuple[Arena, PolicyDocument]) -> None:
-    opened, document = arena
+async def test_scorers_say_together_what_one_order_says(harness: tuple[BusHarness, PolicyDocument]) -> None:
+    opened, document = harness
     cache = ClusterCache()
     cache.adopt(document, 1)
     cache.learn({subject_of(state): state for state in FACTS})
@@ -132,9 +132,9 @@ async def test_scorers_say_together_where_a_job_stands_once_its_share_is_finite(
 
 
 async def test_the_words_say_what_would_move_it_and_tenants_hear_no_names(
-    arena: tuple[Arena, PolicyDocument],
+    harness: tuple[BusHarness, PolicyDocument],
 ) -> None:
-    opened, document = arena
+    opened, document = harness
     found, _ = await explain(opened, "b0")
     text = " ".join(found.reasons)
     if document == flat():

@@ -35,8 +35,8 @@ from fairlead_contracts.messages.state import Fault, JobShape, JobState, Outcome
 from fairlead_contracts.policyfile.document import Grant, Tenant
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, eventually
-from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import NOON, NOW, a_document, a_job, a_mark, a_node, a_pool, a_queue
+from fairlead_testkit.bus_harness import BusHarness
 from fairlead_testkit.people import say
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -44,9 +44,9 @@ MINUTE = 60_000_000
 
 
 @pytest.fixture
-async def arena(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Arena]:
+async def harness(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[BusHarness]:
     """Two scorers; team-a weighs 3 and runs 4 GPUs, team-b weighs 1 and runs nothing."""
-    async with Arena.open(nats_server, tmp_path) as opened, AsyncExitStack() as scorers:
+    async with BusHarness.open(nats_server, tmp_path) as opened, AsyncExitStack() as scorers:
         await opened.policy(a_document())
         await opened.state(
             a_pool(),
@@ -66,57 +66,59 @@ async def arena(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Arena]
 async def test_a_tenant_that_asks_too_fast_is_refused_unread_and_its_neighbour_is_not(
     nats_server: NatsServer, tmp_path: Path
 ) -> None:
-    async with Arena.open(nats_server, tmp_path) as arena:
-        await arena.policy(a_document())
-        await arena.state(a_pool(), a_queue())
-        await arena.mark()
-        async with arena.serving(main, ScorerSettings, "s1", tenant_asks_per_second=0.2):
-            await arena.owned_by("s1", timeout=60)
+    async with BusHarness.open(nats_server, tmp_path) as harness:
+        await harness.policy(a_document())
+        await harness.state(a_pool(), a_queue())
+        await harness.mark()
+        async with harness.serving(main, ScorerSettings, "s1", tenant_asks_per_second=0.2):
+            await harness.owned_by("s1", timeout=60)
             for _ in range(2):
-                await ask_queue(arena, tenant="team-a")
+                await ask_queue(harness, tenant="team-a")
             with pytest.raises(
                 RemoteError, match=r"team-a asks more than the 0\.2 questions a second"
             ) as refused:
-                await arena.bus.request(subjects.ask("explain", "team-a"), b"no question at all", timeout=30)
+                await harness.bus.request(
+                    subjects.ask("explain", "team-a"), b"no question at all", timeout=30
+                )
             assert refused.value.code == 429
-            await ask_queue(arena, tenant="team-b")
+            await ask_queue(harness, tenant="team-b")
             for _ in range(3):
-                await ask_queue(arena)  # an operator's
+                await ask_queue(harness)  # an operator's
 
 
 async def ask_queue(
-    arena: Arena, question: QueueQuestion | None = None, tenant: str | None = None
+    harness: BusHarness, question: QueueQuestion | None = None, tenant: str | None = None
 ) -> QueueReply:
     payload = to_json(question or QueueQuestion())
-    return QUEUE_REPLY.decode(await arena.bus.request(subjects.ask("queue", tenant), payload, timeout=30))
+    return QUEUE_REPLY.decode(await harness.bus.request(subjects.ask("queue", tenant), payload, timeout=30))
 
 
-async def asked_at_once(arena: Arena, times: int) -> QueueReply:
+async def asked_at_once(harness: BusHarness, times: int) -> QueueReply:
     """The first answer of several. Until the server notices that a scorer was killed, it gives questions to it; whoever
     waited for that one and asked again, as commands do, would ask after the lease."""
-    asking = [asyncio.create_task(ask_queue(arena)) for _ in range(times)]
+    asking = [asyncio.create_task(ask_queue(harness)) for _ in range(times)]
     done, late = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
     for task in late:
         task.cancel()
     return done.pop().result()
 
 
-async def ask_tenants(arena: Arena, tenant: str | None = None) -> TenantsReply:
+async def ask_tenants(harness: BusHarness, tenant: str | None = None) -> TenantsReply:
     subject = subjects.ask("tenants", tenant)
-    return TENANTS_REPLY.decode(await arena.bus.request(subject, to_json(TenantsQuestion()), timeout=30))
+    return TENANTS_REPLY.decode(await harness.bus.request(subject, to_json(TenantsQuestion()), timeout=30))
 
 
-async def explain(arena: Arena, job: str, tenant: str | None = None) -> list[Explanation]:
+async def explain(harness: BusHarness, job: str, tenant: str | None = None) -> list[Explanation]:
     subject = subjects.ask("explain", tenant)
     reply: ExplainReply = EXPLAIN_REPLY.decode(
-        await arena.bus.request(subject, to_json(ExplainQuestion(job=job)), timeout=30)
+        await harness.bus.request(subject, to_json(ExplainQuestion(job=job)), timeout=30)
     )
     return reply.found
 
 
-async def refused(arena: Arena, subject: str, payload: bytes) -> Problem:
+async def refused(harness: BusHarness, subject: str, payload: bytes) -> Problem:
     with pytest.raises(RemoteError) as caught:
-        await arena.bus.request(subject, payload, timeout=30)
+        await harness.bus.request(subject, payload, timeout=30)
     assert caught.value.code == 400
     return PROBLEM.decode(caught.value.payload)
 
@@ -125,41 +127,43 @@ async def refused(arena: Arena, subject: str, payload: bytes) -> Problem:
 ORDER = ["b0", "a0", "a1", "b1", "a2", "a3", "a4", "b2"]
 
 
-async def test_the_queue_is_the_exact_merge_of_all_shards(arena: Arena) -> None:
-    [pool] = (await ask_queue(arena)).pools
+async def test_the_queue_is_the_exact_merge_of_all_shards(harness: BusHarness) -> None:
+    [pool] = (await ask_queue(harness)).pools
     assert [line.place.id for line in pool.places] == ORDER
     assert [line.rank for line in pool.places] == list(range(8))
     assert (pool.pool, pool.waiting, pool.silent_shards) == ("c1/gpu", 8, [])
 
 
-async def test_a_limit_cuts_the_beginning_and_still_counts_all(arena: Arena) -> None:
-    [pool] = (await ask_queue(arena, QueueQuestion(limit=3))).pools
+async def test_a_limit_cuts_the_beginning_and_still_counts_all(harness: BusHarness) -> None:
+    [pool] = (await ask_queue(harness, QueueQuestion(limit=3))).pools
     assert [line.place.id for line in pool.places] == ORDER[:3]
     assert pool.waiting == 8
 
 
-async def test_the_first_of_a_queue_are_exact_though_each_shard_tells_only_its_part(arena: Arena) -> None:
+async def test_the_first_of_a_queue_are_exact_though_each_shard_tells_only_its_part(
+    harness: BusHarness,
+) -> None:
     """Three of four first places are team-a's: more than it tells when it is asked first."""
-    await arena.state(
+    await harness.state(
         *(a_job(f"c{number:02}", submitted=NOW + 100 + number) for number in range(80)),
         *(a_job(f"d{number:02}", scope="team-b", submitted=NOW + 100 + number) for number in range(80)),
     )
-    await arena.settled()
-    [whole] = (await ask_queue(arena, QueueQuestion(limit=0))).pools
+    await harness.settled()
+    [whole] = (await ask_queue(harness, QueueQuestion(limit=0))).pools
     assert len(whole.places) == 168
     for limit in (9, 20, 150):
-        [pool] = (await ask_queue(arena, QueueQuestion(limit=limit))).pools
+        [pool] = (await ask_queue(harness, QueueQuestion(limit=limit))).pools
         assert [place.place.id for place in pool.places] == [place.place.id for place in whole.places[:limit]]
         assert [place.why for place in pool.places] == [place.why for place in whole.places[:limit]]
         assert (pool.waiting, pool.more) == (168, 168 - limit)
 
 
 async def test_what_an_answer_leaves_out_is_counted_of_the_tenant_where_one_is_asked_for(
-    arena: Arena,
+    harness: BusHarness,
 ) -> None:
-    [cut] = (await ask_queue(arena, QueueQuestion(limit=3))).pools
-    [whole] = (await ask_queue(arena, QueueQuestion(limit=0))).pools
-    [own] = (await ask_queue(arena, QueueQuestion(tenant="team-a", limit=2))).pools
+    [cut] = (await ask_queue(harness, QueueQuestion(limit=3))).pools
+    [whole] = (await ask_queue(harness, QueueQuestion(limit=0))).pools
+    [own] = (await ask_queue(harness, QueueQuestion(tenant="team-a", limit=2))).pools
     assert [(one.waiting, len(one.places), one.more) for one in (cut, whole, own)] == [
         (8, 3, 5),
         (8, 8, 0),
@@ -168,18 +172,18 @@ async def test_what_an_answer_leaves_out_is_counted_of_the_tenant_where_one_is_a
     assert (whole.most, own.most) == (2000, 200)
 
 
-async def test_a_tenant_that_nobody_knows_is_refused(arena: Arena) -> None:
+async def test_a_tenant_that_nobody_knows_is_refused(harness: BusHarness) -> None:
     payload = to_json(QueueQuestion(tenant="nope"))
     for subject, question in ((subjects.ask("queue"), payload), (subjects.ask("tenants", "nope"), b"{}")):
-        problem = await refused(arena, subject, question)
+        problem = await refused(harness, subject, question)
         assert (problem.field, problem.value) == ("tenant", '"nope"')
         assert problem.reason == "is not in the policy, and has no job and no queue"
     # One without a job, whom the policy names, is one for whom nobody waits.
-    await arena.policy(a_document(tenants=[*a_document().tenants, Tenant(name="team-new")]))
+    await harness.policy(a_document(tenants=[*a_document().tenants, Tenant(name="team-new")]))
 
     async def known() -> bool:
         try:
-            [pool] = (await ask_queue(arena, QueueQuestion(tenant="team-new"))).pools
+            [pool] = (await ask_queue(harness, QueueQuestion(tenant="team-new"))).pools
         except RemoteError:
             return False
         return pool.places == []
@@ -187,32 +191,32 @@ async def test_a_tenant_that_nobody_knows_is_refused(arena: Arena) -> None:
     await eventually(known)
 
 
-async def test_who_granted_a_class_to_one_job_is_told_with_its_place(arena: Arena) -> None:
+async def test_who_granted_a_class_to_one_job_is_told_with_its_place(harness: BusHarness) -> None:
     grant = Grant(tenant="team-a", classes=["urgent"], job="a4", by="ann", why="demo")
-    await arena.policy(a_document(grants=[grant]))
+    await harness.policy(a_document(grants=[grant]))
     approval = Approval(job_class="urgent", by="ann", why="demo")
 
     async def told() -> bool:
-        [pool] = (await ask_queue(arena)).pools
+        [pool] = (await ask_queue(harness)).pools
         return [line.approved for line in pool.places] == [approval, *[None] * 7]
 
     await eventually(told)
-    [found] = await explain(arena, "a4")
+    [found] = await explain(harness, "a4")
     assert found.approved == approval
-    [found] = await explain(arena, "a3")
+    [found] = await explain(harness, "a3")
     assert found.approved is None
 
 
-async def test_each_place_says_by_what_the_one_above_goes_first(arena: Arena) -> None:
+async def test_each_place_says_by_what_the_one_above_goes_first(harness: BusHarness) -> None:
     grant = Grant(tenant="team-b", classes=["urgent"], job="b2", by="ann")
-    await arena.policy(a_document(grants=[grant]))
+    await harness.policy(a_document(grants=[grant]))
 
     async def first() -> bool:
-        [pool] = (await ask_queue(arena)).pools
+        [pool] = (await ask_queue(harness)).pools
         return bool(pool.places) and pool.places[0].place.id == "b2"
 
     await eventually(first)
-    [pool] = (await ask_queue(arena)).pools
+    [pool] = (await ask_queue(harness)).pools
     told = {line.place.id: line.why for line in pool.places}
     ids = list(told)
     assert not told["b2"], "nothing goes before the first"
@@ -226,31 +230,31 @@ async def test_each_place_says_by_what_the_one_above_goes_first(arena: Arena) ->
         )
         assert told[ids[at]].startswith(parts), told
     # Of one tenant's jobs alone the neighbours are not shown: nothing is told of them.
-    [own] = (await ask_queue(arena, QueueQuestion(tenant="team-a"))).pools
+    [own] = (await ask_queue(harness, QueueQuestion(tenant="team-a"))).pools
     assert not any(line.why for line in own.places)
 
 
 @pytest.mark.parametrize("by_subject", [True, False])
-async def test_one_tenants_places_keep_their_rank_in_the_pool(arena: Arena, by_subject: bool) -> None:
+async def test_one_tenants_places_keep_their_rank_in_the_pool(harness: BusHarness, by_subject: bool) -> None:
     question = QueueQuestion() if by_subject else QueueQuestion(tenant="team-b")
-    [pool] = (await ask_queue(arena, question, "team-b" if by_subject else None)).pools
+    [pool] = (await ask_queue(harness, question, "team-b" if by_subject else None)).pools
     assert [(line.rank, line.place.id) for line in pool.places] == [(0, "b0"), (3, "b1"), (7, "b2")]
 
 
-async def test_tenants_are_shown_with_their_entitlement(arena: Arena) -> None:
-    [pool] = (await ask_tenants(arena)).pools
+async def test_tenants_are_shown_with_their_entitlement(harness: BusHarness) -> None:
+    [pool] = (await ask_tenants(harness)).pools
     assert [(line.standing.tenant, line.standing.entitled, line.part_now) for line in pool.tenants] == [
         ("team-a", 0.75, 0.75),
         ("team-b", 0.25, 0.25),
     ]
     assert pool.tenants[0].tag == pytest.approx(1 / 3)
     assert pool.tenants[0].standing.share == 0.25
-    [pool] = (await ask_tenants(arena, "team-b")).pools
+    [pool] = (await ask_tenants(harness, "team-b")).pools
     assert [(line.standing.tenant, line.part_now) for line in pool.tenants] == [("team-b", 0.25)]
 
 
-async def test_a_waiting_job_is_explained_by_what_its_place_is_made_of(arena: Arena) -> None:
-    [found] = await explain(arena, "a2")
+async def test_a_waiting_job_is_explained_by_what_its_place_is_made_of(harness: BusHarness) -> None:
+    [found] = await explain(harness, "a2")
     assert (found.phase, found.pool, found.tenant, found.rank, found.waiting) == (
         "waiting",
         "c1/gpu",
@@ -273,8 +277,8 @@ UNCHECKED = "admission check gang-fit is Pending: Not all of its pods have room 
 FAULT = Fault(field="spec.queueName", value="x", remedy="name another")
 
 
-async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:
-    await arena.state(
+async def test_jobs_are_explained_in_every_phase(harness: BusHarness) -> None:
+    await harness.state(
         a_job("held", phase=Phase.HELD, held_by="it is deactivated (spec.active)", faults=[FAULT]),
         a_job("mute", phase=Phase.HELD),
         a_job("over", phase=Phase.ENDED, started=NOW, ended=NOW + MINUTE, outcome=Outcome.FAILED),
@@ -284,7 +288,7 @@ async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:
     )
 
     async def reasons(job: str) -> str:
-        found = await eventually(lambda: explain(arena, job), what=f"{job} is known")
+        found = await eventually(lambda: explain(harness, job), what=f"{job} is known")
         return " ".join(found[0].reasons)
 
     assert "Held: it is deactivated (spec.active)." in await reasons("held")
@@ -294,10 +298,10 @@ async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:
     assert "failed after it ran for 1 min" in await reasons("over")
     assert "counts as its tenant's use" in await reasons("runs")
     assert "in no order" in await reasons("lost")
-    assert await explain(arena, "never-heard-of") == []
+    assert await explain(harness, "never-heard-of") == []
     assert f"no pods yet: {UNCHECKED}" in await reasons("checked")
-    assert [one.unchecked or "" for [one] in [await explain(arena, "checked")]] == [UNCHECKED]
-    told = await ask_queue(arena)
+    assert [one.unchecked or "" for [one] in [await explain(harness, "checked")]] == [UNCHECKED]
+    told = await ask_queue(harness)
     [pool] = told.pools
     assert (told.nowhere, [one.job for one in told.nowhere_first or []]) == (1, ["team-a/stray"])
     assert pool.unplaced == 3
@@ -306,14 +310,14 @@ async def test_jobs_are_explained_in_every_phase(arena: Arena) -> None:
         "mute": "its frontend does not say why",
         "checked": f"has its quota; {UNCHECKED}",
     }
-    others = await ask_queue(arena, tenant="team-b")
+    others = await ask_queue(harness, tenant="team-b")
     [alone] = others.pools
     assert (alone.unplaced, alone.unplaced_first, others.nowhere) == (0, [], msgspec.UNSET)
 
 
-async def test_a_class_that_was_refused_and_a_demand_above_the_pool_are_said(arena: Arena) -> None:
-    await arena.state(a_job("big", gpu=20, requested_class="urgent"), a_job("odd", requested_class="urgnt"))
-    [found] = await eventually(lambda: explain(arena, "team-a/big"), what="the job is known")
+async def test_a_class_that_was_refused_and_a_demand_above_the_pool_are_said(harness: BusHarness) -> None:
+    await harness.state(a_job("big", gpu=20, requested_class="urgent"), a_job("odd", requested_class="urgnt"))
+    [found] = await eventually(lambda: explain(harness, "team-a/big"), what="the job is known")
     text = " ".join(found.reasons)
     assert found.refused_class == "urgent"
     assert (
@@ -321,34 +325,34 @@ async def test_a_class_that_was_refused_and_a_demand_above_the_pool_are_said(are
         in text
     )
     assert "20 nvidia.com/gpu, more than the 16 that the pool has" in text
-    [found] = await eventually(lambda: explain(arena, "team-a/odd"), what="the job is known")
+    [found] = await eventually(lambda: explain(harness, "team-a/odd"), what="the job is known")
     text = " ".join(found.reasons)
     assert "asked for class urgnt, which the policy does not have: its classes are urgent, " in text
     assert "not granted" not in text, "nobody can grant it"
 
 
-async def test_a_job_that_no_node_could_hold_is_told_so(arena: Arena) -> None:
-    await arena.state(
+async def test_a_job_that_no_node_could_hold_is_told_so(harness: BusHarness) -> None:
+    await harness.state(
         a_node(name="n1"),
         a_node(name="n2"),
         a_job("wide", gpu=9),
         a_job("fits", gpu=8),
         a_job("gang", gpu=18, pods=2),
     )
-    await eventually(lambda: explain(arena, "gang"), what="the jobs are known")
-    [wide], [fits], [gang] = [await explain(arena, name) for name in ("wide", "fits", "gang")]
+    await eventually(lambda: explain(harness, "gang"), what="the jobs are known")
+    [wide], [fits], [gang] = [await explain(harness, name) for name in ("wide", "fits", "gang")]
     [why] = wide.never
     assert why.startswith("The nodes of cluster c1 cannot hold it, even if nothing else ran. ")
     assert why.endswith("a pod asks for 9 nvidia.com/gpu, more than any node has, even empty (8).")
     assert fits.never == []
     assert "a pod asks for 9 nvidia.com/gpu" in gang.never[0]
     # Where a frontend does not look at nodes, such a job starts all the same: they are no reason.
-    await arena.state(a_queue(by_quota_alone=True))
-    await eventually(lambda: _fits_again(arena, "wide"), what="nodes are no reason here")
-    await arena.state(a_queue())
+    await harness.state(a_queue(by_quota_alone=True))
+    await eventually(lambda: _fits_again(harness, "wide"), what="nodes are no reason here")
+    await harness.state(a_queue())
     for name in ("n1", "n2"):
-        await arena.delete(a_node(name=name))
-    await eventually(lambda: _fits_again(arena, "wide"), what="nothing is said where no nodes are stated")
+        await harness.delete(a_node(name=name))
+    await eventually(lambda: _fits_again(harness, "wide"), what="nothing is said where no nodes are stated")
 
 
 GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem"
@@ -361,13 +365,13 @@ def asking(name: str, mebibytes: int) -> JobState:
     return a_job(name, demand=ask, shapes=[shape])
 
 
-async def state_cards_and_who_asks_for_them(arena: Arena) -> None:
+async def state_cards_and_who_asks_for_them(harness: BusHarness) -> None:
     """Two cards of 24 GiB, half of each held; a node whose register is corrupt; and four jobs."""
     cards = [
         CardState(uuid=f"GPU-{held}", count=10, memory=24576, cores=100, used_count=1, used_memory=held)
         for held in (12000, 12576)
     ]
-    await arena.state(
+    await harness.state(
         a_pool(capacity=a_pool().capacity | {MEMORY: 10**9}),
         a_node(name="n1", cards=cards),
         a_node(name="n2", allocatable={"cpu": 64_000}, cards_refused="node n2: not a list of cards"),
@@ -376,14 +380,16 @@ async def state_cards_and_who_asks_for_them(arena: Arena) -> None:
         asking("small", 8000),
         a_job("broke", demand={"cpu": 120_000}, pods=2),
     )
-    await eventually(lambda: explain(arena, "broke"), what="the jobs are known")
-    await arena.settled(timeout=60)
+    await eventually(lambda: explain(harness, "broke"), what="the jobs are known")
+    await harness.settled(timeout=60)
 
 
-async def test_cards_that_are_full_or_too_small_are_told_apart_from_a_pool_that_is_full(arena: Arena) -> None:
-    await state_cards_and_who_asks_for_them(arena)
+async def test_cards_that_are_full_or_too_small_are_told_apart_from_a_pool_that_is_full(
+    harness: BusHarness,
+) -> None:
+    await state_cards_and_who_asks_for_them(harness)
     huge, crowded, small, broke = [
-        (await explain(arena, name))[0] for name in ("huge", "crowded", "small", "broke")
+        (await explain(harness, name))[0] for name in ("huge", "crowded", "small", "broke")
     ]
     unread = "Not counted: the cards of n2, whose register cannot be read."
     why = (
@@ -412,78 +418,78 @@ async def test_cards_that_are_full_or_too_small_are_told_apart_from_a_pool_that_
     assert (huge.no_quota, huge.no_room, crowded.never, crowded.no_quota) == ([], [], [], [])
 
 
-async def _fits_again(arena: Arena, job: str) -> bool:
-    [found] = await explain(arena, job)
+async def _fits_again(harness: BusHarness, job: str) -> bool:
+    [found] = await explain(harness, job)
     return not found.never
 
 
-async def test_a_tenants_subject_explains_its_own_jobs_alone(arena: Arena) -> None:
-    assert len(await explain(arena, "a2", "team-a")) == 1
-    assert await explain(arena, "a2", "team-b") == []
+async def test_a_tenants_subject_explains_its_own_jobs_alone(harness: BusHarness) -> None:
+    assert len(await explain(harness, "a2", "team-a")) == 1
+    assert await explain(harness, "a2", "team-b") == []
 
 
-async def test_invalid_questions_are_refused_with_field_and_reason(arena: Arena) -> None:
+async def test_invalid_questions_are_refused_with_field_and_reason(harness: BusHarness) -> None:
     queue = subjects.ask("queue")
-    assert (await refused(arena, queue, b"{nonsense")).field == "question"
-    assert "version 9" in (await refused(arena, queue, b'{"v": 9}')).reason
-    assert "$.limit" in (await refused(arena, queue, to_json(QueueQuestion(limit=-1)))).reason
-    unknown = await refused(arena, queue, to_json(QueueQuestion(pool="c9/gpu")))
+    assert (await refused(harness, queue, b"{nonsense")).field == "question"
+    assert "version 9" in (await refused(harness, queue, b'{"v": 9}')).reason
+    assert "$.limit" in (await refused(harness, queue, to_json(QueueQuestion(limit=-1)))).reason
+    unknown = await refused(harness, queue, to_json(QueueQuestion(pool="c9/gpu")))
     assert (unknown.field, unknown.value) == ("pool", '"c9/gpu"')
     assert "c1/gpu" in unknown.reason
-    other = await refused(arena, subjects.ask("queue", "team-a"), to_json(QueueQuestion(tenant="team-b")))
+    other = await refused(harness, subjects.ask("queue", "team-a"), to_json(QueueQuestion(tenant="team-b")))
     assert other.field == "tenant"
-    assert (await refused(arena, subjects.ask("explain"), b'{"job": ""}')).field == "job"
+    assert (await refused(harness, subjects.ask("explain"), b'{"job": ""}')).field == "job"
     # Nobody else is harmed.
-    assert (await ask_queue(arena)).pools[0].waiting == 8
+    assert (await ask_queue(harness)).pools[0].waiting == 8
 
 
-async def test_shards_whose_owner_is_silent_are_named(arena: Arena) -> None:
-    with arena.process("scorer", "doomed") as doomed:
-        await arena.owned_by("s1", "s2", "doomed", timeout=60)
+async def test_shards_whose_owner_is_silent_are_named(harness: BusHarness) -> None:
+    with harness.process("scorer", "doomed") as doomed:
+        await harness.owned_by("s1", "s2", "doomed", timeout=60)
 
-        items = {number: f"c1/gpu/{number}" for number in range(arena.document.shards)}
+        items = {number: f"c1/gpu/{number}" for number in range(harness.document.shards)}
         given = assign(list(items.values()), ("s1", "s2", "doomed"))
         wanted = {number: given[item] for number, item in items.items()}
 
         def at_rest() -> bool:
-            decided = {decision.shard: decision.owner for decision in arena.shards()}
-            return arena.owners() == wanted == decided
+            decided = {decision.shard: decision.owner for decision in harness.shards()}
+            return harness.owners() == wanted == decided
 
         # All have some before each has its own: what changes hands when its owner dies is not looked at here.
-        await eventually(at_rest, 60, on=arena.changed, what="each has its own, and has decided")
-        silent = sorted(shard for shard, owner in arena.owners().items() if owner == "doomed")
+        await eventually(at_rest, 60, on=harness.changed, what="each has its own, and has decided")
+        silent = sorted(shard for shard, owner in harness.owners().items() if owner == "doomed")
         doomed.kill()
         # Its lease still stands: nobody has taken its shards over yet.
-        [pool] = (await asked_at_once(arena, 6)).pools
+        [pool] = (await asked_at_once(harness, 6)).pools
         assert pool.silent_shards == silent
         assert pool.waiting == sum(
             len(front.places)
-            for decision in arena.shards()
+            for decision in harness.shards()
             if decision.owner != "doomed"
             for front in decision.fronts
         )
 
 
-async def test_the_reason_why_an_order_stands_still_is_said(arena: Arena) -> None:
-    await arena.state(a_mark(incarnation="an earlier server"))
+async def test_the_reason_why_an_order_stands_still_is_said(harness: BusHarness) -> None:
+    await harness.state(a_mark(incarnation="an earlier server"))
 
     async def said() -> bool:
         return any(
-            "c1 has not confirmed its state" in line for line in (await explain(arena, "a2"))[0].reasons
+            "c1 has not confirmed its state" in line for line in (await explain(harness, "a2"))[0].reasons
         )
 
     await eventually(said)
 
 
-async def test_people_hear_where_levels_are_written_and_why_not(arena: Arena) -> None:
-    await arena.state(
+async def test_people_hear_where_levels_are_written_and_why_not(harness: BusHarness) -> None:
+    await harness.state(
         a_pool(name="kue", enforcement="tie-break", enforcement_why="own quotas"),
         a_queue(name="kq", pool="kue", frontend="kueue", preemption={"withinClusterQueue": "LowerPriority"}),
         a_job("wl", queue="kq", base=7, level=9, owner="Job/train", said="no quota", uid="u-1"),
     )
 
     async def steering() -> Steering | None:
-        found = [pool for pool in (await ask_queue(arena)).pools if pool.pool == "c1/kue"]
+        found = [pool for pool in (await ask_queue(harness)).pools if pool.pool == "c1/kue"]
         return found[0].steering[0] if found and found[0].steering else None
 
     async def withheld(why: str) -> bool:
@@ -495,21 +501,21 @@ async def test_people_hear_where_levels_are_written_and_why_not(arena: Arena) ->
     assert found is not None
     assert (found.frontend, found.enforcement, found.enforcement_why) == ("kueue", "tie-break", "own quotas")
     clearance = to_json(Clearance(cluster="c1", lever="boost", at=NOON))
-    await arena.bus.publish(subjects.kv_subject(topology.POLICY, subjects.clearance_key("c1")), clearance)
+    await harness.bus.publish(subjects.kv_subject(topology.POLICY, subjects.clearance_key("c1")), clearance)
     await eventually(lambda: withheld("kq has withinClusterQueue LowerPriority"))
     unsafe = await steering()
     assert unsafe is not None
     assert (found.levels_left, unsafe.levels_left) == (0, 1)
-    await say(arena.bus, Mode.PAUSED, "c1/kue")
+    await say(harness.bus, Mode.PAUSED, "c1/kue")
     await eventually(lambda: withheld("paused"))
     for name in ("wl", "train", "team-a/train", "Job/train"):
-        [job] = await explain(arena, name)
+        [job] = await explain(harness, name)
         assert (job.id, job.owner, job.base, job.level, job.said) == ("wl", "Job/train", 7, 9, "no quota")
         assert job.steering is not None
         assert "paused" in job.steering.withheld
-    [pool] = [pool for pool in (await ask_tenants(arena)).pools if pool.pool == "c1/kue"]
+    [pool] = [pool for pool in (await ask_tenants(harness)).pools if pool.pool == "c1/kue"]
     assert [one.cluster for one in pool.steering] == ["c1"]
-    [line] = [pool.places[0] for pool in (await ask_queue(arena)).pools if pool.pool == "c1/kue"]
+    [line] = [pool.places[0] for pool in (await ask_queue(harness)).pools if pool.pool == "c1/kue"]
     assert (line.owner, line.name) == ("Job/train", "train")
-    [plain] = [pool.steering for pool in (await ask_queue(arena)).pools if pool.pool == "c1/gpu"]
+    [plain] = [pool.steering for pool in (await ask_queue(harness)).pools if pool.pool == "c1/gpu"]
     assert [(one.enforcement, one.withheld[:16]) for one in plain] == [("exact", "no admitter lead")]

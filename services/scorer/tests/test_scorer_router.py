@@ -19,16 +19,16 @@ from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route.router import Router
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit import NatsServer, eventually, people
-from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import a_body, a_document, a_pool, a_queue, a_tenant_state
+from fairlead_testkit.bus_harness import BusHarness
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-async def arena(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Arena]:
+async def harness(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[BusHarness]:
     """One scorer over two clusters that both have a queue of team-a."""
-    async with Arena.open(nats_server, tmp_path) as opened:
+    async with BusHarness.open(nats_server, tmp_path) as opened:
         await opened.policy(a_document(shards=2))
         for cluster in ("c1", "c2"):
             await opened.state(
@@ -55,10 +55,10 @@ class Clusters:
 
 
 @pytest.fixture
-async def clusters(arena: Arena) -> AsyncIterator[Clusters]:
+async def clusters(harness: BusHarness) -> AsyncIterator[Clusters]:
     taken = Clusters()
     workers = [
-        Worker(arena.bus, stream=SUBMIT, durable=submit_durable(cluster), handle=taken.take)
+        Worker(harness.bus, stream=SUBMIT, durable=submit_durable(cluster), handle=taken.take)
         for cluster in ("c1", "c2")
     ]
     async with asyncio.TaskGroup() as group:
@@ -76,51 +76,55 @@ async def next_answer(follower: Follower) -> AnyAnswer:
     raise AssertionError("the follower ended")
 
 
-async def submit(arena: Arena, payload: bytes, *, tenant: str = "team-a", msg_id: str | None = None) -> int:
-    return await people.submit(arena.bus, payload, cluster="any", tenant=tenant, msg_id=msg_id)
+async def submit(
+    harness: BusHarness, payload: bytes, *, tenant: str = "team-a", msg_id: str | None = None
+) -> int:
+    return await people.submit(harness.bus, payload, cluster="any", tenant=tenant, msg_id=msg_id)
 
 
-async def test_a_submission_is_sent_to_one_cluster_under_its_id(arena: Arena, clusters: Clusters) -> None:
+async def test_a_submission_is_sent_to_one_cluster_under_its_id(
+    harness: BusHarness, clusters: Clusters
+) -> None:
     body = a_body(id="train-1")
-    await submit(arena, body)
+    await submit(harness, body)
     cluster, delivery = await clusters.next()
     assert (cluster, delivery.payload) == ("c1", body)
 
 
 async def test_the_clients_own_msg_id_is_the_id_and_does_not_swallow_the_copy(
-    arena: Arena, clusters: Clusters
+    harness: BusHarness, clusters: Clusters
 ) -> None:
     """The copy carries the id in its body, under no Msg-Id at all."""
-    await submit(arena, a_body(id=None), msg_id="by-header")
+    await submit(harness, a_body(id=None), msg_id="by-header")
     _, delivery = await clusters.next()
     assert read_submission(delivery.payload, tenant="team-a", fallback_id="none").id == "by-header"
-    seq = await submit(arena, a_body(id=None))
+    seq = await submit(harness, a_body(id=None))
     _, delivery = await clusters.next()
     assert read_submission(delivery.payload, tenant="team-a", fallback_id="none").id == f"seq-{seq}"
 
 
 async def test_several_submissions_are_spread_before_they_show_in_the_state(
-    arena: Arena, clusters: Clusters
+    harness: BusHarness, clusters: Clusters
 ) -> None:
     for number in range(4):
-        await submit(arena, a_body(id=f"train-{number}"))
+        await submit(harness, a_body(id=f"train-{number}"))
     found = [(await clusters.next())[0] for _ in range(4)]
     assert sorted(found) == ["c1", "c1", "c2", "c2"]
 
 
 async def test_a_repeat_goes_the_recorded_way_even_with_another_body(
-    arena: Arena, clusters: Clusters
+    harness: BusHarness, clusters: Clusters
 ) -> None:
     """The cluster that has the first one can say that the second is another job; no other could."""
-    await submit(arena, a_body(id="train-1"))
+    await submit(harness, a_body(id="train-1"))
     first, _ = await clusters.next()
-    await submit(arena, a_body(id="other"))
+    await submit(harness, a_body(id="other"))
     assert (await clusters.next())[0] != first
-    await submit(arena, a_body(id="train-1", pods=2))
+    await submit(harness, a_body(id="train-1", pods=2))
     again, delivery = await clusters.next()
     assert again == first
     assert msgspec.json.decode(delivery.payload)["pods"] == 2
-    routes = Bucket(arena.bus, ROUTES)
+    routes = Bucket(harness.bus, ROUTES)
     entry = await routes.get(subjects.route_key("team-a", "train-1"))
     assert entry is not None
     assert entry.value.decode() == first
@@ -140,11 +144,11 @@ async def test_a_repeat_goes_the_recorded_way_even_with_another_body(
     ],
 )
 async def test_what_no_cluster_can_take_is_answered(
-    arena: Arena, payload: bytes, tenant: str, field: str, value: str | None
+    harness: BusHarness, payload: bytes, tenant: str, field: str, value: str | None
 ) -> None:
     since = time.time_ns() // 1000 - 60_000_000
-    answers = Follower(arena.bus, stream="answer", filter=subjects.answer_filter(tenant), since=since)
-    await submit(arena, payload, tenant=tenant, msg_id="by-header")
+    answers = Follower(harness.bus, stream="answer", filter=subjects.answer_filter(tenant), since=since)
+    await submit(harness, payload, tenant=tenant, msg_id="by-header")
     answer = await next_answer(answers)
     assert isinstance(answer, Refused)
     assert (answer.cluster, answer.tenant, answer.field) == ("any", tenant, field)
@@ -152,16 +156,16 @@ async def test_what_no_cluster_can_take_is_answered(
     assert answer.reason
 
 
-async def test_a_header_that_is_no_id_is_answered_under_the_place_in_the_stream(arena: Arena) -> None:
-    answers = Follower(arena.bus, stream="answer", filter=subjects.answer_filter("team-a"), since=0)
-    seq = await submit(arena, b"{nonsense", msg_id="x" * 2000)
+async def test_a_header_that_is_no_id_is_answered_under_the_place_in_the_stream(harness: BusHarness) -> None:
+    answers = Follower(harness.bus, stream="answer", filter=subjects.answer_filter("team-a"), since=0)
+    seq = await submit(harness, b"{nonsense", msg_id="x" * 2000)
     assert (await next_answer(answers)).id == f"seq-{seq}"
 
 
-async def test_a_tenant_too_long_to_be_answered_is_put_aside_at_once(arena: Arena) -> None:
+async def test_a_tenant_too_long_to_be_answered_is_put_aside_at_once(harness: BusHarness) -> None:
     # Tokens that were never encoded: short enough for the server, too long once they are.
-    await arena.bus.publish(f"{subjects.ROOT}.submit.any.{'ü' * 400}", a_body())
-    dead = Follower(arena.bus, stream="dead", filter=subjects.dead(">"), since=0)
+    await harness.bus.publish(f"{subjects.ROOT}.submit.any.{'ü' * 400}", a_body())
+    dead = Follower(harness.bus, stream="dead", filter=subjects.dead(">"), since=0)
     async with asyncio.timeout(40):
         letter = DEAD_LETTER.decode((await anext(aiter(dead))).payload)
     assert letter.deliveries == 1
@@ -172,21 +176,21 @@ async def test_a_full_stream_of_submissions_makes_no_dead_letters(
     nats_server: NatsServer, tmp_path: Path
 ) -> None:
     """The copy has no room: the submission waits where it is, whatever attempts it may have."""
-    async with Arena.open(nats_server, tmp_path) as arena:
-        await provision(arena.bus, only_attempt(topology(["c1", "c2"])))
-        full = await most_messages(arena.bus, SUBMIT, 1)
-        await submit(arena, a_body(id="train-1"))
-        await arena.policy(a_document(shards=2))
-        await arena.state(a_pool(), a_queue(), a_tenant_state())
-        await arena.mark("c1")
-        async with arena.serving(main, ScorerSettings, "s1") as lifecycle:
+    async with BusHarness.open(nats_server, tmp_path) as harness:
+        await provision(harness.bus, only_attempt(topology(["c1", "c2"])))
+        full = await most_messages(harness.bus, SUBMIT, 1)
+        await submit(harness, a_body(id="train-1"))
+        await harness.policy(a_document(shards=2))
+        await harness.state(a_pool(), a_queue(), a_tenant_state())
+        await harness.mark("c1")
+        async with harness.serving(main, ScorerSettings, "s1") as lifecycle:
             hindered = partial(counted, lifecycle, "worker.hindered")
             await eventually(lambda: hindered() >= 2)
-            await arena.bus.jetstream.call(f"STREAM.UPDATE.{SUBMIT}", full)
-            copy = await eventually(lambda: arena.bus.last(SUBMIT, subjects.submit("c1", "team-a")))
+            await harness.bus.jetstream.call(f"STREAM.UPDATE.{SUBMIT}", full)
+            copy = await eventually(lambda: harness.bus.last(SUBMIT, subjects.submit("c1", "team-a")))
         assert copy is not None
         assert copy.payload == a_body(id="train-1")
-        assert await arena.bus.last("dead", subjects.dead(">")) is None
+        assert await harness.bus.last("dead", subjects.dead(">")) is None
 
 
 def only_attempt(wanted: Topology) -> Topology:
@@ -206,8 +210,8 @@ def counted(lifecycle: Lifecycle, what: str) -> float:
     return lifecycle.metrics.registry.get_sample_value("fairlead_bus_events_total", {"what": what}) or 0.0
 
 
-async def test_without_a_policy_a_submission_waits_and_has_all_its_attempts(arena: Arena) -> None:
-    router = Router(arena.bus, ClusterCache(), ScorerRecord(Metrics("scorer")), lambda: 0)
+async def test_without_a_policy_a_submission_waits_and_has_all_its_attempts(harness: BusHarness) -> None:
+    router = Router(harness.bus, ClusterCache(), ScorerRecord(Metrics("scorer")), lambda: 0)
     delivery = Delivery(
         subject=subjects.submit("any", "team-a"),
         payload=a_body(id="train-1"),

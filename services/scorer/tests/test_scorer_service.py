@@ -17,15 +17,15 @@ from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_contracts.topology import POLICY
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
-from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import a_document, a_job, a_mark, a_pool, a_queue
+from fairlead_testkit.bus_harness import BusHarness
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
 @pytest.fixture
-async def arena(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Arena]:
-    async with Arena.open(nats_server, tmp_path) as opened:
+async def harness(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[BusHarness]:
+    async with BusHarness.open(nats_server, tmp_path) as opened:
         await opened.state(a_pool(), a_queue(), a_job("a"), a_job("b", scope="team-b"))
         yield opened
 
@@ -45,13 +45,15 @@ async def metrics(process: ServiceProcess) -> dict[str, float]:
     }
 
 
-async def test_without_a_policy_it_waits_and_says_so_then_scores_and_ends_cleanly(arena: Arena) -> None:
-    await arena.mark()
-    with arena.process("scorer", "s1") as scorer:
+async def test_without_a_policy_it_waits_and_says_so_then_scores_and_ends_cleanly(
+    harness: BusHarness,
+) -> None:
+    await harness.mark()
+    with harness.process("scorer", "s1") as scorer:
         await eventually(lambda: _only_policy_is_missing(scorer), 60)
-        await arena.policy(a_document())
+        await harness.policy(a_document())
         await scorer.ready()
-        await arena.settled(timeout=60)
+        await harness.settled(timeout=60)
 
         async def counted() -> bool:
             return (await metrics(scorer))["fairlead_scorer_owned_shards"] == 16
@@ -61,17 +63,19 @@ async def test_without_a_policy_it_waits_and_says_so_then_scores_and_ends_cleanl
         assert found['fairlead_scorer_waiting_jobs{pool="c1/gpu"}'] == 2
         assert found["fairlead_scorer_claims_total"] == 16
         assert await scorer.stop() == 0
-    await eventually(lambda: arena.owners() == {}, what="the lease is given back")
+    await eventually(lambda: harness.owners() == {}, what="the lease is given back")
 
 
 async def _only_policy_is_missing(scorer: ServiceProcess) -> bool:
     return set((await scorer.health()).reasons) == {"policy"}
 
 
-async def test_a_dry_run_says_what_it_would_publish_and_owns_and_publishes_nothing(arena: Arena) -> None:
-    await arena.policy(a_document())
-    await arena.mark()
-    with arena.process("scorer", "dry", dry_run=True) as scorer:
+async def test_a_dry_run_says_what_it_would_publish_and_owns_and_publishes_nothing(
+    harness: BusHarness,
+) -> None:
+    await harness.policy(a_document())
+    await harness.mark()
+    with harness.process("scorer", "dry", dry_run=True) as scorer:
         await scorer.ready()
 
         def said() -> set[str]:
@@ -79,107 +83,113 @@ async def test_a_dry_run_says_what_it_would_publish_and_owns_and_publishes_nothi
             return {str(line["shard"]) for line in lines}
 
         await eventually(lambda: len(said()) == 16, 60)
-        assert arena.shards() == []
-        assert arena.owners() == {}
+        assert harness.shards() == []
+        assert harness.owners() == {}
 
 
-async def test_a_missing_or_stale_mark_withholds_the_order(arena: Arena) -> None:
-    await arena.policy(a_document())
-    await arena.state(a_mark(incarnation="another server"))
-    with arena.process("scorer", "s1") as scorer:
+async def test_a_missing_or_stale_mark_withholds_the_order(harness: BusHarness) -> None:
+    await harness.policy(a_document())
+    await harness.state(a_mark(incarnation="another server"))
+    with harness.process("scorer", "s1") as scorer:
         line = await scorer.logged("order withheld")
         assert (line["pool"], line["clusters"]) == ("c1/gpu", ["c1"])
-        assert arena.shards() == []
-        await arena.mark()
-        await arena.settled(timeout=60)
+        assert harness.shards() == []
+        await harness.mark()
+        await harness.settled(timeout=60)
 
 
-async def test_a_pool_of_two_clusters_waits_for_both(arena: Arena) -> None:
-    await arena.policy(
+async def test_a_pool_of_two_clusters_waits_for_both(harness: BusHarness) -> None:
+    await harness.policy(
         PolicyDocument(
             tenants=[Tenant(name="team-a"), Tenant(name="team-b")],
             pools=[Pool(name="both", members=["c1/gpu", "c2/gpu"])],
         )
     )
-    await arena.mark("c1")
-    async with arena.serving(main, ScorerSettings, "s1"):
-        await arena.state(a_pool(cluster="c2"), a_queue(cluster="c2"), a_job("c", cluster="c2", uid="c"))
-        await eventually(lambda: arena.members.values)
-        assert arena.shards("both") == []
-        await arena.mark("c2")
-        await arena.settled("both", timeout=60)
-        assert arena.shards("both")[0].revision.keys() == {"c1", "c2"}
+    await harness.mark("c1")
+    async with harness.serving(main, ScorerSettings, "s1"):
+        await harness.state(a_pool(cluster="c2"), a_queue(cluster="c2"), a_job("c", cluster="c2", uid="c"))
+        await eventually(lambda: harness.members.values)
+        assert harness.shards("both") == []
+        await harness.mark("c2")
+        await harness.settled("both", timeout=60)
+        assert harness.shards("both")[0].revision.keys() == {"c1", "c2"}
 
 
-async def test_a_new_policy_is_scored_by_and_a_bad_one_is_refused_and_changes_nothing(arena: Arena) -> None:
-    await arena.policy(a_document())
-    await arena.mark()
-    with arena.process("scorer", "s1") as scorer:
-        await arena.settled(timeout=60)
+async def test_a_new_policy_is_scored_by_and_a_bad_one_is_refused_and_changes_nothing(
+    harness: BusHarness,
+) -> None:
+    await harness.policy(a_document())
+    await harness.mark()
+    with harness.process("scorer", "s1") as scorer:
+        await harness.settled(timeout=60)
         bad = b'{"tenants": [{"name": "team-a", "weight": -1}], "shards": 0}'
-        await arena.bus.publish(subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY), bad)
+        await harness.bus.publish(subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY), bad)
         line = await scorer.logged("policy refused: the last revision that validates holds")
         assert "shards" in str(line["why"])
         assert "weight" in str(line["why"])
         await scorer.ready()
-        await arena.state(a_job("c"))
-        await arena.settled(timeout=60)
-        await arena.policy(PolicyDocument(tenants=[Tenant(name="team-b", weight=9.0)], window=1, shards=4))
-        await eventually(lambda: {d.basis and d.basis.policy for d in arena.shards()[:4]} == {arena.revision})
+        await harness.state(a_job("c"))
+        await harness.settled(timeout=60)
+        await harness.policy(PolicyDocument(tenants=[Tenant(name="team-b", weight=9.0)], window=1, shards=4))
+        await eventually(
+            lambda: {d.basis and d.basis.policy for d in harness.shards()[:4]} == {harness.revision}
+        )
 
 
-async def test_a_scorer_that_starts_takes_the_last_revision_that_validates_and_says_so(arena: Arena) -> None:
-    await arena.policy(a_document())
-    await arena.mark()
+async def test_a_scorer_that_starts_takes_the_last_revision_that_validates_and_says_so(
+    harness: BusHarness,
+) -> None:
+    await harness.policy(a_document())
+    await harness.mark()
     document = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
     for bad in (b"\xff\xfe", b"", b'{"version": 7}'):
-        await arena.bus.publish(document, bad)
-    last = await arena.bus.publish(document, b'{"tenants": [], "shards": 0}')
-    with arena.process("scorer", "s1") as scorer:
+        await harness.bus.publish(document, bad)
+    last = await harness.bus.publish(document, b'{"tenants": [], "shards": 0}')
+    with harness.process("scorer", "s1") as scorer:
         line = await scorer.logged("policy refused: the last revision that validates holds")
-        assert (line["revision"], line["holds"]) == (last.seq, arena.revision)
-        await arena.settled(timeout=60)
-        assert {d.basis and d.basis.policy for d in arena.shards()} == {arena.revision}
+        assert (line["revision"], line["holds"]) == (last.seq, harness.revision)
+        await harness.settled(timeout=60)
+        assert {d.basis and d.basis.policy for d in harness.shards()} == {harness.revision}
 
 
-async def test_a_decision_that_somebody_else_wrote_over_is_decided_anew(arena: Arena) -> None:
-    await arena.policy(a_document())
-    await arena.mark()
-    async with arena.serving(main, ScorerSettings, "s1"):
-        await arena.settled(timeout=60)
+async def test_a_decision_that_somebody_else_wrote_over_is_decided_anew(harness: BusHarness) -> None:
+    await harness.policy(a_document())
+    await harness.mark()
+    async with harness.serving(main, ScorerSettings, "s1"):
+        await harness.settled(timeout=60)
         at = {number: subjects.decision("c1/gpu", number) for number in range(3)}
-        forged = msgspec.structs.replace(arena.decisions.values[at[0]], owner="forger", epoch=2**50)
-        await arena.bus.publish(at[0], to_packed(forged))
-        await arena.bus.publish(at[1], b"x")
-        last = await arena.bus.publish(at[2], b"", headers={"Fairlead-Op": "DEL"})
+        forged = msgspec.structs.replace(harness.decisions.values[at[0]], owner="forger", epoch=2**50)
+        await harness.bus.publish(at[0], to_packed(forged))
+        await harness.bus.publish(at[1], b"x")
+        last = await harness.bus.publish(at[2], b"", headers={"Fairlead-Op": "DEL"})
 
         def decided_anew() -> bool:
-            found = [arena.decisions.values.get(subject) for subject in at.values()]
+            found = [harness.decisions.values.get(subject) for subject in at.values()]
             return all(one is not None and last.seq < one.epoch < 2**50 for one in found)
 
-        await eventually(decided_anew, on=arena.changed)
-        await arena.settled(timeout=60)
+        await eventually(decided_anew, on=harness.changed)
+        await harness.settled(timeout=60)
 
 
 async def test_a_replica_that_finds_no_valid_policy_takes_no_shards_from_one_that_decides(
-    arena: Arena,
+    harness: BusHarness,
 ) -> None:
-    await arena.policy(a_document())
-    await arena.mark()
-    with arena.process("scorer", "s1") as first:
-        await arena.settled(timeout=60)
+    await harness.policy(a_document())
+    await harness.mark()
+    with harness.process("scorer", "s1") as first:
+        await harness.settled(timeout=60)
         # Nothing that validates is kept any more: who has read it goes on by it.
         document = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
-        await arena.bus.jetstream.call(f"STREAM.PURGE.{bucket_stream(POLICY)}", {"filter": document})
-        await arena.bus.publish(document, b'{"shards": 0}')
+        await harness.bus.jetstream.call(f"STREAM.PURGE.{bucket_stream(POLICY)}", {"filter": document})
+        await harness.bus.publish(document, b'{"shards": 0}')
         await first.logged("policy refused: the last revision that validates holds")
-        with arena.process("scorer", "s2") as second:
+        with harness.process("scorer", "s2") as second:
             await eventually(lambda: _only_policy_is_missing(second), 60)
-            await arena.state(a_job("c"))
-            await arena.settled(timeout=60)
-            assert {lease.replica for lease in arena.members.values.values()} == {"s1"}
-            await arena.policy(a_document())
-            await arena.owned_by("s1", "s2", timeout=60)
+            await harness.state(a_job("c"))
+            await harness.settled(timeout=60)
+            assert {lease.replica for lease in harness.members.values.values()} == {"s1"}
+            await harness.policy(a_document())
+            await harness.owned_by("s1", "s2", timeout=60)
 
 
 def test_the_command_line_documents_its_settings() -> None:

@@ -16,8 +16,8 @@ from fairlead_scorer.route.router import Router
 from fairlead_scorer.scorer import Scorer
 from fairlead_scorer.state.state_view import StateView
 from fairlead_testkit import NatsServer
-from fairlead_testkit.arena import Arena
 from fairlead_testkit.builders import NOW, a_pool, a_queue
+from fairlead_testkit.bus_harness import BusHarness
 
 pytestmark = pytest.mark.integration
 
@@ -25,15 +25,15 @@ pytestmark = pytest.mark.integration
 async def test_a_shard_that_the_policy_took_away_is_never_decided(
     nats_server: NatsServer, tmp_path: Path
 ) -> None:
-    async with Arena.open(nats_server, tmp_path) as arena:
+    async with BusHarness.open(nats_server, tmp_path) as harness:
         lifecycle = Lifecycle("scorer", "s1")
         wake, record = asyncio.Event(), ScorerRecord(lifecycle.metrics)
-        state_view = StateView(arena.bus, wake, record, wall_clock)
+        state_view = StateView(harness.bus, wake, record, wall_clock)
         scorer = Scorer(
-            arena.bus,
+            harness.bus,
             state_view,
-            Roster(arena.bus, wake=wake),
-            Router(arena.bus, state_view.cache, record, lambda: NOW),
+            Roster(harness.bus, wake=wake),
+            Router(harness.bus, state_view.cache, record, lambda: NOW),
             record,
             settings=ScorerSettings(),
             replica="s1",

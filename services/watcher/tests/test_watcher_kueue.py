@@ -25,8 +25,8 @@ from fairlead_contracts.messages.state import (
     TenantState,
 )
 from fairlead_testkit import NatsServer, ServiceProcess, eventually, running
-from fairlead_testkit.estate import QUEUE, Estate
 from fairlead_testkit.kubelab import ADMIN, WATCHER, WORKLOADS_ALONE, ApiError, KubeLab, things
+from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 
 if TYPE_CHECKING:
     from fairlead_testkit.kubelab_fixtures import LabFactory
@@ -147,8 +147,8 @@ async def watcher(
 
 
 @pytest.fixture
-def estate(kube_lab: KubeLab) -> Iterator[Estate]:
-    with Estate(kube_lab, ["a", "b"]) as made:
+def fixture(kube_lab: KubeLab) -> Iterator[NamespaceFixture]:
+    with NamespaceFixture(kube_lab, ["a", "b"]) as made:
         yield made
 
 
@@ -166,7 +166,7 @@ async def pool_is(reader: Reader, name: str, enforcement: str, gpus: int | None 
     return stated
 
 
-async def surroundings_are_stated(reader: Reader, estate: Estate, queue: str) -> None:
+async def surroundings_are_stated(reader: Reader, fixture: NamespaceFixture, queue: str) -> None:
     """The queue, its pool and tenants, the classes and the nodes."""
     stated = await eventually(lambda: reader.one(QueueState, queue), 60)
     assert stated is not None
@@ -175,10 +175,10 @@ async def surroundings_are_stated(reader: Reader, estate: Estate, queue: str) ->
     await pool_is(reader, queue, "standing", 2000)
     await eventually(lambda: len(reader.all(TenantState, lambda one: one.queue == queue)) == 2, 60)
     assert {one.scope for one in reader.all(TenantState, lambda one: one.queue == queue)} == set(
-        estate.namespaces.values()
+        fixture.namespaces.values()
     )
     classes = await eventually(
-        lambda: reader.all(ClassState, lambda one: one.name == estate.named("high")), 30
+        lambda: reader.all(ClassState, lambda one: one.name == fixture.named("high")), 30
     )
     assert [one.value for one in classes] == [70]
     assert {node.allocatable["nvidia.com/gpu"] for node in reader.all(NodeState) if "gpu" in node.name} == {
@@ -186,14 +186,14 @@ async def surroundings_are_stated(reader: Reader, estate: Estate, queue: str) ->
     }
 
 
-async def a_job_with_wishes_runs(reader: Reader, estate: Estate, queue: str) -> JobState:
+async def a_job_with_wishes_runs(reader: Reader, fixture: NamespaceFixture, queue: str) -> JobState:
     """It takes all of the queue."""
-    a = estate.namespaces["a"]
+    a = fixture.namespaces["a"]
     await eventually(lambda: (found := reader.one(QueueState, queue)) is not None and found.active, 60)
     wish = {"wdrf.x-k8s.io/urgent": "true", "wdrf.x-k8s.io/priority-override": "much"}
-    labels = {things.PRIORITY_CLASS: estate.named("high"), "team": "red"}
+    labels = {things.PRIORITY_CLASS: fixture.named("high"), "team": "red"}
     pods = {"fairlead.dev/submission": "s-1"}
-    estate.job("a", "train", 1, pods=2, seconds=600, annotations=wish, labels=labels, pod_annotations=pods)
+    fixture.job("a", "train", 1, pods=2, seconds=600, annotations=wish, labels=labels, pod_annotations=pods)
     [ran] = await eventually(
         lambda: reader.all(JobState, lambda job: (job.scope, job.owner) == (a, "Job/train")), 30
     )
@@ -210,32 +210,32 @@ async def a_job_with_wishes_runs(reader: Reader, estate: Estate, queue: str) -> 
     return ran
 
 
-async def what_cannot_run_is_explained(reader: Reader, estate: Estate) -> None:
+async def what_cannot_run_is_explained(reader: Reader, fixture: NamespaceFixture) -> None:
     """One for the time being, the other one never."""
-    b = estate.namespaces["b"]
-    estate.workload("b", "behind", 1)
+    b = fixture.namespaces["b"]
+    fixture.workload("b", "behind", 1)
     waits = await reader.job(b, "behind", Phase.WAITING, "quota")
     assert waits.queue_time == waits.submitted
-    estate.lab.api.patch(
+    fixture.lab.api.patch(
         WORKLOADS.format(b, "behind"), {"metadata": {"annotations": {things.PRIORITY_BOOST: "5"}}}
     )
     await eventually(lambda: (job := reader.one(JobState, "behind", b)) is not None and job.level == 5, 60)
-    estate.workload("b", "huge", 3)
+    fixture.workload("b", "huge", 3)
     held = await reader.job(b, "huge", Phase.HELD)
     assert [fault.field for fault in held.faults] == ["spec.podSets nvidia.com/gpu"]
 
 
 async def test_a_life_through_kueue_is_stated_and_told(
-    watcher: ServiceProcess, reader: Reader, estate: Estate
+    watcher: ServiceProcess, reader: Reader, fixture: NamespaceFixture
 ) -> None:
-    a, b = estate.namespaces["a"], estate.namespaces["b"]
-    queue = estate.queue("main", 2, strategy="StrictFIFO")
-    estate.priority_class(estate.named("high"), 70)
-    await surroundings_are_stated(reader, estate, queue)
-    ran = await a_job_with_wishes_runs(reader, estate, queue)
-    await what_cannot_run_is_explained(reader, estate)
+    a, b = fixture.namespaces["a"], fixture.namespaces["b"]
+    queue = fixture.queue("main", 2, strategy="StrictFIFO")
+    fixture.priority_class(fixture.named("high"), 70)
+    await surroundings_are_stated(reader, fixture, queue)
+    ran = await a_job_with_wishes_runs(reader, fixture, queue)
+    await what_cannot_run_is_explained(reader, fixture)
     # Put back: Kueue evicts what is deactivated, and the Job's reconciler gives the quota back.
-    estate.lab.api.patch(WORKLOADS.format(a, ran.id), {"spec": {"active": False}})
+    fixture.lab.api.patch(WORKLOADS.format(a, ran.id), {"spec": {"active": False}})
     await reader.job(a, ran.id, Phase.HELD)
     await reader.lived(a, ran.id, "queued", "started", "evicted")
     [evicted] = [
@@ -243,11 +243,11 @@ async def test_a_life_through_kueue_is_stated_and_told(
     ]
     assert "Deactivated" in evicted.reason
     await reader.job(b, "behind", Phase.RUNNING)
-    estate.finish("b", "behind")
+    fixture.finish("b", "behind")
     ended = await reader.job(b, "behind", Phase.ENDED)
     assert ended.outcome is Outcome.SUCCEEDED
     await reader.lived(b, "behind", "queued", "started", "ended")
-    estate.lab.api.delete(JOBS.format(a, "train"))
+    fixture.lab.api.delete(JOBS.format(a, "train"))
     await reader.lived(a, ran.id, "queued", "started", "evicted", "ended")
 
     def over() -> bool:  # the event and the state are heard of each by itself
@@ -263,17 +263,17 @@ async def test_a_life_through_kueue_is_stated_and_told(
 
 
 async def test_what_kueue_deactivated_runs_no_more_and_others_have_its_quota(
-    watcher: ServiceProcess, reader: Reader, estate: Estate
+    watcher: ServiceProcess, reader: Reader, fixture: NamespaceFixture
 ) -> None:
     """Of a Workload without a job nobody clears the reservation: counted on, a pool would be used more than once."""
     assert watcher.running
-    a, b = estate.namespaces["a"], estate.namespaces["b"]
-    estate.queue("main", 1)
-    estate.workload("a", "first")
+    a, b = fixture.namespaces["a"], fixture.namespaces["b"]
+    fixture.queue("main", 1)
+    fixture.workload("a", "first")
     await reader.job(a, "first", Phase.RUNNING)
-    estate.workload("b", "second")
+    fixture.workload("b", "second")
     await reader.job(b, "second", Phase.WAITING)
-    estate.lab.api.patch(WORKLOADS.format(a, "first"), {"spec": {"active": False}})
+    fixture.lab.api.patch(WORKLOADS.format(a, "first"), {"spec": {"active": False}})
     held = await reader.job(a, "first", Phase.HELD)
     assert held.held_by == "it is deactivated (spec.active)"
     await reader.job(b, "second", Phase.RUNNING)
@@ -281,23 +281,23 @@ async def test_what_kueue_deactivated_runs_no_more_and_others_have_its_quota(
 
 
 async def test_the_enforcement_of_real_cohorts_is_found(
-    watcher: ServiceProcess, reader: Reader, estate: Estate
+    watcher: ServiceProcess, reader: Reader, fixture: NamespaceFixture
 ) -> None:
     del watcher
-    shared = estate.cohort("shared", 4)
+    shared = fixture.cohort("shared", 4)
     for short in ("x", "y"):
-        estate.queue(short, 0, cohort="shared", tenants=["a"] if short == "x" else ["b"])
-    own = estate.named("own")
+        fixture.queue(short, 0, cohort="shared", tenants=["a"] if short == "x" else ["b"])
+    own = fixture.named("own")
     for short in ("v", "w"):
-        estate.queue(short, 1, cohort="own", tenants=[])
+        fixture.queue(short, 1, cohort="own", tenants=[])
 
     await pool_is(reader, shared, "exact", 4000)
     assert "own" in (await pool_is(reader, own, "tie-break")).enforcement_why
     # The quota moves to the cohort's queues: from then on they look first at who borrows.
-    queue = estate.lab.api.get(f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{estate.named('x')}")
+    queue = fixture.lab.api.get(f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{fixture.named('x')}")
     queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = "1"
-    path = f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{estate.named('x')}"
-    estate.lab.api.patch(path, {"spec": {"resourceGroups": queue["spec"]["resourceGroups"]}})
+    path = f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{fixture.named('x')}"
+    fixture.lab.api.patch(path, {"spec": {"resourceGroups": queue["spec"]["resourceGroups"]}})
     await pool_is(reader, shared, "tie-break", 5000)
 
 
@@ -316,35 +316,35 @@ async def test_a_dry_run_says_what_it_would_state_and_states_nothing(
         assert not reader.mirror.values
 
 
-def phases(reader: Reader, estate: Estate) -> dict[str, Phase]:
-    mine = set(estate.namespaces.values())
+def phases(reader: Reader, fixture: NamespaceFixture) -> dict[str, Phase]:
+    mine = set(fixture.namespaces.values())
     return {job.id: job.phase for job in reader.all(JobState, lambda job: job.scope in mine)}
 
 
 async def test_what_happened_while_no_watcher_ran_is_told_by_the_next(
-    kube_lab: KubeLab, nats_server: NatsServer, reader: Reader, estate: Estate, tmp_path: Path
+    kube_lab: KubeLab, nats_server: NatsServer, reader: Reader, fixture: NamespaceFixture, tmp_path: Path
 ) -> None:
-    a = estate.namespaces["a"]
-    estate.queue("main", 2)
+    a = fixture.namespaces["a"]
+    fixture.queue("main", 2)
     first = a_watcher(kube_lab, nats_server, tmp_path, "first")
     with first:
         await first.ready()
         for name in ("one", "two", "three", "four"):
-            estate.workload("a", name, 1)
+            fixture.workload("a", name, 1)
         await eventually(
-            lambda: sorted(phases(reader, estate).values()) == ["running"] * 2 + ["waiting"] * 2, 30
+            lambda: sorted(phases(reader, fixture).values()) == ["running"] * 2 + ["waiting"] * 2, 30
         )
-        ran = sorted(name for name, phase in phases(reader, estate).items() if phase is Phase.RUNNING)
-        waited = sorted(phases(reader, estate).keys() - ran)
+        ran = sorted(name for name, phase in phases(reader, fixture).items() if phase is Phase.RUNNING)
+        waited = sorted(phases(reader, fixture).keys() - ran)
         first.kill()
     kube_lab.api.delete(WORKLOADS.format(a, waited[0]))
-    estate.finish("a", ran[0])
-    kube_lab.until(lambda: waited[1] in estate.admitted(), 60, "the quota that came free is used")
-    estate.workload("a", "late", 1)
+    fixture.finish("a", ran[0])
+    kube_lab.until(lambda: waited[1] in fixture.admitted(), 60, "the quota that came free is used")
+    fixture.workload("a", "late", 1)
     with a_watcher(kube_lab, nats_server, tmp_path, "second") as second:
         await second.ready()
         expected = {ran[0]: "ended", ran[1]: "running", waited[1]: "running", "late": "waiting"}
-        await eventually(lambda: phases(reader, estate) == expected, 60)
+        await eventually(lambda: phases(reader, fixture) == expected, 60)
         await reader.lived(a, ran[0], "queued", "started", "ended")
         await reader.lived(a, ran[1], "queued", "started")
         await reader.lived(a, waited[0], "queued", "ended")
@@ -353,15 +353,15 @@ async def test_what_happened_while_no_watcher_ran_is_told_by_the_next(
 
 
 async def test_a_standby_takes_over_and_a_restart_of_nats_is_survived(
-    kube_lab: KubeLab, nats_server: NatsServer, reader: Reader, estate: Estate, tmp_path: Path
+    kube_lab: KubeLab, nats_server: NatsServer, reader: Reader, fixture: NamespaceFixture, tmp_path: Path
 ) -> None:
-    estate.queue("main", 1)
+    fixture.queue("main", 1)
     replicas = [a_watcher(kube_lab, nats_server, tmp_path, name) for name in ("one", "two")]
     with running(*replicas):
         for replica in replicas:
             await replica.ready()
-        estate.workload("a", "w1", 1)
-        await eventually(lambda: phases(reader, estate) == {"w1": "running"}, 60)
+        fixture.workload("a", "w1", 1)
+        await eventually(lambda: phases(reader, fixture) == {"w1": "running"}, 60)
         [mark] = await eventually(reader.marks, 30)  # before the roles: they may change until the kill
 
         async def roles() -> list[ServiceProcess]:
@@ -371,19 +371,19 @@ async def test_a_standby_takes_over_and_a_restart_of_nats_is_survived(
 
         leader, standby = await eventually(roles, 60, what="one leads, and one stands by")
         leader.kill()
-        estate.workload("a", "w2", 1)
+        fixture.workload("a", "w2", 1)
         # The lease of 3 seconds ends, and the standby knows everything already.
-        await eventually(lambda: phases(reader, estate).get("w2") == "waiting", 60)
+        await eventually(lambda: phases(reader, fixture).get("w2") == "waiting", 60)
         await eventually(lambda: reader.marks()[0].epoch > mark.epoch, 60)
 
         nats_server.kill()
-        estate.finish("a", "w1")
+        fixture.finish("a", "w1")
         nats_server.start()
         expected = {"w1": "ended", "w2": "running"}
-        await eventually(lambda: phases(reader, estate) == expected, 60)
+        await eventually(lambda: phases(reader, fixture) == expected, 60)
         await eventually(lambda: [one.incarnation for one in reader.marks()] == [reader.bus.incarnation], 60)
         await standby.ready()
-        a = estate.namespaces["a"]
+        a = fixture.namespaces["a"]
         await reader.lived(a, "w1", "queued", "started", "ended")
         await reader.lived(a, "w2", "queued", "started")
 
@@ -394,33 +394,33 @@ async def test_an_api_server_that_is_away_leaves_the_last_state_and_is_caught_up
     lab = await asyncio.to_thread(kube_labs, WORKLOADS_ALONE)
     settings = {"stale_after_seconds": 0.5, "probe_seconds": 0.5, "kubeconfig": lab.kubeconfig(ADMIN)}
     with (
-        Estate(lab, ["a"]) as estate,
+        NamespaceFixture(lab, ["a"]) as fixture,
         a_watcher(lab, nats_server, tmp_path, settings=settings) as process,
     ):
         await process.ready()
-        estate.queue("main", 1)
-        estate.workload("a", "w1", 1)
-        await eventually(lambda: phases(reader, estate) == {"w1": "running"}, 60)
+        fixture.queue("main", 1)
+        fixture.workload("a", "w1", 1)
+        await eventually(lambda: phases(reader, fixture) == {"w1": "running"}, 60)
         lab.process("kube-apiserver").kill()
 
         async def says_so() -> bool:
             return "the API server has said nothing" in (await process.health()).reasons.get("cluster", "")
 
         await eventually(says_so, 60)
-        assert phases(reader, estate) == {"w1": "running"}
+        assert phases(reader, fixture) == {"w1": "running"}
         await asyncio.to_thread(lab.restart_apiserver)
-        estate.workload("a", "w2", 1)
-        await asyncio.to_thread(estate.finish, "a", "w1")
+        fixture.workload("a", "w2", 1)
+        await asyncio.to_thread(fixture.finish, "a", "w1")
         expected: dict[str, str] = {"w1": "ended", "w2": "running"}
-        await eventually(lambda: phases(reader, estate) == expected, 60)
+        await eventually(lambda: phases(reader, fixture) == expected, 60)
         await process.ready()
-        await a_kind_that_comes_later_is_read(lab, reader, estate)
+        await a_kind_that_comes_later_is_read(lab, reader, fixture)
 
 
-async def a_kind_that_comes_later_is_read(lab: KubeLab, reader: Reader, estate: Estate) -> None:
+async def a_kind_that_comes_later_is_read(lab: KubeLab, reader: Reader, fixture: NamespaceFixture) -> None:
     """PyTorchJob is not served in this lab until now."""
     await asyncio.to_thread(lab.apply_files, *lab.kit.manifests("pytorchjobs"))
-    namespace = estate.namespaces["a"]
+    namespace = fixture.namespaces["a"]
     train = things.pytorch_job("train", namespace, QUEUE, {"cpu": 1})
     del train["metadata"]["labels"]  # it is not Kueue's: this Workload is made by hand
     train["metadata"]["annotations"] = {"wdrf.x-k8s.io/urgent": "true"}

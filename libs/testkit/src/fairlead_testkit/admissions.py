@@ -5,8 +5,8 @@ import time
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from fairlead_testkit.estate import WORKLOADS, Estate
 from fairlead_testkit.kubelab import ApiUnreachableError, KubeObject, things
+from fairlead_testkit.namespace_fixture import WORKLOADS, NamespaceFixture
 from fairlead_testkit.placements import Glimpse
 
 _TURN_SECONDS = 2
@@ -25,18 +25,18 @@ class AdmissionStep:
 
 
 class AdmissionLog:
-    """Follows the Workloads of an estate while the block lasts.
+    """Follows the Workloads of a fixture while the block lasts.
 
     Args:
-        estate: whose namespaces count.
+        fixture: whose namespaces count.
     """
 
-    def __init__(self, estate: Estate) -> None:
+    def __init__(self, fixture: NamespaceFixture) -> None:
         self.steps: list[AdmissionStep] = []
         self.glimpses: list[Glimpse] = []
-        """Everything that the watch told of the estate's Workloads, what stood at the start first."""
-        self._estate = estate
-        self._mine = set(estate.namespaces.values())
+        """Everything that the watch told of the fixture's Workloads, what stood at the start first."""
+        self._fixture = fixture
+        self._mine = set(fixture.namespaces.values())
         self._stands: dict[str, str] = {}
         self._told = threading.Condition()
         self._over = threading.Event()
@@ -44,7 +44,7 @@ class AdmissionLog:
         self._since = ""
 
     def __enter__(self) -> Self:
-        listed = self._estate.lab.api.get(WORKLOADS)
+        listed = self._fixture.lab.api.get(WORKLOADS)
         self._since = listed["metadata"]["resourceVersion"]
         for item in listed["items"]:
             self._stands[item["metadata"]["uid"]] = _stand(item)
@@ -78,7 +78,7 @@ class AdmissionLog:
     def _follow(self) -> None:
         while not self._over.is_set():
             try:
-                for event in self._estate.lab.api.watch(WORKLOADS, self._since, seconds=_TURN_SECONDS):
+                for event in self._fixture.lab.api.watch(WORKLOADS, self._since, seconds=_TURN_SECONDS):
                     self._take(event)
             except ApiUnreachableError:
                 time.sleep(0.1)  # the API server is away: the watch goes on where it was
@@ -108,7 +108,7 @@ class AdmissionLog:
         with self._told:
             for what in told:
                 name = item["metadata"]["name"]
-                self.steps.append(AdmissionStep(what, self._estate.tenant_of(item), name, time.monotonic()))
+                self.steps.append(AdmissionStep(what, self._fixture.tenant_of(item), name, time.monotonic()))
             self._told.notify_all()
 
 

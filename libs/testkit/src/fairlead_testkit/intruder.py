@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
 from fairlead_bus.connection.identity import public_key, sign
-from fairlead_testkit.mangled import NESTED, NUMBERS, WORDS
+from fairlead_testkit.fuzz_inputs import NESTED, NUMBERS, WORDS
 
 TENANT, NEIGHBOUR, CLUSTER = "mallory", "neighbour", "sim"
 _BATCH = 10

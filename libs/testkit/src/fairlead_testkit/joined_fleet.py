@@ -5,9 +5,9 @@ from pathlib import Path
 
 from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, clear
 from fairlead_testkit.kubelab import ADMITTER, WATCHER, KubeLab
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.process import ServiceProcess
 from fairlead_testkit.process_fleet import ProcessFleet
 from fairlead_testkit.slurm_fleet import POLL_SECONDS
@@ -61,7 +61,9 @@ class JoinedFleet(ProcessFleet):
         return {"cluster": KUBE_CLUSTER, "kubeconfig": self.kube.kubeconfig(user)}
 
 
-def joined_policy(estate: Estate, weights: Mapping[str, float], queue: str, **pool: object) -> PolicyDocument:
+def joined_policy(
+    fixture: NamespaceFixture, weights: Mapping[str, float], queue: str, **pool: object
+) -> PolicyDocument:
     """A policy of one pool over the partition and a ClusterQueue; a tenant is a Slurm account and a namespace."""
     return PolicyDocument(
         aging=Aging(entitlement_per_day=0.0),
@@ -73,7 +75,7 @@ def joined_policy(estate: Estate, weights: Mapping[str, float], queue: str, **po
             )
         ],
         tenants=[
-            Tenant(name=name, weight=weight, match=Match(scopes=[name, estate.namespaces[name]]))
+            Tenant(name=name, weight=weight, match=Match(scopes=[name, fixture.namespaces[name]]))
             for name, weight in weights.items()
         ],
     )

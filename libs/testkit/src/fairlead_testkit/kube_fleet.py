@@ -10,14 +10,14 @@ from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.clearance import Clearance, LeverName
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate, effective_priority
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kubelab import ADMITTER, RUN_SECONDS, WATCHER, KubeLab
+from fairlead_testkit.namespace_fixture import NamespaceFixture, effective_priority
 from fairlead_testkit.process_fleet import ProcessFleet
 
 KUBE_CLUSTER = "lab"
 POOL = "gpu"
-"""The policy's name for the pool of an estate."""
+"""The policy's name for the pool of a fixture."""
 _USERS = {"watcher": WATCHER, "admitter": ADMITTER}
 
 
@@ -75,60 +75,62 @@ async def clear(bus: Bus, lever: LeverName, *, cluster: str = KUBE_CLUSTER) -> N
     await Bucket(bus, topology.POLICY).put(subjects.clearance_key(cluster), to_json(leave))
 
 
-async def all_placed(bus: Bus, estate: Estate) -> None:
+async def all_placed(bus: Bus, fixture: NamespaceFixture) -> None:
     """Wait until the scorers have a place for all that waits, and for nothing else."""
 
     async def known() -> bool:
         found = await whole_queue(bus, POOL)
-        return not found.silent_shards and {place.place.id for place in found.places} == set(estate.waiting())
+        return not found.silent_shards and {place.place.id for place in found.places} == set(
+            fixture.waiting()
+        )
 
     await eventually(known, 60, what="all that waits has a place")
 
 
-async def front_stands(bus: Bus, estate: Estate, first: int = 1) -> None:
+async def front_stands(bus: Bus, fixture: NamespaceFixture, first: int = 1) -> None:
     """Wait until the scorers know what waits, Kueue's next jobs are theirs, and Kueue is done with what was written to it.
 
     Real jobs last longer than a reaction. Whoever then ends one has the first of these jobs admitted.
 
     Args:
         bus: a connection.
-        estate: whose Workloads wait.
+        fixture: whose Workloads wait.
         first: how many.
     """
 
     async def stands() -> bool:
         found = await whole_queue(bus, POOL)
         wanted = [place.place.id for place in found.places]
-        known = not found.silent_shards and set(wanted) == set(estate.waiting())
-        return known and wanted[:first] == estate.kueue_order()[:first]
+        known = not found.silent_shards and set(wanted) == set(fixture.waiting())
+        return known and wanted[:first] == fixture.kueue_order()[:first]
 
     async def stands_still() -> bool:
         if not await stands():
             return False
-        written = levels(estate)
-        await estate.settled()
-        return written == levels(estate) and await stands()
+        written = levels(fixture)
+        await fixture.settled()
+        return written == levels(fixture) and await stands()
 
     await eventually(stands_still, 60, what="Kueue's next jobs are those that are wanted")
 
 
-def levels(estate: Estate) -> dict[str, int]:
+def levels(fixture: NamespaceFixture) -> dict[str, int]:
     """What Kueue orders by, of each that waits."""
-    return {name: effective_priority(item) for name, item in estate.waiting().items()}
+    return {name: effective_priority(item) for name, item in fixture.waiting().items()}
 
 
 def fair_policy(
-    estate: Estate,
+    fixture: NamespaceFixture,
     weights: Mapping[str, float],
     pool: str,
     *,
     entitlement_per_day: float = 0.0,
     **more: object,
 ) -> PolicyDocument:
-    """A policy for an estate.
+    """A policy for a fixture.
 
     Args:
-        estate: its tenants.
+        fixture: its tenants.
         weights: by the tenants' short names.
         pool: as the cluster states it: a cohort or a lone ClusterQueue.
         entitlement_per_day: of aging. 0 leaves it out: jobs that were created within a second have no order in Kubernetes.
@@ -137,6 +139,6 @@ def fair_policy(
     return PolicyDocument(
         aging=Aging(entitlement_per_day=entitlement_per_day),
         pools=[Pool(name=POOL, members=[f"{KUBE_CLUSTER}/{pool}"])],
-        tenants=[Tenant(name=estate.namespaces[name], weight=weight) for name, weight in weights.items()],
+        tenants=[Tenant(name=fixture.namespaces[name], weight=weight) for name, weight in weights.items()],
         **more,  # type: ignore[arg-type] # passed on
     )

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.estate import Estate
 from fairlead_testkit.kubelab import GPU, KubeObject
+from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.oracle import OracleRules
 from fairlead_testkit.placements import PlacedAdmission, PlacementReplay, QuotaNode
 
@@ -39,17 +39,17 @@ class QuotaLayout:
         """All of them."""
         return sum(node.nominal for node in self.nodes.values())
 
-    def make(self, estate: Estate) -> str:
+    def make(self, fixture: NamespaceFixture) -> str:
         """Make them; gives the name of the pool."""
         entered = set(self.tenants.values())
         for name, node in self.nodes.items():
             if name not in entered:
-                parent = {"parentName": estate.named(node.parent)} if node.parent else {}
-                estate.cohort(name, node.nominal or None, **parent)
+                parent = {"parentName": fixture.named(node.parent)} if node.parent else {}
+                fixture.cohort(name, node.nominal or None, **parent)
         for name in sorted(entered):
             node = self.nodes[name]
             limits = {"borrowingLimit": node.borrowing, "lendingLimit": node.lending}
-            estate.queue(
+            fixture.queue(
                 name,
                 node.nominal,
                 tenants=[tenant for tenant, queue in self.tenants.items() if queue == name],
@@ -61,7 +61,7 @@ class QuotaLayout:
         root = min(entered)
         while self.nodes[root].parent:
             root = self.nodes[root].parent
-        return estate.named(root)
+        return fixture.named(root)
 
 
 LONE_QUEUE = {"shared": QuotaNode(nominal=4)}
@@ -71,14 +71,16 @@ class Rounds:
     """A backlog on a layout, its releases and arrivals, and the judge of its admissions.
 
     Args:
-        estate: its tenants are those of the layout.
+        fixture: its tenants are those of the layout.
         log: follows it.
         layout: as it was made.
         seed: of what ends, and of when.
     """
 
-    def __init__(self, estate: Estate, log: AdmissionLog, layout: QuotaLayout, *, seed: int = 1) -> None:
-        self._estate = estate
+    def __init__(
+        self, fixture: NamespaceFixture, log: AdmissionLog, layout: QuotaLayout, *, seed: int = 1
+    ) -> None:
+        self._fixture = fixture
         self._log = log
         self._layout = layout
         self._random = random.Random(seed)  # noqa: S311 # no secret
@@ -98,14 +100,14 @@ class Rounds:
         gpus = gpus or self._random.choice(self._layout.sizes)
         self._made += 1
         name = f"{tenant}-{self._made}"
-        self._estate.workload(tenant, name, gpus, **more)
+        self._fixture.workload(tenant, name, gpus, **more)
         return name
 
     def release(self, units: int = 1) -> None:
         """Some that run end, one right after the other."""
-        running = sorted(self._estate.admitted().items())
+        running = sorted(self._fixture.admitted().items())
         for name, item in self._random.sample(running, min(units, len(running))):
-            self._estate.finish(self._estate.tenant_of(item), name)
+            self._fixture.finish(self._fixture.tenant_of(item), name)
 
     async def play(
         self, releases: int, *, units: int = 1, rest: tuple[float, float] = QUICK, arrivals: bool = True
@@ -133,17 +135,17 @@ class Rounds:
         least = self._layout.gpus - max(self._layout.sizes) + 1
 
         def full() -> bool:
-            return sum(_gpus(item) for item in self._estate.admitted().values()) >= least
+            return sum(_gpus(item) for item in self._fixture.admitted().values()) >= least
 
         await eventually(full, 60, what="nothing is free")
 
     def placements(self, policy: PolicyDocument, *, reaction: float = 0.1) -> list[PlacedAdmission]:
         """The admissions since the first release."""
-        estate, layout = self._estate, self._layout
+        fixture, layout = self._fixture, self._layout
         replay = PlacementReplay(
             rules=OracleRules.of(policy, {GPU: layout.gpus}),
             nodes=layout.nodes,
-            queues={estate.namespaces[tenant]: queue for tenant, queue in layout.tenants.items()},
+            queues={fixture.namespaces[tenant]: queue for tenant, queue in layout.tenants.items()},
             reaction=reaction,
         )
         found: Sequence[PlacedAdmission] = replay.replay(list(self._log.glimpses))

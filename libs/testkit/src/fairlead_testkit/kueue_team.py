@@ -6,7 +6,7 @@ from fairlead_bus import Bus
 from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.policyfile.document import Tenant
 from fairlead_testkit.builders import a_demand, a_document, a_job, a_mark, a_pool, a_queue, a_tenant_state
-from fairlead_testkit.hand_played import HandPlayedCluster
+from fairlead_testkit.fake_cluster import FakeCluster
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, KubeObject, things
 from fairlead_testkit.people import put_policy
 
@@ -67,15 +67,15 @@ class Team:
         """Its Workloads."""
         return self.items(things.KUEUE, "workloads")
 
-    async def become_known(self, bus: Bus) -> "HandPlayedKueue":
+    async def become_known(self, bus: Bus) -> "FakeKueue":
         """To the policy, and on NATS as a watcher would state it."""
         await put_policy(bus, a_document(shards=2, tenants=[Tenant(name=self.name)]))
-        cluster = HandPlayedKueue(bus, self)
+        cluster = FakeKueue(bus, self)
         await cluster.declare()
         return cluster
 
 
-class HandPlayedKueue(HandPlayedCluster):
+class FakeKueue(FakeCluster):
     """The cluster `c1` as the watcher of a Kubernetes states it, with one team."""
 
     def __init__(self, bus: Bus, team: Team) -> None:

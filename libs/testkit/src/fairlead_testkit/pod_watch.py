@@ -25,14 +25,14 @@ class PodWatch:
 
     Args:
         site: runs.
-        storm: whether Slurm's daemons are killed: then nodes may be down, and those that Slurm drains over a job that it has
+        daemons_killed: whether Slurm's daemons are killed: then nodes may be down, and those that Slurm drains over a job that it has
             forgotten to have started are counted: the bridge is to resume them.
     """
 
-    def __init__(self, site: PodFleetSite, *, storm: bool = False) -> None:
+    def __init__(self, site: PodFleetSite, *, daemons_killed: bool = False) -> None:
         self._site = site
-        self._storm = storm
-        self._bad_nodes = ("drain",) if storm else ("drain", "down")
+        self._daemons_killed = daemons_killed
+        self._bad_nodes = ("drain",) if daemons_killed else ("drain", "down")
         self.forgotten = 0
         """Nodes that were drained over a forgotten job, each time."""
         self._forgotten_now: set[str] = set()
@@ -69,7 +69,7 @@ class PodWatch:
     def _of_slurm(self) -> list[str]:
         jobs = self._site.waiting()
         nodes = self._site.lab.run("sinfo", "-h", "-N", "-o", "%N %T %E").splitlines()
-        if self._storm:
+        if self._daemons_killed:
             forgotten = {
                 line.split(maxsplit=1)[0] for line in nodes if "drain" in line and _FORGOTTEN in line
             }
@@ -100,9 +100,9 @@ def _twice(pods: list[KubeObject]) -> list[str]:
 
 
 @contextlib.asynccontextmanager
-async def watched(site: PodFleetSite, *, storm: bool = False) -> AsyncIterator[PodWatch]:
+async def watched(site: PodFleetSite, *, daemons_killed: bool = False) -> AsyncIterator[PodWatch]:
     """Watches for the time of the block."""
-    watch = PodWatch(site, storm=storm)
+    watch = PodWatch(site, daemons_killed=daemons_killed)
     looking = asyncio.create_task(watch.run())
     try:
         yield watch

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, cast
 
-from fairlead_testkit.mangled import PlainDocument, a_snapshot
+from fairlead_testkit.fuzz_inputs import PlainDocument, a_snapshot
 
 NOW = 1_760_000_000
 GPU = "nvidia.com/gpu"
@@ -367,4 +367,4 @@ KINDS: dict[str, tuple[int, tuple[PoolChange, ...]]] = {
     "reserve-queues": (6, (reserve, queues)),
     "wild": (30, ()),
 }
-"""How many cases of each kind, and what they add to a flat pool; without anything, from the wild ones of `mangled`."""
+"""How many cases of each kind, and what they add to a flat pool; without anything, from the wild ones of `fuzz_inputs`."""

@@ -1,4 +1,4 @@
-"""An arena for services that decide: a real server with its topology, and clusters that are stated by hand.
+"""A bus harness for services that decide: a real server with its topology, and clusters that are stated by hand.
 
 Readers' view of the order stands beside the one that is computed from scratch.
 """
@@ -46,7 +46,7 @@ class Server(Protocol):
         """Of the server."""
 
 
-class Arena:
+class BusHarness:
     """One server, the clusters on it, and what its readers see."""
 
     def __init__(self, server: Server, bus: Bus, directory: Path, stack: AsyncExitStack) -> None:
@@ -78,14 +78,14 @@ class Arena:
     @classmethod
     @asynccontextmanager
     async def open(cls, server: Server, directory: Path) -> AsyncIterator[Self]:
-        """An arena on a server that is provisioned for clusters `c1` and `c2`; ends every process of it."""
+        """A harness on a server that is provisioned for clusters `c1` and `c2`; ends every process of it."""
         async with AsyncExitStack() as stack:
             bus = await stack.enter_async_context(connect(ConnectionSettings(url=server.url), name="test"))
             await provision(bus, topology(["c1", "c2"]))
-            arena = cls(server, bus, directory, stack)
+            harness = cls(server, bus, directory, stack)
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(arena.decisions.run()), group.create_task(arena.members.run())]
-                yield arena
+                tasks = [group.create_task(harness.decisions.run()), group.create_task(harness.members.run())]
+                yield harness
                 for task in tasks:
                     task.cancel()
 
@@ -124,7 +124,7 @@ class Arena:
         return serving(main, msgspec.convert(given, kind), name)
 
     def process(self, service: str, name: str, **settings: object) -> ServiceProcess:
-        """A replica as a process of its own, not started yet; killed at the arena's end."""
+        """A replica as a process of its own, not started yet; killed at the end of the harness."""
         process = ServiceProcess(
             service, self.directory, {"nats_url": self.server.url, "replica": name, **settings}, name=name
         )

@@ -1,6 +1,6 @@
 """Namespaces and queues of one test on a lab that others use, too; all of it gone at the end.
 
-Names carry the estate's own: what one test leaves waiting would be in the next one's order.
+Names carry the fixture's own: what one test leaves waiting would be in the next one's order.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ QUEUE = "main"
 _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 
 
-class Estate:
+class NamespaceFixture:
     """What one test has in a lab.
 
     Args:
@@ -57,7 +57,7 @@ class Estate:
                 api.delete(f"/api/v1/namespaces/{namespace}")
 
     def named(self, short: str) -> str:
-        """A cluster-wide name of this estate."""
+        """A cluster-wide name of this fixture."""
         return f"{self.name}-{short}"
 
     def queue(
@@ -118,7 +118,7 @@ class Estate:
         return self.lab.api.create(item)
 
     def workloads(self) -> list[KubeObject]:
-        """All Workloads of the estate."""
+        """All Workloads of the fixture."""
         return self._workloads(set(self.namespaces.values()))
 
     @property

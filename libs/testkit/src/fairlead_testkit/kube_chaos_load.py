@@ -1,14 +1,14 @@
-"""A storm over a fleet beside a real Kueue: its own parts are killed, and Kueue and the API server with them."""
+"""Chaos over a fleet beside a real Kueue: its own parts are killed, and Kueue and the API server with them."""
 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
 from fairlead_bus import Bus
+from fairlead_testkit.chaos_load import Breaker
 from fairlead_testkit.kube_fleet import KubeFleet
 from fairlead_testkit.kubelab import KubeLab
 from fairlead_testkit.proxy import FlakyProxy
-from fairlead_testkit.storm import Breaker
 
 
 class KubeBreaker(Breaker):

@@ -1,6 +1,6 @@
-"""A storm over a site whose Slurm jobs run as pods: what stands between the two is killed, and jobs are taken back.
+"""Chaos over a site whose Slurm jobs run as pods: what stands between the two is killed, and jobs are taken back.
 
-Everything random comes from one seed, so that the plan of a storm can be repeated; what the machine makes of it cannot.
+Everything random comes from one seed, so that the plan can be repeated; what the machine makes of it cannot.
 """
 
 import asyncio

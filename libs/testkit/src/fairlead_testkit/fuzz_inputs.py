@@ -230,7 +230,7 @@ def _shaped(rng: random.Random, *, fractions: bool) -> PlainDocument:
     return {"gang": gang, "demand": {"cpu": cpu * pods, "nvidia.com/gpu": cards * pods}}
 
 
-# Mangling -------------------------------------------------------------------------------------------------------------
+# Broken values ----------------------------------------------------------------------------------------------------
 
 
 def mangle(rng: random.Random, document: PlainDocument, *, as_yaml: bool = False) -> None:

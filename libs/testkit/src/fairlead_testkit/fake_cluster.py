@@ -51,7 +51,7 @@ SHARDS = 2
 DOCUMENT = a_document(shards=SHARDS, window=10)
 
 
-class HandPlayedCluster:
+class FakeCluster:
     """The cluster `c1` with the pool `gpu` and the queue `main`; answers on the subjects of a frontend behind the bus."""
 
     def __init__(self, bus: Bus) -> None:
@@ -194,7 +194,7 @@ class HandPlayedCluster:
         return LevelReply(verdict=VerbOutcome.DONE, rev=job.rev)
 
 
-class HandPlayedScorer:
+class FakeScorer:
     """A scorer that owns shards and decides what it is told."""
 
     def __init__(
@@ -229,7 +229,7 @@ class HandPlayedScorer:
             claim = self.decision(shard, (), basis=None, epoch=0, fronts=[])
             await owned.claim(lambda claim=claim: to_packed(claim))  # type: ignore[misc] # binds the loop's value
 
-    async def decide(self, cluster: HandPlayedCluster, order: Sequence[str]) -> None:
+    async def decide(self, cluster: FakeCluster, order: Sequence[str]) -> None:
         """The order, all of it in the first shard; the others have nobody waiting."""
         for shard in self.shards:
             places = order if shard == self.shards[0] else ()

@@ -8,7 +8,7 @@ import random
 
 import yaml
 
-from fairlead_testkit.mangled import PlainDocument, seldom
+from fairlead_testkit.fuzz_inputs import PlainDocument, seldom
 
 PIECES = (
     *(

@@ -1,6 +1,6 @@
-"""A storm: load on a whole Fairlead while its processes are killed and paused, and its network delays and breaks.
+"""A chaos load: work for a whole Fairlead while its processes are killed and paused, and its network delays and breaks.
 
-Everything random comes from one seed, so that the plan of a storm can be repeated; what the machine makes of it cannot.
+Everything random comes from one seed, so that the plan can be repeated; what the machine makes of it cannot.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Load:
         """Publish nothing yet.
 
         Args:
-            bus: a connection that the storm does not touch.
+            bus: a connection that nothing breaks.
             tenants: the first one also submits urgent jobs.
             rng: of what is submitted when.
             per_second: how many jobs.
@@ -200,7 +200,7 @@ async def _run(deed: Callable[[], Awaitable[None]]) -> None:
     await deed()
 
 
-async def storm(
+async def under_chaos(
     fleet: ProcessFleet,
     bus: Bus,
     proxy: FlakyProxy,
