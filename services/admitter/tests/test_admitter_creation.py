@@ -2,10 +2,11 @@
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 
-from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError
+from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, FrontendSlowError
 from fairlead_admitter.intake.creation import Created, Creation, JobOrder, RetryingCreator
 from fairlead_bus import ConnectionSettings, Delivery, NotYetError, Worker, connect
 from fairlead_contracts import subjects
@@ -65,6 +66,33 @@ async def test_one_tenants_trouble_is_told_and_counted_and_the_frontend_is_not_c
     now += 60
     await creator.create(order("b", 0))
     assert [creator.down] == [False]
+
+
+async def test_a_frontend_that_lets_everybody_wait_is_down_and_one_that_is_slow_to_one_is_not() -> None:
+    now = 0.0
+    failing = Failing(a=FrontendSlowError("no answer within 2 s"))
+    creator = RetryingCreator(failing, share=4, troubled=lambda *_, **__: None, clock=lambda: now)
+
+    async def ask(scope: str) -> None:
+        with suppress(NotYetError):
+            await creator.create(order(scope, 0))
+
+    for _ in range(4):
+        await ask("a")
+        await ask("b")  # it is answered
+        now += 5
+    assert not creator.down
+    failing.errors["b"] = FrontendSlowError("no answer within 2 s")
+    told = []
+    for _ in range(4):
+        await ask("a")
+        await ask("b")
+        told.append(creator.down)
+        now += 5
+    assert told == [False, False, True, True]
+    failing.errors["b"] = FrontendBalkedError("no right, for now")
+    await ask("b")
+    assert not creator.down, "it answers"
 
 
 class Slow:

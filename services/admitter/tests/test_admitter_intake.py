@@ -293,6 +293,8 @@ async def test_a_frontend_that_is_down_costs_no_submission_an_attempt(
         for number in range(5):
             await submit(bus, a_body(id=f"x{number}"))
         await eventually(lambda: "5 submissions" in admitter.readiness.reasons().get("frontend", ""))
+        age = "fairlead_admitter_intake_oldest_seconds"
+        await eventually(lambda: (admitter.metrics.registry.get_sample_value(age) or 0) > 1, 30)
         await cluster.come_up()
         await heard(answers, 5)
         await all_acked(bus)

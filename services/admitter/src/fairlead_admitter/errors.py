@@ -20,6 +20,10 @@ class FrontendBalkedError(FrontendDownError):
     """The frontend answers, and failed at this one request: another one may go well at the same time."""
 
 
+class FrontendSlowError(FrontendBalkedError):
+    """The frontend did not answer this one request in time: it is slow to one, or hangs for all."""
+
+
 class FrontendForbiddenError(AdmitterError):
     """The frontend knows us and lets us do nothing of this kind. Somebody has to give us the right to."""
 

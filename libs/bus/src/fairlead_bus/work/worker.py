@@ -30,6 +30,7 @@ from fairlead_bus.work.shares import Shares
 from fairlead_bus.work.turns import QueuedMessage, Turns
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
+from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.submissions import DeadLetter
 
 MAX_DELIVER = "fairlead-max-deliver"
@@ -165,6 +166,12 @@ class Worker:
     def held(self) -> list[Delivery]:
         """The deliveries that wait in line or are being handled; those that are parked are not among them."""
         return [waiting.delivery for waiting in [*self._busy.values(), *self._turns]]
+
+    @property
+    def oldest(self) -> Micros | None:
+        """When the oldest was stored of all that it holds, also of those that are parked; None where it holds none."""
+        held = [*self._busy.values(), *self._parked.values(), *self._turns]
+        return min((waiting.delivery.at for waiting in held), default=None)
 
     def stop(self) -> None:
         """Pulls no more; `run` returns when what is being handled is finished."""

@@ -10,7 +10,7 @@ import msgspec
 from fairlead_bus import Bus, BusError, Delivery
 from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.base.instants import to_seconds
+from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_runtime import Metrics, wall_clock
 
 LOOK_SECONDS = 2.0
@@ -33,8 +33,8 @@ class Taking(Protocol):
         """The submissions that wait in line or are being handled."""
 
     @property
-    def parked(self) -> int:
-        """How many are kept until they can be handled."""
+    def oldest(self) -> Micros | None:
+        """When the oldest was stored of those that were read and not settled, parked ones too; None where there is none."""
 
     @property
     def settled(self) -> int:
@@ -122,7 +122,7 @@ class IntakeBacklog:
         self._unacked_gauge.set(found.num_ack_pending)
         self._redelivered_gauge.set(found.num_redelivered)
         held = lane.held
-        oldest = min((delivery.at for delivery in held), default=None)
+        oldest = lane.oldest
         self._oldest_gauge.set(0 if oldest is None else max(0.0, to_seconds(wall_clock() - oldest)))
         progress = (lane.settled, found.delivered.stream_seq)
         several = len({subjects.line_of(delivery.subject) for delivery in held}) > 1

@@ -9,7 +9,12 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, FrontendRefusedError
+from fairlead_admitter.errors import (
+    FrontendBalkedError,
+    FrontendDownError,
+    FrontendRefusedError,
+    FrontendSlowError,
+)
 from fairlead_bus import NotYetError
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
@@ -20,6 +25,8 @@ _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 2.0
 _IN_LINE_SECONDS = 300.0
 """Whoever waits in line is called; after so long it asks again by itself."""
+_HANGS_SECONDS = 10.0
+"""A frontend that let every order of that time wait in vain is down: whoever is slow to one tenant answers another."""
 _LATELY_SECONDS = 300.0
 """A trouble that nobody ran into for so long is not told any more: nothing of the scope waits."""
 
@@ -192,6 +199,8 @@ class RetryingCreator:
         self._troubles: dict[str, _Trouble] = {}
         self._silent = False
         """Whether the last word of the frontend, of any scope, was none."""
+        self._hangs_since: float | None = None
+        """Since when each order waited in vain, of any scope; None where the last one was answered."""
 
     async def create(self, order: JobOrder) -> Created:
         """As the port, but for FrontendDownError.
@@ -221,11 +230,13 @@ class RetryingCreator:
         self._troubles.clear()
         self._rooms.clear()
         self._silent = False
+        self._hangs_since = None
 
     @property
     def down(self) -> bool:
         """Whether the frontend does not answer at all, as far as anybody knows. One that fails a scope answers."""
-        return bool(self._troubles) and self._silent
+        hangs = self._hangs_since is not None and self._clock() - self._hangs_since >= _HANGS_SECONDS
+        return bool(self._troubles) and (self._silent or hangs)
 
     def told(self) -> str | None:
         """The scopes in trouble and why, and those that wait for their turn, for people; None if there are none."""
@@ -248,8 +259,7 @@ class RetryingCreator:
         try:
             created = await self._creator.create(order)
         except FrontendDownError as error:
-            silent = not isinstance(error, FrontendBalkedError)
-            raise self._failed(order.scope, str(error), silent=silent) from error
+            raise self._failed(order.scope, error) from error
         except FrontendRefusedError:
             self._answered(order.scope)
             raise
@@ -266,15 +276,21 @@ class RetryingCreator:
             patience = pause_after(0, first=_LONGEST_WAIT, longest=_LONGEST_WAIT)
             raise NotYetError(trouble.why, seconds=max(left, patience))
 
-    def _failed(self, scope: str, why: str, *, silent: bool) -> NotYetError:
+    def _failed(self, scope: str, error: FrontendDownError) -> NotYetError:
+        why = str(error)
         before = self._troubles.get(scope)
         self._troubled(scope, why, new=before is None or before.why != why)
         row = 0 if before is None else before.row + 1
         seconds = pause_after(row, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
         self._troubles[scope] = _Trouble(why=why, row=row, until=self._clock() + seconds)
-        self._silent = silent
+        self._silent = not isinstance(error, FrontendBalkedError)
+        if not isinstance(error, FrontendSlowError):
+            self._hangs_since = None
+        elif self._hangs_since is None:
+            self._hangs_since = self._clock()
         return NotYetError(why, seconds=seconds)
 
     def _answered(self, scope: str) -> None:
         self._troubles.pop(scope, None)
         self._silent = False
+        self._hangs_since = None

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from fairlead_bus import Bus, Delivery, Worker
 from fairlead_contracts import subjects
+from fairlead_contracts.base.instants import Micros
 from fairlead_runtime import wake_or_timeout
 
 _SHARE_OF_A_TENANT = 4
@@ -63,6 +64,11 @@ class DurableLane:
     def held(self) -> list[Delivery]:
         """The deliveries that wait in line or are being handled."""
         return [] if self._worker is None else self._worker.held
+
+    @property
+    def oldest(self) -> Micros | None:
+        """When the oldest delivery was stored that is not settled yet; None where there is none."""
+        return None if self._worker is None else self._worker.oldest
 
     @property
     def parked(self) -> int:

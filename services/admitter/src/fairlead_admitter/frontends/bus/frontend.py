@@ -5,7 +5,7 @@ from itertools import count
 
 from fairlead_admitter.apply.level_applier import WriteResult
 from fairlead_admitter.decide.steering import LevelWrite
-from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, FrontendRefusedError
+from fairlead_admitter.errors import FrontendDownError, FrontendRefusedError, FrontendSlowError
 from fairlead_admitter.frontends.bus.creations import Creations
 from fairlead_admitter.intake.creation import Created, Creation, JobOrder
 from fairlead_admitter.observe.expectations import Landed
@@ -94,7 +94,7 @@ class BusFrontend:
             asked = await self._ask("create", CreateJobs(epoch=self._lead(), jobs=jobs))
         except FrontendDownError as error:
             if isinstance(error.__cause__, AnswerTimeoutError):  # it listens, and is slow to this one
-                raise FrontendBalkedError(str(error)) from error
+                raise FrontendSlowError(str(error)) from error
             raise
         return CREATE_REPLIES.decode(asked).replies
 
