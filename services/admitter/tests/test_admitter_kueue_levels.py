@@ -25,7 +25,7 @@ from fairlead_contracts.messages.clearance import LeverName
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_kube import PRIORITY_BOOST, KubeClient, KubeSettings, connect
 from fairlead_policy.levels.bands import class_bands
-from fairlead_policy.levels.class_bands import segments_of
+from fairlead_policy.levels.class_bands import class_bands_of
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.builders import a_class, a_job, a_place, a_queue
 from fairlead_testkit.kubelab import (
@@ -143,8 +143,8 @@ class NamespaceFixture:
     def plan(self, wanted: Sequence[str], expectations: Expectations) -> SteeringPlan:
         jobs = {job.id: job for job in self.facts.queued_jobs()}
         ranked = [Ranked(rank, a_place(uid=jobs[name].uid), jobs[name]) for rank, name in enumerate(wanted)]
-        segments = segments_of(list(self.facts.queues.values()), BANDS, protect=False)
-        return steer(ranked, self.facts, [self.name], expectations, segments)
+        class_bands = class_bands_of(list(self.facts.queues.values()), BANDS, protect=False)
+        return steer(ranked, self.facts, [self.name], expectations, class_bands)
 
     async def admits(self) -> list[str]:
         """One after the other, until nothing waits."""

@@ -11,12 +11,12 @@ from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts, JobChange
 from fairlead_admitter.observe.running_sizes import RunningSizes
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
-from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.levels.window import Extent, Window
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
 
-SEGMENTS = [Segment(band=Band(default=0, lowest=1, highest=1000))]
+CLASS_BANDS = [ClassBand(band=Band(default=0, lowest=1, highest=1000))]
 CARD = 1000
 
 
@@ -30,8 +30,8 @@ def test_nothing_is_lifted_over_a_job_that_no_decision_has_placed() -> None:
     placed, newcomer = a_job("b", queue_time=NOW), a_job("a", queue_time=NOW)
     facts = facts_with(placed, newcomer)
     window = [Ranked(0, a_place(uid=placed.uid), placed)]
-    assert len(steer(window, facts, ["main"], Expectations(), SEGMENTS).writes) == 1
-    assert steer(window, facts, ["main"], Expectations(), SEGMENTS, newcomers={newcomer.uid}).writes == []
+    assert len(steer(window, facts, ["main"], Expectations(), CLASS_BANDS).writes) == 1
+    assert steer(window, facts, ["main"], Expectations(), CLASS_BANDS, newcomers={newcomer.uid}).writes == []
 
 
 def test_a_newcomer_is_decided_on_when_its_decision_has_seen_it_or_its_time_is_over() -> None:

@@ -19,7 +19,7 @@ from fairlead_contracts.policyfile.document import Bands, Grant, PolicyDocument,
 from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_policy.levels.class_bands import segments_by
+from fairlead_policy.levels.class_bands import class_bands_by
 from fairlead_policy.levels.operators import ControlWord
 from fairlead_policy.levels.withholding import judge_withholding
 from fairlead_policy.rules.rulebook import Rulebook
@@ -62,10 +62,10 @@ class Cluster:
             job = self.facts.job(place.uid)
             assert job is not None
             window.append(Ranked(rank, place, job))
-        segments = segments_by(self.rulebook.document, queues, self.facts.classes)
+        class_bands = class_bands_by(self.rulebook.document, queues, self.facts.classes)
         sealed = any(queue.able.ties is TieRule.CHANCE for queue in queues)
         names = [queue.name for queue in queues]
-        return steer(window, self.facts, names, Expectations(), segments, sealed=sealed)
+        return steer(window, self.facts, names, Expectations(), class_bands, sealed=sealed)
 
     def write(self, writes: Iterable[tuple[str, int]]) -> None:
         """The levels stand."""
@@ -241,7 +241,7 @@ def test_paper_withholds_what_the_admitter_withholds_for_preemption_and_bands(di
     live = judge_withholding(
         document, queues, None, control=ControlWord(), values=cluster.facts.classes, dry_run=True
     ).why
-    if not segments_by(document, queues, cluster.facts.classes):
+    if not class_bands_by(document, queues, cluster.facts.classes):
         assert paper.withheld
         return
     assert paper.withheld == ({("", queues[0].frontend): live} if live else {})

@@ -25,7 +25,7 @@ from fairlead_admitter.observe.facts import ClusterFacts, JobChange
 from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.bands import class_bands
-from fairlead_policy.levels.class_bands import segments_of
+from fairlead_policy.levels.class_bands import class_bands_of
 from fairlead_testkit.builders import a_job, a_queue
 
 
@@ -158,7 +158,7 @@ def test_the_frontend_may_name_the_rest_and_a_missing_right_is_said_at_once() ->
     assert frontend_backoff.seconds_left >= LONGEST_SECONDS / 2
 
 
-SEGMENTS = segments_of(
+CLASS_BANDS = class_bands_of(
     [a_queue(bands_by_class=True)],
     class_bands(["urgent", "normal"], {"urgent": 2000}, width=1000),
     protect=True,
@@ -171,8 +171,8 @@ def normal(_: JobState) -> str:
 
 def lifts(protection: Protection, queue: str = "main") -> list[LevelWrite]:
     """What is written now; whoever stands at the top is remembered, as the loop does."""
-    found = protection.lifts({queue}, SEGMENTS, normal)
-    assert protection.lifts({queue}, SEGMENTS, normal) == found  # deciding changes nothing
+    found = protection.lifts({queue}, CLASS_BANDS, normal)
+    assert protection.lifts({queue}, CLASS_BANDS, normal) == found  # deciding changes nothing
     writes, lifted = found
     protection.stand(lifted)
     return writes

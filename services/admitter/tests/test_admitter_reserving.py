@@ -16,7 +16,7 @@ from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.events import Reserving as What
 from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument, Reserve
-from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.reserve.reservation import ReservationState
 from fairlead_runtime import Metrics
@@ -58,9 +58,9 @@ class Play:
     def turn(self, order: Sequence[str], *, after: float = 0.0, write: bool = True) -> list[ReservationNews]:
         """A turn some seconds later, its writes landed and seen; gives what was told."""
         self.now += round(after * SECOND)
-        segments = [Segment(band=BAND)]
+        class_bands = [ClassBand(band=BAND)]
         planner = self.planner()
-        line = planner.line("gpu", list(self.facts.queues.values()), POLICY, segments)
+        line = planner.line("gpu", list(self.facts.queues.values()), POLICY, class_bands)
         if isinstance(line, ReserveDecision):
             self.reserving.remember("gpu", line)
             return self.record.take_news()
@@ -69,7 +69,7 @@ class Play:
         window, decided = planner.arrange(line, known, 2, self.now)
         assert planner.arrange(line, known, 2, self.now) == (window, decided)  # deciding changes nothing
         self.reserving.remember("gpu", decided)
-        plan = steer(window, self.facts, ["main"], self.expectations, segments, sealed=True)
+        plan = steer(window, self.facts, ["main"], self.expectations, class_bands, sealed=True)
         if write:
             self._carry_out(plan)
         return self.record.take_news()
@@ -77,13 +77,13 @@ class Play:
     def turn_without_order(self, *, after: float) -> list[ReservationNews]:
         """A turn some seconds later in which no order is settled."""
         self.now += round(after * SECOND)
-        segments = [Segment(band=BAND)]
+        class_bands = [ClassBand(band=BAND)]
         planner = self.planner()
-        line = planner.line("gpu", list(self.facts.queues.values()), POLICY, segments)
+        line = planner.line("gpu", list(self.facts.queues.values()), POLICY, class_bands)
         assert not isinstance(line, ReserveDecision)
         uids, decided = planner.withdraw(line, self.now)
         self.reserving.remember("gpu", decided)
-        self._carry_out(lower(uids, self.facts, self.expectations, segments))
+        self._carry_out(lower(uids, self.facts, self.expectations, class_bands))
         return self.record.take_news()
 
     def planner(self) -> ReservePlanner:

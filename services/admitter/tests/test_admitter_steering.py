@@ -16,13 +16,13 @@ from fairlead_admitter.observe.expectations import Expectations, Landed
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
-from fairlead_policy.levels.class_bands import Segment, common_band
+from fairlead_policy.levels.class_bands import ClassBand, common_band
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_policy.levels.window import Extent
 from fairlead_testkit.builders import NOW, a_decision, a_job, a_place, a_queue
 
 BAND = Band(default=0, lowest=1, highest=1000)
-ONE_BAND = [Segment(band=BAND)]
+ONE_BAND = [ClassBand(band=BAND)]
 
 
 class Cluster:

@@ -15,13 +15,13 @@ from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, QueueState, subject_of
-from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
 from fairlead_testkit.builders import NOW, a_job, a_queue
 
 GPU = "nvidia.com/gpu"
 POOL = "gpu"
-SEGMENTS = [Segment(band=Band(default=0, lowest=1, highest=100_000))]
+CLASS_BANDS = [ClassBand(band=Band(default=0, lowest=1, highest=100_000))]
 
 
 def a_parking_queue(gpus: int, **changes: object) -> QueueState:
@@ -72,7 +72,7 @@ class Parking:
         """What is written in one turn; the state shows it at once. The order goes on `beyond` the window."""
         deeper = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate([*wanted, *beyond])]
         window = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate(wanted)]
-        plan = steer(window, self.facts, [self.queue.name], self.expectations, spared(SEGMENTS))
+        plan = steer(window, self.facts, [self.queue.name], self.expectations, spared(CLASS_BANDS))
         if self.one_by_one():
             plan = self._restrain(plan, window, deeper, always=always)
         for write in plan.writes:
@@ -89,7 +89,7 @@ class Parking:
             plan,
             window,
             beyond=lambda: deeper,
-            segments=SEGMENTS,
+            class_bands=CLASS_BANDS,
             decided=lambda _: self.decided,
             always=always,
         )

@@ -211,7 +211,7 @@ async def test_a_job_above_its_class_is_lowered_and_each_class_keeps_its_band(
         await scorer.decide(cluster, [uids[1], uids[0]])
         await follows(cluster, [uids[1], uids[0], uids[2]])
         assert cluster.jobs[uids[2]].level == 0
-        await eventually(lambda: sample(admitter, "levels_written_total", pool=POOL, kind="trespass") == 1)
+        await eventually(lambda: sample(admitter, "levels_written_total", pool=POOL, kind="out-of-band") == 1)
 
 
 async def test_classes_that_stand_the_wrong_way_round_are_named(

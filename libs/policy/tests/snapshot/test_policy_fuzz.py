@@ -98,7 +98,7 @@ def check_snapshot(rng: random.Random, snapshot: Snapshot) -> None:
         plan = plan_snapshot_levels(pool, snapshot.jobs, policy_of(snapshot).window, steering)
         assert sorted(plan.levels) == waiting
         assert len(dict(plan.writes)) == len(plan.writes)
-        bands = [one.band for how in steering.values() for one in how.segments] + [PLAIN_BAND]
+        bands = [one.band for how in steering.values() for one in how.class_bands] + [PLAIN_BAND]
         lowest, highest = min(band.default for band in bands), max(band.highest for band in bands)
         assert all(lowest <= level <= highest for _, level in plan.writes)
     if rng.random() < 0.1:

@@ -287,9 +287,9 @@ def test_classes_that_are_not_strict_share_one_band_from_the_lowest_floor() -> N
         class_mode="additive", class_weights={"urgent": 9.0, "normal": 1.0},
     )  # fmt: skip
     [(_, one), (_, other)] = steering_of(snapshot, "east").items()
-    assert [(part.job_class, part.band.default) for part in one.segments] == [(None, 0)]
-    assert one.segments[0].band.highest == 5000 + snapshot.policy.bands.width
-    assert other.segments[0].band.highest == 2 * snapshot.policy.bands.width + 1
+    assert [(part.job_class, part.band.default) for part in one.class_bands] == [(None, 0)]
+    assert one.class_bands[0].band.highest == 5000 + snapshot.policy.bands.width
+    assert other.class_bands[0].band.highest == 2 * snapshot.policy.bands.width + 1
 
 
 @pytest.mark.parametrize(

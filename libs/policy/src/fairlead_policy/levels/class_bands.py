@@ -1,7 +1,7 @@
-"""Segments: which levels which jobs of a pool may get. One for all, or one for each class.
+"""Class bands: which levels which jobs of a pool may get. One for all, or one for each class.
 
-Where a frontend keeps classes apart by bands, a pool falls into segments, and each is planned within its own band. A
-job that stands above the band of its class is a *trespasser*: it is lowered to the floor of its class wherever it stands.
+Where a frontend keeps classes apart by bands, a pool falls into class bands, and each is planned within its own band. A
+job that stands above the band of its class is *out of band*: it is lowered to the floor of its class wherever it stands.
 """
 
 import heapq
@@ -40,7 +40,7 @@ class TakesLevels(Protocol):
         ...
 
 
-class Segment(msgspec.Struct, frozen=True, kw_only=True):
+class ClassBand(msgspec.Struct, frozen=True, kw_only=True):
     """A band, and whose it is."""
 
     band: Band
@@ -53,13 +53,13 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         """Whether jobs of the class get their levels from this band."""
         return self.job_class is None or self.job_class == job_class
 
-    def trespassed(self, level: int) -> bool:
+    def out_of_band(self, level: int) -> bool:
         """Whether the level is above everything that the class may have."""
         return self.ceiling is not None and level > self.ceiling
 
     def settled(self, level: int) -> int:
-        """The level to plan by: a trespasser's counts as what it will be."""
-        return self.band.default if self.trespassed(level) else level
+        """The level to plan by: an out-of-band job's counts as what it will be."""
+        return self.band.default if self.out_of_band(level) else level
 
 
 def common_band(queues: Collection[TakesLevels]) -> Band | None:
@@ -72,10 +72,10 @@ def common_band(queues: Collection[TakesLevels]) -> Band | None:
     return Band(default=defaults.pop(), lowest=lowest, highest=highest)
 
 
-def segments_by(
+def class_bands_by(
     document: PolicyDocument, queues: Collection[TakesLevels], values: Mapping[str, int]
-) -> list[Segment]:
-    """The segments of a pool under this policy, the highest first; empty where its queues have no band in common.
+) -> list[ClassBand]:
+    """The class bands of a pool under this policy, the highest first; empty where its queues have no band in common.
 
     Args:
         document: the policy.
@@ -84,13 +84,13 @@ def segments_by(
     """
     bands = class_bands(document.classes, values, width=document.bands.width)
     strict = document.class_mode == "strict"
-    return segments_of(queues, bands, protect=document.preemption == "protect", strict=strict)
+    return class_bands_of(queues, bands, protect=document.preemption == "protect", strict=strict)
 
 
-def segments_of(
+def class_bands_of(
     queues: Collection[TakesLevels], bands: Mapping[str, Band], *, protect: bool, strict: bool = True
-) -> list[Segment]:
-    """The segments of a pool, the highest first; empty where its queues have no band in common.
+) -> list[ClassBand]:
+    """The class bands of a pool, the highest first; empty where its queues have no band in common.
 
     Args:
         queues: the pool's, in one cluster.
@@ -103,7 +103,7 @@ def segments_of(
         bands = {"": _over_all(bands.values())}
     if queues and all(queue.bands_by_class for queue in queues):
         return [
-            Segment(
+            ClassBand(
                 job_class=job_class or None,
                 band=Band(default=band.default, lowest=band.lowest, highest=band.highest - protect),
                 ceiling=max(band.highest, band.default),
@@ -113,7 +113,7 @@ def segments_of(
     band = common_band(queues)
     if band is None or any(queue.bands_by_class for queue in queues):
         return []
-    return [Segment(band=band)]
+    return [ClassBand(band=band)]
 
 
 def _over_all(bands: Collection[Band]) -> Band:
@@ -135,32 +135,32 @@ class BandChange(Protocol):
         ...
 
 
-class SegmentChanges[C: BandChange]:
-    """The changes of one segment's plan.
+class ClassBandChanges[C: BandChange]:
+    """The changes of one class band's plan.
 
     Args:
         planned: in the order of its plan.
-        trespassing: what lowers trespassers outside of the window.
+        lowering: what lowers jobs that are out of band, outside of the window.
     """
 
-    def __init__(self, planned: Iterable[C], trespassing: Iterable[C]) -> None:
+    def __init__(self, planned: Iterable[C], lowering: Iterable[C]) -> None:
         self.raised: list[C] = []
         self.lowered: list[C] = []
         for change in planned:
             (self.raised if change.level > change.before else self.lowered).append(change)
-        self.trespassing = list(trespassing)
+        self.lowering = list(lowering)
 
 
-def in_safe_order[C: BandChange](parts: Sequence[SegmentChanges[C]]) -> list[C]:
-    """The writes of all segments, the highest segment's given first, so that no pair that stood right is turned round.
+def in_safe_order[C: BandChange](parts: Sequence[ClassBandChanges[C]]) -> list[C]:
+    """The writes of all class bands, the highest class band's given first, so that no pair that stood right is turned round.
 
-    By the level that a job leaves or gets, the highest first: each write counts from the front. A trespasser may be
+    By the level that a job leaves or gets, the highest first: each write counts from the front. A job out of band may be
     lowered at any moment: whatever of the window it stands before, it does so wrongly.
     """
     front = heapq.merge(
         chain.from_iterable(part.raised for part in parts),
         sorted(
-            chain.from_iterable(part.trespassing for part in parts),
+            chain.from_iterable(part.lowering for part in parts),
             key=lambda change: change.before,
             reverse=True,
         ),

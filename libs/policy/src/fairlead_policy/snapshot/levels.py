@@ -1,6 +1,6 @@
 """The levels that the order of a snapshot takes: what admitters would write from the same facts.
 
-Each frontend of each cluster is steered by itself, by the segments that its queues and the policy give; the same ones
+Each frontend of each cluster is steered by itself, by the class bands that its queues and the policy give; the same ones
 as an admitter's. On paper everything is written at once: what an admitter leaves to its next passes is in the plan.
 """
 
@@ -13,9 +13,9 @@ from fairlead_contracts.frontend.capabilities import Capabilities, TieRule, ship
 from fairlead_contracts.messages.state import QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotQueue
-from fairlead_policy.levels.class_bands import Segment, segments_by
+from fairlead_policy.levels.class_band_plan import plan_class_bands
+from fairlead_policy.levels.class_bands import ClassBand, class_bands_by
 from fairlead_policy.levels.plan import Band, LabelledJob
-from fairlead_policy.levels.segment_plan import plan_segments
 from fairlead_policy.levels.ties import Tie, tie_of, tied_within
 from fairlead_policy.levels.window import Candidate, Extent, take_window
 from fairlead_policy.levels.withholding import why_crossed, why_preempting
@@ -35,7 +35,7 @@ type SteeredFrontend = tuple[str, str]
 class PaperSteering(msgspec.Struct, frozen=True, kw_only=True):
     """Which levels one frontend takes."""
 
-    segments: Sequence[Segment]
+    class_bands: Sequence[ClassBand]
     """The highest first."""
     why_none: str = ""
     """Why no level is written there, in words."""
@@ -43,7 +43,7 @@ class PaperSteering(msgspec.Struct, frozen=True, kw_only=True):
     """What the frontend of a queue can do, by the queue's name; of one that is not in there, its frontend's name says it."""
 
 
-_PLAIN = PaperSteering(segments=[Segment(band=PLAIN_BAND)])
+_PLAIN = PaperSteering(class_bands=[ClassBand(band=PLAIN_BAND)])
 
 
 class PlannedLevels(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,13 +78,13 @@ def _steering(
     document: PolicyDocument, queues: Collection[SnapshotQueue], values: Mapping[str, int]
 ) -> PaperSteering:
     if preempting := why_preempting(document, queues):
-        return PaperSteering(segments=[], why_none=preempting)
+        return PaperSteering(class_bands=[], why_none=preempting)
     if any(queue.bands_by_class for queue in queues) and (crossed := why_crossed(document, values)):
-        return PaperSteering(segments=[], why_none=crossed)
-    segments = segments_by(document, queues, values)
+        return PaperSteering(class_bands=[], why_none=crossed)
+    class_bands = class_bands_by(document, queues, values)
     return PaperSteering(
-        segments=segments,
-        why_none="" if segments else "its queues have no band in common",
+        class_bands=class_bands,
+        why_none="" if class_bands else "its queues have no band in common",
         able={queue.name: queue.able for queue in queues},
     )
 
@@ -124,8 +124,8 @@ def plan_snapshot_levels(
         front = window_of(able, window)
         behind = able[front:] + [job for job in ordered if job.uid in never] if never else able[front:]
         ties = _PaperTies(how.able, where[1])
-        plan = plan_segments(
-            how.segments, _OnPaper(able[:front], behind, levels, ties), sealed=ties.by_chance
+        plan = plan_class_bands(
+            how.class_bands, _OnPaper(able[:front], behind, levels, ties), sealed=ties.by_chance
         )
         writes += [(change.uid, change.level) for change in plan.changes]
         dropped += plan.dropped
@@ -173,25 +173,27 @@ class _OnPaper:
         self._levels = levels
         self._ties = ties
 
-    def window(self, segment: Segment) -> Iterator[LabelledJob]:
+    def window(self, class_band: ClassBand) -> Iterator[LabelledJob]:
         """See `QueuedFront`."""
-        return (self._ties.labelled(job) for job in self._front if segment.takes(job.job_class))
+        return (self._ties.labelled(job) for job in self._front if class_band.takes(job.job_class))
 
-    def outside(self, segment: Segment, most: int) -> Iterator[LabelledJob]:
+    def outside(self, class_band: ClassBand, most: int) -> Iterator[LabelledJob]:
         """See `QueuedFront`."""
         del most
-        return (self._ties.labelled(job) for job in self._behind if segment.takes(job.job_class))
+        return (self._ties.labelled(job) for job in self._behind if class_band.takes(job.job_class))
 
-    def trespassers(self, segment: Segment) -> Iterator[str]:
+    def out_of_band_jobs(self, class_band: ClassBand) -> Iterator[str]:
         """See `QueuedFront`."""
         found = (
-            job for job in self._behind if segment.takes(job.job_class) and segment.trespassed(job.level)
+            job
+            for job in self._behind
+            if class_band.takes(job.job_class) and class_band.out_of_band(job.level)
         )
         return (job.uid for job in sorted(found, key=self._ties.stands))
 
-    def lifted_held(self, segment: Segment) -> Iterator[str]:
+    def lifted_held(self, class_band: ClassBand) -> Iterator[str]:
         """See `QueuedFront`. Paper knows no held jobs."""
-        del segment
+        del class_band
         return iter(())
 
     def level_of(self, uid: str) -> int:

@@ -24,7 +24,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.capabilities import TieRule
 from fairlead_contracts.messages.clearance import Clearance, LeverName
 from fairlead_contracts.messages.state import JobState, QueueState
-from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.window import Extent
 from fairlead_policy.levels.withholding import Fate, Withholding, may_preempt
 from fairlead_policy.rules.rulebook import Rulebook
@@ -72,7 +72,7 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     withholding: Withholding
     """Whether its order is written at all."""
     front: PoolHeads | Unsettled
-    segments: list[Segment]
+    class_bands: list[ClassBand]
     known: "KnownCluster"
     memory: "PoolMemory"
     now: float
@@ -183,7 +183,7 @@ class _Following:
 
     def _steer_by(self, front: PoolHeads, rulebook: Rulebook) -> SteeringPlan:
         view, facts, most = self._view, self._known.facts, rulebook.document.window
-        queues, names, segments = view.queues, view.names, view.segments
+        queues, names, class_bands = view.queues, view.names, view.class_bands
         waking = not view.dry_run and wakes_one_by_one(view.memory.trail, queues, view.now)
         window, reserved = self._window(front, rulebook, waking=waking)
         decided = self._decided(front, rulebook)
@@ -192,7 +192,7 @@ class _Following:
             facts,
             names,
             self._known.expectations,
-            spared(segments) if waking else segments,
+            spared(class_bands) if waking else class_bands,
             newcomers=self._known.newcomers.undecided(decided, at_least=self._decided_by_all(front)),
             sealed=reserved or any(queue.able.ties is TieRule.CHANCE for queue in queues),
         )
@@ -203,7 +203,7 @@ class _Following:
                 plan,
                 window,
                 beyond=lambda: self._take_window(front, rulebook, Extent(least=most, most=most)),
-                segments=segments,
+                class_bands=class_bands,
                 decided=decided,
                 always=rulebook.document.wake == "always",
             )
@@ -216,7 +216,7 @@ class _Following:
         ahead = max(queue.able.labelled_ahead for queue in view.queues)
         labelled = max(self._known.pace.size(view.pool, most, woken=waking), min(most, ahead))
         planner = self._reserve_planner()
-        line = planner.line(view.pool, view.queues, rulebook.document, view.segments)
+        line = planner.line(view.pool, view.queues, rulebook.document, view.class_bands)
         if isinstance(line, ReserveDecision):
             self._remember(reserving=line)
             room = self._known.facts.running.largest(view.names)
@@ -231,22 +231,22 @@ class _Following:
     def _without_order(self, rulebook: Rulebook) -> SteeringPlan:
         """Leaves what stands. But a pass that is not taken back in time would stay before the head."""
         view = self._view
-        if not view.segments:
+        if not view.class_bands:
             return _NOTHING
         planner = self._reserve_planner()
-        line = planner.line(view.pool, view.queues, rulebook.document, view.segments)
+        line = planner.line(view.pool, view.queues, rulebook.document, view.class_bands)
         if isinstance(line, ReserveDecision):
             self._remember(reserving=line)
             return _NOTHING
         uids, reserving = planner.withdraw(line, view.wall)
         self._remember(reserving=reserving)
-        return lower(uids, self._known.facts, self._known.expectations, view.segments)
+        return lower(uids, self._known.facts, self._known.expectations, view.class_bands)
 
     def _lifts(self, rulebook: Rulebook) -> list[LevelWrite]:
         if rulebook.document.preemption != "protect":
             return []
         names = {queue.name for queue in self._view.queues if may_preempt([queue])}
-        writes, lifted = self._known.protection.lifts(names, self._view.segments, self._known.class_of)
+        writes, lifted = self._known.protection.lifts(names, self._view.class_bands, self._known.class_of)
         self._remember(lifted=tuple(lifted))
         return writes
 

@@ -31,7 +31,7 @@ from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.observe.watch import Observation
 from fairlead_contracts.messages.clearance import LeverName
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy.levels.class_bands import Segment, segments_by
+from fairlead_policy.levels.class_bands import ClassBand, class_bands_by
 from fairlead_policy.levels.withholding import judge_withholding
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
@@ -168,7 +168,7 @@ class Planner:
         rulebook = policy.rulebook
         clearance = policy.clearance(facts.cluster)
         front: PoolHeads | Unsettled = Unsettled(doubt=Doubt.NO_POLICY)
-        segments: list[Segment] = []
+        class_bands: list[ClassBand] = []
         if rulebook is not None:
             front = self._known.fronts.settle(
                 pool,
@@ -176,8 +176,8 @@ class Planner:
                 policy=rulebook.revision,
                 holders=self._known.holders(),
             )
-            segments = segments_by(rulebook.document, queues, facts.classes)
-            if not segments and isinstance(front, PoolHeads):
+            class_bands = class_bands_by(rulebook.document, queues, facts.classes)
+            if not class_bands and isinstance(front, PoolHeads):
                 front = Unsettled(doubt=Doubt.NO_BAND)
         return PoolView(
             pool=pool,
@@ -195,7 +195,7 @@ class Planner:
                 dry_run=self._dry_run,
             ),
             front=front,
-            segments=segments,
+            class_bands=class_bands,
             known=self._seen,
             memory=PoolMemory(
                 lever=self._levers.get(pool),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from fairlead_admitter.decide.steering import GONE, LevelWrite, WriteCause
 from fairlead_admitter.observe.facts import ClusterFacts, JobChange
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.class_bands import ClassBand
 
 REFUSED_SECONDS = 300.0
 """How long a lift that was refused is not tried again. Until then its job runs unprotected."""
@@ -68,16 +68,16 @@ class Protection:
         self._refused_at |= dict.fromkeys(uids, self._clock())
 
     def lifts(
-        self, queues: Collection[str], segments: Iterable[Segment], class_of: Callable[[JobState], str]
+        self, queues: Collection[str], class_bands: Iterable[ClassBand], class_of: Callable[[JobState], str]
     ) -> tuple[list[LevelWrite], list[str]]:
         """The writes that protect what runs in these queues, and the uids of those that stand at the top already.
 
         Args:
             queues: those in which a level could stop a running job.
-            segments: one for each class.
+            class_bands: one for each class.
             class_of: the class that a job has.
         """
-        tops = {segment.job_class: segment.ceiling for segment in segments}
+        tops = {class_band.job_class: class_band.ceiling for class_band in class_bands}
         writes: list[LevelWrite] = []
         lifted: list[str] = []
         for job in self._unlifted.values():

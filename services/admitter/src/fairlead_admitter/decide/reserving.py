@@ -18,7 +18,7 @@ from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.messages.state import JobState, Phase, PoolState, QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.reserve.easy import recalled, reserve, reserves, timing_of
 from fairlead_policy.reserve.reservation import Reservation, ReservationState, ReserveInputs, Timing, Waiting
@@ -181,7 +181,7 @@ class ReservePlanner:
         pool: str,
         queues: Sequence[QueueState],
         document: PolicyDocument,
-        segments: Sequence[Segment],
+        class_bands: Sequence[ClassBand],
     ) -> ReservedQueue | ReserveDecision:
         """The pool's line, if starts are promised there; else whether the policy wants them, and why they cannot be."""
         if not reserves(document, pool):
@@ -198,7 +198,7 @@ class ReservePlanner:
             capacity={} if found is None else found.capacity,
             timing=timing_of(document),
             strict=document.class_mode == "strict",
-            bands={segment.job_class or "": segment.band for segment in segments},
+            bands={class_band.job_class or "": class_band.band for class_band in class_bands},
         )
 
     def arrange(

@@ -21,7 +21,7 @@ from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.state import JobState, QueueState
-from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.free_quota import FreeQuota
 
 PARKING = "BestEffortFIFO"
@@ -60,7 +60,7 @@ class Restraint:
         window: Sequence[Ranked],
         *,
         beyond: Callable[[], Sequence[Ranked]],
-        segments: Sequence[Segment],
+        class_bands: Sequence[ClassBand],
         decided: Callable[[JobState], int],
         always: bool,
     ) -> tuple[SteeringPlan, WakeTrail]:
@@ -74,7 +74,7 @@ class Restraint:
             plan: what there is to write.
             window: the jobs that it was made for, in the wanted order.
             beyond: the order as far as it is known: asked for where what came free is too little for all of the window.
-            segments: the bands, with the levels that are kept for waking.
+            class_bands: the bands, with the levels that are kept for waking.
             decided: of a job's tenant, the state-stream sequence that its order was made from.
             always: whether a level may be written only to wake.
         """
@@ -89,10 +89,10 @@ class Restraint:
         step = self._step(trail, fitting, decided, now)
         trail.due = step.until
         if step.everything:
-            return self._whole(trail, plan, window, segments), trail
+            return self._whole(trail, plan, window, class_bands), trail
         if step.wake is not None and now >= trail.pause_until:
-            whole = self._whole(trail, plan, window, segments)
-            write = self._waking(trail, step.wake, whole, window, segments)
+            whole = self._whole(trail, plan, window, class_bands)
+            write = self._waking(trail, step.wake, whole, window, class_bands)
             if write is not None and (always or write.cause is not WriteCause.WAKE):
                 trail.wake(step.wake.job.uid, now)
                 return msgspec.structs.replace(plan, writes=[write]), trail
@@ -100,13 +100,13 @@ class Restraint:
             # Nothing wakes it but the batch, and nobody else may come before.
             trail.due = max(trail.freed) + BATCH_SECONDS
         if trail.due is not None and trail.due <= now:
-            return self._whole(trail, plan, window, segments), trail
+            return self._whole(trail, plan, window, class_bands), trail
         return msgspec.structs.replace(plan, writes=[]), trail
 
     def _whole(
-        self, trail: WakeTrail, plan: SteeringPlan, window: Sequence[Ranked], segments: Sequence[Segment]
+        self, trail: WakeTrail, plan: SteeringPlan, window: Sequence[Ranked], class_bands: Sequence[ClassBand]
     ) -> SteeringPlan:
-        return msgspec.structs.replace(plan, writes=self._untried(trail, plan, window, segments))
+        return msgspec.structs.replace(plan, writes=self._untried(trail, plan, window, class_bands))
 
     def _fitting(self, queues: Sequence[QueueState], window: Sequence[Ranked]) -> list[Ranked]:
         """The jobs of the window that park and have room now."""
@@ -149,7 +149,7 @@ class Restraint:
         woken: Ranked,
         plan: SteeringPlan,
         window: Sequence[Ranked],
-        segments: Sequence[Segment],
+        class_bands: Sequence[ClassBand],
     ) -> LevelWrite | None:
         """The write that wakes a job: the planned one where it does, else one to a level of its own; None for none."""
         planned = {write.job.uid: write for write in plan.writes}
@@ -157,13 +157,13 @@ class Restraint:
         write = planned.get(woken.job.uid)
         if write is not None and not refused(write.level):
             return write
-        segment = self._segment_of(woken.job.uid, segments)
-        arranged = self._arranged(planned, window, segment)
+        class_band = self._class_band_of(woken.job.uid, class_bands)
+        arranged = self._arranged(planned, window, class_band)
         if woken.job.uid not in {uid for uid, _ in arranged}:
-            arranged.append((woken.job.uid, segment.band.default))  # from beyond the window
-        behind, before = neighbours(woken.job.uid, arranged, segment.band)
+            arranged.append((woken.job.uid, class_band.band.default))  # from beyond the window
+        behind, before = neighbours(woken.job.uid, arranged, class_band.band)
         standing = self._level_of(woken.job)
-        level = wake_level(standing, behind=behind, before=before, band=segment.band, refused=refused)
+        level = wake_level(standing, behind=behind, before=before, band=class_band.band, refused=refused)
         if level is None:
             return None
         return LevelWrite(
@@ -178,7 +178,7 @@ class Restraint:
         )
 
     def _untried(
-        self, trail: WakeTrail, plan: SteeringPlan, window: Sequence[Ranked], segments: Sequence[Segment]
+        self, trail: WakeTrail, plan: SteeringPlan, window: Sequence[Ranked], class_bands: Sequence[ClassBand]
     ) -> list[LevelWrite]:
         """The plan's writes, at levels at which the frontend tries at once whoever gets them.
 
@@ -193,12 +193,12 @@ class Restraint:
             uid = write.job.uid
             if uid not in inside or write.cause is not WriteCause.FRONT:
                 continue
-            segment = self._segment_of(uid, segments)
-            band = planning_band(segment.band)
+            class_band = self._class_band_of(uid, class_bands)
+            band = planning_band(class_band.band)
             refused = self._refusing(trail, write.job.queue, given)
             if write.level > band.default and refused(write.level):
-                arranged = self._arranged(planned, window, segment)
-                outside = self._levels_outside(write.job.queue, planned, inside, segment)
+                arranged = self._arranged(planned, window, class_band)
+                outside = self._levels_outside(write.job.queue, planned, inside, class_band)
                 behind, before = neighbours(uid, arranged, band, others=outside)
                 level = untried_level(write.level, behind=behind, before=before, refused=refused)
                 planned[uid] = msgspec.structs.replace(write, level=level)
@@ -206,29 +206,29 @@ class Restraint:
         return list(planned.values())
 
     def _levels_outside(
-        self, queue: str, planned: Mapping[str, LevelWrite], inside: Collection[str], segment: Segment
+        self, queue: str, planned: Mapping[str, LevelWrite], inside: Collection[str], class_band: ClassBand
     ) -> list[int]:
-        """At which levels jobs of the segment stand, or will, that are not in the window."""
+        """At which levels jobs of the class band stand, or will, that are not in the window."""
         found = []
         for uid in self._facts.moved(queue):
             job = self._facts.job(uid)
-            if job is not None and uid not in inside and segment.takes(self._facts.job_class(uid)):
+            if job is not None and uid not in inside and class_band.takes(self._facts.job_class(uid)):
                 found.append(planned[uid].level if uid in planned else self._level_of(job))
         return found
 
     def _arranged(
-        self, planned: Mapping[str, LevelWrite], window: Sequence[Ranked], segment: Segment
+        self, planned: Mapping[str, LevelWrite], window: Sequence[Ranked], class_band: ClassBand
     ) -> list[tuple[str, int]]:
-        """The segment's jobs of the window in the wanted order, with the levels that they shall have."""
+        """The class band's jobs of the window in the wanted order, with the levels that they shall have."""
         return [
             (one.job.uid, planned[one.job.uid].level if one.job.uid in planned else self._level_of(one.job))
             for one in window
-            if segment.takes(self._facts.job_class(one.job.uid))
+            if class_band.takes(self._facts.job_class(one.job.uid))
         ]
 
-    def _segment_of(self, uid: str, segments: Sequence[Segment]) -> Segment:
+    def _class_band_of(self, uid: str, class_bands: Sequence[ClassBand]) -> ClassBand:
         job_class = self._facts.job_class(uid)
-        return next(part for part in segments if part.takes(job_class))
+        return next(part for part in class_bands if part.takes(job_class))
 
     def _refusing(self, trail: WakeTrail, queue: str, given: Collection[int] = ()) -> Callable[[int], bool]:
         """Whether some job may have been refused at a level since the last batch, or will be: one of those just `given`."""
@@ -240,9 +240,9 @@ class Restraint:
         return self._expectations.level_of(job)
 
 
-def spared(segments: Sequence[Segment]) -> list[Segment]:
-    """The segments without the levels that are kept for waking."""
+def spared(class_bands: Sequence[ClassBand]) -> list[ClassBand]:
+    """The class bands without the levels that are kept for waking."""
     return [
-        Segment(job_class=one.job_class, band=planning_band(one.band), ceiling=one.ceiling)
-        for one in segments
+        ClassBand(job_class=one.job_class, band=planning_band(one.band), ceiling=one.ceiling)
+        for one in class_bands
     ]

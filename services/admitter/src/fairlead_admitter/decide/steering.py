@@ -1,10 +1,10 @@
 """From a pool's merged order to the fewest writes that make one cluster follow it.
 
 The plan is made from what stands now and is thrown away afterwards: whatever was not written, or was undone by
-somebody, is in the next plan again (level-triggered). It is `plan_segments` of policy, given what is queued here.
+somebody, is in the next plan again (level-triggered). It is `plan_class_bands` of policy, given what is queued here.
 
-Where a frontend keeps classes apart by bands, the window falls into *segments*, one for each class (see `class_bands` in
-policy). A job that names a priority class which nobody granted to it is a *trespasser* in its own.
+Where a frontend keeps classes apart by bands, the window falls into *class bands*, one for each class (see `class_bands` in
+policy). A job that names a priority class which nobody granted to it is *out of band* in its own.
 """
 
 import enum
@@ -20,15 +20,15 @@ from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.queued_jobs import QueuedJobs
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy.levels.class_bands import Segment
+from fairlead_policy.levels.class_band_plan import LevelChange, plan_class_bands
+from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band, LabelledJob, LevelPlan, plan_levels
-from fairlead_policy.levels.segment_plan import LevelChange, plan_segments
 from fairlead_policy.levels.ties import Tie, TiedJob, TieIndex, tied_within
 
 GONE = -1
 """The rank of a job that is not in the window: its level is taken back."""
-_TRESPASSERS = 1_000
-"""Trespassers that one plan lowers: more than a pass writes."""
+_OUT_OF_BAND_JOBS = 1_000
+"""Jobs out of band that one plan lowers: more than a pass writes."""
 
 
 class WriteCause(enum.StrEnum):
@@ -38,7 +38,7 @@ class WriteCause(enum.StrEnum):
     """The job is in the window."""
     LEFT = "left"
     """It is not any more, and would stand in front of some that are."""
-    TRESPASS = "trespass"
+    OUT_OF_BAND = "out-of-band"
     """It stands above its class."""
     RELEASE = "release"
     """None is to be left: an operator said so, or it could stop a running job."""
@@ -76,7 +76,7 @@ class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
 _BECAUSE = {
     WriteCause.FRONT: "at the front",
     WriteCause.LEFT: "not at the front any more: back to the default level",
-    WriteCause.TRESPASS: "stands above its class: its priority class was not granted to it",
+    WriteCause.OUT_OF_BAND: "stands above its class: its priority class was not granted to it",
     WriteCause.RELEASE: "levels are taken away here: back to the level that it has when nobody steers",
     WriteCause.PROTECT: "it runs: nothing that waits in its class may stop it",
     WriteCause.WAKE: "room is free and it is next: a new level makes the queue try it at once",
@@ -100,7 +100,7 @@ def steer(
     facts: ClusterFacts,
     queues: Iterable[str],
     expectations: Expectations,
-    segments: Sequence[Segment],
+    class_bands: Sequence[ClassBand],
     *,
     newcomers: Collection[str] = (),
     sealed: bool = False,
@@ -112,13 +112,13 @@ def steer(
         facts: of this cluster.
         queues: the pool's queues in this cluster.
         expectations: what was written and isn't seen yet.
-        segments: the bands, highest first; each job of the queues belongs to one.
+        class_bands: the bands, highest first; each job of the queues belongs to one.
         newcomers: uids of jobs that no decision has placed yet: nothing is lifted over these, nor are they lowered.
         sealed: the window stands above the default level as a whole, whatever the ties: whoever comes, comes behind it.
             So does who is let go: held jobs lose the levels that they got while they waited.
     """
     queued = _Queued(facts, list(queues), expectations, window, newcomers=newcomers, sealed=sealed)
-    plan = plan_segments(segments, queued, sealed=sealed, plan=_planned)
+    plan = plan_class_bands(class_bands, queued, sealed=sealed, plan=_planned)
     return SteeringPlan(
         writes=[queued.write(change) for change in plan.changes],
         kept=plan.kept,
@@ -128,13 +128,13 @@ def steer(
 
 
 def lower(
-    uids: Iterable[str], facts: ClusterFacts, expectations: Expectations, segments: Sequence[Segment]
+    uids: Iterable[str], facts: ClusterFacts, expectations: Expectations, class_bands: Sequence[ClassBand]
 ) -> SteeringPlan:
     """The writes that take the levels of a few queued jobs away, whatever the order is: their places are theirs no more."""
     writes = []
     for uid in uids:
         job, job_class = facts.job(uid), facts.job_class(uid)
-        floor = next((part.band.default for part in segments if part.takes(job_class)), None)
+        floor = next((part.band.default for part in class_bands if part.takes(job_class)), None)
         if job is None or job_class is None or floor is None or expectations.leaves_alone(job):
             continue
         before = expectations.level_of(job)
@@ -244,39 +244,39 @@ class _Queued:
 
     # As the plan asks
 
-    def window(self, segment: Segment) -> Iterator[LabelledJob]:
+    def window(self, class_band: ClassBand) -> Iterator[LabelledJob]:
         """See `QueuedFront`."""
         return (
             self._labelled(ranked.job)
             for ranked in self.followed
-            if segment.takes(self._facts.job_class(ranked.job.uid))
+            if class_band.takes(self._facts.job_class(ranked.job.uid))
         )
 
-    def outside(self, segment: Segment, most: int) -> Iterator[LabelledJob]:
+    def outside(self, class_band: ClassBand, most: int) -> Iterator[LabelledJob]:
         """See `QueuedFront`. A labelled job that is left alone can't be moved, so nothing is planned around it."""
-        band = segment.band
-        for tied, queued in self._of(segment):
+        band = class_band.band
+        for tied, queued in self._of(class_band):
             for level, ties in queued.waiting.items():
                 if level == band.default:  # the first one speaks for all
                     firsts = islice(self._uncovered(ties), 1)
                 elif level > band.default:
                     firsts = islice(filter(self._movable, self._uncovered(ties)), most)
                 else:
-                    continue  # stands behind the segment anyway
+                    continue  # stands behind the class band anyway
                 for tie, uid in firsts:
                     yield LabelledJob(uid=uid, level=level, tie=tie, queue=tied)
-        yield from map(self._labelled, self._pending_outside(segment))
+        yield from map(self._labelled, self._pending_outside(class_band))
 
-    def trespassers(self, segment: Segment) -> Iterator[str]:
+    def out_of_band_jobs(self, class_band: ClassBand) -> Iterator[str]:
         """See `QueuedFront`."""
-        return islice(self._all_trespassers(segment), _TRESPASSERS)
+        return islice(self._all_out_of_band(class_band), _OUT_OF_BAND_JOBS)
 
-    def lifted_held(self, segment: Segment) -> Iterator[str]:
+    def lifted_held(self, class_band: ClassBand) -> Iterator[str]:
         """See `QueuedFront`."""
         for job in self._held:
             level = self._expectations.level_of(job)
-            lifted = level > segment.band.default and not segment.trespassed(level)
-            if lifted and self._belongs(job.uid, segment) and not self._expectations.leaves_alone(job):
+            lifted = level > class_band.band.default and not class_band.out_of_band(level)
+            if lifted and self._belongs(job.uid, class_band) and not self._expectations.leaves_alone(job):
                 yield job.uid
 
     def level_of(self, uid: str) -> int:
@@ -286,7 +286,7 @@ class _Queued:
     def write(self, change: LevelChange) -> LevelWrite:
         """The write of a level to a job that is in the window, or outside of it."""
         ranked = self._inside.get(change.uid)
-        outside = WriteCause.TRESPASS if change.trespass else WriteCause.LEFT
+        outside = WriteCause.OUT_OF_BAND if change.out_of_band else WriteCause.LEFT
         job = self._job(change.uid)
         return LevelWrite(
             job=job,
@@ -310,17 +310,17 @@ class _Queued:
     def _waits(self, job: JobState) -> bool:
         return job.phase is Phase.WAITING and job.queue in self._queues
 
-    def _of(self, segment: Segment) -> list[tuple[str, QueuedJobs]]:
-        """The segment's jobs in each queue and class, with what they are tied within."""
+    def _of(self, class_band: ClassBand) -> list[tuple[str, QueuedJobs]]:
+        """The class band's jobs in each queue and class, with what they are tied within."""
         return [
             queued
             for job_class, parts in self._by_class.items()
-            if segment.takes(job_class)
+            if class_band.takes(job_class)
             for queued in parts
         ]
 
-    def _belongs(self, uid: str, segment: Segment) -> bool:
-        return segment.takes(self._facts.job_class(uid))
+    def _belongs(self, uid: str, class_band: ClassBand) -> bool:
+        return class_band.takes(self._facts.job_class(uid))
 
     def _labelled(self, job: JobState) -> LabelledJob:
         """The job as it stands, or will be seen to stand."""
@@ -331,18 +331,18 @@ class _Queued:
             queue=self._tied.get(job.queue, ""),
         )
 
-    def _all_trespassers(self, segment: Segment) -> Iterator[str]:
-        if segment.ceiling is None:
+    def _all_out_of_band(self, class_band: ClassBand) -> Iterator[str]:
+        if class_band.ceiling is None:
             return
-        known = chain.from_iterable(queued.above(segment.ceiling) for _, queued in self._of(segment))
+        known = chain.from_iterable(queued.above(class_band.ceiling) for _, queued in self._of(class_band))
         yield from (uid for uid in known if uid not in self._covered and not self._left_alone(uid))
-        for job in self._pending_outside(segment):
-            if segment.trespassed(self._expectations.level_of(job)):
+        for job in self._pending_outside(class_band):
+            if class_band.out_of_band(self._expectations.level_of(job)):
                 yield job.uid
 
-    def _pending_outside(self, segment: Segment) -> Iterator[JobState]:
+    def _pending_outside(self, class_band: ClassBand) -> Iterator[JobState]:
         for uid, job in self._pending.items():
-            if uid not in self._inside and self._belongs(uid, segment) and not self._left_alone(uid):
+            if uid not in self._inside and self._belongs(uid, class_band) and not self._left_alone(uid):
                 yield job
 
     def _uncovered(self, ties: TieIndex) -> Iterator[TiedJob]:

@@ -234,7 +234,7 @@ class AdmitterRecord:
 _KINDS = {
     WriteCause.LEFT: "default",
     WriteCause.RELEASE: "default",
-    WriteCause.TRESPASS: "trespass",
+    WriteCause.OUT_OF_BAND: "out-of-band",
     WriteCause.PROTECT: "protected",
     WriteCause.WAKE: "woken",
 }

@@ -1,4 +1,4 @@
-"""The levels of one pool in one frontend, segment by segment, in an order that is safe at every step.
+"""The levels of one pool in one frontend, class band by class band, in an order that is safe at every step.
 
 Admitters plan by it from what stands now, and so does whoever asks on paper: they differ in how they find the jobs (an
 index of what is queued, a list) and in how many they look at, and in nothing else.
@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_policy.levels.class_bands import Segment, SegmentChanges, in_safe_order
+from fairlead_policy.levels.class_bands import ClassBand, ClassBandChanges, in_safe_order
 from fairlead_policy.levels.plan import Band, LabelledJob, LevelPlan, plan_levels
 from fairlead_policy.levels.ties import Tie
 
@@ -25,19 +25,19 @@ class QueuedFront(Protocol):
     Each job is given as it stands, or will be seen to stand once what was written is seen.
     """
 
-    def window(self, segment: Segment) -> Iterable[LabelledJob]:
-        """The segment's jobs in the window, in the wanted order."""
+    def window(self, class_band: ClassBand) -> Iterable[LabelledJob]:
+        """The class band's jobs in the window, in the wanted order."""
 
-    def outside(self, segment: Segment, most: int) -> Iterable[LabelledJob]:
+    def outside(self, class_band: ClassBand, most: int) -> Iterable[LabelledJob]:
         """Its other waiting jobs that can be moved, and of those at the default level at least the first.
 
         Of each level the first `most` are enough: to lower so many is never cheaper than to label the window above them.
         """
 
-    def trespassers(self, segment: Segment) -> Iterable[str]:
-        """The uids of those outside that stand above everything that the segment may have, the highest first."""
+    def out_of_band_jobs(self, class_band: ClassBand) -> Iterable[str]:
+        """The uids of those outside that stand above everything that the class band may have, the highest first."""
 
-    def lifted_held(self, segment: Segment) -> Iterable[str]:
+    def lifted_held(self, class_band: ClassBand) -> Iterable[str]:
         """The uids of its held jobs that stand above the default level; asked where the window is sealed."""
 
     def level_of(self, uid: str) -> int:
@@ -50,11 +50,11 @@ class LevelChange(msgspec.Struct, frozen=True, gc=False):
     uid: str
     before: int
     level: int
-    trespass: bool = False
+    out_of_band: bool = False
     """Whether it stood above its class."""
 
 
-class SegmentPlan(msgspec.Struct, frozen=True, kw_only=True):
+class ClassBandPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The writes after which the frontend follows the window."""
 
     changes: list[LevelChange]
@@ -62,47 +62,51 @@ class SegmentPlan(msgspec.Struct, frozen=True, kw_only=True):
     kept: int
     """How many jobs of the window keep their level."""
     dropped: int
-    """How many jobs of segments' ends there is no level for."""
+    """How many jobs of the ends of class bands there is no level for."""
 
 
-def plan_segments(
-    segments: Sequence[Segment], queued: QueuedFront, *, sealed: bool = False, plan: PlanLevels = plan_levels
-) -> SegmentPlan:
+def plan_class_bands(
+    class_bands: Sequence[ClassBand],
+    queued: QueuedFront,
+    *,
+    sealed: bool = False,
+    plan: PlanLevels = plan_levels,
+) -> ClassBandPlan:
     """The fewest writes after which the frontend follows the window.
 
     Args:
-        segments: the bands, highest first; each queued job belongs to one.
+        class_bands: the bands, highest first; each queued job belongs to one.
         queued: the jobs.
         sealed: the window stands above the default level as a whole, whatever the ties: whoever comes, comes behind it.
             So does who is let go: held jobs lose the levels that they got while they waited.
         plan: `plan_levels`, or what remembers it.
     """
-    parts: list[SegmentChanges[LevelChange]] = []
+    parts: list[ClassBandChanges[LevelChange]] = []
     kept = dropped = 0
-    for segment in segments:
-        window = tuple(queued.window(segment))
-        outside = [_settled(job, segment) for job in queued.outside(segment, len(window) + 1)]
+    for class_band in class_bands:
+        window = tuple(queued.window(class_band))
+        outside = [_settled(job, class_band) for job in queued.outside(class_band, len(window) + 1)]
         if sealed:
-            outside.append(LabelledJob(uid="", level=segment.band.default, tie=_FIRST))
-        found = plan(window, tuple(outside), segment.band)
+            outside.append(LabelledJob(uid="", level=class_band.band.default, tie=_FIRST))
+        found = plan(window, tuple(outside), class_band.band)
         kept += found.kept
         dropped += found.dropped
         wanted = dict(found.writes)
         if sealed:
-            wanted |= dict.fromkeys(queued.lifted_held(segment), segment.band.default)
+            wanted |= dict.fromkeys(queued.lifted_held(class_band), class_band.band.default)
         parts.append(
-            SegmentChanges(
+            ClassBandChanges(
                 [LevelChange(uid, queued.level_of(uid), level) for uid, level in wanted.items()],
                 [
-                    LevelChange(uid, queued.level_of(uid), segment.band.default, trespass=True)
-                    for uid in queued.trespassers(segment)
+                    LevelChange(uid, queued.level_of(uid), class_band.band.default, out_of_band=True)
+                    for uid in queued.out_of_band_jobs(class_band)
                 ],
             )
         )
-    return SegmentPlan(changes=in_safe_order(parts), kept=kept, dropped=dropped)
+    return ClassBandPlan(changes=in_safe_order(parts), kept=kept, dropped=dropped)
 
 
-def _settled(job: LabelledJob, segment: Segment) -> LabelledJob:
-    """The job with the level to plan by: a trespasser's counts as what it will be."""
-    level = segment.settled(job.level)
+def _settled(job: LabelledJob, class_band: ClassBand) -> LabelledJob:
+    """The job with the level to plan by: an out-of-band job's counts as what it will be."""
+    level = class_band.settled(job.level)
     return job if level == job.level else msgspec.structs.replace(job, level=level)

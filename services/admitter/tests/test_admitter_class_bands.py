@@ -16,7 +16,7 @@ from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_policy.levels.bands import class_bands
-from fairlead_policy.levels.class_bands import segments_of
+from fairlead_policy.levels.class_bands import class_bands_of
 from fairlead_policy.levels.plan import Band, LabelledJob, plan_levels
 from fairlead_testkit.builders import NOW, a_class, a_job, a_place, a_queue
 
@@ -27,7 +27,7 @@ CLASSES = ["urgent", "approved", "normal"]
 VALUES = {"urgent": 3000, "approved": 1500}
 BANDS = class_bands(CLASSES, VALUES, width=1000)
 QUEUE = a_queue(frontend="kueue", bands_by_class=True)
-SEGMENTS = segments_of([QUEUE], BANDS, protect=False)
+CLASS_BANDS = class_bands_of([QUEUE], BANDS, protect=False)
 BASES = [0, 0, 1500, 3000, 700, -50, 9000]
 """Of the classes, and of priority classes that are none of the policy's."""
 
@@ -45,7 +45,7 @@ class Kueue:
 
     def plan(self, window: Sequence[str], expectations: Expectations | None = None) -> SteeringPlan:
         ranked = [Ranked(rank, a_place(uid=uid), self.jobs[uid]) for rank, uid in enumerate(window)]
-        return steer(ranked, self.facts, ["main"], expectations or Expectations(), SEGMENTS)
+        return steer(ranked, self.facts, ["main"], expectations or Expectations(), CLASS_BANDS)
 
     def write(self, plan: SteeringPlan) -> None:
         for write in plan.writes:
@@ -83,7 +83,7 @@ def a_wanted_order(dice: random.Random, kueue: Kueue) -> list[str]:
 
 
 def fewest(kueue: Kueue, window: Sequence[str], job_class: str) -> int:
-    """Writes of `plan_levels` for one class, given all of its jobs; who trespasses counts as lowered."""
+    """Writes of `plan_levels` for one class, given all of its jobs; a job out of band counts as lowered."""
     band = BANDS[job_class]
 
     def labelled(uid: str, *, inside: bool) -> LabelledJob:
@@ -107,14 +107,16 @@ def test_each_class_follows_the_order_in_its_own_band_with_the_fewest_writes(
     plan = kueue.plan(window)
     for job_class in CLASSES:
         mine = [write for write in plan.writes if kueue.classes[write.job.uid] == job_class]
-        of_plan = [write for write in mine if write.cause is not WriteCause.TRESPASS]
+        of_plan = [write for write in mine if write.cause is not WriteCause.OUT_OF_BAND]
         assert len(of_plan) == fewest(kueue, window, job_class)
-    trespassers = {
+    out_of_band_jobs = {
         job.uid
         for job in kueue.jobs.values()
         if job.uid not in window and job.level > BANDS[kueue.classes[job.uid]].highest
     }
-    assert {write.job.uid for write in plan.writes if write.cause is WriteCause.TRESPASS} == trespassers
+    assert {
+        write.job.uid for write in plan.writes if write.cause is WriteCause.OUT_OF_BAND
+    } == out_of_band_jobs
     kueue.write(plan)
     assert kueue.order()[:size] == window
     for uid, job in kueue.jobs.items():
@@ -203,16 +205,16 @@ def test_what_is_written_first_is_what_stands_or_will_stand_highest() -> None:
 
 
 def test_queues_with_and_without_bands_have_no_band_in_common() -> None:
-    assert segments_of([QUEUE, a_queue(name="other")], BANDS, protect=False) == []
-    assert segments_of([], BANDS, protect=False) == []
-    (one,) = segments_of([a_queue()], BANDS, protect=False)
+    assert class_bands_of([QUEUE, a_queue(name="other")], BANDS, protect=False) == []
+    assert class_bands_of([], BANDS, protect=False) == []
+    (one,) = class_bands_of([a_queue()], BANDS, protect=False)
     assert one.band == Band(default=0, lowest=1, highest=1_000_000)
     assert one.takes("urgent")
-    assert not one.trespassed(10**9)
+    assert not one.out_of_band(10**9)
 
 
 def test_the_top_of_a_band_is_kept_for_what_runs() -> None:
-    kept = segments_of([QUEUE], BANDS, protect=True)
+    kept = class_bands_of([QUEUE], BANDS, protect=True)
     assert [(part.band.highest, part.ceiling) for part in kept] == [(3999, 4000), (2499, 2500), (999, 1000)]
 
 
@@ -239,11 +241,11 @@ def test_which_writes_wait_for_which(write: tuple[int, int], earlier: tuple[int,
 def test_classes_that_are_not_strict_have_one_band_for_all() -> None:
     queue = a_queue(bands_by_class=True)
     bands = class_bands(["urgent", "normal"], {"urgent": 10_000}, width=1_000)
-    (one,) = segments_of([queue], bands, protect=False, strict=False)
+    (one,) = class_bands_of([queue], bands, protect=False, strict=False)
     assert one.job_class is None
     assert one.band == Band(default=0, lowest=1, highest=11_000)
     assert one.ceiling == 11_000
-    assert [segment.job_class for segment in segments_of([queue], bands, protect=False)] == [
+    assert [class_band.job_class for class_band in class_bands_of([queue], bands, protect=False)] == [
         "urgent",
         "normal",
     ]
