@@ -1,7 +1,7 @@
 """Slurm jobs that run as pods, while all that stands between the two is killed at random, and jobs are cancelled and requeued.
 
 All jobs end, no pod, claim or token of theirs is left, and none ran twice at a time. No program begins again unless somebody put
-its job back, or killed a hook or process of it. None is held and no node drained; but for one reason, which is Slurm's own, where
+its job back. None is held and no node drained; but for one reason, which is Slurm's own, where
 the hook is killed that would have kept it from that: a slurmctld that was killed sends a node a job that it has, and drains it.
 Such a node the bridge brings back.
 FAIRLEAD_CHAOS_SECONDS sets how long it blows (`make chaos`: 300), FAIRLEAD_CHAOS_SEED what is broken when; where CI=true is set, it

@@ -243,6 +243,31 @@ async def test_a_program_begins_once_where_slurmd_is_killed_while_it_starts_the_
 
 
 @pytest.mark.deep
+async def test_a_program_is_not_run_again_where_the_prolog_is_killed_that_would_have_said_so(
+    site: PodFleetSite, tmp_path: Path
+) -> None:
+    """Slurm takes that for success, and puts the job back because its last process has not been heard of."""
+    fleet = PodFleet(tmp_path, site, settings={"pods_resume_nodes": True})
+    slurmctld = site.lab.part("slurmctld")
+    async with fleet.running(), watched(site, daemons_killed=True) as watch:
+        job = site.submit("--begin=now+8", seconds=6, code=3)
+        saved = await asyncio.to_thread(saved_while, site, job, "PENDING")
+        await eventually(lambda: bool(watch.began), 60, what="its program runs")
+        slurmctld.kill()
+        await eventually(lambda: not site.hooks_of(job), 60, what="its process has ended")
+        forget(site, saved)
+        await eventually(lambda: "job_began_again" in fleet.story(job), 60, what="the gate looks what it is")
+        [prolog] = [pid for pid, (kind, of) in site.hook_processes().items() if (kind, of) == ("prolog", job)]
+        os.kill(prolog, signal.SIGKILL)
+        await eventually(lambda: "Restarts=1" in site.story(job), 60, what="Slurm puts it back")
+        assert await ended(site, job) == "FAILED"
+        assert site.state(job) == ("FAILED", "3:0")
+    assert site.pods_made_for(job) == 1
+    assert [len(pods) for pods in watch.began.values()] == [1]
+    assert watch.harm == []
+
+
+@pytest.mark.deep
 async def test_where_it_is_set_so_a_job_starts_without_the_gate_and_waits_for_it(
     kube_lab: KubeLab, slurm_programs: None, tmp_path: Path
 ) -> None:

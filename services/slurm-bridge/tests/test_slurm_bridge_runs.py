@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.lasting import Lasting
-from fairlead_slurm_bridge.pods.runs import Runs
+from fairlead_slurm_bridge.pods.runs import LONG_AGO, Runs
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_testkit.slurm_builders import NOON, SECOND
 
@@ -51,6 +51,15 @@ def test_an_attempt_that_slurmctld_has_gone_back_to_is_not_run(store: Submission
     assert runs.replay(FIRST, NOON, SAME), "it was requeued and ran, and slurmctld knows neither"
     assert runs.code_again(FIRST) == 5
     assert runs.code_again(SECOND_ONE) is None
+
+
+def test_the_end_of_an_attempt_that_was_sent_back_by_mistake_is_its_own_again(store: SubmissionStore) -> None:
+    runs = runs_of(store)
+    runs.ended(FIRST, NOON, SAME, 5)
+    runs.hand_on(FIRST, LONG_AGO)
+    runs.take_back(FIRST, NOON)
+    assert runs_of(store).replay(FIRST, NOON, SAME)
+    assert not runs.replay(SECOND_ONE, NOON + SECOND, SAME), "somebody put it back into the queue afterwards"
 
 
 def test_the_end_of_an_attempt_that_is_sent_back_is_the_next_ones(store: SubmissionStore) -> None:

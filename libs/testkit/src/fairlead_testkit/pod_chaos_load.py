@@ -82,7 +82,7 @@ class PodBreaker:
         self.taken_back: set[str] = set()
         """Jobs that were cancelled, or whose processes were killed: their exit codes are their own affair."""
         self.requeued: set[str] = set()
-        """Jobs that were put back into the queue, or whose hooks were killed: their programs may begin again."""
+        """Jobs that somebody put back into the queue: their programs begin again."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Break until stopped; everything runs again when this returns."""
@@ -143,7 +143,6 @@ class PodBreaker:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
             self.done[f"kill -9 {kind}"] += 1
-        self.requeued.add(job)
         if kind == "body":
             self.taken_back.add(job)
 

@@ -72,6 +72,7 @@ class Forgetting:
             return None
         self._log.warning("job_began_again", job=attempt.job, restarts=attempt.restarts, node=node)
         if not await self._listens(attempt, node) and stand.came and await self._has_moved_on(attempt, node):
+            await self._take_back(attempt)
             return PrologVerdict(code=START, why="its process has ended", kind="adopted")
         if self._runs.stand(attempt, node) is None:
             return None  # slurmd was told meanwhile
@@ -111,6 +112,10 @@ class Forgetting:
     async def hand_on(self, attempt: Attempt, submitted: Micros) -> None:
         """The attempt goes back into the queue, and its program goes on: it is the next one's.
 
+        Args:
+            attempt: of a job.
+            submitted: when slurmctld took it in.
+
         Raises:
             KubeError: Kubernetes does not answer.
         """
@@ -120,6 +125,16 @@ class Forgetting:
             since = NEXT if pod.handed_on else pod.submitted
             if not pod.leaving and is_of(pod.attempt.restarts, since, attempt, submitted):
                 await self._hand(key, following, None)
+
+    async def _take_back(self, attempt: Attempt) -> None:
+        """An earlier prolog of it was killed before its answer, so that its program was handed on."""
+        job = await self._jobs.job(attempt.job)
+        if job is None or job.restarts != attempt.restarts:
+            return
+        self._runs.take_back(attempt, job.submitted)
+        for key, pod in self._mirror.of_job(attempt.job).items():
+            if pod.handed_on and not pod.leaving:
+                await self._hand(key, attempt, job.submitted)
 
     async def _hand(self, key: Key, attempt: Attempt, submitted: Micros | None) -> None:
         await self._client.merge_patch(PODS, key.name, handed_to(attempt, submitted), key.namespace)

@@ -6,7 +6,7 @@ killed at any moment, and so is this process. What it remembers by itself is onl
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Protocol
 from weakref import WeakValueDictionary
 
@@ -49,7 +49,7 @@ from fairlead_slurm_bridge.pods.manifest import (
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.payload import Payload, payload
 from fairlead_slurm_bridge.pods.requests import PodJob, pod_job
-from fairlead_slurm_bridge.pods.runs import Runs
+from fairlead_slurm_bridge.pods.runs import LONG_AGO, Runs
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict, is_over
 
 _LOOK_SECONDS = 2.0
@@ -124,7 +124,7 @@ class PodLife:
         self._partition = partition
         self._times = times
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
-        self._tasks: set[asyncio.Task[PrologVerdict]] = set()
+        self._tasks: set[asyncio.Task[PrologVerdict | None]] = set()
         self.bodies = Bodies()
         self.runs = runs
         self.forgetting = Forgetting(jobs, client, mirror, self.bodies, runs)
@@ -177,6 +177,9 @@ class PodLife:
     async def _forgotten(self, attempt: Attempt, node: str) -> PrologVerdict | None:
         try:
             found = await self.forgetting.answer(attempt, node)
+        except asyncio.CancelledError:
+            self._keep_on(self._hand_on_unanswered(attempt))
+            raise
         except SlurmError as error:
             return PrologVerdict(code=REQUEUE, why=str(error), kind="away")
         except KubeError as error:
@@ -185,11 +188,24 @@ class PodLife:
             self.short[attempt.job] = None
         return found
 
-    async def _to_its_end(self, making: Awaitable[PrologVerdict]) -> PrologVerdict:
-        task = asyncio.ensure_future(making)
+    async def _hand_on_unanswered(self, attempt: Attempt) -> None:
+        """Slurm takes a prolog that is killed for success, and slurmd refuses the job that it has: it goes back unasked."""
+        async with self._turn(attempt.job):
+            try:
+                await self.forgetting.hand_on(attempt, LONG_AGO)
+            except KubeError as error:
+                self._log.warning("pod_not_handed_on", job=attempt.job, error=str(error))
+        self.short[attempt.job] = None
+
+    async def _to_its_end(self, making: Coroutine[None, None, PrologVerdict]) -> PrologVerdict:
+        return await asyncio.shield(self._keep_on(making))
+
+    def _keep_on[T: (PrologVerdict, None)](self, doing: Coroutine[None, None, T]) -> asyncio.Task[T]:
+        """Do it whatever becomes of whoever asked for it."""
+        task = asyncio.ensure_future(doing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(task)
+        return task
 
     async def _make(self, attempt: Attempt, hook: Mapping[str, str]) -> PrologVerdict:
         async with self._turn(attempt.job):

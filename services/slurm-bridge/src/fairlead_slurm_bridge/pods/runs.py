@@ -16,6 +16,8 @@ from fairlead_slurm_bridge.gate.attempts import Attempt
 
 NEXT = 2**62
 """Stands for the submit time of an attempt that is still to come: whichever begins next."""
+LONG_AGO = 0
+"""Stands for the submit time of an attempt that slurmctld is not asked about."""
 _NEVER = -1
 
 
@@ -128,6 +130,12 @@ class Runs:
         run = self._runs.get(attempt.job)
         if run is not None and is_of(run.restarts, run.submitted, attempt, submitted):
             self._keep(msgspec.structs.replace(run, restarts=attempt.restarts + 1, submitted=NEXT))
+
+    def take_back(self, attempt: Attempt, submitted: Micros) -> None:
+        """Its end was handed on, and the attempt has not gone back into the queue."""
+        run = self._runs.get(attempt.job)
+        if run is not None and (run.restarts, run.submitted) == (attempt.restarts + 1, NEXT):
+            self._keep(msgspec.structs.replace(run, restarts=attempt.restarts, submitted=submitted))
 
     # --- nodes
 
