@@ -11,7 +11,7 @@ import pytest
 from fairlead_cli.findings import Severity
 from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.survey import SlurmSurvey
-from fairlead_slurm import ALLOW_NONE, NO_HOLD, pods_partition, pods_tokens
+from fairlead_slurm import ALLOW_NONE, BACKUP_CONTROLLER, NO_HOLD, asks_over_tls, pods_partition, pods_tokens
 from fairlead_testkit.slurm_builders import some_settings
 
 HOOKS = {
@@ -89,6 +89,23 @@ def found(hooks: dict[str, str], *scheduler: str) -> list[tuple[str, Severity, s
     return [(one.name, one.severity, one.subject) for one in examine(survey) if one.severity != Severity.OK]
 
 
+def test_hooks_that_a_backup_controller_could_not_use_are_found() -> None:
+    backup = HOOKS | {BACKUP_CONTROLLER: "slurm2(10.0.0.2)"}
+    assert found(backup) == [("hooks", Severity.WARNING, "slurm.conf/SlurmctldHost")]
+    settings = msgspec.structs.replace(
+        some_settings(Age=1000), hooks=backup, scheduler=dict.fromkeys((NO_HOLD,), "")
+    )
+    survey = SlurmSurvey(
+        settings=settings,
+        waiting=4,
+        held_by_admin=0,
+        user="fairlead",
+        administration="Operator",
+        over_tls=True,
+    )
+    assert [one.name for one in examine(survey) if one.severity != Severity.OK] == []
+
+
 def tokens(*, known: bool, allowed: bool) -> list[tuple[str, Severity, str]]:
     settings = msgspec.structs.replace(
         some_settings(Age=1000),
@@ -122,9 +139,11 @@ def test_what_was_installed_is_found_again(tmp_path: Path) -> None:
     prolog = str(folder / "prolog-slurmctld")
     assert (pods_partition(prolog), pods_tokens(prolog)) == ("pods", "gpus@fairlead")
     assert "ENDPOINTS = ('a:1', 'b:2')" in (folder / "fairlead-gate.py").read_text()
+    assert asks_over_tls(prolog)
     assert "allow_zero_lic" in (folder / "slurm.conf.add").read_text()
     assert fairlead(folder).returncode == 0
     assert pods_tokens(prolog) is None
+    assert not asks_over_tls(prolog)
 
 
 def test_hooks_that_are_set_as_written_are_no_finding() -> None:

@@ -9,7 +9,7 @@ from fairlead_slurm.batch_options import BatchOption, Remark
 from fairlead_slurm.batch_pods import LONGEST_SCRIPT, PodSite
 from fairlead_slurm.batch_script import BatchScript, read
 from fairlead_slurm.batch_target import batch_target
-from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.cluster import BACKUP_CONTROLLER, SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
 from fairlead_slurm.controller import CommandController, Controller
 from fairlead_slurm.errors import (
     CommandFailedError,
@@ -32,6 +32,7 @@ from fairlead_slurm.hooks.installing import (
     PROLOG_SLURMCTLD,
     REQUEUE_EXIT,
     HookSettings,
+    asks_over_tls,
     hook_files,
     pods_partition,
     pods_tokens,
@@ -55,6 +56,7 @@ from fairlead_slurm.updates import HIGHEST_SITE_FACTOR, NotAnIdError, is_gone
 
 __all__ = [
     "ALLOW_NONE",
+    "BACKUP_CONTROLLER",
     "CONF",
     "EPILOG",
     "EPILOG_SLURMCTLD",
@@ -99,6 +101,7 @@ __all__ = [
     "SlurmUnreachableError",
     "SubmitRefusedError",
     "UnreadableError",
+    "asks_over_tls",
     "batch_target",
     "conf_dangers",
     "fit",

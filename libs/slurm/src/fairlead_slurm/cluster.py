@@ -14,6 +14,8 @@ _WEIGHT = "PriorityWeight"
 _UNUSABLE = ("DOWN", "DRAIN", "FAIL", "UNKNOWN", "FUTURE", "POWERING_DOWN", "INVAL", "NOT_RESPONDING")
 _ROOT = "root"
 _THOUSANDTHS = 1000
+BACKUP_CONTROLLER = "SlurmctldHost[1]"
+"""A setting as slurmctld prints it: the host that takes over first."""
 _HOOKS = (
     "PrologSlurmctld",
     "EpilogSlurmctld",
@@ -26,6 +28,7 @@ _HOOKS = (
     "Prolog",
     "PrologFlags",
     "PreemptMode",
+    BACKUP_CONTROLLER,
 )
 _NOTHING = ("", "(null)", "NONE", "none", "ALL")
 

@@ -48,6 +48,7 @@ class PodFleetSite:
         away: see `HookSettings`.
         tokens: see `HookSettings`; accounting gets the licence.
         doors: so many bridges listen over TLS, and hooks ask there alone.
+        backup: whether a second slurmctld stands by.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class PodFleetSite:
         away: str = "requeue",
         tokens: str = "",
         doors: int = 0,
+        backup: bool = False,
     ) -> None:
         self.kube = kube
         self.mark = uuid.uuid4().hex[:8]
@@ -90,7 +92,8 @@ class PodFleetSite:
             self.namespace, kube_nodes, cpu="256", gpus=gpus, labels={_MARK: self.mark}, taints=(taint,)
         )
         self.lab = SlurmLab(
-            _slurm_options(self.settings, nodes=nodes, gpus=slurm_gpus, lines=lines), self._folder / "lab"
+            _slurm_options(self.settings, nodes=nodes, gpus=slurm_gpus, lines=lines, backup=backup),
+            self._folder / "lab",
         )
 
     @contextlib.contextmanager
@@ -358,10 +361,13 @@ class PodFleetSite:
         (etc / JOB_SUBMIT).write_text((folder / JOB_SUBMIT).read_text())
 
 
-def _slurm_options(settings: HookSettings, *, nodes: int, gpus: int, lines: Sequence[str]) -> SlurmOptions:
+def _slurm_options(
+    settings: HookSettings, *, nodes: int, gpus: int, lines: Sequence[str], backup: bool
+) -> SlurmOptions:
     words = conf_lines(settings)
     scheduler = words.pop("SchedulerParameters")
     return SlurmOptions(
+        backup=backup,
         nodes=nodes,
         cpus=64,
         gpus=gpus,

@@ -141,6 +141,19 @@ def pods_tokens(prolog: str) -> str | None:
     return _installed(prolog, "TOKENS")
 
 
+def asks_over_tls(prolog: str) -> bool:
+    """Whether the same hooks ask at endpoints, and not at the socket of their own host.
+
+    Args:
+        prolog: as slurm.conf has it.
+    """
+    try:
+        text = (Path(prolog).parent / PROGRAM).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return re.search(r"^ENDPOINTS = \('", text, re.MULTILINE) is not None
+
+
 def _installed(prolog: str, name: str) -> str | None:
     if not prolog.endswith(f"/{PROLOG_SLURMCTLD}"):
         return None

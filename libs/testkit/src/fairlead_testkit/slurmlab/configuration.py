@@ -1,6 +1,7 @@
 """The files that the daemons of a lab read. All stay within one folder, and all sockets on loopback."""
 
 import getpass
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -9,6 +10,8 @@ from fairlead_testkit.free_ports import free_ports
 from fairlead_testkit.slurmlab.options import CLUSTER, OPERATOR, PEOPLE, SlurmOptions
 
 GPU_TYPE = "h100"
+BACKUP_HOST, BACKUP_ADDRESS = "slurm-backup", "127.0.0.2"
+"""Of the second slurmctld."""
 _QUICK = ("batch_sched_delay=0", "sched_interval=2", "bf_interval=2", "sched_min_interval=0")
 """Of SchedulerParameters: jobs start at once."""
 DATABASE = "slurm_acct"
@@ -88,7 +91,7 @@ def slurm_conf(layout: SlurmLabPaths, ports: SlurmPorts, options: SlurmOptions) 
     gres = f"gpu:{GPU_TYPE}:{options.gpus}"
     lines = [
         f"ClusterName={CLUSTER}",
-        "SlurmctldHost=localhost(127.0.0.1)",
+        *_controllers(options),
         f"SlurmUser={user}",
         f"SlurmdUser={user}",
         f"SlurmctldPort={ports.slurmctld}",
@@ -130,6 +133,18 @@ def slurm_conf(layout: SlurmLabPaths, ports: SlurmPorts, options: SlurmOptions) 
         )
     lines += [line.format(nodes=",".join(nodes)) for line in options.partitions]
     return "\n".join(lines) + "\n"
+
+
+def _controllers(options: SlurmOptions) -> list[str]:
+    """Where slurmctld runs. With a backup the first may not be called localhost, which each host calls itself."""
+    if not options.backup:
+        return ["SlurmctldHost=localhost(127.0.0.1)"]
+    here = socket.gethostname().partition(".")[0]
+    return [
+        f"SlurmctldHost={here}(127.0.0.1)",
+        f"SlurmctldHost={BACKUP_HOST}({BACKUP_ADDRESS})",
+        "SlurmctldTimeout=3",
+    ]
 
 
 def _accounting(layout: SlurmLabPaths, ports: SlurmPorts) -> list[str]:

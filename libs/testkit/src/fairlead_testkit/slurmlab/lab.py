@@ -24,8 +24,11 @@ READY_SECONDS = 90.0
 """Each part is ready within seconds; a busy machine takes longer. Only spent on failure."""
 COMMAND_SECONDS = 60.0
 MUNGED, MARIADB, SLURMDBD, SLURMCTLD = "munged", "mariadbd", "slurmdbd", "slurmctld"
+BACKUP = "slurmctld-backup"
 SLURMRESTD, SLURMRESTD_SOCKET = "slurmrestd", "slurmrestd-socket"
 _REST_VERSIONS = "openapi/v0.0.38,openapi/dbv0.0.38"
+_ELSEWHERE = 'hostname "$1"; mount --bind "$2" /etc/hosts; mount -t tmpfs none "$3"; shift 3; exec "$@"'
+"""Of a shell in namespaces of its own: another host's name and addresses, and another folder for files of pids."""
 _OPERATING = ["setpriv", f"--reuid={OPERATOR}", f"--regid={OPERATOR}", "--clear-groups"]
 """slurmrestd refuses to run as root or as SlurmUser. At its socket it acts for its own user, and for nobody else."""
 
@@ -232,6 +235,17 @@ class SlurmLab:
     def _start_slurmctld(self) -> None:
         slurmctld = self._begin(SLURMCTLD, [program("slurmctld"), "-D"])
         until(self._answers, READY_SECONDS, "slurmctld answers", slurmctld)
+        if self.options.backup:
+            self._start_backup()
+
+    def _start_backup(self) -> None:
+        hosts = self.layout.conf.parent / "hosts"
+        address, name = configuration.BACKUP_ADDRESS, configuration.BACKUP_HOST
+        hosts.write_text(f"127.0.0.1 localhost\n{address} {name}\n")
+        elsewhere = [program("unshare"), "--uts", "--mount", "sh", "-e", "-c", _ELSEWHERE, "sh", name]
+        logged = ["-L", f"{self.layout.logs}/slurmctld-backup-own.log"]
+        whole = [*elsewhere, str(hosts), f"{self.layout.folder}/run", program("slurmctld"), "-D", *logged]
+        self._begin(BACKUP, whole).check_alive()
 
     def _load_accounts(self) -> None:
         self.run("sacctmgr", "-i", "add", "qos", URGENT)

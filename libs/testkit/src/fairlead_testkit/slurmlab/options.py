@@ -24,6 +24,7 @@ class SlurmOptions:
 
     Attributes:
         accounting: whether MariaDB and slurmdbd run; they need root.
+        backup: whether a second slurmctld stands by, as on another host; it needs root too.
         rest: whether slurmrestd runs, over TCP with tokens and at a socket as OPERATOR; needs root too.
         nodes: how many slurmd.
         cpus: of each node.
@@ -37,6 +38,7 @@ class SlurmOptions:
     """
 
     accounting: bool = field(default_factory=lambda: os.geteuid() == 0)
+    backup: bool = False
     rest: bool = False
     nodes: int = 4
     cpus: int = 16

@@ -7,6 +7,7 @@ from fairlead_cli.findings import Finding, error, info, warning
 from fairlead_cli.slurm.survey import SlurmSurvey
 from fairlead_slurm import (
     ALLOW_NONE,
+    BACKUP_CONTROLLER,
     EPILOG,
     EPILOG_SLURMCTLD,
     NO_HOLD,
@@ -41,7 +42,20 @@ def pod_hooks(survey: SlurmSurvey) -> Iterator[Finding]:
                 why="After a kill of slurmctld Slurm may hold a job that it starts anew, until an administrator releases it.",
                 mend=f"SchedulerParameters=...,{NO_HOLD}",
             )
+        yield from _backup(survey)
         yield from _tokens(survey)
+
+
+def _backup(survey: SlurmSurvey) -> Iterator[Finding]:
+    host = survey.settings.hooks.get(BACKUP_CONTROLLER, "")
+    if host and not survey.over_tls:
+        yield warning(
+            "hooks",
+            "slurm.conf/SlurmctldHost",
+            f"slurmctld has a backup, {host}, and the hooks ask at their own host's socket.",
+            why="Where the backup takes over and the bridge of the first host leads on, every job goes back into the queue.",
+            mend="fairlead slurm install --endpoint HOST1:PORT --endpoint HOST2:PORT, on both hosts",
+        )
 
 
 def _dangers(hooks: dict[str, str]) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from fairlead_slurm import (
     SlurmJob,
     SlurmSettings,
     SlurmToken,
+    asks_over_tls,
     pods_tokens,
 )
 
@@ -63,6 +64,8 @@ class SlurmSurvey(msgspec.Struct, frozen=True, kw_only=True):
     """Who shall write levels."""
     administration: str | None
     """That user's AdminLevel in accounting, empty for one it does not know; None where it could not be asked."""
+    over_tls: bool = False
+    """Whether the installed hooks ask at endpoints that other hosts reach, too."""
     tokens: str | None = None
     """The licence that the installed hooks have jobs ask for."""
     tokens_known: bool = True
@@ -97,6 +100,7 @@ async def take(conf: Path | None, user: str, rest: RestTarget | None = None) -> 
         held_by_admin=_records(job for job in pending if job.reason == _HELD_BY_ADMIN),
         user=user,
         administration=await _administration(asked, settings, user),
+        over_tls=asks_over_tls(settings.hooks.get("PrologSlurmctld", "")),
         tokens=tokens,
         tokens_known=known,
         rest=None if rest is None else await _rest(rest, asked),
