@@ -91,7 +91,8 @@ class AnyPolicy(PoolHistory):
     def somebody_looks(self, window: int, now: int, uid: str) -> None:
         fresh = self.from_scratch()
         assert self.kept.place(uid, now) == fresh.place(uid, now)
-        assert self.kept.at(now).front(window) == fresh.at(now).front(window)
+        for shard in (None, TENANTS[::2], TENANTS[1::2]):
+            assert self.kept.at(now).front(window, shard) == fresh.at(now).front(window, shard)
         assert self.kept.at(now).next_flip() == fresh.at(now).next_flip()
 
     def from_scratch(self) -> PoolFacts:

@@ -13,12 +13,12 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.order.pool_snapshot import PoolSnapshot
 from fairlead_policy.order.positions import Positions
-from fairlead_policy.order.view import OneSequence, TopLevelView
+from fairlead_policy.order.view import TopLevelView
 from fairlead_policy.rules.jobs import JobQueueName, OwnJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.lone_tenants import LoneTenants
+from fairlead_policy.tenants.sequence_columns import SequenceColumns
 from fairlead_policy.tenants.service_order import ServiceOrder
-from fairlead_policy.tenants.tenant_tree import SequencePart, TenantTree
+from fairlead_policy.tenants.tenant_tree import TenantTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Order:
         """The first `window` places of each queue that has waiting jobs, of these tenants or all."""
         view = self._view(tenants, window)
         fronts = {}
-        for number in np.unique(view.queue).tolist():
-            rows = np.flatnonzero(view.queue == number)
+        for number in np.unique(view.jobs.columns.queue).tolist():
+            rows = np.flatnonzero(view.jobs.columns.queue == number)
             queue = self.snapshot.measure.queues.queues[number]
             fronts[queue] = view.positions(view.first(rows, window))[:]
         return fronts
@@ -65,7 +65,7 @@ class Order:
 
     def place_at(self, sequence: ServiceOrder, position: int) -> Place:
         """The place of a job of a top-level tenant's sequence."""
-        return Positions(OneSequence(sequence), np.array([position]), self.snapshot.measure, self.now)[0]
+        return Positions(sequence, np.array([position]), self.snapshot.measure, self.now)[0]
 
     def next_flip(self, tenants: Iterable[str] | None = None, *, window: int | None = None) -> Micros | None:
         """An instant after now before which time alone does not change the order; None where it never does.
@@ -79,10 +79,11 @@ class Order:
         """
         if self.rules.cap is None or not self.rules.rate:
             return None
-        parts = self._fronts(None if tenants is None else list(tenants), window)
-        flips = [TopLevelView(self.snapshot.measure, parts, self.now).flip_of_tuples()]
-        sequences = [part.sequence for part in parts if isinstance(part.sequence, ServiceOrder)]
-        flips += [self.snapshot.trees[sequence.top].next_flip(sequence) for sequence in sequences]
+        view = self._view(None if tenants is None else list(tenants), window)
+        flips = [view.flip_of_tuples()]
+        flips += [
+            self.snapshot.trees[sequence.top].next_flip(sequence) for sequence in view.jobs.served.values()
+        ]
         return min((flip for flip in flips if flip is not None), default=None)
 
     def chosen_trees(self, tenants: Iterable[str] | None) -> list[tuple[TenantTree, Collection[str] | None]]:
@@ -97,13 +98,20 @@ class Order:
                 chosen.setdefault(tree, []).append(name)
         return [*chosen.items()]
 
-    def _fronts(self, tenants: Iterable[str] | None, window: int | None) -> list[SequencePart]:
-        chosen = self.chosen_trees(tenants)
-        if window is not None:
-            return [tree.front(self.now, window, names) for tree, names in chosen]
-        lone = [tree.tenant_queues[tree.top] for tree, _ in chosen if tree.alone]
-        fronts = [tree.all(self.now, names) for tree, names in chosen if not tree.alone]
-        return [SequencePart.of_all(LoneTenants(lone, self.snapshot.measure)), *fronts] if lone else fronts
-
     def _view(self, tenants: Iterable[str] | None, window: int | None = None) -> TopLevelView:
-        return TopLevelView(self.snapshot.measure, self._fronts(tenants, window), self.now)
+        measure, now = self.snapshot.measure, self.now
+        if window is not None:
+            return TopLevelView(measure, self._front_columns(tenants, window), now)
+        chosen = self.chosen_trees(tenants)
+        lone = [tree for tree, _ in chosen if tree.alone]
+        parts = [SequenceColumns.of_own_orders(lone, [tree.own for tree in lone], measure)] if lone else []
+        parts += [tree.all(now, names) for tree, names in chosen if not tree.alone]
+        return TopLevelView(measure, SequenceColumns.joined(parts), now)
+
+    def _front_columns(self, tenants: Iterable[str] | None, window: int) -> SequenceColumns:
+        names = None if tenants is None else tuple(dict.fromkeys(tenants))
+        if names is None or self.rules.parents:
+            chosen = self.chosen_trees(names)
+        else:  # of ten thousand tenants none is looked at that did not change
+            chosen = [(tree, None) for tree in map(self.snapshot.trees.get, names) if tree is not None]
+        return self.snapshot.fronts.columns(chosen, self.now, window, names)

@@ -12,6 +12,7 @@ from itertools import chain
 from fairlead_contracts.messages.decisions import Standing
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.scoring import Measure
+from fairlead_policy.order.front_columns import FrontColumns
 from fairlead_policy.rules.jobs import JobQueueName, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, PoolRules
 from fairlead_policy.tenants.own_line import OwnLine
@@ -53,6 +54,8 @@ class PoolSnapshot:
     """By top-level tenant, what waits and runs below it."""
     past: Mapping[str, Mapping[str, int]]
     """By tenant, past use as stated, base units."""
+    fronts: FrontColumns = field(default_factory=FrontColumns)
+    """Shared by all snapshots that come of one another."""
 
     @classmethod
     def of_nobody(cls, rules: PoolRules) -> "PoolSnapshot":
@@ -195,9 +198,9 @@ def _replaced(
         if tree.idle:
             del trees[top]
     if not past:
-        return PoolSnapshot(before.measure, trees, before.past)
+        return PoolSnapshot(before.measure, trees, before.past, before.fronts)
     kept = {tenant: stated for tenant, stated in {**before.past, **past}.items() if stated}
-    return PoolSnapshot(before.measure, trees, kept)
+    return PoolSnapshot(before.measure, trees, kept, before.fronts)
 
 
 def _changed_trees(

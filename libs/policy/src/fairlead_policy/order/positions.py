@@ -23,20 +23,10 @@ from fairlead_policy.order.levels_below import NOBODY, Depth, LevelsBelow
 from fairlead_policy.order.position_columns import Below, PositionColumns
 from fairlead_policy.rules.jobs import PlacedJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.tenants.service_order import InfiniteCause, ServiceOrder
+from fairlead_policy.tenants.service_order import InfiniteCause, InSequence, ServiceOrder
 
 AT_ONCE = 1024
 """Positions that are made together while one reads on: few enough to stay in a processor's cache meanwhile."""
-
-
-class InSequence(NamedTuple):
-    """Some jobs of a top-level tenant's sequence."""
-
-    sequence: ServiceOrder
-    which: Ints
-    """Numbers of them among the jobs that were asked for."""
-    at: Ints
-    """Their positions."""
 
 
 class PositionedJobs(Protocol):
@@ -46,13 +36,13 @@ class PositionedJobs(Protocol):
     def scores(self) -> Scores:
         """Each by its own terms."""
 
-    def jobs(self, rows: Ints) -> Sequence[PlacedJob]:
+    def jobs_at(self, rows: Ints, /) -> Sequence[PlacedJob]:
         """Some of the jobs."""
 
-    def cause(self, row: int) -> InfiniteCause:
+    def cause_at(self, row: int, /) -> InfiniteCause:
         """What makes a job's share infinite, where that is a resource that the pool has none of."""
 
-    def sequences(self, rows: Ints) -> Iterator[InSequence]:
+    def sequences(self, rows: Ints, /) -> Iterator[InSequence]:
         """Those of some jobs whose tenants do not stand alone."""
 
 
@@ -122,7 +112,7 @@ class Positions(Sequence[Place]):
     def jobs(self) -> Iterator[PlacedJob]:
         """The jobs themselves, first job first."""
         for start in range(0, len(self), AT_ONCE):
-            yield from self._line.jobs(self._order[start : start + AT_ONCE])
+            yield from self._line.jobs_at(self._order[start : start + AT_ONCE])
 
     def parts(self) -> Iterator[PositionColumns]:
         """Iterates over all positions as columns, some hundred at a time."""
@@ -169,7 +159,7 @@ class Positions(Sequence[Place]):
         return found
 
     def _columns(self, rows: Ints, served: _Served) -> PositionColumns:
-        jobs, scores = self._line.jobs(rows), self._line.scores.take(rows)
+        jobs, scores = self._line.jobs_at(rows), self._line.scores.take(rows)
         parts = served.part.tolist()
         tops = [sequence.top for sequence in served.sequences]
         top = [job.tenant if part < 0 else tops[part] for job, part in zip(jobs, parts, strict=True)]
@@ -180,7 +170,7 @@ class Positions(Sequence[Place]):
             because[row] = "beyond"
             tag[row] = key[row] = 0.0
             if scores.lacking[row]:
-                dominant[row], use[row], held = self._line.cause(rows.item(row))
+                dominant[row], use[row], held = self._line.cause_at(rows.item(row))
                 because[row] = "held" if held else "asked"
             if not self._rules.entitlement_of(top[row]):
                 because[row] = "weight"

@@ -1,6 +1,6 @@
 """Several top-level tenants' jobs side by side at one instant."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
 
@@ -9,39 +9,14 @@ import numpy as np
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.flips import first_flip
 from fairlead_policy.exact.ranking import Ints, Names, Ranking, Rows, Shared, TieBreak, join
-from fairlead_policy.exact.scoring import Measure, Scores, join_scores
-from fairlead_policy.order.positions import InSequence, Positions
+from fairlead_policy.exact.scoring import Measure, Scores
+from fairlead_policy.order.positions import Positions
 from fairlead_policy.rules.jobs import PlacedJob
-from fairlead_policy.tenants.service_order import InfiniteCause, ServiceOrder
-from fairlead_policy.tenants.tenant_tree import SequencePart
+from fairlead_policy.tenants.sequence_columns import SequenceColumns
+from fairlead_policy.tenants.service_order import InfiniteCause, InSequence
 
 _FEW = 256
 """Up to so many jobs are picked one by one."""
-
-
-class OneSequence:
-    """A top-level tenant's jobs, each row its position: as they are, so that few of them cost little.
-
-    Args:
-        sequence: of the tenant.
-    """
-
-    def __init__(self, sequence: ServiceOrder) -> None:
-        self._sequence = sequence
-        self.scores: Scores = sequence.stretch.scores
-
-    def jobs(self, rows: Ints) -> Sequence[PlacedJob]:
-        """The jobs at some positions."""
-        return self._sequence.jobs_at(rows)
-
-    def cause(self, row: int) -> InfiniteCause:
-        """What makes a job's share infinite, where that is a resource that the pool has none of."""
-        return self._sequence.cause_at(row)
-
-    def sequences(self, rows: Ints) -> Iterator[InSequence]:
-        """This one, where the tenant does not stand alone."""
-        if not self._sequence.alone:
-            yield InSequence(self._sequence, np.arange(len(rows)), rows)
 
 
 class TopLevelView:
@@ -49,52 +24,45 @@ class TopLevelView:
 
     Args:
         measure: of the pool.
-        parts: the jobs of each tenant.
+        jobs: of these tenants.
         now: the instant.
     """
 
-    def __init__(self, measure: Measure, parts: Sequence[SequencePart], now: Micros) -> None:
+    def __init__(self, measure: Measure, jobs: SequenceColumns, now: Micros) -> None:
         self._now = now
         self._measure = measure
-        self._parts = [part.sequence for part in parts]
-        self._trees = not all(part.sequence.alone for part in parts)
-        self.scores: Scores = join_scores([part.scores for part in parts])
+        self.jobs = jobs
+        self.scores: Scores = jobs.columns.scores
         """Each job by its own terms."""
-        self.rows = self.scores.rows if not self._trees else join([part.rows for part in parts])
-        """Each job as what it counts as."""
-        self.queue = _joined([part.queue for part in parts])
-        """Numbers of the queues."""
-        self._part = np.repeat(np.arange(len(parts)), [len(part.at) for part in parts])
-        self._at = _joined([part.at for part in parts])
-        self._is_one_line = (
-            len(parts) == 1 and isinstance(self._parts[0], ServiceOrder) and self._parts[0].alone
-        )
+        self._is_own_order = len(jobs.tenants) == 1 and not jobs.served
         """Whether all are jobs of one tenant that stands alone: they are in order already."""
+
+    @cached_property
+    def _tenant(self) -> Ints:
+        """The number of each job's top-level tenant."""
+        return np.repeat(np.arange(len(self.jobs.counts)), self.jobs.counts)
 
     def uids(self, rows: Ints) -> list[str]:
         """The uids of rows."""
-        if not self._parts:
-            return []
-        uids: list[Names] = [part.uids() for part in self._parts]
-        starts = np.cumsum([0, *map(len, uids)])
-        picked: list[str] = np.concatenate(uids)[starts[self._part[rows]] + self._at[rows]].tolist()
-        return picked
+        return [job.uid for job in self.jobs_at(rows)]
 
     def ranked(self) -> Ints:
         """The view's rows in order."""
-        if self._is_one_line:
-            return np.arange(len(self._at))
-        return self._ranking(self.rows).order(self._tie_of, self._shared())
+        columns = self.jobs.columns
+        if self._is_own_order:
+            return np.arange(len(columns.at))
+        return self._ranking(columns.rows).order(self._tie_of, self._shared())
 
     def first(self, rows: Ints, count: int) -> Ints:
         """The first `count` of some rows, which ascend, in order."""
-        if self._is_one_line:
+        if self._is_own_order:
             return rows[:count]
-        ranking = self._ranking(self.rows.take(rows))
+        all_rows = self.jobs.columns.rows
+        ranking = self._ranking(all_rows if len(rows) == len(all_rows) else all_rows.take(rows))
         likely = rows
         if len(among := ranking.likely_first(count)) < len(rows):
             likely = rows[among]
-            ranking = self._ranking(self.rows.take(likely))
+            ranking = self._ranking(all_rows.take(likely))
         shared = self._shared()
         order = ranking.order(
             lambda row: self._tie_of(likely.item(row)), None if shared is None else shared.take(likely)
@@ -105,82 +73,79 @@ class TopLevelView:
         """The positions of rows, each made when somebody looks at it."""
         return Positions(self, rows, self._measure, self._now)
 
-    def jobs(self, rows: Ints) -> list[PlacedJob]:
+    def jobs_at(self, rows: Ints) -> list[PlacedJob]:
         """The jobs of rows."""
         if len(rows) > _FEW:
-            picked: list[PlacedJob] = self._jobs[rows].tolist()
+            picked: list[PlacedJob] = self._all_jobs[rows].tolist()
             return picked
-        parts = self._parts
-        if len(parts) == 1:
-            return list(parts[0].jobs_at(self._at[rows]))
-        pairs = zip(self._part[rows].tolist(), self._at[rows].tolist(), strict=True)
-        return [parts[part].job_at(at) for part, at in pairs]
+        tenants, at = self.jobs.tenants, self.jobs.columns.at
+        if len(tenants) == 1 and len(rows):
+            return list(tenants[0].jobs_at(at[rows]))
+        pairs = zip(self._tenant[rows].tolist(), at[rows].tolist(), strict=True)
+        return [tenants[tenant].job_at(position) for tenant, position in pairs]
 
     @cached_property
-    def _jobs(self) -> Names:
-        found: Names = np.empty(len(self._at), np.object_)
-        for part, (start, end) in zip(self._parts, self._bounds(), strict=True):
-            found[start:end] = part.jobs_at(self._at[start:end])
+    def _all_jobs(self) -> Names:
+        at = self.jobs.columns.at
+        found: Names = np.empty(len(at), np.object_)
+        for tenant, (start, end) in zip(self.jobs.tenants, pairwise(self.jobs.bounds()), strict=True):
+            if start < end:
+                found[start:end] = tenant.jobs_at(at[start:end])
         return found
 
-    def cause(self, row: int) -> InfiniteCause:
+    def cause_at(self, row: int) -> InfiniteCause:
         """What makes a job's share infinite, where that is a resource that the pool has none of."""
-        return self._parts[self._part.item(row)].cause_at(self._at.item(row))
+        return self.jobs.tenants[self._tenant.item(row)].cause_at(self.jobs.columns.at.item(row))
 
     def sequences(self, rows: Ints) -> Iterator[InSequence]:
         """Those of some jobs whose tenants do not stand alone, by top-level tenant."""
-        if not self._trees:
+        served = self.jobs.served
+        if not served:
             return
-        parts = self._part[rows]
-        for number in np.unique(parts).tolist():
-            sequence = self._parts[number]
-            if isinstance(sequence, ServiceOrder) and not sequence.alone:
-                which = np.flatnonzero(parts == number)
-                yield InSequence(sequence, which, self._at[rows[which]])
+        tenants = self._tenant[rows]
+        for number in np.unique(tenants).tolist():
+            if number in served:
+                which = np.flatnonzero(tenants == number)
+                yield InSequence(served[number], which, self.jobs.columns.at[rows[which]])
 
     def flip_of_tuples(self) -> Micros | None:
         """An instant before which time alone does not make the tuples of jobs here pass each other.
 
         Of the rows, and of what they count as now or later.
         """
-        rules, multipliers = self._measure.rules, self._measure.multipliers
-        if not self._trees:
-            return first_flip(self.rows.take(self.ranked()), rules, multipliers)
+        rules, multipliers, columns = self._measure.rules, self._measure.multipliers, self.jobs.columns
+        if not self.jobs.served:
+            return first_flip(columns.rows.take(self.ranked()), rules, multipliers)
         rows: list[Rows] = []
         uids: list[str] = []
-        for number, part in enumerate(self._parts):
-            at = self._at[self._part == number]
-            if isinstance(part, ServiceOrder) and not part.alone:
-                at = np.unique(np.concatenate((at, part.as_submitted[at], part.by_tag[at])))
-            rows.append(part.scores.rows.take(at))
-            uids += [part.uid_at(one) for one in at.tolist()]
+        for number, (tenant, (start, end)) in enumerate(
+            zip(self.jobs.tenants, pairwise(self.jobs.bounds()), strict=True)
+        ):
+            sequence, at = self.jobs.served.get(number), columns.at[start:end]
+            if sequence is None:
+                rows.append(self.scores.rows.take(slice(start, end)))
+            else:
+                at = np.unique(np.concatenate((at, sequence.as_submitted[at], sequence.by_tag[at])))
+                rows.append(sequence.own.take(at))
+            uids += [tenant.job_at(one).uid for one in at.tolist()]
         joined = join(rows)
         order = self._ranking(joined).order(lambda row: (uids[row], 0))
         return first_flip(joined.take(order), rules, multipliers)
 
     def _tie_of(self, row: int) -> TieBreak:
-        return self._parts[self._part.item(row)].tie_at(self._at.item(row))
+        return self.jobs.tenants[self._tenant.item(row)].tie_at(self.jobs.columns.at.item(row))
 
     def _shared(self) -> Shared | None:
-        """Where sequences have many jobs that count as few: which of them, numbered through all parts."""
-        if not self._trees:
+        """Where sequences have many jobs that count as few: which of them, numbered through all tenants."""
+        served, at = self.jobs.served, self.jobs.columns.at
+        if not served:
             return None
-        counted = self._at.copy()
-        for part, (start, end) in zip(self._parts, self._bounds(), strict=True):
-            if isinstance(part, ServiceOrder) and not part.alone:
-                counted[start:end] = part.lifter[self._at[start:end]]
-        counted += np.cumsum([0, *map(len, self._parts)])[self._part]
-        return Shared(counted, self._at)
-
-    def _bounds(self) -> Iterator[tuple[int, int]]:
-        """Where each part's rows begin and end."""
-        return pairwise(np.searchsorted(self._part, np.arange(len(self._parts) + 1)).tolist())
+        counted, bounds = at.copy(), self.jobs.bounds()
+        for number, sequence in served.items():
+            some = slice(bounds[number], bounds[number + 1])
+            counted[some] = sequence.lifter[at[some]]
+        counted += self._tenant * (int(at.max(initial=0)) + 1)
+        return Shared(counted, at)
 
     def _ranking(self, rows: Rows) -> Ranking:
         return Ranking(rows, self._measure.rules, self._measure.multipliers, self._now)
-
-
-def _joined(parts: list[Ints]) -> Ints:
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)

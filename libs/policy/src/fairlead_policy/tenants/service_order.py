@@ -1,6 +1,6 @@
 """A top-level tenant's jobs in the sequence in which it serves them, with what each counts as in the pool."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -41,6 +41,16 @@ def cause_of(use: Mapping[str, int], first: OwnJob | None, rules: PoolRules) -> 
         if name is not None:
             return InfiniteCause(name, min(amounts[name], LARGEST), held)
     return InfiniteCause("", 0, held=False)
+
+
+class InSequence(NamedTuple):
+    """Some jobs of a top-level tenant's sequence."""
+
+    sequence: "ServiceOrder"
+    which: Ints
+    """Numbers of them among the jobs that were asked for."""
+    at: Ints
+    """Their positions."""
 
 
 class ServiceOrder:
@@ -165,6 +175,11 @@ class ServiceOrder:
             numbered[start:end] = tenant_queue.line.head(end - start).jobs[: end - start]
         picked: Names = numbered[self.stretch.at]
         return picked
+
+    def sequences(self, positions: Ints) -> Iterator[InSequence]:
+        """The sequence itself as that of some of its jobs, where the tenant does not stand alone."""
+        if not self.alone:
+            yield InSequence(self, np.arange(len(positions)), positions)
 
     def cause_at(self, position: int) -> InfiniteCause:
         """The resource that the pool has none of and that makes the share of a job infinite."""

@@ -28,7 +28,7 @@ from fairlead_policy.exact.scoring import (
     lacking_of,
     score,
 )
-from fairlead_policy.rules.jobs import JobQueueName, OwnJob, WaitingJob
+from fairlead_policy.rules.jobs import JobQueueName, OwnJob, PlacedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST
 from fairlead_policy.tenants.own_line import OwnLine
 from fairlead_policy.tenants.sorted_jobs import OwnLines
@@ -119,7 +119,7 @@ class TenantQueue:
 
     def uid_at(self, row: int) -> str:
         """The uid of the row-th job of the own order."""
-        return self.job_at(row).uid
+        return self.placed_at(row).uid
 
     @cached_property
     def uids(self) -> Names:
@@ -130,6 +130,10 @@ class TenantQueue:
         """The row-th job of the own order."""
         job: WaitingJob = self.line.head(row + 1).jobs[row]
         return job
+
+    def placed_at(self, row: int) -> PlacedJob:
+        """The same as far as its position repeats it: nobody has to put the others beside it."""
+        return self.line.job_at(row)
 
     def jobs_at(self, rows: Ints) -> list[WaitingJob]:
         """Some jobs of the own order; there must be one."""

@@ -6,21 +6,20 @@ made when somebody looks, as deep as they look.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.flips import first_flip
-from fairlead_policy.exact.ranking import Ints, Rows
-from fairlead_policy.exact.scoring import Measure, Scores, lacking_of
-from fairlead_policy.rules.jobs import JobQueueName, OwnJob
+from fairlead_policy.exact.ranking import Ints, TieBreak
+from fairlead_policy.exact.scoring import Measure, lacking_of
+from fairlead_policy.rules.jobs import JobQueueName, OwnJob, PlacedJob
 from fairlead_policy.rules.pool_rules import PoolRules, counted_amount
-from fairlead_policy.tenants.lone_tenants import LoneTenants
 from fairlead_policy.tenants.merging import Field, ScoredNode, Stretch, leaf_stretch, merge
+from fairlead_policy.tenants.sequence_columns import SequenceColumns
 from fairlead_policy.tenants.served import served, served_whole
-from fairlead_policy.tenants.service_order import ServiceOrder
+from fairlead_policy.tenants.service_order import InfiniteCause, ServiceOrder
 from fairlead_policy.tenants.serving import LiveTree, Planted, Serving
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
@@ -28,32 +27,6 @@ _SHALLOW = 64
 """Jobs of each tenant, beside the window, that a front is first looked for among."""
 _DEEPER = 4
 _ALL = 2**62
-
-
-class SequencePart(NamedTuple):
-    """Some jobs of a top-level tenant's sequence, or of several that stand alone, as equal columns."""
-
-    sequence: ServiceOrder | LoneTenants
-    at: Ints
-    """Their positions, ascending."""
-    scores: Scores
-    """By their own terms."""
-    rows: Rows
-    """By the terms of what each counts as."""
-    queue: Ints
-    """Numbers of their queues."""
-
-    @classmethod
-    def of(cls, sequence: ServiceOrder, at: Ints) -> "SequencePart":
-        """The jobs at these positions."""
-        scores = sequence.scores.take(at)
-        rows = scores.rows if sequence.alone else sequence.rows.take(at)
-        return cls(sequence, at, scores, rows, sequence.queues[at])
-
-    @classmethod
-    def of_all(cls, sequence: ServiceOrder | LoneTenants) -> "SequencePart":
-        """All jobs."""
-        return cls(sequence, np.arange(len(sequence)), sequence.scores, sequence.rows, sequence.queues)
 
 
 class TenantTree:
@@ -87,8 +60,8 @@ class TenantTree:
         self._serving: Serving | None = None
         self._served: tuple[int, ServiceOrder] | None = None
         """How many jobs of it, and these (H-DRF)."""
-        self._front: tuple[int, SequencePart] | None = None
-        """Of a tenant that stands alone, by its window: instants do not change it."""
+        self._front: tuple[int, Collection[str] | None, ServiceOrder | None, SequenceColumns] | None = None
+        """Of a window and these tenants, taken from this sequence."""
 
     def changed(
         self, tenant_queues: Iterable[TenantQueue], past: Mapping[str, Mapping[str, int]]
@@ -155,21 +128,49 @@ class TenantTree:
             made = self._made = horizon, depth, found
         return made[2]
 
-    def all(self, now: Micros, tenants: Collection[str] | None = None) -> SequencePart:
-        """All jobs of these tenants, or of all."""
+    def all(self, now: Micros, tenants: Collection[str] | None = None) -> SequenceColumns:
+        """All jobs of these tenants, or of all; it does not stand alone."""
         sequence = self.sequence(now)
-        if tenants is None or self.alone:
-            return SequencePart.of_all(sequence)
-        return SequencePart.of(sequence, self.positions(sequence, tenants))
+        return SequenceColumns.of(sequence, self.positions(sequence, tenants))
 
-    def front(self, now: Micros, window: int, tenants: Collection[str] | None = None) -> SequencePart:
-        """The first `window` jobs of each queue, of these tenants or all."""
-        if not self.alone:
-            return SequencePart.of(*self._first(now, window, tenants))
-        if self._front is None or self._front[0] != window:
-            at = self.tenant_queues[self.top].line.first_of_queues(window)
-            self._front = window, SequencePart.of(self.sequence(now, int(at[-1]) + 1), at)
-        return self._front[1]
+    def front(self, now: Micros, window: int, tenants: Collection[str] | None = None) -> SequenceColumns:
+        """The first `window` jobs of each queue, of these tenants or all: the same value as long as nothing moved."""
+        known = self._front
+        if self.alone and known is not None and known[0] == window:
+            return known[3]
+        if not any(map(len, self.tenant_queues.values())):
+            return SequenceColumns.of_nobody(self)
+        if self.alone:
+            found = SequenceColumns.of_own_order(self, self.own, self.own.line.first_of_queues(window))
+            self._front = window, None, None, found
+            return found
+        sequence, at = self._first(now, window, tenants)
+        if known is not None and known[:2] == (window, tenants) and known[2] is sequence:
+            return known[3]
+        found = SequenceColumns.of(sequence, at)
+        self._front = window, tenants, sequence, found
+        return found
+
+    @property
+    def own(self) -> TenantQueue:
+        """The only tenant's of a tree of one node."""
+        return self.tenant_queues[self.top]
+
+    def job_at(self, position: int) -> PlacedJob:
+        """A job of a tenant that stands alone."""
+        return self.own.placed_at(position)
+
+    def jobs_at(self, positions: Ints) -> Sequence[PlacedJob]:
+        """Some of them."""
+        return self.own.jobs_at(positions)
+
+    def tie_at(self, position: int) -> TieBreak:
+        """The tie that settles equal keys and submit instants of them."""
+        return self.own.uid_at(position), 0
+
+    def cause_at(self, position: int) -> InfiniteCause:
+        """The resource that the pool has none of and that makes the share of one of them infinite."""
+        return self.sequence(0, position + 1).cause_at(position)
 
     def _first(self, now: Micros, window: int, tenants: Collection[str] | None) -> tuple[ServiceOrder, Ints]:
         if self.rules.rescaled:
