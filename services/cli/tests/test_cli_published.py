@@ -26,14 +26,14 @@ from fairlead_cli.policy.history import OperatorWord
 from fairlead_cli.printing import as_text, print_stream
 from fairlead_cli.published import published
 from fairlead_contracts.messages.control import Mode
-from fairlead_contracts.messages.decisions import Lift, Place, Standing, Within
+from fairlead_contracts.messages.decisions import Lift, Place, TenantShare, Within
 from fairlead_contracts.messages.explanations import (
-    Makeup,
-    Move,
+    Counterfactual,
     Neighbour,
-    Prospects,
     RoomForecast,
+    ShareBreakdown,
     TenantHolding,
+    WhatIf,
 )
 from fairlead_contracts.messages.questions import (
     Adherence,
@@ -81,14 +81,17 @@ STEERING = Steering(
 RANKED = RankedPlace(
     rank=0, place=PLACE, share=0.5, entitled=1.0, approved=Approval(job_class="urgent", by="ada")
 )
-STANDING = Standing(
+STANDING = TenantShare(
     tenant="team-a", weight=3.0, entitled=0.5, use={GPU: 32_000}, share=0.5, dominant=GPU, waiting=1, running=4,
     past={GPU: 500},
 )  # fmt: skip
-PROSPECTS = Prospects(
-    makeup=Makeup(tenant="team-a", weight=3.0, running={GPU: 32_000}, shares={GPU: 1.0}),
+PROSPECTS = WhatIf(
+    makeup=ShareBreakdown(tenant="team-a", weight=3.0, running={GPU: 32_000}, shares={GPU: 1.0}),
     nearest=[Neighbour(uid="u2", scope="b", id="other", tenant="b", job_class="normal", term="share")],
-    moves=[Move(cause="ends", amounts={GPU: 1000}, at=AT), Move(cause="class", job_class="urgent")],
+    moves=[
+        Counterfactual(cause="ends", amounts={GPU: 1000}, at=AT),
+        Counterfactual(cause="class", job_class="urgent"),
+    ],
     room=RoomForecast(free={GPU: -500}, holders=[TenantHolding(tenant="b", resource=GPU, amount=2000)]),
 )
 EXAMPLES: dict[str, msgspec.Struct] = {

@@ -6,15 +6,15 @@ import pytest
 from fairlead_cli.client.explained import explain_text, headline
 from fairlead_cli.client.tables import queue_view, tenants_view
 from fairlead_cli.client.words import demand
-from fairlead_contracts.messages.explanations import Prospects, RoomForecast
+from fairlead_contracts.messages.explanations import RoomForecast, WhatIf
 from fairlead_testkit.builders import (
     a_place,
     a_pool_queue,
     a_pool_tenants,
     a_queue_reply,
     a_ranked_place,
-    a_standing,
     a_tenant_line,
+    a_tenant_share,
     a_tenants_reply,
     an_explain_reply,
     an_explanation,
@@ -25,7 +25,7 @@ GPU = "nvidia.com/gpu"
 
 def test_shares_over_weights_are_no_parts_of_the_pool() -> None:
     """With `divide_by: weight` an "entitlement" is the weight: 300 % of a pool is nobody's part."""
-    heavy = a_standing(weight=3.0, entitled=3.0)
+    heavy = a_tenant_share(weight=3.0, entitled=3.0)
     pool = a_pool_tenants(tenants=[a_tenant_line(standing=heavy, tag=0.25)], divide_by="weight")
     text = tenants_view(a_tenants_reply(pools=[pool]))
     assert "over its weight" in text
@@ -63,7 +63,7 @@ def test_parts_of_many_are_told_as_people_count() -> None:
 def test_of_two_resources_it_is_said_how_much_of_which_is_free() -> None:
     room = RoomForecast(free={GPU: 0, "cpu": 4000}, missing={GPU: 8000, "cpu": 1000})
     waits = an_explanation(
-        rank=5, waiting=40, place=a_place(demand={GPU: 8000, "cpu": 5000}), prospects=Prospects(room=room)
+        rank=5, waiting=40, place=a_place(demand={GPU: 8000, "cpu": 5000}), prospects=WhatIf(room=room)
     )
     assert headline(waits) == (
         "Waiting, 6th of 40: needs 8 gpu and 5 cpu, of which no gpu and 4 cpu are free."
@@ -71,7 +71,7 @@ def test_of_two_resources_it_is_said_how_much_of_which_is_free() -> None:
 
 
 def test_what_no_node_has_room_for_does_not_fit_now() -> None:
-    prospects = Prospects(room=RoomForecast(free={GPU: 9000}))
+    prospects = WhatIf(room=RoomForecast(free={GPU: 9000}))
     waits = an_explanation(
         rank=5, waiting=40, place=a_place(), prospects=prospects, no_room=["no card has 16000 MiB"]
     )
@@ -80,7 +80,7 @@ def test_what_no_node_has_room_for_does_not_fit_now() -> None:
 
 def test_children_stand_indented_below_their_parent_and_siblings_keep_their_order() -> None:
     parents = {"team-2": "org-a", "org-b": None, "org-a": None, "team-1": "org-a", "squad": "team-1"}
-    standings = [a_standing(tenant=name, parent=parent) for name, parent in parents.items()]
+    standings = [a_tenant_share(tenant=name, parent=parent) for name, parent in parents.items()]
     lines = [a_tenant_line(standing=one) for one in standings]
     pool = a_pool_tenants(tenants=lines)
     for columns in (60, 160):

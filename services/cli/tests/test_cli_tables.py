@@ -17,9 +17,9 @@ from fairlead_cli.client.words import (
 )
 from fairlead_cli.console import coloured, unstyled
 from fairlead_contracts.base.instants import from_datetime
-from fairlead_contracts.messages.decisions import Lift, Place, Standing, Within
+from fairlead_contracts.messages.decisions import Lift, Place, TenantShare, Within
 from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted
-from fairlead_contracts.messages.explanations import Prospects, RoomForecast
+from fairlead_contracts.messages.explanations import RoomForecast, WhatIf
 from fairlead_contracts.messages.questions import (
     Adherence,
     AheadOf,
@@ -51,7 +51,7 @@ PLACE = Place(
     submitted=from_datetime(NOW - timedelta(seconds=90)),
     demand={GPU: 8000, "cpu": 500, "memory": 64 * 2**30},
 )
-STANDING = Standing(
+STANDING = TenantShare(
     tenant="team-a", weight=3.0, entitled=0.5, use={GPU: 8000}, share=0.25, dominant=GPU, waiting=1, running=2
 )
 QUEUE = QueueReply(
@@ -295,7 +295,7 @@ def an_explanation(*, room: RoomForecast | None = None, **changes: object) -> Ex
     plain = Explanation(
         cluster="sim", scope="team-a", id="train", uid="u1", phase="waiting", queue="main", pool="gpu",
         tenant="team-a", rank=5, waiting=40, place=PLACE, standing=STANDING, level=12,
-        prospects=Prospects(room=room),
+        prospects=WhatIf(room=room),
     )  # fmt: skip
     return msgspec.structs.replace(plain, **changes)
 

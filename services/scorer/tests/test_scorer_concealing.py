@@ -3,7 +3,7 @@
 import msgspec
 
 from fairlead_contracts.messages.decisions import Lift, Within
-from fairlead_contracts.messages.explanations import Neighbour, Prospects
+from fairlead_contracts.messages.explanations import Neighbour, WhatIf
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_scorer.query.counterfactuals import concealed, concealed_place
@@ -34,9 +34,9 @@ def test_the_job_of_a_sibling_that_holds_one_back_is_not_named_to_its_tenant() -
         own_lifted="secret",
         lifted="secret",
     )
-    [kept] = concealed(Prospects(nearest=[told]), "team").nearest
+    [kept] = concealed(WhatIf(nearest=[told]), "team").nearest
     assert (kept.own_lifted, kept.lifted, kept.id) == ("another job", "another job", "")
     [mine] = concealed(
-        Prospects(nearest=[msgspec.structs.replace(told, tenant="team", own_side="")]), "team"
+        WhatIf(nearest=[msgspec.structs.replace(told, tenant="team", own_side="")]), "team"
     ).nearest
     assert (mine.own_lifted, mine.lifted, mine.id) == ("secret", "secret", "x")

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from fairlead_contracts.base.instants import DAY, SECOND
-from fairlead_contracts.messages.decisions import Basis, Front, Place, Standing, UnboundedBy
+from fairlead_contracts.messages.decisions import Basis, Front, Place, TenantShare, UnboundedBy
 from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.report.fairness_metrics import LABELLED_TENANTS, FairnessMetrics, hindrance, past_bound
@@ -43,7 +43,7 @@ def a_content(places: list[Place], tenants: list[str]) -> Content:
         basis=Basis(policy=1, capacity={"cpu": 10}),
         fronts=[Front(cluster="c", queue="q", waiting=len(places), places=places)],
         standings=[
-            Standing(
+            TenantShare(
                 tenant=name,
                 weight=1,
                 entitled=0.5,

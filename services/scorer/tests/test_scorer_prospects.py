@@ -10,11 +10,11 @@ import pytest
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import Micros, from_datetime
-from fairlead_contracts.messages.explanations import Prospects
+from fairlead_contracts.messages.explanations import WhatIf
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, ExplainReply, Explanation
 from fairlead_contracts.messages.state import Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy.explain.explanation import prospects_in
+from fairlead_policy.explain.explanation import what_if_in
 from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.query.counterfactuals import concealed
 from fairlead_scorer.state.cluster_cache import ClusterCache
@@ -87,10 +87,10 @@ async def explain(harness: BusHarness, job: str, tenant: str | None = None) -> t
     return found, from_datetime(reply.at)
 
 
-def _prospects(pool: ScoredPool, uid: str, at: Micros) -> Prospects:
+def _prospects(pool: ScoredPool, uid: str, at: Micros) -> WhatIf:
     place = pool.place(uid, at)
     assert place is not None
-    return prospects_in(pool.order_at(at), place)
+    return what_if_in(pool.order_at(at), place)
 
 
 async def test_scorers_say_together_what_one_order_says(harness: tuple[BusHarness, PolicyDocument]) -> None:

@@ -12,7 +12,7 @@ from fairlead_scorer.decide import decision as deciding
 from fairlead_scorer.decide.decision import Content, DecisionStamp
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName, ShardOwnership
 from fairlead_testkit import eventually
-from fairlead_testkit.builders import NOW, a_basis, a_standing
+from fairlead_testkit.builders import NOW, a_basis, a_tenant_share
 
 SHARD = ShardName("c1/gpu", 3)
 
@@ -83,7 +83,7 @@ class Decider:
         assert shard == SHARD
         self.behind = False
         self.limits.append(limit)
-        content = Content(basis=a_basis(), fronts=[], standings=[a_standing(waiting=self.version)])
+        content = Content(basis=a_basis(), fronts=[], standings=[a_tenant_share(waiting=self.version)])
         return Decided(content=content, state_seq=self.version, clusters=("c1",))
 
     def put_back(self, shard: ShardName) -> None:

@@ -10,13 +10,13 @@ from fairlead_contracts.base.instants import DAY, HOUR, Micros
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_policy.explain.bound_text import bound_in_words, bound_of
-from fairlead_policy.explain.explanation import prospects_in
+from fairlead_policy.explain.explanation import what_if_in
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_testkit.cases import cases
 from fairlead_testkit.contention_by_core import demand
-from fairlead_testkit.told_prospects import told_prospects
+from fairlead_testkit.told_what_if import told_prospects
 from fairlead_testkit.waiting import a_waiting_job
 
 rngs = st.integers(0, 2**32).map(random.Random)
@@ -55,7 +55,7 @@ def place_in(order: PoolFacts, uid: str, now: Micros = 0) -> Place:
 
 def told(order: PoolFacts, uid: str, now: Micros = 0) -> str:
     place = place_in(order, uid, now)
-    found = prospects_in(order.at(now), place)
+    found = what_if_in(order.at(now), place)
     return "\n".join(told_prospects(found, place, order.rules, now))
 
 

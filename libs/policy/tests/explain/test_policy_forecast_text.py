@@ -7,12 +7,12 @@ from fractions import Fraction
 import pytest
 
 from fairlead_contracts.base.instants import HOUR, MINUTE, SECOND
-from fairlead_policy.explain.explanation import prospects_in
+from fairlead_policy.explain.explanation import what_if_in
 from fairlead_policy.explain.surroundings import around_place, count_before
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.told_prospects import told_prospects
+from fairlead_testkit.told_what_if import told_prospects
 from fairlead_testkit.waiting import a_waiting_job
 
 NOW = 100 * HOUR
@@ -53,7 +53,7 @@ def words(scored_by: PoolRules, use: dict[str, int], uid: str, *jobs: WaitingJob
     order = order_of(scored_by, use, *jobs)
     place = order.place(uid, NOW)
     assert place is not None
-    found = prospects_in(order.at(NOW), place)
+    found = what_if_in(order.at(NOW), place)
     return "\n".join(told_prospects(found, place, scored_by, NOW))
 
 
@@ -168,7 +168,7 @@ def test_past_use_is_told_and_that_it_fades() -> None:
     order.wait(a_job("late", "bob"))
     place = order.place("late", NOW)
     assert place is not None
-    found = prospects_in(order.at(NOW), place)
+    found = what_if_in(order.at(NOW), place)
     text = "\n".join(told_prospects(found, place, order.rules, NOW))
     assert "gpu: 4 of past use are 4.0 % of the pool, 4.0 % over its weight of 1." in text
     assert "Past use counts here and fades" in text

@@ -6,13 +6,13 @@ from fractions import Fraction
 import pytest
 
 from fairlead_contracts.base.instants import HOUR
-from fairlead_policy.explain.explanation import prospects_in
+from fairlead_policy.explain.explanation import what_if_in
 from fairlead_policy.explain.figures import amount_format
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.told_prospects import told_prospects
+from fairlead_testkit.told_what_if import told_prospects
 from fairlead_testkit.waiting import a_waiting_job
 
 NOW = 100 * HOUR
@@ -49,7 +49,7 @@ def told(
         order.wait(job)
     place = order.place(uid, NOW)
     assert place is not None
-    found = prospects_in(order.at(NOW), place)
+    found = what_if_in(order.at(NOW), place)
     wording = Wording(scored_by, {one.tenant: one for one in order.snapshot.standings()}, NOW)
     return [
         *wording.reasons(place),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Neighbour
-from fairlead_policy.explain.explanation import neighbour_of, prospects_in
+from fairlead_policy.explain.explanation import neighbour_of, what_if_in
 from fairlead_policy.explain.figures import MANY, percent
 from fairlead_policy.explain.neighbour_text import before_in_words
 from fairlead_policy.explain.row_text import RowCauses
@@ -171,7 +171,7 @@ def test_the_terms_that_are_told_add_up_to_the_difference_of_the_keys(scene: Tre
     for pick in found:
         place = order.place(pick.job.uid, scene.now)
         assert place is not None
-        prospects = prospects_in(order.at(scene.now), place)
+        prospects = what_if_in(order.at(scene.now), place)
         check_place(place, pick)
         for told in prospects.nearest:
             if tenants[told.uid] == pick.job.tenant:

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR, MINUTE, Micros, from_datetime
 from fairlead_contracts.messages.decisions import Place
-from fairlead_contracts.messages.explanations import Move, Prospects
+from fairlead_contracts.messages.explanations import Counterfactual, WhatIf
 from fairlead_policy.explain.counterfactuals import passes_at, starts_to_fall_behind
-from fairlead_policy.explain.explanation import NEIGHBOURS, prospects_in, targets_of
+from fairlead_policy.explain.explanation import NEIGHBOURS, targets_of, what_if_in
 from fairlead_policy.explain.surroundings import around_place, count_before
 from fairlead_policy.explain.what_if import breakdown_of
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
-from fairlead_testkit.told_prospects import told_prospects
+from fairlead_testkit.told_what_if import told_prospects
 from fairlead_testkit.waiting import a_waiting_job
 
 NOW = 10 * HOUR
@@ -137,10 +137,10 @@ def is_before(order: PoolFacts, first: str, second: str, now: Micros) -> bool:
     return uids.index(first) < uids.index(second)
 
 
-def moves_of(order: PoolFacts, uid: str) -> list[Move]:
+def moves_of(order: PoolFacts, uid: str) -> list[Counterfactual]:
     place = order.place(uid, NOW)
     assert place is not None
-    return prospects_in(order.at(NOW), place).moves
+    return what_if_in(order.at(NOW), place).moves
 
 
 @settings(max_examples=cases())
@@ -284,12 +284,12 @@ def test_every_instant_that_is_told_is_the_first_at_which_it_is_so(case: Case) -
                 check_instant(order, job.uid, move)
 
 
-def instant_of(move: Move) -> Micros:
+def instant_of(move: Counterfactual) -> Micros:
     assert move.at is not None
     return from_datetime(move.at)
 
 
-def check_instant(order: PoolFacts, uid: str, move: Move) -> None:
+def check_instant(order: PoolFacts, uid: str, move: Counterfactual) -> None:
     at = instant_of(move)
     told = -(-at // MINUTE) * MINUTE
     found = [is_before(order, uid, move.passed, on) for on in (at - 1, at, told)]
@@ -334,7 +334,7 @@ def test_instants_are_left_out_where_time_moves_the_sequence_of_a_tree_too() -> 
         order = Case(waiting, use, {}, scored_by).order()
         place = order.place("j1", NOW)
         assert place is not None
-        found = prospects_in(order.at(NOW), place)
+        found = what_if_in(order.at(NOW), place)
         assert [move.cause for move in found.moves].count("time") == told
         assert not found.still
 
@@ -349,7 +349,7 @@ def test_neighbours_room_and_makeup_are_those_of_the_whole_order(case: Case) -> 
         found = around_place(order.at(NOW), place, 3)
         assert [one.uid for one in found.nearest] == [one.uid for one in places[:rank]][::-1][:3]
         assert [one.uid for one in found.behind] == [one.uid for one in places[rank + 1 :]][:3]
-        prospects = prospects_in(order.at(NOW), place)
+        prospects = what_if_in(order.at(NOW), place)
         assert prospects.room is not None
         for name, asked in place.demand.items():
             used = sum(part[name] for part in case.use.values())
@@ -435,9 +435,9 @@ def test_wild_facts_get_words_and_their_exact_neighbours(
     for rank, uid in enumerate(uids):
         place = order.place(uid, NOW)
         assert place is not None
-        found = prospects_in(order.at(NOW), place)
+        found = what_if_in(order.at(NOW), place)
         assert all(told_prospects(found, place, scored_by, NOW))
-        assert msgspec.json.decode(msgspec.json.encode(found), type=Prospects) == found
+        assert msgspec.json.decode(msgspec.json.encode(found), type=WhatIf) == found
         assert sum(count_before(order.at(NOW), place).values()) == rank
         nearby = around_place(order.at(NOW), place, 3)
         assert [one.uid for one in nearby.nearest] == uids[max(0, rank - 3) : rank][::-1]

@@ -18,7 +18,7 @@ from fairlead_contracts.policyfile.document import Aging, Hierarchy, PolicyDocum
 from fairlead_contracts.policyfile.read import read_document
 from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_policy.explain.explanation import prospects_in
+from fairlead_policy.explain.explanation import what_if_in
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -222,7 +222,7 @@ def test_above_the_weight_that_is_told_a_job_stands_where_it_says(rng: random.Ra
     order = pool_of(policy, jobs, runs).at(9 * HOUR)
     place = order.place(whose)
     assert place is not None
-    found = prospects_in(order, place)
+    found = what_if_in(order, place)
     for move in found.moves:
         if move.cause == "weight":
             others = [tenant for tenant in policy.tenants if tenant.name != whose.tenant]

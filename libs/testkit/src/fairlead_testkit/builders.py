@@ -103,8 +103,8 @@ a_place = Builder(
 )
 a_front = Builder(decisions.Front(cluster="c1", queue="main", waiting=1, places=[a_place()]))
 a_basis = Builder(decisions.Basis(policy=1, capacity=a_pool().capacity))
-a_standing = Builder(
-    decisions.Standing(
+a_tenant_share = Builder(
+    decisions.TenantShare(
         tenant="team-a",
         weight=1.0,
         entitled=1.0,
@@ -126,7 +126,7 @@ a_decision = Builder(
         basis=a_basis(),
         revision={"c1": 1},
         fronts=[a_front()],
-        standings=[a_standing()],
+        standings=[a_tenant_share()],
     )
 )
 
@@ -245,7 +245,7 @@ a_ranked_place = Builder(questions.RankedPlace(rank=0, place=a_place(), share=0.
 a_pool_queue = Builder(questions.PoolQueue(pool="c1/gpu", waiting=1, places=[a_ranked_place()]))
 a_queue_reply = Builder(questions.QueueReply(at=NOON, pools=[a_pool_queue()]))
 a_tenants_question = Builder(questions.TenantsQuestion())
-a_tenant_line = Builder(questions.TenantLine(standing=a_standing(), tag=0.0, part_now=1.0))
+a_tenant_line = Builder(questions.TenantLine(standing=a_tenant_share(), tag=0.0, part_now=1.0))
 a_pool_tenants = Builder(
     questions.PoolTenants(pool="c1/gpu", capacity=a_pool().capacity, tenants=[a_tenant_line()])
 )

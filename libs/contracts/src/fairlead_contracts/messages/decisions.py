@@ -130,7 +130,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """The tick that past use was decayed to; 0 where it does not count."""
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TenantShare(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One tenant in a pool: what it may have, what it has."""
 
     tenant: str
@@ -180,7 +180,7 @@ class Decision(Message, frozen=True, kw_only=True):
     revision: dict[str, int]
     """For each cluster joined into the pool, the state-stream sequence that this was decided from."""
     fronts: list[Front] = []
-    standings: list[Standing] = []
+    standings: list[TenantShare] = []
     kept: KeptPast | None = None
     """None where past use does not count."""
     traceparent: str | None = None

@@ -31,7 +31,7 @@ class TenantHolding(msgspec.Struct, frozen=True, kw_only=True):
     amount: int
 
 
-class Makeup(msgspec.Struct, frozen=True, kw_only=True):
+class ShareBreakdown(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a job's start tag: the three together, by capacity and entitlement, give the tag."""
 
     tenant: str
@@ -114,7 +114,7 @@ class Neighbour(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     """With `infinite`: what makes the start tag on the explained job's side infinite."""
 
 
-class Move(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=AS_IT_TRAVELS):
+class Counterfactual(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=AS_IT_TRAVELS):
     """One change that would move the job, all else being equal."""
 
     cause: Cause
@@ -151,13 +151,13 @@ class RoomForecast(msgspec.Struct, frozen=True, kw_only=True):
     """Who holds most of what is missing."""
 
 
-class Prospects(msgspec.Struct, frozen=True, kw_only=True):
+class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     """Why a waiting job stands where it stands, and what would move it."""
 
-    makeup: Makeup | None = None
+    makeup: ShareBreakdown | None = None
     nearest: list[Neighbour] = []
     """Those that stand directly before it, the nearest first."""
-    moves: list[Move] = []
+    moves: list[Counterfactual] = []
     still: bool = False
     """Whether time alone changes nothing between it and its neighbours."""
     fading: bool = False

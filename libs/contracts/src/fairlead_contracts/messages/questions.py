@@ -11,8 +11,8 @@ import msgspec
 from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Micros, Moment
 from fairlead_contracts.base.quantities import Quantities, QuantitySeconds
-from fairlead_contracts.messages.decisions import AS_IT_TRAVELS, Place, Standing
-from fairlead_contracts.messages.explanations import Around, Makeup, Promoted, Prospects
+from fairlead_contracts.messages.decisions import AS_IT_TRAVELS, Place, TenantShare
+from fairlead_contracts.messages.explanations import Around, Promoted, ShareBreakdown, WhatIf
 
 
 class Adherence(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,7 +176,7 @@ class TenantsQuestion(Message, frozen=True, kw_only=True):
 class TenantLine(msgspec.Struct, frozen=True, kw_only=True):
     """One tenant of a pool."""
 
-    standing: Standing
+    standing: TenantShare
     tag: float | None
     """Its share over what it is entitled to: 1 is exactly its part. None where it is infinite."""
     part_now: float
@@ -252,7 +252,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     rank: int | None = None
     waiting: int | None = None
     place: Place | None = None
-    standing: Standing | None = None
+    standing: TenantShare | None = None
     level: int = 0
     base: int = 0
     owner: str | None = None
@@ -270,7 +270,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """A class that it asked for and was not granted."""
     approved: Approval | None = None
     """Of a class that was granted to this job alone."""
-    prospects: Prospects | None = None
+    prospects: WhatIf | None = None
     """Of a waiting job: what its place is made of, its neighbours, and what would move it."""
     reasons: list[str] = []
     """The same in words."""
@@ -355,11 +355,11 @@ class ShardReply(Message, frozen=True, kw_only=True):
     capacity: Quantities
     waiting: int
     places: list[Place] = []
-    standings: list[Standing] = []
+    standings: list[TenantShare] = []
     ahead: list[AheadOf] = []
     before: list[int] = []
     """The counts for the question's `among`, in its order."""
-    makeup: Makeup | None = None
+    makeup: ShareBreakdown | None = None
     promoted: list[Promoted] = []
     around: Around | None = None
     higher: list[int] = []

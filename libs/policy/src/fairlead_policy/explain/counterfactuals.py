@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
-from fairlead_contracts.messages.explanations import Makeup
+from fairlead_contracts.messages.explanations import ShareBreakdown
 from fairlead_policy.exact.terms import Terms, leading_of, lifters_of, tag_of, top_of, worth_of
 from fairlead_policy.order.merging import sort_key
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
@@ -33,7 +33,7 @@ def tag_to_pass(place: Place, other: Place, rules: PoolRules, now: Micros) -> tu
 
 
 def ends_to_pass(
-    makeup: Makeup, place: Place, other: Place, rules: PoolRules, now: Micros
+    makeup: ShareBreakdown, place: Place, other: Place, rules: PoolRules, now: Micros
 ) -> dict[str, int] | None:
     """The least amounts of its own tenant's running jobs that have to end before a job stands before another.
 

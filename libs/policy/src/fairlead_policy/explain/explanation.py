@@ -12,12 +12,12 @@ from fairlead_contracts.messages.decisions import Lift, Place, UnboundedBy
 from fairlead_contracts.messages.explanations import (
     Around,
     ComparedTerm,
-    Makeup,
-    Move,
+    Counterfactual,
     Neighbour,
     Promoted,
-    Prospects,
     RoomForecast,
+    ShareBreakdown,
+    WhatIf,
 )
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.terms import Terms, counted_as, leading_of, tag_of, top_of, worth_of
@@ -46,7 +46,7 @@ class Found(NamedTuple):
     """The orders and facts that one waiting job is explained from."""
 
     place: Place
-    makeup: Makeup | None
+    makeup: ShareBreakdown | None
     around: Around
     targets: Sequence[Place]
     """See `targets_of`."""
@@ -58,7 +58,7 @@ class Found(NamedTuple):
     """(class, the rank that it would have there), from 0."""
 
 
-def prospects_in(order: Order, place: Place) -> Prospects:
+def what_if_in(order: Order, place: Place) -> WhatIf:
     """The prospects of the job at a place of an order that holds the whole pool."""
     rules, now = order.rules, order.now
     found = around_place(order, place, NEIGHBOURS)
@@ -72,7 +72,7 @@ def prospects_in(order: Order, place: Place) -> Prospects:
     ended = ended_of(order, place, ends)
     ranks = [None if one is None else one.own + count_others_before(order, one.place) for one in ended]
     makeup = breakdown_of(order, place)
-    return prospects_of(Found(place, makeup, found, targets, ends, ranks, promotions), rules, now)
+    return what_if_of(Found(place, makeup, found, targets, ends, ranks, promotions), rules, now)
 
 
 def ended_of(order: Order, place: Place, ends: Sequence[AmountsByResource | None]) -> list[Promoted | None]:
@@ -108,12 +108,12 @@ def _passable(place: Place, other: Place, rules: PoolRules, now: Micros) -> bool
     return same and top_of(place) != top_of(other)
 
 
-def prospects_of(found: Found, rules: PoolRules, now: Micros) -> Prospects:
+def what_if_of(found: Found, rules: PoolRules, now: Micros) -> WhatIf:
     """The prospects that were found, in the form in which people and programs read them."""
     place, around = found.place, found.around
     others = [one for one in around.nearest if _passable(place, one, rules, now)]
     timed = _by_time(place, others, around, rules, now)
-    return Prospects(
+    return WhatIf(
         makeup=found.makeup,
         nearest=[neighbour_of(place, one, rules, now) for one in around.nearest[:_SHOWN]],
         moves=[
@@ -279,7 +279,7 @@ def _by_rank(own: Terms, bar: Terms, rules: PoolRules) -> ComparedTerm | None:
 # Moves -----------------------------------------------------------------------------------------------------------------
 
 
-def _by_ends(found: Found) -> list[Move]:
+def _by_ends(found: Found) -> list[Counterfactual]:
     place, makeup, around = found.place, found.makeup, found.around
     if makeup is None:
         return []
@@ -288,7 +288,7 @@ def _by_ends(found: Found) -> list[Move]:
         if ends:
             first = around.foremost is not None and target.uid == around.foremost.uid and not place.top
             moves.append(
-                Move(
+                Counterfactual(
                     cause="ends",
                     rank=None if not first else rank if _tried(place) else around.fixed,
                     passed=target.uid,
@@ -302,7 +302,7 @@ def _by_ends(found: Found) -> list[Move]:
     return moves
 
 
-def _by_starts(place: Place, others: Sequence[Place], rules: PoolRules, now: Micros) -> list[Move]:
+def _by_starts(place: Place, others: Sequence[Place], rules: PoolRules, now: Micros) -> list[Counterfactual]:
     if rules.rescaled:
         return []  # a start may use a resource up, and move whole classes
     for other in others:
@@ -311,7 +311,7 @@ def _by_starts(place: Place, others: Sequence[Place], rules: PoolRules, now: Mic
             if found is None:
                 return []
             return [
-                Move(
+                Counterfactual(
                     cause="starts",
                     passed=other.uid,
                     passed_id=other.id,
@@ -330,7 +330,7 @@ def _tells_time(rules: PoolRules) -> bool:
 
 def _by_time(
     place: Place, others: Sequence[Place], around: Around, rules: PoolRules, now: Micros
-) -> list[Move]:
+) -> list[Counterfactual]:
     if not _tells_time(rules):
         return []
     # Once a tree's own sequence moves, its jobs count by other terms. Words tell the next whole minute: that comes first.
@@ -351,8 +351,8 @@ def _minute_before(instant: Micros) -> Micros:
     return (instant - 1) // MINUTE * MINUTE
 
 
-def _passing(other: Place, at: Micros, *, ahead: bool) -> Move:
-    return Move(
+def _passing(other: Place, at: Micros, *, ahead: bool) -> Counterfactual:
+    return Counterfactual(
         cause="time",
         ahead=ahead,
         passed=other.uid,
@@ -362,20 +362,22 @@ def _passing(other: Place, at: Micros, *, ahead: bool) -> Move:
     )
 
 
-def _by_class(found: Found) -> list[Move]:
+def _by_class(found: Found) -> list[Counterfactual]:
     if not found.around.nearest:
         return []  # it is the first already
-    return [Move(cause="class", rank=rank, job_class=job_class) for job_class, rank in found.promotions]
+    return [
+        Counterfactual(cause="class", rank=rank, job_class=job_class) for job_class, rank in found.promotions
+    ]
 
 
-def _by_weight(place: Place, around: Around, rules: PoolRules, now: Micros) -> list[Move]:
+def _by_weight(place: Place, around: Around, rules: PoolRules, now: Micros) -> list[Counterfactual]:
     if around.foremost is None or not stands_alone(place, rules):
         return []
     weight = weight_to_pass(place, around.foremost, rules, now)
     if weight is None:
         return []
     return [
-        Move(
+        Counterfactual(
             cause="weight",
             rank=around.fixed,
             tenant=place.tenant,

@@ -11,7 +11,13 @@ from math import ceil
 from fairlead_contracts.base.instants import MINUTE, SECOND, Micros, from_datetime, to_datetime
 from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.messages.decisions import Place
-from fairlead_contracts.messages.explanations import Makeup, Move, Prospects, RoomForecast, TenantHolding
+from fairlead_contracts.messages.explanations import (
+    Counterfactual,
+    RoomForecast,
+    ShareBreakdown,
+    TenantHolding,
+    WhatIf,
+)
 from fairlead_policy.exact.terms import counted_as
 from fairlead_policy.explain.bound_text import bound_in_words
 from fairlead_policy.explain.figures import duration, part_of, percent
@@ -25,24 +31,24 @@ _FEW_DIGITS = 10
 _UPWARDS = Context(prec=4, rounding=ROUND_CEILING)
 
 
-def room_in_words(found: Prospects, place: Place, rules: PoolRules) -> list[str]:
+def room_in_words(found: WhatIf, place: Place, rules: PoolRules) -> list[str]:
     """The ends that make room for it: to be first in line is not to start. Nothing where they are not known."""
     return [] if found.room is None else list(_room(found.room, place, rules.capacity))
 
 
-def neighbours_in_words(found: Prospects, place: Place, rules: PoolRules) -> list[str]:
+def neighbours_in_words(found: WhatIf, place: Place, rules: PoolRules) -> list[str]:
     """Who stands right before it and why, the nearest first."""
     return [before_in_words(one, place, rules) for one in found.nearest]
 
 
-def makeup_in_words(found: Prospects, place: Place, rules: PoolRules) -> list[str]:
+def breakdown_in_words(found: WhatIf, place: Place, rules: PoolRules) -> list[str]:
     """The parts of its tag."""
     return [] if found.makeup is None else list(_made_of(found.makeup, place, rules))
 
 
-def changes_in_words(found: Prospects, place: Place, now: Micros) -> tuple[list[str], list[str]]:
+def changes_in_words(found: WhatIf, place: Place, now: Micros) -> tuple[list[str], list[str]]:
     """The changes that would move it, a sentence each: the nearest by two causes, then all others."""
-    by_cause: dict[str, Move] = {}
+    by_cause: dict[str, Counterfactual] = {}
     for move in found.moves:
         by_cause.setdefault(move.cause, move)
     nearest = list(by_cause.values())[:_CAUSES_FIRST]
@@ -51,7 +57,7 @@ def changes_in_words(found: Prospects, place: Place, now: Micros) -> tuple[list[
     return first, rest
 
 
-def limits_in_words(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
+def limits_in_words(found: WhatIf, place: Place, rules: PoolRules, now: Micros) -> list[str]:
     """The limits of waiting, and how far the others' numbers hold."""
     lines = []
     if found.still and found.nearest and rules.rate:
@@ -73,7 +79,7 @@ def _because(place: Place, rules: PoolRules, now: Micros) -> str:
     return "all jobs age alike up to the cap, and beyond it no younger job behind can pass an older one"
 
 
-def _made_of(makeup: Makeup, place: Place, rules: PoolRules) -> Iterator[str]:
+def _made_of(makeup: ShareBreakdown, place: Place, rules: PoolRules) -> Iterator[str]:
     whose = "" if makeup.tenant == place.tenant else f"{makeup.tenant}, "
     largest = sorted(makeup.shares.items(), key=lambda part: (-part[1], part[0]))[:_MOST_RESOURCES]
     for resource, share in largest:
@@ -93,7 +99,7 @@ def _made_of(makeup: Makeup, place: Place, rules: PoolRules) -> Iterator[str]:
         )
 
 
-def _of_part(share: float, makeup: Makeup, rules: PoolRules) -> str:
+def _of_part(share: float, makeup: ShareBreakdown, rules: PoolRules) -> str:
     if not rules.relative:
         return f"{percent(share)} over its weight of {makeup.weight:g}"
     return (
@@ -101,7 +107,7 @@ def _of_part(share: float, makeup: Makeup, rules: PoolRules) -> str:
     )
 
 
-def _by_ends(move: Move, place: Place, now: Micros) -> str:
+def _by_ends(move: Counterfactual, place: Place, now: Micros) -> str:
     del now
     parts = [
         f"{_rounded_up(name, amount, move.held.get(name, 0))} of its {_amount(name, move.held.get(name, 0))} {_short(name)}"
@@ -112,11 +118,11 @@ def _by_ends(move: Move, place: Place, now: Micros) -> str:
     return f"{then} once {_owner(move, place)} gives back {' and '.join(parts)}."
 
 
-def _owner(move: Move, place: Place) -> str:
+def _owner(move: Counterfactual, place: Place) -> str:
     return "its own tenant" if move.tenant == place.tenant else str(move.tenant)
 
 
-def _by_starts(move: Move, place: Place, now: Micros) -> str:
+def _by_starts(move: Counterfactual, place: Place, now: Micros) -> str:
     del place, now
     [(name, amount)] = move.amounts.items()
     # Whole cards and cores, whatever the other tenant holds: nobody can start a thousandth of one, and more is enough, too.
@@ -124,7 +130,7 @@ def _by_starts(move: Move, place: Place, now: Micros) -> str:
     return f"{_named(move)} falls behind it once {move.tenant} starts {more} {_short(name)} more before that one."
 
 
-def _by_time(move: Move, place: Place, now: Micros) -> str:
+def _by_time(move: Counterfactual, place: Place, now: Micros) -> str:
     del place
     at = "" if move.at is None else _on_the_minute(from_datetime(move.at), now)
     if move.ahead:
@@ -134,7 +140,7 @@ def _by_time(move: Move, place: Place, now: Micros) -> str:
     )
 
 
-def _by_class(move: Move, place: Place, now: Micros) -> str:
+def _by_class(move: Counterfactual, place: Place, now: Micros) -> str:
     del now
     return (
         f"As {move.job_class} it would be number {(move.rank or 0) + 1}: an operator can grant that with "
@@ -142,13 +148,13 @@ def _by_class(move: Move, place: Place, now: Micros) -> str:
     )
 
 
-def _by_weight(move: Move, place: Place, now: Micros) -> str:
+def _by_weight(move: Counterfactual, place: Place, now: Micros) -> str:
     del place, now
     least = float(_UPWARDS.create_decimal(repr(move.weight)))
     return f"{_then(move)} if operators give {move.tenant} a weight above {least:.4g}."
 
 
-_WORDS: Mapping[str, Callable[[Move, Place, Micros], str]] = {
+_WORDS: Mapping[str, Callable[[Counterfactual, Place, Micros], str]] = {
     "ends": _by_ends,
     "starts": _by_starts,
     "time": _by_time,
@@ -157,7 +163,7 @@ _WORDS: Mapping[str, Callable[[Move, Place, Micros], str]] = {
 }
 
 
-def _then(move: Move) -> str:
+def _then(move: Counterfactual) -> str:
     if move.rank is None:
         return f"It goes before {_named(move)}"
     if move.rank == 0:
@@ -165,7 +171,7 @@ def _then(move: Move) -> str:
     return f"It becomes number {move.rank + 1} (higher classes and its own tenant's jobs stay before it)"
 
 
-def _named(move: Move) -> str:
+def _named(move: Counterfactual) -> str:
     return f"{move.passed_id} of {move.passed_tenant}" if move.passed_id else f"a job of {move.passed_tenant}"
 
 

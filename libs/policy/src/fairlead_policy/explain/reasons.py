@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from fairlead_contracts.base.instants import DAY, HOUR, SECOND, Micros
 from fairlead_contracts.base.quantities import format_quantity
-from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.decisions import Place, TenantShare
 from fairlead_policy.explain.figures import MANY, amount_format, decimals, duration, part_of, percent
 from fairlead_policy.explain.held_back_text import (
     held_back_in_words,
@@ -47,7 +47,7 @@ class Wording:
     """
 
     def __init__(
-        self, rules: PoolRules, standings: Mapping[str, Standing], now: Micros, *, oversized: bool = True
+        self, rules: PoolRules, standings: Mapping[str, TenantShare], now: Micros, *, oversized: bool = True
     ) -> None:
         self._oversized = oversized
         self._rules = rules
@@ -187,7 +187,7 @@ class Wording:
         return words
 
 
-def _holding(standing: Standing, rules: PoolRules) -> str:
+def _holding(standing: TenantShare, rules: PoolRules) -> str:
     """The tenant's amount of the resource that its share is of, without that resource's weight."""
     weight = rules.resource_weights.get(standing.dominant, FULL)
     counted = weight != FULL and weight > 0
@@ -205,7 +205,7 @@ def _running(count: int) -> str:
     return "1 running job" if count == 1 else f"{count} running jobs"
 
 
-def _past(standing: Standing) -> str:
+def _past(standing: TenantShare) -> str:
     """The past use in a tenant's share, of the resource that it is counted by."""
     amount = standing.past.get(standing.dominant, 0)
     if not amount:
@@ -215,7 +215,7 @@ def _past(standing: Standing) -> str:
     )
 
 
-def terms_in_words(place: Place, standing: Standing | None, rules: PoolRules, now: Micros) -> list[str]:
+def terms_in_words(place: Place, standing: TenantShare | None, rules: PoolRules, now: Micros) -> list[str]:
     """The tag, the waiting, and what can never start.
 
     Args:

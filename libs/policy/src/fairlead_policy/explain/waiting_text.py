@@ -10,12 +10,12 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
-from fairlead_contracts.messages.explanations import Prospects
+from fairlead_contracts.messages.explanations import WhatIf
 from fairlead_contracts.messages.questions import AheadOf, Explanation
 from fairlead_policy.explain.forecast_text import (
+    breakdown_in_words,
     changes_in_words,
     limits_in_words,
-    makeup_in_words,
     neighbours_in_words,
     room_in_words,
 )
@@ -51,13 +51,13 @@ def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[
         *first,
         *decides,
         *nearest[1:],
-        *makeup_in_words(prospects, place, rules),
+        *breakdown_in_words(prospects, place, rules),
         *others,
         *limits_in_words(prospects, place, rules, now),
     ]
 
 
-def _that_move(prospects: Prospects, rank: int | None) -> Prospects:
+def _that_move(prospects: WhatIf, rank: int | None) -> WhatIf:
     """Without classes in which it would stand where it stands: nobody needs to be asked for these."""
     moves = [move for move in prospects.moves if move.cause != "class" or move.rank != rank]
     return msgspec.structs.replace(prospects, moves=moves)

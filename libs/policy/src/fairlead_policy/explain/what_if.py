@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from fairlead_contracts.messages.decisions import Place
-from fairlead_contracts.messages.explanations import Makeup, Promoted
+from fairlead_contracts.messages.explanations import Promoted, ShareBreakdown
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.explain.counterfactuals import ends_to_pass, stands_alone
 from fairlead_policy.explain.least_end import Ends, least_end
@@ -25,14 +25,14 @@ _TRIED = 2000
 """Jobs of a tree at most in which ends are found by trying: each try merges it anew."""
 
 
-def breakdown_of(order: Order, place: Place) -> Makeup | None:
+def breakdown_of(order: Order, place: Place) -> ShareBreakdown | None:
     """The parts of a waiting job's start tag; None where it does not wait, or with H-DRF."""
     rules, found = order.rules, order.find(place)
     if found is None or rules.rescaled:
         return None
     tree = order.snapshot.trees[rules.top_of(place.tenant)]
     past = tree.past_below(tree.top)
-    return makeup_of(*found, place.tenant, list(tree.tenant_queues.values()), rules=rules, past=past)
+    return share_breakdown_of(*found, place.tenant, list(tree.tenant_queues.values()), rules=rules, past=past)
 
 
 def if_promoted(order: Order, place: Place, job_class: str) -> Promoted | None:
@@ -94,7 +94,7 @@ def _ended(order: Order, tenant: str, ends: Ends) -> Order:
     return Order(order.snapshot.without_use(tenant, ends), order.now)
 
 
-def makeup_of(
+def share_breakdown_of(
     sequence: ServiceOrder,
     at: int,
     tenant: str,
@@ -102,7 +102,7 @@ def makeup_of(
     *,
     rules: PoolRules,
     past: Mapping[str, int],
-) -> Makeup:
+) -> ShareBreakdown:
     """The parts of a job's start tag.
 
     Args:
@@ -125,7 +125,7 @@ def makeup_of(
         for name, unit in rules.unit_share_by_name.items()
         if entitled
     }
-    return Makeup(
+    return ShareBreakdown(
         tenant=sequence.top,
         weight=ratio(weight.numerator, weight.denominator),
         entitled=ratio(entitled.numerator, entitled.denominator),

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from fairlead_contracts.messages.decisions import Standing
+from fairlead_contracts.messages.decisions import TenantShare
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.order.front_columns import FrontColumns
@@ -152,7 +152,7 @@ class PoolSnapshot:
         }
         return _replaced(PoolSnapshot(measure, {}, {}), found, self.past)
 
-    def standings(self, tenants: Iterable[str] | None = None) -> list[Standing]:
+    def standings(self, tenants: Iterable[str] | None = None) -> list[TenantShare]:
         """The standings of these tenants and of those above them, by name.
 
         By default of each that is named, waits or runs.
@@ -170,12 +170,12 @@ class PoolSnapshot:
             counts.update(queue.waiting_by_queue)
         return dict(sorted(counts.items()))
 
-    def _standing(self, tenant: str) -> Standing:
+    def _standing(self, tenant: str) -> TenantShare:
         tree = self.trees.get(self.rules.top_of(tenant))
         if tree is None:
-            return standing_of(tenant, [], self.rules)
+            return tenant_share_of(tenant, [], self.rules)
         below = list(tree.tenant_queues_below(tenant))
-        return standing_of(tenant, below, self.rules, tree.past_below(tenant))
+        return tenant_share_of(tenant, below, self.rules, tree.past_below(tenant))
 
 
 def _replaced(
@@ -237,12 +237,12 @@ def _same_numbers(before: PoolRules, after: PoolRules) -> bool:
     )
 
 
-def standing_of(
+def tenant_share_of(
     tenant: str,
     tenant_queues: Collection[TenantQueue],
     rules: PoolRules,
     past: Mapping[str, int] | None = None,
-) -> Standing:
+) -> TenantShare:
     """The share of the tenant and all below it: what it may have, and has.
 
     Args:
@@ -259,7 +259,7 @@ def standing_of(
         if counted.get(name, 0) * unit > share:
             share, dominant = counted[name] * unit, name
     weight, entitled = rules.weight_of(tenant), rules.entitlement_of(tenant)
-    return Standing(
+    return TenantShare(
         tenant=tenant,
         weight=ratio(weight.numerator, weight.denominator),
         entitled=ratio(entitled.numerator, entitled.denominator),

@@ -7,7 +7,7 @@ from fairlead_contracts.messages.questions import Explanation
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
 from fairlead_policy.exact.terms import top_of
-from fairlead_policy.explain.explanation import prospects_in
+from fairlead_policy.explain.explanation import what_if_in
 from fairlead_policy.explain.surroundings import count_before
 from fairlead_policy.explain.waiting_text import most_first, waiting_in_words
 from fairlead_policy.order.pool_facts import PoolFacts
@@ -51,7 +51,7 @@ def _explained(job: SnapshotJob, known: PoolFacts, now: Micros) -> Explanation |
         waiting=sum(order.snapshot.waiting().values()),
         ahead=most_first(counts),
         standing=standings.get(top_of(place)),
-        prospects=prospects_in(order, place),
+        prospects=what_if_in(order, place),
         divide_by=divided_by(rules),
     )
     return msgspec.structs.replace(found, reasons=waiting_in_words(found, rules, now))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.decisions import Place, TenantShare
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_contracts.snapshot.tenants import pools_of_tenants
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
@@ -35,7 +35,7 @@ class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
     rules: PoolRules
     places: Sequence[Place]
     """In order. Mostly each is made when it is looked at: a million of them at once take a gigabyte. See `parts`."""
-    standings: dict[str, Standing]
+    standings: dict[str, TenantShare]
     """Of each tenant that waits or runs there."""
     oversized: bool = True
     """Whether some job may ask for more than the pool has."""

@@ -18,7 +18,7 @@ from fairlead_cli.client.words import (
 from fairlead_cli.console import PIPED_WIDTH, Style, unstyled, wrapped
 from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import format_quantity
-from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.decisions import Place, TenantShare
 from fairlead_contracts.messages.explanations import RoomForecast
 from fairlead_contracts.messages.questions import ExplainReply, Explanation, Steering
 from fairlead_contracts.messages.state import job_name
@@ -176,7 +176,7 @@ def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tupl
         own = found.standing.tenant == found.tenant
         yield (
             "its tenant" if own else f"above it, {found.standing.tenant}",
-            _standing_in_words(found.standing, by_weight=bool(found.divide_by)),
+            _tenant_share_in_words(found.standing, by_weight=bool(found.divide_by)),
         )
     if found.ahead:
         yield "before it", ahead_in_words([(part.tenant, part.jobs) for part in found.ahead])
@@ -214,7 +214,7 @@ def _facts_of_place(
         yield "key", f"{place.key:.6f}"
 
 
-def _standing_in_words(standing: Standing, *, by_weight: bool) -> str:
+def _tenant_share_in_words(standing: TenantShare, *, by_weight: bool) -> str:
     late = f", past use of {amounts(standing.past)} among it" if standing.past else ""
     entitled = "" if by_weight else f" entitled to {standing.entitled:.1%},"
     # Resources may weigh more or less than 1: it need not be a part of the pool.

@@ -15,7 +15,7 @@ from fairlead_cli.client.words import (
 )
 from fairlead_cli.console import Style, unstyled, wrapped
 from fairlead_contracts.base.quantities import format_quantity
-from fairlead_contracts.messages.decisions import Standing
+from fairlead_contracts.messages.decisions import TenantShare
 from fairlead_contracts.messages.questions import (
     PoolQueue,
     PoolTenants,
@@ -292,7 +292,7 @@ def _tenant_row(
     ]
 
 
-def _use(standing: Standing) -> str:
+def _use(standing: TenantShare) -> str:
     use = demand({name: amount for name, amount in standing.use.items() if amount})
     return f"{use}; of late {amounts(standing.past)}" if standing.past else use
 

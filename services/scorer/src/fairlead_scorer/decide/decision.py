@@ -7,7 +7,7 @@ import msgspec
 
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Basis, Decision, Front, KeptPast, Place, Standing
+from fairlead_contracts.messages.decisions import Basis, Decision, Front, KeptPast, Place, TenantShare
 from fairlead_scorer.state.pool import ScoredPool
 
 PAYLOAD_LIMIT = 900_000
@@ -19,7 +19,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
 
     basis: Basis
     fronts: list[Front]
-    standings: list[Standing]
+    standings: list[TenantShare]
     kept: KeptPast | None = None
     """What of past use is settled, for the next owner to go on from."""
     shortened: bool = False
@@ -76,13 +76,13 @@ def _content(pool: ScoredPool, shard: int, now: Micros, window: int) -> Content:
 
 # A place takes about this much as MessagePack; below the estimate nothing is encoded just to be measured.
 _TYPICAL_PLACE = 400
-_TYPICAL_STANDING = 400
+_TYPICAL_TENANT_SHARE = 400
 
 
 def _size(content: Content, limit: int) -> int:
     places = sum(len(front.places) for front in content.fronts)
     kept = 0 if content.kept is None else len(content.kept.tenants)
-    estimate = places * _TYPICAL_PLACE + (len(content.standings) + kept) * _TYPICAL_STANDING
+    estimate = places * _TYPICAL_PLACE + (len(content.standings) + kept) * _TYPICAL_TENANT_SHARE
     if estimate < limit // 8:
         return estimate
     return len(msgspec.msgpack.encode(content))

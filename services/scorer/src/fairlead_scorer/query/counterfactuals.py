@@ -6,9 +6,9 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Lift, Place
-from fairlead_contracts.messages.explanations import Move, Neighbour, Promoted, Prospects
+from fairlead_contracts.messages.explanations import Counterfactual, Neighbour, Promoted, WhatIf
 from fairlead_contracts.messages.questions import ShardQuestion, ShardReply
-from fairlead_policy.explain.explanation import NEIGHBOURS, Found, prospects_of, targets_of
+from fairlead_policy.explain.explanation import NEIGHBOURS, Found, targets_of, what_if_of
 from fairlead_policy.explain.neighbourhood import join_around
 from fairlead_scorer.query.shard_asking import ShardAsker, ShardReplies
 from fairlead_scorer.state.pool import ScoredPool
@@ -30,7 +30,7 @@ class Counterfactuals:
 
     async def foresee(
         self, pool: ScoredPool, own: ShardReply, part: ShardReplies, at: Micros
-    ) -> tuple[Prospects, Prospects]:
+    ) -> tuple[WhatIf, WhatIf]:
         """The changes that would move the job whose place its own shard gave, all else being equal.
 
         For programs, jobs by their ids; and the same with jobs by the names that people know.
@@ -60,8 +60,8 @@ class Counterfactuals:
             ],
         )
         called = self._named(found)
-        prospects = prospects_of(found, rules, at)
-        return prospects, prospects if called == found else prospects_of(called, rules, at)
+        prospects = what_if_of(found, rules, at)
+        return prospects, prospects if called == found else what_if_of(called, rules, at)
 
     def _named(self, found: Found) -> Found:
         around = found.around
@@ -110,7 +110,7 @@ def _summed(replies: list[ShardReply], length: int) -> list[int]:
     return [sum(reply.higher[number] for reply in replies) for number in range(length)]
 
 
-def concealed(found: Prospects, tenant: str) -> Prospects:
+def concealed(found: WhatIf, tenant: str) -> WhatIf:
     """Without the names of others' jobs: a tenant hears whose they are, as in the counts of those before it."""
     return msgspec.structs.replace(
         found,
@@ -149,5 +149,5 @@ def _unnamed(one: Neighbour, tenant: str) -> Neighbour:
     return one if one.tenant == tenant else msgspec.structs.replace(one, uid="", scope="", id="")
 
 
-def _unnamed_move(one: Move) -> Move:
+def _unnamed_move(one: Counterfactual) -> Counterfactual:
     return msgspec.structs.replace(one, passed="", passed_id="")

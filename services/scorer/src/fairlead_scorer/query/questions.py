@@ -15,7 +15,7 @@ from fairlead_contracts.base.codec import Codec, Message, to_json
 from fairlead_contracts.base.errors import ContractError, shown
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.base.tokens import NO_NAME, decode_token
-from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.decisions import Place, TenantShare
 from fairlead_contracts.messages.questions import (
     EXPLAIN_QUESTION,
     QUEUE_QUESTION,
@@ -271,7 +271,7 @@ def _certain(replies: Iterable[ShardReply], merged: Sequence[Place]) -> int:
     return next((rank for rank, place in enumerate(merged, start=1) if place.uid in last), len(merged))
 
 
-def tenant_lines(standings: Iterable[Standing]) -> list[TenantLine]:
+def tenant_lines(standings: Iterable[TenantShare]) -> list[TenantLine]:
     """Each tenant with its tag, and with its part among those that run or wait.
 
     Who is entitled to most first, then by name. A tenant is told once, whichever shards it was told by.
@@ -292,9 +292,11 @@ def tenant_lines(standings: Iterable[Standing]) -> list[TenantLine]:
     return sorted(lines, key=lambda line: (-line.standing.entitled, line.standing.tenant))
 
 
-def _part_now(standing: Standing, known: Mapping[str, Standing], totals: Mapping[str | None, float]) -> float:
+def _part_now(
+    standing: TenantShare, known: Mapping[str, TenantShare], totals: Mapping[str | None, float]
+) -> float:
     part = 1.0
-    above: Standing | None = standing
+    above: TenantShare | None = standing
     while above is not None:
         total = totals.get(above.parent, 0.0)
         if not total or not (above.running or above.waiting):

@@ -37,7 +37,7 @@ def _reply(
         capacity=pool.shape.capacity,
         waiting=sum(pool.waiting_of(shard).values()),
         places=_places(pool, tenants, asked) if kind == "queue" else _one_place(pool, asked),
-        standings=pool.standings(tenants) if _wants_standings(kind, asked) else [],
+        standings=pool.standings(tenants) if _wants_tenant_shares(kind, asked) else [],
         ahead=[] if asked.below is None else _ahead(pool, shard, asked.below, asked),
         before=[sum(_before(pool, shard, place, asked).values()) for place in asked.among],
     )
@@ -69,7 +69,7 @@ def _ends(order: Order, own: Place, asked: ShardQuestion) -> list[dict[str, int]
     return [None if ends is None else dict(ends) for ends in found]
 
 
-def _wants_standings(kind: QuestionKind, asked: ShardQuestion) -> bool:
+def _wants_tenant_shares(kind: QuestionKind, asked: ShardQuestion) -> bool:
     return kind == "tenants" or (kind == "explain" and asked.tenant is not None)
 
 

@@ -7,7 +7,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from fairlead_contracts.base.instants import Micros, to_seconds
-from fairlead_contracts.messages.decisions import Place, Standing
+from fairlead_contracts.messages.decisions import Place, TenantShare
 from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.state.pool import ScoredPool
@@ -63,11 +63,13 @@ class FairnessMetrics(Collector):
         ]
         standings.sort(key=lambda told: (-told[1].share, -told[1].waiting, told[1].tenant))
         for pool, standing, content in standings[:LABELLED_TENANTS]:
-            self._tell_standing(found, pool, standing)
+            self._tell_tenant_share(found, pool, standing)
             self._tell_waits(found, pool, standing.tenant, content)
         found["tenants_left_out"].add_metric([], max(0, len(standings) - LABELLED_TENANTS))
 
-    def _tell_standing(self, found: Mapping[str, GaugeMetricFamily], pool: str, standing: Standing) -> None:
+    def _tell_tenant_share(
+        self, found: Mapping[str, GaugeMetricFamily], pool: str, standing: TenantShare
+    ) -> None:
         labels = [pool, standing.tenant]
         found["tenant_share"].add_metric(labels, standing.share)
         found["tenant_entitlement"].add_metric(labels, standing.entitled)

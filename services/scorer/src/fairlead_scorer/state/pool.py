@@ -11,7 +11,7 @@ from dataclasses import replace
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Basis, Keeping, KeptPast, Place, Standing
+from fairlead_contracts.messages.decisions import Basis, Keeping, KeptPast, Place, TenantShare
 from fairlead_policy.explain.surroundings import count_before
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
@@ -212,7 +212,7 @@ class ScoredPool:
         """How many jobs of each of these tenants stand before the place."""
         return count_before(self.order_at(now), place, tenants)
 
-    def standings(self, tenants: Iterable[str]) -> list[Standing]:
+    def standings(self, tenants: Iterable[str]) -> list[TenantShare]:
         """The shares of these tenants: what they have and may have."""
         return self._facts.snapshot.standings(tenants)
 

@@ -4,22 +4,22 @@ from itertools import chain
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
-from fairlead_contracts.messages.explanations import Prospects
+from fairlead_contracts.messages.explanations import WhatIf
 from fairlead_policy.explain.forecast_text import (
+    breakdown_in_words,
     changes_in_words,
     limits_in_words,
-    makeup_in_words,
     neighbours_in_words,
     room_in_words,
 )
 from fairlead_policy.rules.pool_rules import PoolRules
 
 
-def told_prospects(found: Prospects, place: Place, rules: PoolRules, now: Micros) -> list[str]:
+def told_prospects(found: WhatIf, place: Place, rules: PoolRules, now: Micros) -> list[str]:
     """Its neighbours, the parts of its tag, what would move it, its limits, and the room that it waits for."""
     return [
         *neighbours_in_words(found, place, rules),
-        *makeup_in_words(found, place, rules),
+        *breakdown_in_words(found, place, rules),
         *chain.from_iterable(changes_in_words(found, place, now)),
         *limits_in_words(found, place, rules, now),
         *room_in_words(found, place, rules),
