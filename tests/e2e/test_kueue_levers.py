@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_contracts.messages.clearance import LeverName
 from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.leave import LeverName
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import whole_queue

@@ -12,8 +12,8 @@ from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
-from fairlead_contracts.messages.clearance import Clearance, Revocation
 from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.leave import Leave, Revocation
 from fairlead_contracts.messages.questions import Steering
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
@@ -134,14 +134,14 @@ async def released_revoked_and_by_another_lever(bus: Bus, fixture: NamespaceFixt
     bucket = Bucket(bus, topology.POLICY)
     taken = Revocation(cluster=KUBE_CLUSTER, lever="boost", at=datetime.now(UTC), by="ann")
     await bucket.put(subjects.revocation_key(KUBE_CLUSTER), to_json(taken))
-    await bucket.delete(subjects.clearance_key(KUBE_CLUSTER))
+    await bucket.delete(subjects.leave_key(KUBE_CLUSTER))
     await no_level_stands(fixture)
     await steered(bus, lambda one: "taken back by ann" in one.withheld, "who took the leave back is said")
     await clear(bus, "boost")
     await front_stands(bus, fixture, FRONT)
 
-    leave = Clearance(cluster=KUBE_CLUSTER, lever="priority", at=datetime.now(UTC), replaced="boost")
-    await bucket.put(subjects.clearance_key(KUBE_CLUSTER), to_json(leave))
+    leave = Leave(cluster=KUBE_CLUSTER, lever="priority", at=datetime.now(UTC), replaced="boost")
+    await bucket.put(subjects.leave_key(KUBE_CLUSTER), to_json(leave))
 
     def by_priority_alone() -> bool:
         waiting = fixture.waiting().values()

@@ -154,7 +154,7 @@ async def have_stored_again(thief: Bus, ops: Bus, stream: str, filtered: str, co
 async def test_no_old_word_of_an_operator_is_stored_again(guarded: GuardedServer, user: str) -> None:
     words = {
         subjects.control_key("gpu"): b"paused",
-        subjects.clearance_key("c1"): None,
+        subjects.leave_key("c1"): None,
         subjects.DOCUMENT_KEY: b"the policy of today",
     }
     async with (
@@ -165,8 +165,8 @@ async def test_no_old_word_of_an_operator_is_stored_again(guarded: GuardedServer
         bucket = Bucket(ann, "policy")
         await bucket.put(subjects.control_key("gpu"), b"active")
         await bucket.put(subjects.control_key("gpu"), b"paused")
-        await bucket.put(subjects.clearance_key("c1"), b"leave to steer")
-        await bucket.delete(subjects.clearance_key("c1"))
+        await bucket.put(subjects.leave_key("c1"), b"leave to steer")
+        await bucket.delete(subjects.leave_key("c1"))
         first = await bucket.create(subjects.DOCUMENT_KEY, b"the policy of last week")
         await bucket.update(subjects.DOCUMENT_KEY, b"the policy of today", first)
         # Up to where pools are steered, there is leave, and last week's policy is in force.

@@ -21,7 +21,7 @@ from fairlead_admitter.observe.expectations import Expectations, Landed
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
-from fairlead_contracts.messages.clearance import LeverName
+from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
 from fairlead_kube import PRIORITY_BOOST, KubeClient, KubeSettings, connect
 from fairlead_policy.levels.bands import class_bands

@@ -14,8 +14,8 @@ from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json, to_packed
 from fairlead_contracts.base.instants import from_datetime
-from fairlead_contracts.messages.clearance import Clearance, LeverName
 from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.messages.state import JobState, Phase, QueueState, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import PRIORITY_BOOST
@@ -179,8 +179,8 @@ async def state_queue(bus: Bus, queue: QueueState) -> None:
 
 
 async def clear(bus: Bus, lever: LeverName) -> None:
-    leave = Clearance(cluster=CLUSTER, lever=lever, at=datetime.now(UTC))
-    await Bucket(bus, topology.POLICY).put(subjects.clearance_key(CLUSTER), to_json(leave))
+    leave = Leave(cluster=CLUSTER, lever=lever, at=datetime.now(UTC))
+    await Bucket(bus, topology.POLICY).put(subjects.leave_key(CLUSTER), to_json(leave))
 
 
 @asynccontextmanager

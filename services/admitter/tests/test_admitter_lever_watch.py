@@ -17,11 +17,11 @@ from fairlead_admitter.apply.lever_probe import (
     Obeyed,
 )
 from fairlead_admitter.errors import FrontendBalkedError
-from fairlead_contracts.messages.clearance import Clearance, LeverFound, LeverName
+from fairlead_contracts.messages.leave import Leave, LeverFound, LeverName
 from fairlead_runtime import Metrics
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-LEAVE = Clearance(cluster="c1", at=AT, by="ann", lever="boost")
+LEAVE = Leave(cluster="c1", at=AT, by="ann", lever="boost")
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Scene:
     def watch(self) -> LeverWatch:
         return LeverWatch(
             self,
-            clearance=lambda: LEAVE,
+            leave=lambda: LEAVE,
             found=lambda: self.stands,
             state=self.state,
             lead=lambda: self.epoch,

@@ -11,9 +11,9 @@ import pytest
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json, to_packed
-from fairlead_contracts.messages.clearance import Clearance, Revocation
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.events import JobEvicted
+from fairlead_contracts.messages.leave import Leave, Revocation
 from fairlead_contracts.messages.members import LEADER_LEASE
 from fairlead_contracts.messages.state import QueueState, State, subject_of
 from fairlead_runtime import Lifecycle
@@ -29,7 +29,7 @@ type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 KUEUE = a_queue(frontend="kueue", bands_by_class=True)
 UNSAFE: QueueState = msgspec.structs.replace(KUEUE, preemption={"withinClusterQueue": "LowerPriority"})
 _REVS = count(1)
-CLEARANCE_KEY = subjects.clearance_key(CLUSTER)
+CLEARANCE_KEY = subjects.leave_key(CLUSTER)
 
 
 async def stated(bus: Bus, state: State) -> None:
@@ -40,7 +40,7 @@ async def stated(bus: Bus, state: State) -> None:
 async def cleared(bus: Bus) -> None:
     """An operator gives leave to steer the cluster."""
     await Bucket(bus, topology.POLICY).put(
-        CLEARANCE_KEY, to_json(Clearance(cluster=CLUSTER, lever="boost", at=NOON))
+        CLEARANCE_KEY, to_json(Leave(cluster=CLUSTER, lever="boost", at=NOON))
     )
 
 

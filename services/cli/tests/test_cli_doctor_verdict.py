@@ -17,18 +17,16 @@ from fairlead_cli.kueue.doctor.running import DoctorFlags, look
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import EXIT_ERRORS, EXIT_WARNINGS, judge
 from fairlead_cli.local.dry_run import Tail, told
-from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import Lever, LeverProbe
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
-LEAVE = Clearance(cluster="lab", lever="boost", at=AT, by="ann", accepted=["multikueue"])
+LEAVE = Leave(cluster="lab", lever="boost", at=AT, by="ann", accepted=["multikueue"])
 
 
-def survey(lever: Lever = Lever.BOOST, clearance: Clearance | None = None) -> Survey:
-    return Survey(
-        cluster="lab", policy=PolicyDocument(), probe=LeverProbe(lever, "asked"), clearance=clearance
-    )
+def survey(lever: Lever = Lever.BOOST, leave: Leave | None = None) -> Survey:
+    return Survey(cluster="lab", policy=PolicyDocument(), probe=LeverProbe(lever, "asked"), leave=leave)
 
 
 def finding(name: str, severity: Severity) -> Finding:
@@ -55,28 +53,28 @@ def test_the_worst_that_is_open_decides(
 ) -> None:
     verdict = judge(survey(), findings, accept)
     assert (verdict.exit_code, verdict.passed) == (code, passed)
-    assert (verdict.clearance(survey(), by="ann", at=AT) is not None) == passed
+    assert (verdict.leave(survey(), by="ann", at=AT) is not None) == passed
 
 
 def test_findings_come_worst_first_and_accepted_ones_are_recorded() -> None:
     verdict = judge(survey(), [OK, INFO, WARNING, ERROR], ["multikueue", "fair-sharing"])
     assert [one.severity for one in verdict.findings] == list(Severity)
-    assert verdict.clearance(survey(), by="ann", at=AT) == LEAVE
+    assert verdict.leave(survey(), by="ann", at=AT) == LEAVE
     assert verdict.needless == ["fair-sharing"]
 
 
 def test_what_was_accepted_before_stays_accepted() -> None:
-    assert judge(survey(clearance=LEAVE), [ERROR], []).passed
-    assert not judge(survey(clearance=LEAVE), [finding("other-writer", Severity.ERROR)], []).passed
+    assert judge(survey(leave=LEAVE), [ERROR], []).passed
+    assert not judge(survey(leave=LEAVE), [finding("other-writer", Severity.ERROR)], []).passed
 
 
 def test_a_leave_says_by_which_lever_levels_may_still_stand() -> None:
-    by_priority = msgspec.structs.replace(survey(clearance=LEAVE), probe=LeverProbe(Lever.PRIORITY, "asked"))
-    leave = judge(by_priority, [], []).clearance(by_priority, by="ann", at=AT)
+    by_priority = msgspec.structs.replace(survey(leave=LEAVE), probe=LeverProbe(Lever.PRIORITY, "asked"))
+    leave = judge(by_priority, [], []).leave(by_priority, by="ann", at=AT)
     assert leave is not None
     assert (leave.lever, leave.replaced) == ("priority", "boost")
-    again = msgspec.structs.replace(by_priority, clearance=leave)
-    same = judge(again, [], []).clearance(again, by="ann", at=AT)
+    again = msgspec.structs.replace(by_priority, leave=leave)
+    same = judge(again, [], []).leave(again, by="ann", at=AT)
     assert same is not None
     assert same.replaced == "boost"
 
@@ -85,7 +83,7 @@ def test_without_a_lever_there_is_no_leave_whatever_was_accepted() -> None:
     unknown = survey(Lever.UNKNOWN)
     verdict = judge(unknown, [finding("lever-unknown", Severity.ERROR)], ["lever-unknown"])
     assert not verdict.passed
-    assert verdict.clearance(unknown, by="", at=AT) is None
+    assert verdict.leave(unknown, by="", at=AT) is None
     assert "--lever boost|priority" in acceptance(unknown, verdict)
 
 

@@ -12,8 +12,8 @@ from fairlead_bus import RemoteError, assign
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.frontend.cards import CardState
-from fairlead_contracts.messages.clearance import Clearance
 from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.questions import (
     EXPLAIN_REPLY,
     PROBLEM,
@@ -500,8 +500,8 @@ async def test_people_hear_where_levels_are_written_and_why_not(harness: BusHarn
     found = await steering()
     assert found is not None
     assert (found.frontend, found.enforcement, found.enforcement_why) == ("kueue", "tie-break", "own quotas")
-    clearance = to_json(Clearance(cluster="c1", lever="boost", at=NOON))
-    await harness.bus.publish(subjects.kv_subject(topology.POLICY, subjects.clearance_key("c1")), clearance)
+    leave = to_json(Leave(cluster="c1", lever="boost", at=NOON))
+    await harness.bus.publish(subjects.kv_subject(topology.POLICY, subjects.leave_key("c1")), leave)
     await eventually(lambda: withheld("kq has withinClusterQueue LowerPriority"))
     unsafe = await steering()
     assert unsafe is not None

@@ -182,7 +182,7 @@ def control_key(pool: str | None = None) -> str:
     return f"control.{NO_NAME if pool is None else encode_key(pool)}"
 
 
-def clearance_key(cluster: str) -> str:
+def leave_key(cluster: str) -> str:
     """Key of an operator's leave to steer a cluster in the `policy` bucket."""
     return f"clearance.{encode_key(cluster)}"
 

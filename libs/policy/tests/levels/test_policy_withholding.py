@@ -7,13 +7,13 @@ import pytest
 
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.messages.clearance import Clearance, LeverFound, LeverName, Revocation
 from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.leave import Leave, LeverFound, LeverName, Revocation
 from fairlead_contracts.messages.state import QueueState
 from fairlead_policy.levels.operators import (
     ControlWord,
     OperatorWords,
-    clearance_of,
+    leave_of,
     lever_of,
     revocation_of,
     words_on,
@@ -23,7 +23,7 @@ from fairlead_testkit.builders import NOON, a_control, a_document, a_queue
 
 KUEUE = a_queue(frontend="kueue", bands_by_class=True)
 PREEMPTING = a_queue(name="hot", frontend="kueue", preemption={"reclaimWithinCohort": "LowerPriority"})
-LEAVE = Clearance(cluster="c1", lever="boost", at=NOON)
+LEAVE = Leave(cluster="c1", lever="boost", at=NOON)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ LEAVE = Clearance(cluster="c1", lever="boost", at=NOON)
     ],
 )
 def test_one_reason_is_named_the_first_thing_to_see_to(
-    queues: list[QueueState], leave: Clearance | None, mode: Mode, preemption: str, why: str
+    queues: list[QueueState], leave: Leave | None, mode: Mode, preemption: str, why: str
 ) -> None:
     document = a_document(preemption=preemption)
     found = judge_withholding(document, queues, leave, control=ControlWord(mode), values={}).why
@@ -92,7 +92,7 @@ def test_levels_go_by_every_setting_by_which_one_could_stop_a_running_job(preemp
     ],
 )
 def test_levels_go_for_what_somebody_stated_and_stand_for_what_is_merely_not_known(
-    leave: Clearance | None,
+    leave: Leave | None,
     mode: Mode,
     hours: int | None,
     fate: Fate,
@@ -124,11 +124,11 @@ def test_a_leave_taken_back_is_so_until_one_is_given_again_readable_or_not() -> 
     assert words.hear(revocation_of("c1"), to_json(revocation))
     assert words.revocation("c1") == revocation
     assert words.revocation("c2") is None
-    words.hear(clearance_of("c1"), to_json(LEAVE))
+    words.hear(leave_of("c1"), to_json(LEAVE))
     assert words.revocation("c1") is None
-    words.hear(clearance_of("c1"), b"?")
+    words.hear(leave_of("c1"), b"?")
     assert words.revocation("c1") is None
-    words.hear(clearance_of("c1"), None)
+    words.hear(leave_of("c1"), None)
     assert words.revocation("c1") == revocation
     words.hear(revocation_of("c1"), b"?")
     assert words.revocation("c1") is None
@@ -241,10 +241,10 @@ def test_a_word_says_who_when_and_why() -> None:
 
 def test_a_leave_is_one_clusters_and_unreadable_it_is_none() -> None:
     words = OperatorWords()
-    assert words.hear(clearance_of("c1"), to_json(LEAVE))
-    assert words.clearance("c1") == LEAVE
-    assert words.clearance("c2") is None
-    words.hear(clearance_of("c1"), b"?")
-    assert words.clearance("c1") is None
-    assert set(words.unreadable) == {clearance_of("c1")}
+    assert words.hear(leave_of("c1"), to_json(LEAVE))
+    assert words.leave("c1") == LEAVE
+    assert words.leave("c2") is None
+    words.hear(leave_of("c1"), b"?")
+    assert words.leave("c1") is None
+    assert set(words.unreadable) == {leave_of("c1")}
     assert not words.hear(subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY), b"{}")

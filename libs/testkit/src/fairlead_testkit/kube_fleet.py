@@ -7,7 +7,7 @@ from pathlib import Path
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.messages.clearance import Clearance, LeverName
+from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import whole_queue
@@ -71,8 +71,8 @@ class KubeFleet(ProcessFleet):
 
 async def clear(bus: Bus, lever: LeverName, *, cluster: str = KUBE_CLUSTER) -> None:
     """Give leave to steer the cluster, as `fairlead doctor` does."""
-    leave = Clearance(cluster=cluster, lever=lever, at=datetime.now(UTC), by="test")
-    await Bucket(bus, topology.POLICY).put(subjects.clearance_key(cluster), to_json(leave))
+    leave = Leave(cluster=cluster, lever=lever, at=datetime.now(UTC), by="test")
+    await Bucket(bus, topology.POLICY).put(subjects.leave_key(cluster), to_json(leave))
 
 
 async def all_placed(bus: Bus, fixture: NamespaceFixture) -> None:

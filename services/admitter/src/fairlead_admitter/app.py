@@ -235,14 +235,14 @@ class Admitter:
         )
 
     def _is_cleared(self) -> bool:
-        return self._watch.policy.clearance(self._settings.cluster) is not None
+        return self._watch.policy.leave(self._settings.cluster) is not None
 
     def _lever_watch(self, probing: LeverProber, lead: Callable[[], int | None]) -> LeverWatch:
         cluster, policy = self._settings.cluster, self._watch.policy
         bucket = Bucket(self._bus, topology.POLICY)
         watch = LeverWatch(
             probing,
-            clearance=lambda: policy.clearance(cluster),
+            leave=lambda: policy.leave(cluster),
             found=lambda: policy.lever_found(cluster),
             state=lambda found: bucket.put(subjects.lever_key(cluster), to_json(found)),
             lead=lambda: lead() if self._watch.unknown() is None else None,

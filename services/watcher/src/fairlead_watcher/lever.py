@@ -8,7 +8,7 @@ from typing import Protocol
 
 from fairlead_bus import Bus, Mirror, bucket_stream
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.messages.clearance import LEVER_FOUND, LeverFound
+from fairlead_contracts.messages.leave import LEVER_FOUND, LeverFound
 
 
 class DeliverLever(Protocol):

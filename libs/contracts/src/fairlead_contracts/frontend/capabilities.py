@@ -25,13 +25,17 @@ class TieRule(enum.StrEnum):
     """By what nobody outside can tell: each place needs a level of its own."""
 
 
-class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+_AS_IT_TRAVELS = {"needs_leave": "needs_clearance"}
+"""Leave was called clearance in the first release."""
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_AS_IT_TRAVELS):
     """The capabilities of one frontend, beside the levels that its queues take and what it may stop for a waiting job."""
 
     ties: TieRule = TieRule.INSTANT
     orders_across_queues: bool = True
     """Whether it has an order between jobs of one level and one instant in two of its queues; else that is chance."""
-    needs_clearance: bool = True
+    needs_leave: bool = True
     """Whether levels are written only where somebody gave leave."""
     open_queues: bool = True
     """Whether a submission may name any queue, where its tenant has no entry of its own to one."""
@@ -53,7 +57,7 @@ pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the ti
 SLURM = Capabilities(ties=TieRule.JOB_NUMBER, batch=256, labelled_ahead=32)
 """Where its priority weights are 0; else its own factors sort what is equal. The submit time, a `time_t`, then the job id and the number of the array's task (`sort_job_queue2`,
 src/slurmctld/job_scheduler.c)."""
-SIMULATED = Capabilities(needs_clearance=False, batch=256)
+SIMULATED = Capabilities(needs_leave=False, batch=256)
 """It is nobody's: nothing can be broken there."""
 
 SHIPPED = {"kueue": KUEUE, "slurm": SLURM, "sim": SIMULATED}

@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.errors import ContractError
-from fairlead_contracts.messages.clearance import (
-    CLEARANCE,
+from fairlead_contracts.messages.control import CONTROL, STRICTNESS, Control, Mode
+from fairlead_contracts.messages.leave import (
+    LEAVE,
     LEVER_FOUND,
     REVOCATION,
-    Clearance,
+    Leave,
     LeverFound,
     Revocation,
 )
-from fairlead_contracts.messages.control import CONTROL, STRICTNESS, Control, Mode
 
 _CONTROL = subjects.kv_subject(topology.POLICY, "control.")
 _ALL = subjects.kv_subject(topology.POLICY, subjects.control_key(None))
-_CLEARANCE = subjects.kv_subject(topology.POLICY, "clearance.")
+_LEAVE = subjects.kv_subject(topology.POLICY, "clearance.")
 _REVOCATION = subjects.kv_subject(topology.POLICY, "revocation.")
 _LEVER = subjects.kv_subject(topology.POLICY, "lever.")
 
@@ -51,7 +51,7 @@ class OperatorWords:
 
     def __init__(self) -> None:
         self._controls: dict[str, ControlWord] = {}
-        self._clearances: dict[str, Clearance] = {}
+        self._leaves: dict[str, Leave] = {}
         self._levers: dict[str, LeverFound] = {}
         self._revocations: dict[str, Revocation] = {}
         self.unreadable: dict[str, str] = {}
@@ -68,7 +68,7 @@ class OperatorWords:
             return False
         for heard in (
             self._controls,
-            self._clearances,
+            self._leaves,
             self._levers,
             self._revocations,
             self.unreadable,
@@ -86,7 +86,7 @@ class OperatorWords:
             elif subject.startswith(_REVOCATION):
                 self._revocations[subject] = REVOCATION.decode(payload)
             else:
-                self._clearances[subject] = CLEARANCE.decode(payload)
+                self._leaves[subject] = LEAVE.decode(payload)
         except ContractError as error:
             self.unreadable[subject] = str(error)
             if subject.startswith(_CONTROL):
@@ -98,16 +98,16 @@ class OperatorWords:
         words = (self._controls.get(subject, ControlWord()) for subject in words_on(pool))
         return max(words, key=lambda word: STRICTNESS.index(word.mode))
 
-    def clearance(self, cluster: str) -> Clearance | None:
+    def leave(self, cluster: str) -> Leave | None:
         """The leave to steer the cluster; None where nobody gave it."""
-        return self._clearances.get(clearance_of(cluster))
+        return self._leaves.get(leave_of(cluster))
 
     def revocation(self, cluster: str) -> Revocation | None:
         """Who took the leave to steer the cluster back; None where nobody did, or leave was given again.
 
         A leave that can't be read is one: somebody meant to give it.
         """
-        if self.clearance(cluster) is not None or clearance_of(cluster) in self.unreadable:
+        if self.leave(cluster) is not None or leave_of(cluster) in self.unreadable:
             return None
         return self._revocations.get(revocation_of(cluster))
 
@@ -118,7 +118,7 @@ class OperatorWords:
 
 def is_word(subject: str) -> bool:
     """Whether an operator's word stands at the subject, or may."""
-    return subject.startswith((_CONTROL, _CLEARANCE, _REVOCATION, _LEVER))
+    return subject.startswith((_CONTROL, _LEAVE, _REVOCATION, _LEVER))
 
 
 def words_on(pool: str) -> list[str]:
@@ -127,9 +127,9 @@ def words_on(pool: str) -> list[str]:
     return [subjects.kv_subject(topology.POLICY, key) for key in keys]
 
 
-def clearance_of(cluster: str) -> str:
+def leave_of(cluster: str) -> str:
     """The subject of the leave to steer a cluster."""
-    return subjects.kv_subject(topology.POLICY, subjects.clearance_key(cluster))
+    return subjects.kv_subject(topology.POLICY, subjects.leave_key(cluster))
 
 
 def revocation_of(cluster: str) -> str:

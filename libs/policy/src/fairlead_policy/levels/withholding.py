@@ -9,8 +9,8 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_contracts.messages.clearance import Clearance, LeverFound, Revocation
 from fairlead_contracts.messages.control import Mode
+from fairlead_contracts.messages.leave import Leave, LeverFound, Revocation
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.bands import NarrowBand, narrow_bands
@@ -57,9 +57,9 @@ class Withholding(msgspec.Struct, frozen=True, kw_only=True):
 _FOLLOWED = Withholding()
 
 
-def why_uncleared(queues: Collection[QueueState], clearance: Clearance | None) -> str:
+def why_uncleared(queues: Collection[QueueState], leave: Leave | None) -> str:
     """Why nothing at all may be written to the cluster of these queues, not even a level taken back; empty where it may."""
-    if clearance is not None or not any(queue.able.needs_clearance for queue in queues):
+    if leave is not None or not any(queue.able.needs_leave for queue in queues):
         return ""
     cluster = next(queue.cluster for queue in queues)
     return f"cluster {cluster} is not cleared: `fairlead doctor` looks at it and gives leave to write"
@@ -68,7 +68,7 @@ def why_uncleared(queues: Collection[QueueState], clearance: Clearance | None) -
 def judge_withholding(
     document: PolicyDocument,
     queues: Collection[QueueState],
-    clearance: Clearance | None,
+    leave: Leave | None,
     *,
     control: ControlWord,
     values: Mapping[str, int],
@@ -84,14 +84,14 @@ def judge_withholding(
     Args:
         document: the policy.
         queues: the pool's queues in one cluster.
-        clearance: the leave to steer that cluster.
+        leave: the leave to steer that cluster.
         control: the operators' strictest word on the pool.
         values: what the cluster says of the classes that it knows.
         found: what the cluster was last found to obey.
         revocation: where leave was taken back, who did.
         dry_run: it is only said what would be written: that needs no leave.
     """
-    uncleared = "" if dry_run else why_uncleared(queues, clearance)
+    uncleared = "" if dry_run else why_uncleared(queues, leave)
     if uncleared and revocation is None:
         return Withholding(why=uncleared, fate=Fate.STAND)
     preempting = why_preempting(document, queues)
@@ -101,7 +101,7 @@ def judge_withholding(
         danger = f"; they could stop running jobs: {preempting}" if unsafe else ""
         why = f"{control.in_words()}: levels stay as they are{danger}. {control.ended_in_words()}"
         return Withholding(why=why, fate=Fate.STAND, unsafe=unsafe)
-    if why := _why_none_is_left(revocation if uncleared else None, control, clearance, found):
+    if why := _why_none_is_left(revocation if uncleared else None, control, leave, found):
         return Withholding(why=why, fate=Fate.GO, unsafe=unsafe, everywhere=True)
     if preempting:
         return Withholding(why=preempting, fate=Fate.GO, unsafe=True)
@@ -111,7 +111,7 @@ def judge_withholding(
 
 
 def _why_none_is_left(
-    revocation: Revocation | None, control: ControlWord, clearance: Clearance | None, found: LeverFound | None
+    revocation: Revocation | None, control: ControlWord, leave: Leave | None, found: LeverFound | None
 ) -> str:
     """Why no mark of ours is to be left anywhere; empty where that is not so."""
     if revocation is not None:
@@ -122,7 +122,7 @@ def _why_none_is_left(
         )
     if control.mode is Mode.RELEASED:
         return f"{control.in_words()}: no level of ours is left. {control.ended_in_words()}"
-    return "" if clearance is None else clearance.why_ineffective(found)
+    return "" if leave is None else leave.why_ineffective(found)
 
 
 def why_crossed(document: PolicyDocument, values: Mapping[str, int]) -> str:

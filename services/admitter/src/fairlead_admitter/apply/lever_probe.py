@@ -20,7 +20,7 @@ import structlog
 
 from fairlead_admitter.errors import AdmitterError
 from fairlead_bus import BusError
-from fairlead_contracts.messages.clearance import Clearance, LeverFound, LeverName
+from fairlead_contracts.messages.leave import Leave, LeverFound, LeverName
 from fairlead_runtime import Metrics
 
 LOOK_SECONDS = 1.0
@@ -74,7 +74,7 @@ class LeverWatch:
 
     Args:
         probing: asks the frontend.
-        clearance: the leave to steer the cluster; None where there is none, and nothing to ask.
+        leave: the leave to steer the cluster; None where there is none, and nothing to ask.
         found: what is stated now.
         state: states something else.
         lead: the epoch under which this replica leads, else None.
@@ -87,7 +87,7 @@ class LeverWatch:
         self,
         probing: LeverProber,
         *,
-        clearance: Callable[[], Clearance | None],
+        leave: Callable[[], Leave | None],
         found: Callable[[], LeverFound | None],
         state: Callable[[LeverFound], Awaitable[object]],
         lead: Callable[[], int | None],
@@ -96,13 +96,13 @@ class LeverWatch:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._probing = probing
-        self._clearance = clearance
+        self._leave = leave
         self._found = found
         self._state = state
         self._lead = lead
         self._every = every
         self._clock = clock
-        self._occasion: tuple[int, Clearance] | None = None
+        self._occasion: tuple[int, Leave] | None = None
         self._due = self._glance_due = 0.0
         self._asked = -REST_SECONDS
         self._outages = 0
@@ -135,31 +135,31 @@ class LeverWatch:
 
     async def look(self) -> None:
         """Ask, where it is time to."""
-        epoch, clearance = self._lead(), self._clearance()
-        self._ineffective.set(clearance is not None and bool(clearance.why_ineffective(self._found())))
-        if epoch is None or clearance is None:
+        epoch, leave = self._lead(), self._leave()
+        self._ineffective.set(leave is not None and bool(leave.why_ineffective(self._found())))
+        if epoch is None or leave is None:
             self._occasion = None
             self._answered()
             return
         now = self._clock()
-        if self._occasion != (epoch, clearance):
-            self._occasion, self._suspected, self._due = (epoch, clearance), None, now
+        if self._occasion != (epoch, leave):
+            self._occasion, self._suspected, self._due = (epoch, leave), None, now
             self._stated, self._seen = None, self._found()
         if self._outages != self._probing.outages:
             self._outages = self._probing.outages
             self._due = min(self._due, max(now, self._asked + REST_SECONDS))
         await self._look_after_own_word(now)
         if now >= self._due:
-            await self._ask_now(clearance, now)
+            await self._ask_now(leave, now)
         elif now >= self._glance_due:
             self._glance_due = now + GLANCE_SECONDS
-            await self._glance(clearance, now)
+            await self._glance(leave, now)
 
-    async def _ask_now(self, clearance: Clearance, now: float) -> None:
+    async def _ask_now(self, leave: Leave, now: float) -> None:
         self._asked = now
-        self._due = now + await self._ask(clearance)
+        self._due = now + await self._ask(leave)
 
-    async def _glance(self, clearance: Clearance, now: float) -> None:
+    async def _glance(self, leave: Leave, now: float) -> None:
         """A hint counts as found once: a probe that agrees is the second finding."""
         found = self._found()
         if found is None or self._stated not in (None, found):
@@ -177,7 +177,7 @@ class LeverWatch:
         self._answered()
         if hint != found.lever:
             self._suspected = hint
-            await self._ask_now(clearance, now)
+            await self._ask_now(leave, now)
 
     async def _look_after_own_word(self, now: float) -> None:
         """Somebody else may write the key: what we stated is stated again, and else the frontend is asked."""
@@ -194,12 +194,12 @@ class LeverWatch:
 
     def told(self) -> str | None:
         """The lever and how sure it is, for people; None where nothing is steered."""
-        clearance = self._clearance()
-        if clearance is None:
+        leave = self._leave()
+        if leave is None:
             return None
         found = self._found()
-        said: list[str] = [clearance.lever]
-        if found is not None and found.lever != clearance.lever:
+        said: list[str] = [leave.lever]
+        if found is not None and found.lever != leave.lever:
             said.append(f"the cluster obeys {found.lever} (seen {found.at:%Y-%m-%d %H:%M} UTC)")
         if self._doubt:
             said.append(f"at the last look nobody could tell: {self._doubt}")
@@ -220,7 +220,7 @@ class LeverWatch:
     def _answered(self) -> None:
         self._unanswered_since, self._unanswered_why = None, ""
 
-    async def _ask(self, clearance: Clearance) -> float:
+    async def _ask(self, leave: Leave) -> float:
         """Returns for how many seconds not to ask again."""
         self._asking(self._clock())
         try:
@@ -235,30 +235,30 @@ class LeverWatch:
             self._suspected, self._doubt = None, obeyed.evidence
             return self._every
         self._doubt = ""
-        if not self._is_news(obeyed.lever, clearance):
+        if not self._is_news(obeyed.lever, leave):
             self._suspected = None
         elif self._suspected != obeyed.lever:
             self._suspected = obeyed.lever
             return CONFIRM_SECONDS
         else:
             self._suspected = None
-            await self._tell(obeyed.lever, obeyed.evidence, clearance)
-        if clearance.lever != obeyed.lever:
+            await self._tell(obeyed.lever, obeyed.evidence, leave)
+        if leave.lever != obeyed.lever:
             return min(self._every, INEFFECTIVE_SECONDS)
         return self._every
 
-    def _is_news(self, lever: LeverName, clearance: Clearance) -> bool:
+    def _is_news(self, lever: LeverName, leave: Leave) -> bool:
         found = self._found()
         if found is None or found.lever != lever:
             return True
-        return found.at <= clearance.at and lever != clearance.lever
+        return found.at <= leave.at and lever != leave.lever
 
-    async def _tell(self, lever: LeverName, evidence: str, clearance: Clearance) -> None:
+    async def _tell(self, lever: LeverName, evidence: str, leave: Leave) -> None:
         # After the leave that it was found under, whatever the clock of whoever gave it says.
-        at = max(datetime.now(UTC), clearance.at + timedelta(microseconds=1))
-        found = LeverFound(cluster=clearance.cluster, lever=lever, at=at, evidence=evidence)
-        say = self._log.info if lever == clearance.lever else self._log.warning
-        say("lever found", lever=lever, leave=clearance.lever, evidence=evidence)
+        at = max(datetime.now(UTC), leave.at + timedelta(microseconds=1))
+        found = LeverFound(cluster=leave.cluster, lever=lever, at=at, evidence=evidence)
+        say = self._log.info if lever == leave.lever else self._log.warning
+        say("lever found", lever=lever, leave=leave.lever, evidence=evidence)
         self._stated = found
         await self._say(found)
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.errors import AdmitterError
 from fairlead_admitter.report.record import AdmitterRecord
-from fairlead_contracts.messages.clearance import LeverName
+from fairlead_contracts.messages.leave import LeverName
 
 
 class Sweep(Protocol):

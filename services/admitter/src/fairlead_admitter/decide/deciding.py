@@ -22,7 +22,7 @@ from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.capabilities import TieRule
-from fairlead_contracts.messages.clearance import Clearance, LeverName
+from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.window import Extent
@@ -68,7 +68,7 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     queues: list[QueueState]
     rulebook: Rulebook | None
-    clearance: Clearance | None
+    leave: Leave | None
     withholding: Withholding
     """Whether its order is written at all."""
     front: PoolHeads | Unsettled
@@ -148,12 +148,12 @@ def _leave_other_lever(view: PoolView) -> PoolPlan:
 
     What the state does not show, as boosts that are not read, is swept beside the loop.
     """
-    clearance = view.clearance
-    if clearance is None:
+    leave = view.leave
+    if leave is None:
         return PoolPlan()
-    sweeps = () if clearance.replaced in (None, clearance.lever) else (clearance.replaced,)
-    after = Afterthought(lever=clearance.lever)
-    if view.memory.lever in (None, clearance.lever):
+    sweeps = () if leave.replaced in (None, leave.lever) else (leave.replaced,)
+    after = Afterthought(lever=leave.lever)
+    if view.memory.lever in (None, leave.lever):
         return PoolPlan(sweeps=sweeps, after=after)
     plan = _take_back(view)
     return PoolPlan(steering=plan, sweeps=sweeps, after=Afterthought() if plan.writes else after)

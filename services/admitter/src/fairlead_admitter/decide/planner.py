@@ -29,7 +29,7 @@ from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.observe.watch import Observation
-from fairlead_contracts.messages.clearance import LeverName
+from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.class_bands import ClassBand, class_bands_by
 from fairlead_policy.levels.withholding import judge_withholding
@@ -166,7 +166,7 @@ class Planner:
         facts, policy = self._known.facts, self._known.policy
         queues = [facts.queues[name] for name in sorted(names)]
         rulebook = policy.rulebook
-        clearance = policy.clearance(facts.cluster)
+        leave = policy.leave(facts.cluster)
         front: PoolHeads | Unsettled = Unsettled(doubt=Doubt.NO_POLICY)
         class_bands: list[ClassBand] = []
         if rulebook is not None:
@@ -183,11 +183,11 @@ class Planner:
             pool=pool,
             queues=queues,
             rulebook=rulebook,
-            clearance=clearance,
+            leave=leave,
             withholding=judge_withholding(
                 _NO_DOCUMENT if rulebook is None else rulebook.document,
                 queues,
-                clearance,
+                leave,
                 control=policy.control(pool),
                 values=facts.classes,
                 found=policy.lever_found(facts.cluster),

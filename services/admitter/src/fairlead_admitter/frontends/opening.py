@@ -23,7 +23,7 @@ from fairlead_admitter.observe.watch import Watch
 from fairlead_admitter.report.event_recorder import EventSink
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Bus
-from fairlead_contracts.messages.clearance import LeverName
+from fairlead_contracts.messages.leave import LeverName
 from fairlead_kube import KubeClient, KubeObserver, KubeSettings, Throttle
 from fairlead_kube import connect as connect_kube
 from fairlead_policy.levels.withholding import unsteered_level
@@ -96,7 +96,7 @@ async def open_frontend(
 
 def _kueue(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Frontend:
     def lever() -> LeverName | None:
-        leave = watch.policy.clearance(settings.cluster) or watch.policy.revocation(settings.cluster)
+        leave = watch.policy.leave(settings.cluster) or watch.policy.revocation(settings.cluster)
         return None if leave is None else leave.lever
 
     calls = KueueCalls(client)

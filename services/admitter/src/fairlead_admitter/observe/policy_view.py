@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.messages.clearance import Clearance, LeverFound, Revocation
+from fairlead_contracts.messages.leave import Leave, LeverFound, Revocation
 from fairlead_contracts.messages.state import JobState, QueueState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.operators import ControlWord, OperatorWords
@@ -28,9 +28,9 @@ class PolicyView:
         """The strictest word on this pool and on all pools."""
         return self.words.control(pool)
 
-    def clearance(self, cluster: str) -> Clearance | None:
+    def leave(self, cluster: str) -> Leave | None:
         """The leave to steer the cluster; None where nobody gave it."""
-        return self.words.clearance(cluster)
+        return self.words.leave(cluster)
 
     def revocation(self, cluster: str) -> Revocation | None:
         """Who took the leave to steer the cluster back; None where nobody did, or leave was given again."""

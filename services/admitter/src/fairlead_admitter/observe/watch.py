@@ -21,7 +21,7 @@ from fairlead_contracts.messages.decisions import DECISION, Decision, is_decided
 from fairlead_contracts.messages.members import LeaderLease, MemberLease
 from fairlead_contracts.messages.state import STATE, JobState, Phase, QueueState, State, is_stated_at
 from fairlead_contracts.policyfile.read import decode_document
-from fairlead_policy.levels.operators import clearance_of, is_word, lever_of, revocation_of, words_on
+from fairlead_policy.levels.operators import is_word, leave_of, lever_of, revocation_of, words_on
 from fairlead_policy.rules.rulebook import Rulebook
 
 ADMITTER = "admitter"
@@ -211,7 +211,7 @@ class Watch:
     def control_stands(self, pool: str) -> bool:
         """Whether the operators' words on the pool are still those of the last look: a pause stops writes at once."""
         cluster = self.facts.cluster
-        words = [*words_on(pool), clearance_of(cluster), revocation_of(cluster), lever_of(cluster)]
+        words = [*words_on(pool), leave_of(cluster), revocation_of(cluster), lever_of(cluster)]
         return all(self._policy.values.get(word) == self._heard.get(word) for word in words)
 
     def room_comes(self, queues: Collection[str]) -> bool:

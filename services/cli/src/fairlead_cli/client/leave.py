@@ -7,16 +7,16 @@ from fairlead_cli.console import warn
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError
-from fairlead_contracts.messages.clearance import CLEARANCE, REVOCATION, Clearance, LeverName, Revocation
+from fairlead_contracts.messages.leave import LEAVE, REVOCATION, Leave, LeverName, Revocation
 
 
-async def standing(bus: Bus, cluster: str) -> Clearance | None:
+async def standing(bus: Bus, cluster: str) -> Leave | None:
     """The leave that stands for the cluster. One that cannot be read is none to services either, and warned of."""
-    entry = await Bucket(bus, topology.POLICY).get(subjects.clearance_key(cluster))
+    entry = await Bucket(bus, topology.POLICY).get(subjects.leave_key(cluster))
     if entry is None:
         return None
     try:
-        return CLEARANCE.decode(entry.value)
+        return LEAVE.decode(entry.value)
     except ContractError as error:
         warn(f"the leave to write to {cluster} cannot be read, so nothing is written to it: {error}")
         return None
@@ -29,7 +29,7 @@ async def revoked(bus: Bus, cluster: str) -> str:
     """
     bucket = Bucket(bus, topology.POLICY)
     entry = await bucket.get(subjects.revocation_key(cluster))
-    if entry is None or await bucket.get(subjects.clearance_key(cluster)) is not None:
+    if entry is None or await bucket.get(subjects.leave_key(cluster)) is not None:
         return ""
     try:
         word = REVOCATION.decode(entry.value)
@@ -39,10 +39,10 @@ async def revoked(bus: Bus, cluster: str) -> str:
     return f"leave was taken back{who} at {word.at:%Y-%m-%d %H:%M} UTC"
 
 
-async def give(bus: Bus, clearance: Clearance) -> None:
+async def give(bus: Bus, leave: Leave) -> None:
     """Let levels be written to the cluster from now on."""
-    key = subjects.clearance_key(clearance.cluster)
-    await Bucket(bus, topology.POLICY).put(key, to_json(clearance))
+    key = subjects.leave_key(leave.cluster)
+    await Bucket(bus, topology.POLICY).put(key, to_json(leave))
 
 
 async def take_back(bus: Bus, cluster: str, *, by: str) -> bool:
@@ -52,11 +52,11 @@ async def take_back(bus: Bus, cluster: str, *, by: str) -> bool:
     """
     bucket = Bucket(bus, topology.POLICY)
     # Of a leave that cannot be read any more, the last that could be says by which lever levels were written.
-    found = await bucket.newest_readable(subjects.clearance_key(cluster), CLEARANCE.decode)
+    found = await bucket.newest_readable(subjects.leave_key(cluster), LEAVE.decode)
     if not found.last_rev:
         return False
     lever: LeverName = "boost" if found.value is None else found.value.lever
     word = Revocation(cluster=cluster, lever=lever, at=datetime.now(UTC), by=by)
     await bucket.put(subjects.revocation_key(cluster), to_json(word))
-    await bucket.delete(subjects.clearance_key(cluster))
+    await bucket.delete(subjects.leave_key(cluster))
     return True

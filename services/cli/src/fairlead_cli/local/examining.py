@@ -44,7 +44,7 @@ async def examined_slurm(
     from fairlead_cli.client import leave
     from fairlead_cli.slurm.examining import look, view
     from fairlead_cli.slurm.survey import effective_user
-    from fairlead_contracts.messages.clearance import Clearance
+    from fairlead_contracts.messages.leave import Leave
 
     for target in targets:
         if end.is_set():
@@ -64,7 +64,5 @@ async def examined_slurm(
             )
         elif not dry_run:
             now = datetime.now(UTC)
-            await leave.give(
-                bus, Clearance(cluster=target.cluster, lever="site-factor", at=now, by=this_user())
-            )
+            await leave.give(bus, Leave(cluster=target.cluster, lever="site-factor", at=now, by=this_user()))
             say(f"{target.cluster}: levels may be written, as SiteFactor")

@@ -12,7 +12,7 @@ from fairlead_cli.options import Format
 from fairlead_cli.policy.members import other_clusters
 from fairlead_cli.slurm.examining import look, print_report
 from fairlead_cli.slurm.survey import RestTarget
-from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.messages.leave import Leave
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ async def check_and_clear(wish: Wish, conf: Path | None, user: str, form: Format
                 f"no service of Fairlead has told of a cluster {wish.cluster} yet. Known are {', '.join(others)}: if it is "
                 f"one of these, take this leave back (--cluster {wish.cluster} --revoke) and name that one"
             )
-        await leave.give(bus, Clearance(cluster=wish.cluster, lever="site-factor", at=now, by=wish.by))
+        await leave.give(bus, Leave(cluster=wish.cluster, lever="site-factor", at=now, by=wish.by))
     say(f"{wish.cluster}: levels may be written from now on, as SiteFactor (--revoke takes it back)")
     return found.exit_code
 

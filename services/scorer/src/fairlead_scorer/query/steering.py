@@ -89,7 +89,7 @@ class SteeringView:
         return judge_withholding(
             rulebook.document,
             queues,
-            words.clearance(cluster),
+            words.leave(cluster),
             control=words.control(pool),
             values=self._cache.class_values(cluster),
             found=words.lever_found(cluster),

@@ -21,7 +21,7 @@ from fairlead_admitter.errors import (
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
 from fairlead_admitter.observe.expectations import Landed
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
-from fairlead_contracts.messages.clearance import LeverName
+from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_kube import HIGHEST_INT32, LOWEST_INT32, PRIORITY_BOOST, InternalError, Workload, int32
 

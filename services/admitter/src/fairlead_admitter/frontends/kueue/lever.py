@@ -2,7 +2,7 @@
 
 from fairlead_admitter.apply.lever_probe import Obeyed
 from fairlead_admitter.frontends.kueue.calls import telling
-from fairlead_contracts.messages.clearance import LeverName
+from fairlead_contracts.messages.leave import LeverName
 from fairlead_kube import (
     PROBED_NAMESPACES,
     WORKLOADS,

@@ -12,7 +12,7 @@ from fairlead_admitter.errors import AdmitterError, FrontendBalkedError, Fronten
 from fairlead_admitter.frontends.kueue.calls import KueueCalls
 from fairlead_admitter.frontends.kueue.levels import noted_priority
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
-from fairlead_contracts.messages.clearance import LeverName
+from fairlead_contracts.messages.leave import LeverName
 from fairlead_kube import PRIORITY_BOOST, PartialObject, Workload
 
 _MARKS: Mapping[LeverName | None, frozenset[str]] = {

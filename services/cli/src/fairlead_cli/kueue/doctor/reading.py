@@ -17,7 +17,7 @@ from fairlead_cli.kueue.doctor.kinds import (
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen, seen
 from fairlead_cli.kueue.doctor.rights import rights_of
 from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey
-from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import (
     ADMISSION_CHECKS,
@@ -65,7 +65,7 @@ class SurveyQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     policy: PolicyDocument
-    clearance: Clearance | None = None
+    leave: Leave | None = None
     stated_lever: Lever | None = None
     accounts: str | None = None
     """The namespace of the service accounts whose rights are looked at; None for our own user's."""
@@ -117,7 +117,7 @@ async def take(client: KubeClient, question: SurveyQuestion) -> Survey:
         kueue=await _kueue(reader, list(versions)),
         stated_lever=question.stated_lever,
         policy=question.policy,
-        clearance=question.clearance,
+        leave=question.leave,
     )
     if not versions:
         return survey

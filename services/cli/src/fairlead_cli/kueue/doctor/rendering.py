@@ -10,7 +10,7 @@ from rich.text import Text
 from fairlead_cli.findings import Finding, Severity, counted, findings_view, listed
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import DoctorVerdict
-from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.messages.leave import Leave
 
 
 class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,14 +28,14 @@ class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
     passed: bool
     exit_code: int
     findings: list[Finding]
-    cleared: Clearance | None
+    cleared: Leave | None
     """The leave that stands after this run; None where there is none, or where NATS was not reached."""
     said: list[str]
     """What was done, in words."""
 
 
 def report(
-    survey: Survey, verdict: DoctorVerdict, *, policy: str, cleared: Clearance | None, said: list[str]
+    survey: Survey, verdict: DoctorVerdict, *, policy: str, cleared: Leave | None, said: list[str]
 ) -> DoctorReport:
     """All of it as data."""
     release = survey.kueue.release

@@ -27,7 +27,7 @@ from fairlead_cli.policy.store import stored_policy
 from fairlead_cli.printing import Result, print_result
 from fairlead_cli.published import published
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import STATE, PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import Lever
@@ -94,7 +94,7 @@ async def look(flags: DoctorFlags, bus: Bus | None) -> DoctorReport:
     question = SurveyQuestion(
         cluster=flags.target.cluster,
         policy=document,
-        clearance=before,
+        leave=before,
         stated_lever=Lever(flags.lever) if flags.lever else None,
         accounts=flags.service_accounts,
     )
@@ -114,11 +114,11 @@ def _meant(name: str, known: Sequence[str]) -> str:
 
 async def _settle(
     survey: Survey, verdict: DoctorVerdict, bus: Bus | None, flags: DoctorFlags
-) -> tuple[Clearance | None, list[str]]:
+) -> tuple[Leave | None, list[str]]:
     """Give leave where it follows; what stands afterwards, and what to say."""
     said = [closing(survey, verdict)]
     said += [f"--accept {name}: there is no such finding here" for name in verdict.needless]
-    before = survey.clearance
+    before = survey.leave
     if bus is None:
         return None, [
             *said,
@@ -126,17 +126,17 @@ async def _settle(
         ]
     if flags.dry_run:
         return before, [*said, "a dry run: nothing is written, and no leave was given"]
-    clearance = verdict.clearance(survey, by=flags.by, at=datetime.now(UTC))
-    if clearance is None:
+    given = verdict.leave(survey, by=flags.by, at=datetime.now(UTC))
+    if given is None:
         return before, [*said, *_refusal(survey, verdict)]
-    if before is not None and (before.lever, before.accepted) == (clearance.lever, clearance.accepted):
+    if before is not None and (before.lever, before.accepted) == (given.lever, given.accepted):
         return before, [*said, f"levels may be written already, by {before.lever}: {_given(before)}"]
     if not flags.give_leave and (reasons := await _held_back(bus, survey.cluster, ours=flags.ours)):
         return before, [*said, *reasons]
-    await leave.give(bus, clearance)
-    return clearance, [
+    await leave.give(bus, given)
+    return given, [
         *said,
-        f"levels may be written from now on, by {clearance.lever} (fairlead doctor --revoke takes it back)",
+        f"levels may be written from now on, by {given.lever} (fairlead doctor --revoke takes it back)",
     ]
 
 
@@ -155,20 +155,20 @@ async def _held_back(bus: Bus, cluster: str, *, ours: bool) -> list[str]:
 
 def _refusal(survey: Survey, verdict: DoctorVerdict) -> list[str]:
     command = acceptance(survey, verdict)
-    if survey.clearance is None:
+    if survey.leave is None:
         return [
             "read-only: nothing is written to it. Mend what is said above, or accept it by name:",
             f"  {command}",
         ]
     return [
-        f"it may be written to all the same: {_given(survey.clearance)}. Mend what is said above, or:",
+        f"it may be written to all the same: {_given(survey.leave)}. Mend what is said above, or:",
         f"  fairlead doctor --cluster {survey.cluster} --revoke",
     ]
 
 
-def _given(clearance: Clearance) -> str:
-    who = f" by {clearance.by}" if clearance.by else ""
-    return f"leave was given{who} at {clearance.at:%Y-%m-%d %H:%M} UTC"
+def _given(leave: Leave) -> str:
+    who = f" by {leave.by}" if leave.by else ""
+    return f"leave was given{who} at {leave.at:%Y-%m-%d %H:%M} UTC"
 
 
 async def _policy(path: Path | None, bus: Bus | None) -> tuple[PolicyDocument, str]:

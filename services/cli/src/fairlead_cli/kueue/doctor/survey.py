@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead_cli.kueue.doctor.kinds import Deployment, Written
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen
-from fairlead_contracts.messages.clearance import Clearance
+from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import (
@@ -76,7 +76,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     stated_lever: Lever | None = None
     """By the operator; None leaves it to the probe."""
     policy: PolicyDocument
-    clearance: Clearance | None = None
+    leave: Leave | None = None
     """The one that stands."""
     rights: list[Right] = []
     webhooks: list[WebhookConfiguration] = []

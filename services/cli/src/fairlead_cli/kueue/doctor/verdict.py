@@ -8,7 +8,7 @@ from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.checks.lever import lever_of
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.base.instants import Moment
-from fairlead_contracts.messages.clearance import Clearance, LeverName
+from fairlead_contracts.messages.leave import Leave, LeverName
 
 EXIT_WARNINGS, EXIT_ERRORS = 1, 2
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2, Severity.OK: 3}
@@ -35,12 +35,12 @@ class DoctorVerdict(msgspec.Struct, frozen=True, kw_only=True):
         open_warnings = any(one.severity is Severity.WARNING and not one.accepted for one in self.findings)
         return EXIT_WARNINGS if open_warnings else 0
 
-    def clearance(self, survey: Survey, *, by: str, at: Moment) -> Clearance | None:
+    def leave(self, survey: Survey, *, by: str, at: Moment) -> Leave | None:
         """The leave that follows; None where it did not pass."""
         if not self.passed or self.lever is None:
             return None
-        before = survey.clearance
-        return Clearance(
+        before = survey.leave
+        return Leave(
             cluster=survey.cluster,
             lever=self.lever,
             at=at,
@@ -57,14 +57,14 @@ class DoctorVerdict(msgspec.Struct, frozen=True, kw_only=True):
 def judge(survey: Survey, findings: Iterable[Finding], accept: Collection[str]) -> DoctorVerdict:
     """Weigh the findings.
 
-    What the standing clearance accepted stays accepted: a person said so, and takes it back with `--revoke`.
+    What the standing leave accepted stays accepted: a person said so, and takes it back with `--revoke`.
 
     Args:
         survey: what they were found in.
         findings: of all checks.
         accept: names that the operator accepts.
     """
-    standing = set(survey.clearance.accepted) if survey.clearance is not None else set()
+    standing = set(survey.leave.accepted) if survey.leave is not None else set()
     names = {*accept, *standing}
     weighed = [
         msgspec.structs.replace(one, accepted=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fairlead_cli.findings import Finding, error, info
 from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.survey import Survey
-from fairlead_contracts.messages import clearance
+from fairlead_contracts.messages import leave
 from fairlead_kube import Lever
 
 _GATE = """apiVersion: config.kueue.x-k8s.io/v1beta2
@@ -13,7 +13,7 @@ kind: Configuration
 featureGates: {PriorityBoost: true}   # ConfigMap kueue-system/kueue-manager-config, then restart Kueue"""
 
 
-def lever_of(survey: Survey) -> clearance.LeverName | None:
+def lever_of(survey: Survey) -> leave.LeverName | None:
     """What would be written: as the operator states, else as the probe found; None where nobody knows."""
     lever = survey.stated_lever or survey.probe.lever
     match lever:

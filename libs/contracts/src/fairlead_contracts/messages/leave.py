@@ -1,6 +1,6 @@
 """An operator's leave to steer a cluster: given by `fairlead doctor`, without it nothing is written there.
 
-Stored in the `policy` bucket under `clearance.<cluster>`. A simulated cluster needs none. Beside it, under
+Stored in the `policy` bucket under `clearance.<cluster>`, the first release's word for leave. A simulated cluster needs none. Beside it, under
 `lever.<cluster>`, stands what the cluster's admitter found since: the leave names a lever, and a frontend that was
 restarted may obey another.
 """
@@ -25,7 +25,7 @@ class LeverFound(Message, frozen=True, kw_only=True):
     """For people."""
 
 
-class Clearance(Message, frozen=True, kw_only=True):
+class Leave(Message, frozen=True, kw_only=True):
     """An operator's leave to steer a cluster, with what was found of it."""
 
     cluster: str
@@ -75,6 +75,6 @@ class Revocation(Message, frozen=True, kw_only=True):
 
 REVOCATION: Codec[Revocation] = Codec(Revocation, "revocation", packed=False)
 
-CLEARANCE: Codec[Clearance] = Codec(Clearance, "clearance", packed=False)
+LEAVE: Codec[Leave] = Codec(Leave, "clearance", packed=False)
 
 LEVER_FOUND: Codec[LeverFound] = Codec(LeverFound, "lever found", packed=False)
