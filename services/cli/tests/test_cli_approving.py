@@ -151,7 +151,9 @@ async def test_approve_writes_the_policy_and_withdraw_takes_it_back(
             nats_server.url, ApprovalRequest(job="team-a/train", job_class="urgent", by="ann", why="demo")
         )
         assert [one.job for one in await stored(bus)] == ["to-come", UID], "a job that is gone needs no grant"
-        assert "team-a/train is urgent from now on" in capsys.readouterr().err
+        told = capsys.readouterr().out
+        assert "team-a/train is urgent from now on" in told
+        assert "runs already" not in told
         await print_history(nats_server.url, form="table")
         assert "+ urgent for job team-a/train of team-a, by ann: demo" in capsys.readouterr().out
         await withdraw(nats_server.url, ApprovalRequest(job="train"), form="name")
@@ -159,6 +161,16 @@ async def test_approve_writes_the_policy_and_withdraw_takes_it_back(
         assert [one.job for one in await stored(bus)] == ["to-come"]
         with pytest.raises(CommandError, match="nothing was granted"):
             await withdraw(nats_server.url, ApprovalRequest(job="train"))
+
+
+@pytest.mark.integration
+async def test_who_grants_a_class_to_a_job_that_runs_hears_that_it_counts_only_if_the_job_waits_again(
+    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = a_job(phase="running")
+    async with fairlead(nats_server, policy(), [running]):
+        await approve(nats_server.url, ApprovalRequest(job="train", job_class="urgent"))
+    assert "It runs already: its class counts only if it has to wait again." in capsys.readouterr().out
 
 
 @pytest.mark.integration
@@ -175,9 +187,13 @@ async def test_a_policy_put_over_an_approval_tells_it_by_the_name_of_its_job(
         await print_differences(nats_server.url, path)
         assert "  urgent for job team-a/train of team-a, by ann" in capsys.readouterr().err.splitlines()
         await print_differences(nats_server.url, path, ApplyTerms(exact=True))
-        assert '- grants[team-a/train].by: "ann"' in capsys.readouterr().out.splitlines()
+        assert "- urgent for job team-a/train of team-a, by ann" in capsys.readouterr().out.splitlines()
         await put_in_force(nats_server.url, path)
-        assert "  urgent for job team-a/train of team-a, by ann" in capsys.readouterr().err.splitlines()
+        assert "  urgent for job team-a/train of team-a, by ann" in capsys.readouterr().out.splitlines()
+        await put_in_force(nats_server.url, path, ApplyTerms(exact=True))
+        told = capsys.readouterr().out.splitlines()
+        assert told[:2] == ["approvals taken back:", "  urgent for job team-a/train of team-a, by ann"]
+        assert not [line for line in told if "grants[" in line]
 
 
 @pytest.mark.integration
@@ -208,7 +224,7 @@ async def test_a_file_of_a_revision_that_is_not_kept_hears_of_jobs_by_their_name
         await approve(nats_server.url, ApprovalRequest(job="train", job_class="urgent", by="ann"))
         with pytest.raises(OvertakenError, match="is not kept here") as refused:
             await put_in_force(nats_server.url, path, ApplyTerms(exact=True))
-    assert '- grants[team-a/train].job: "team-a/train"' in refused.value.problems
+    assert "- urgent for job team-a/train of team-a, by ann" in refused.value.problems
     assert UID not in "".join(refused.value.problems)
 
 

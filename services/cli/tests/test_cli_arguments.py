@@ -205,6 +205,47 @@ def test_a_question_waits_for_no_library_that_it_does_not_need(words: str, tmp_p
     assert not imported & (SLOW - {"aiohttp"}) | {one for one in imported if one.startswith("aiohttp.")}
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("queue gpu", "`fairlead queue` does not take gpu. Did you mean --pool gpu?"),
+        ("policy history 3", "`fairlead policy history` does not take 3."),
+        ("pause gpu cpu", "`fairlead pause` does not take cpu."),
+        ("explain", "`fairlead explain` needs JOB"),
+        ("queue --limit", "--limit needs a value"),
+        ("queue --limit many", "--limit must be a whole number, not 'many'"),
+        ("policy revert last", "REVISION must be a whole number, not 'last'"),
+        ("queue --polo gpu", "Unknown option: --polo. Did you mean --pool?"),
+        ("quue", 'Unknown command "quue". Did you mean "queue"?'),
+    ],
+)
+def test_who_types_a_command_wrongly_hears_what_it_takes(typed: str, said: str) -> None:
+    told = run_cli(*typed.split())
+    assert (told.returncode, told.stdout) == (2, "")
+    wrong, remedy = told.stderr.splitlines()
+    assert wrong.startswith(f"error: {said}")
+    assert re.fullmatch(r"`fairlead[a-z ]* --help` shows what it takes\.", remedy)
+
+
+@pytest.mark.parametrize("words", ["--help", "queue --help", "policy", "policy schema", "--version"])
+def test_a_reader_that_leaves_is_no_failure(words: str) -> None:
+    """As in `fairlead queue | head`; help and tables are printed by a library that ends with 1 there."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        told = subprocess.run(
+            [sys.executable, "-m", "fairlead_cli", *words.split()],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+    finally:
+        os.close(writing)
+    assert (told.returncode, told.stderr) == (0, "")
+
+
 def test_help_imports_nothing_heavy() -> None:
     loaded = loaded_by("import fairlead_cli.commands as words; words.application()")
     assert not loaded & (ARITHMETIC | FOREIGN | SERVICES | {"nats", "fairlead_bus", "yaml", "msgspec"})

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fairlead_bus import Asked, ConnectionSettings, connect
+from fairlead_bus import Asked, ConnectionSettings, Rejected, connect
 from fairlead_cli.client.connection import ANSWER_SECONDS, ask
 from fairlead_cli.errors import NoScorerAnswersError
 from fairlead_contracts import subjects
@@ -42,3 +42,20 @@ async def test_a_question_that_a_stopped_scorer_got_is_asked_once_more(
         assert heard == len(ANSWER_SECONDS)
         over.set()
         await endpoint.close()
+
+
+async def test_a_scorer_that_is_still_reading_is_nobody_who_answers_and_what_to_do_is_said(
+    nats_server: NatsServer,
+) -> None:
+    async def answer(asked: Asked) -> bytes:
+        del asked
+        raise Rejected(503, "this scorer cannot answer yet: it still reads the state from NATS")
+
+    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
+        endpoint = await bus.serve(subjects.ask_filter("tenants"), answer)
+        with pytest.raises(NoScorerAnswersError) as refused:
+            await ask(bus, "tenants", TenantsQuestion(), TENANTS_REPLY)
+        await endpoint.close()
+    assert str(refused.value) == "this scorer cannot answer yet: it still reads the state from NATS"
+    assert "try again" in refused.value.hint
+    assert refused.value.exit_code == 3

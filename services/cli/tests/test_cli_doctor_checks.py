@@ -565,7 +565,7 @@ def test_an_unsafe_queue_is_told_with_the_levels_that_still_stand_in_its_pool() 
         runs,
     ]
     [finding] = named(changed(cluster_queues=[unsafe], workloads=found), "preempting-queue")
-    assert "levels that stand there are taken away" in finding.why
+    assert "in pool lab/gpus (`preemption: never`), and levels that stand there are taken away" in finding.why
     assert "2 levels still stand there" in finding.why
     [clean] = named(changed(cluster_queues=[unsafe], workloads=found[2:]), "preempting-queue")
     assert "None stands there" in clean.why

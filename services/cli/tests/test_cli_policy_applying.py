@@ -11,6 +11,7 @@ import pytest
 
 from fairlead_bus import Bucket, Bus, ConnectionSettings, connect, provision
 from fairlead_cli.errors import InputError, OvertakenError, UnreadPolicyError
+from fairlead_cli.options import Format
 from fairlead_cli.policy.applying import ApplyTerms, apply_file, put_in_force
 from fairlead_cli.policy.files import PolicyFile, differences, parse_file
 from fairlead_cli.policy.history import print_history, put_back
@@ -45,6 +46,11 @@ def url(nats_server: NatsServer, bus: Bus) -> str:
     return nats_server.url
 
 
+async def check(url: str, file: Path, *, form: Format = "table") -> None:
+    known = await known_pools(url)
+    check_file(file, lambda: known, form=form)
+
+
 async def test_a_member_that_no_cluster_states_is_told_by_check_and_apply(
     url: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,14 +58,14 @@ async def test_a_member_that_no_cluster_states_is_told_by_check_and_apply(
     file.write_text("pools: [{name: gpu, members: [simm/gpu, sim/gpu, sim/gpus]}]\ntenants: [{name: a}]\n")
     said = "pools[0].members: no cluster simm is known, and pool gpu has no order until it is there"
     less = "pools[0].members: cluster sim has no pool gpus, so sim/gpus adds nothing to pool gpu"
-    check_file(file, await known_pools(url))
+    await check(url, file)
     assert "members" not in capsys.readouterr().err, "before any cluster is there, nothing is known"
 
     for name, epoch in (("gpu", 1), ("gpu", 2), ("old", 1)):
         state = PoolState(cluster="sim", epoch=epoch, rev=1, name=name, capacity={})
         await bus.publish(subjects.state("sim", "pool", name), to_json(state))
     await bus.delete(subjects.state("sim", "pool", "old"))
-    check_file(file, await known_pools(url), form="json")
+    await check(url, file, form="json")
     told = capsys.readouterr()
     known = "Known are sim/gpu. Did you mean sim/gpu?"
     assert json.loads(told.out)["warnings"] == [f"{said}. {known}", f"{less}. {known}"]
@@ -77,11 +83,11 @@ async def test_a_pool_of_which_nobody_knows_what_it_has_is_not_counted_in_cards(
     state = PoolState(cluster="sim", epoch=1, rev=1, name="gpu", capacity={})
     await bus.publish(subjects.state("sim", "pool", "gpu"), to_json(state))
     known = (await known_pools(url))._replace(capacities={"gpu": {"nvidia.com/gpu": 32_000}})
-    check_file(file, known)
-    assert "pool gpu: a day is worth 10.0 % of it for a" in capsys.readouterr().err
+    check_file(file, lambda: known)
+    assert "pool gpu: a day is worth 10.0 % of it for a" in capsys.readouterr().out
     file.write_text("pools: [{name: gpu, members: [sim/gpu]}]\ntenants: [{name: a}]\n")
-    check_file(file, known)
-    assert "pool gpu of 32 gpu: a day is worth 3.2 gpu for a" in capsys.readouterr().err
+    check_file(file, lambda: known)
+    assert "pool gpu of 32 gpu: a day is worth 3.2 gpu for a" in capsys.readouterr().out
 
 
 async def test_a_policy_that_lets_nobody_in_is_told_by_check_and_apply(
@@ -89,12 +95,12 @@ async def test_a_policy_that_lets_nobody_in_is_told_by_check_and_apply(
 ) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text("version: 1\n")
-    check_file(file, await known_pools(url))
+    await check(url, file)
     assert "every submission is refused" in capsys.readouterr().err
     await put_in_force(url, file)
     assert "every submission is refused" in capsys.readouterr().err
     file.write_text("unlisted_weight: 1\n")
-    check_file(file, await known_pools(url))
+    await check(url, file)
     assert "every submission is refused" not in capsys.readouterr().err
 
 
@@ -146,7 +152,7 @@ async def test_what_show_prints_goes_back_in_force_over_its_own_revision_alone(
     await put_in_force(url, edited, ApplyTerms(onto=between))
     policy, _ = await now(bus)
     assert (policy.window, policy.tenants[0].weight) == (7, 3)
-    said = capsys.readouterr().err
+    said = capsys.readouterr().out
     assert f"changed from revision {between}:" in said
     assert "+ tenants[a].weight: 3.0" in said
 
@@ -234,13 +240,13 @@ async def test_approvals_outlive_a_file_that_does_not_know_them(
     await write(bus, grants=[URGENT])  # `approve` is no change that a file has to be made from
     for file, window in ((stale, 7), (kept, 8)):
         await put_in_force(url, file)
-        said = capsys.readouterr().err
+        said = capsys.readouterr().out
         assert "urgent for job job-53d of a, by ann: demo" in said
         assert "these approvals stay" in said
         assert (await now(bus))[0].window == window
         assert await approvals(bus) == {"job-53d": ["urgent"]}
     await put_in_force(url, kept, ApplyTerms(exact=True))
-    assert "approvals taken back:" in capsys.readouterr().err
+    assert "approvals taken back:" in capsys.readouterr().out
     assert await approvals(bus) == {}
 
 
@@ -252,7 +258,7 @@ async def test_what_was_taken_back_since_does_not_come_back_with_a_file_that_sti
     stale = written(tmp_path / "stale.yaml", (await shown(url, capsys)).replace("window: 32", "window: 7"))
     await write(bus, grants=[more])
     await put_in_force(url, stale)
-    assert "taken back since, and stay taken back" in capsys.readouterr().err
+    assert "taken back since, and stay taken back" in capsys.readouterr().out
     assert await approvals(bus) == {"job-2": ["urgent"]}
     # One that the person wrote there counts, whoever approved otherwise.
     text = (await shown(url, capsys)).replace("- urgent\n  priority", "- approved\n  priority")
@@ -290,7 +296,7 @@ async def test_revert_leaves_approvals_alone_unless_told(
     assert (await now(bus))[0].window == 7
     assert await approvals(bus) == {"job-53d": ["urgent"]}
     await put_back(url, wanted)
-    assert "--exact puts back those of that revision" in capsys.readouterr().err
+    assert "--exact puts back those of that revision" in capsys.readouterr().out
     await put_back(url, wanted, exact=True)
     assert await approvals(bus) == {"old": ["urgent"]}
 

@@ -14,6 +14,8 @@ from fairlead_cli.policy.members import KnownPools
 from fairlead_contracts.policyfile.read import read_document
 
 WEIGHTS = {"urgent": 1000, "approved": 100, "normal": 1}
+NOBODY_THERE = "127.0.0.1:1"
+"""No service has that port."""
 SAID = "warning: class_weights have no effect with class_mode strict"
 
 
@@ -24,9 +26,9 @@ def test_weights_of_strict_classes_are_told_by_check_show_and_order(
     policy.write_text(json.dumps({"class_weights": WEIGHTS}))
     pools = [{"name": "p", "capacity": {"cpu": 1}}]
     snapshot.write_text(json.dumps({"now": 0, "policy": {"class_weights": WEIGHTS}, "pools": pools}))
-    check_file(policy, KnownPools())
+    check_file(policy, KnownPools)
     assert SAID in capsys.readouterr().err
-    print_file(policy, {}, form="json")
+    print_file(policy, dict, form="json")
     assert SAID in capsys.readouterr().err
     order = [sys.executable, "-m", "fairlead_cli", "order", str(snapshot)]
     assert SAID in subprocess.run(order, capture_output=True, text=True, check=True, timeout=30).stderr
@@ -86,11 +88,11 @@ def test_check_and_show_say_what_a_day_of_waiting_is_worth(
 ) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
-    check_file(policy, KnownPools({"gpu": {"nvidia.com/gpu": 32_000}}))
-    said = capsys.readouterr().err
+    check_file(policy, lambda: KnownPools({"gpu": {"nvidia.com/gpu": 32_000}}))
+    said = capsys.readouterr().out
     assert "aging: a day of waiting is worth 0.1 of what a tenant is entitled to" in said
     assert "pool gpu of 32 gpu: a day is worth 2.4 gpu for team-a, 0.8 gpu for team-b" in said
-    print_file(policy, {}, form="json")
+    print_file(policy, dict, form="json")
     shown = capsys.readouterr()
     assert "pool gpu: a day is worth 7.5 % of it for team-a, 2.5 % of it for team-b" in shown.err
     assert json.loads(shown.out)["tenants"], "the result itself is untouched"
@@ -103,4 +105,41 @@ def test_without_a_running_instance_check_tells_it_in_parts(tmp_path: Path) -> N
     environ = os.environ | {"XDG_STATE_HOME": str(tmp_path)}
     environ.pop("FAIRLEAD_NATS_URL", None)
     done = subprocess.run(check, capture_output=True, text=True, check=True, timeout=30, env=environ)
-    assert "pool (each): a day is worth 1.0 % of it for each unlisted tenant" in done.stderr
+    assert "pool (each): a day is worth 1.0 % of it for each unlisted tenant" in done.stdout
+
+
+@pytest.mark.parametrize("verb", ["check", "show", "diff", "apply"])
+def test_what_is_wrong_with_a_file_is_told_before_anybody_is_asked(verb: str, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("window: 0\n")
+    words = [
+        sys.executable,
+        "-m",
+        "fairlead_cli",
+        "policy",
+        verb,
+        str(policy),
+        "--nats",
+        f"nats://{NOBODY_THERE}",
+    ]
+    told = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+    assert told.returncode == 2, told.stderr
+    assert f"error: {policy} is not a valid policy:" in told.stderr
+    assert "changed" not in told.stderr, "nothing was to be"
+
+
+def test_a_file_that_is_right_is_told_so_also_where_nobody_is_there(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    words = [
+        sys.executable,
+        "-m",
+        "fairlead_cli",
+        "policy",
+        "check",
+        str(policy),
+        "--nats",
+        f"nats://{NOBODY_THERE}",
+    ]
+    told = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+    assert (told.returncode, told.stdout) == (3, f"{policy} is valid; tenants: 2, pools: 1\n")

@@ -48,7 +48,7 @@ async def test_put_over_a_policy_they_change_what_they_say_alone(
     changed = {line[2:].partition(":")[0].partition(".")[0] for line in shown.out.splitlines()}
     assert changed == {"aging", "class_mode", "class_weights", "divide_by", "resource_weights"}
     await put_in_force(nats_server.url, path)
-    said = capsys.readouterr().err
+    said = capsys.readouterr().out
     for words in (shown.err, said):
         assert "a configuration of the WDRF controller: it says nothing of pools, tenants and grants" in words
         assert "Those of revision 1 stay" in words
@@ -106,16 +106,17 @@ def test_check_and_show_say_what_becomes_of_the_rest(
 ) -> None:
     path = tmp_path / "drf.yaml"
     path.write_text(DRF)
-    check_file(path, KnownPools())
-    assert "Put in force, it keeps those of the policy before it" in capsys.readouterr().err
-    print_file(path, {}, form="table")
+    check_file(path, KnownPools)
+    assert "Put in force, it keeps those of the policy before it" in capsys.readouterr().out
+    print_file(path, dict, form="table")
     shown = capsys.readouterr()
     assert "the controller took every job at its word" in shown.err
     assert "class_mode: additive" in shown.out
     ours = tmp_path / "ours.yaml"
     ours.write_text("window: 7\n")
-    check_file(ours, KnownPools())
-    valid, worth, warning = capsys.readouterr().err.splitlines()
+    check_file(ours, KnownPools)
+    told = capsys.readouterr()
+    valid, worth = told.out.splitlines()
     assert valid == f"{ours} is valid; tenants: 0, pools: 0"
     assert worth.startswith("aging: ")
-    assert "every submission is refused" in warning
+    assert "every submission is refused" in told.err

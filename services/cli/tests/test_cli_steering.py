@@ -53,13 +53,13 @@ async def test_a_word_on_all_pools_tells_which_of_them_a_stricter_one_holds_back
 ) -> None:
     async with fairlead(nats_server, ["cpu", "gpu"]):
         await say(nats_server, Mode.PAUSED, "gpu")
-        assert "it holds for: gpu-lab (kueue)" in capsys.readouterr().err
+        assert "it holds for: gpu-lab (kueue)" in capsys.readouterr().out
         await say(nats_server, Mode.ACTIVE)
-        told = capsys.readouterr().err.splitlines()
-    assert told[1] == "all pools: active; levels follow the order again, except where a stricter word holds:"
-    assert told[2].startswith("pool gpu stays paused by ann since 20")
-    assert told[2].endswith(" UTC (disks); `fairlead resume gpu` ends that")
-    assert told[3:] == ["it holds for: cpu-lab (kueue)"]
+        told = capsys.readouterr().out.splitlines()
+    assert told[0] == "all pools: active; levels follow the order again, except where a stricter word holds:"
+    assert told[1].startswith("pool gpu stays paused by ann since 20")
+    assert told[1].endswith(" UTC (disks); `fairlead resume gpu` ends that")
+    assert told[2:] == ["it holds for: cpu-lab (kueue)"]
 
 
 async def test_a_word_on_one_pool_tells_that_all_are_held_back(
@@ -69,10 +69,10 @@ async def test_a_word_on_one_pool_tells_that_all_are_held_back(
         await say(nats_server, Mode.RELEASED)
         capsys.readouterr()
         await say(nats_server, Mode.ACTIVE, "gpu")
-        told = capsys.readouterr().err.splitlines()
-    assert told[1] == "pool gpu: active"
-    assert told[2].startswith("but all pools are released by ann since 20")
-    assert len(told) == 3, "it holds nowhere"
+        told = capsys.readouterr().out.splitlines()
+    assert told[0] == "pool gpu: active"
+    assert told[1].startswith("but all pools are released by ann since 20")
+    assert len(told) == 2, "it holds nowhere"
 
 
 async def test_a_word_on_a_pool_that_nobody_knows_is_never_given(nats_server: NatsServer) -> None:

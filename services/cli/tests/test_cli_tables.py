@@ -470,6 +470,7 @@ def test_levels_that_should_be_gone_are_said_to_stand() -> None:
     told = "preempted 2 running jobs were stopped for others while levels stood that should have been gone"
     assert told in text
     quiet = explain_text(ExplainReply(at=NOW, found=[msgspec.structs.replace(found, steering=KUEUE)]))
+    assert "by these levels, or by the jobs' own classes (the frontend does not say which)" in text
     assert "preempted" not in quiet
     written = msgspec.structs.replace(found, steering=msgspec.structs.replace(KUEUE, withheld=""))
     assert "once levels are written" not in explain_text(ExplainReply(at=NOW, found=[written]))

@@ -296,9 +296,9 @@ def test_writing_levels_is_paused_resumed_and_released(instance: Instance) -> No
             lambda ended: "warning" not in ended.stderr, word, "gpu", "--by", "tester", "--why", "a test"
         )
         assert ended.returncode == 0, ended.stderr
-        assert f"pool gpu: {mode}" in ended.stderr
+        assert f"pool gpu: {mode}" in ended.stdout
         assert "speaking to NATS at nats://" in ended.stderr
-        assert "it holds for: sim (sim)" in ended.stderr
+        assert "it holds for: sim (sim)" in ended.stdout
     misspelt = instance.ask("resume", "gpus")
     assert misspelt.returncode == 1
     assert "there is no pool 'gpus', so nothing was changed" in misspelt.stderr
@@ -317,9 +317,9 @@ def test_the_policy_is_shown_and_changed(instance: Instance, tmp_path: Path) -> 
     assert "team-a" in shown.stdout
     path = tmp_path / "policy.yaml"
     path.write_text(shown.stdout)
-    assert "in force already" in instance.ask("policy", "apply", str(path)).stderr
+    assert "in force already" in instance.ask("policy", "apply", str(path)).stdout
     path.write_text(shown.stdout.replace("window: 32", "window: 31"))
-    assert "is in force" in instance.ask("policy", "apply", str(path)).stderr
+    assert "is in force" in instance.ask("policy", "apply", str(path)).stdout
     path.write_text("window: 0\nnonsense: 1\n")
     refused = instance.ask("policy", "apply", str(path))
     assert refused.returncode == 2

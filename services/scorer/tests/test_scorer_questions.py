@@ -178,6 +178,10 @@ async def test_a_tenant_that_nobody_knows_is_refused(harness: BusHarness) -> Non
         problem = await refused(harness, subject, question)
         assert (problem.field, problem.value) == ("tenant", '"nope"')
         assert problem.reason == "is not in the policy, and has no job and no queue"
+    problem = await refused(
+        harness, subjects.ask("explain"), to_json(ExplainQuestion(job="a2", tenant="nope"))
+    )
+    assert (problem.field, problem.value) == ("tenant", '"nope"')
     # One without a job, whom the policy names, is one for whom nobody waits.
     await harness.policy(a_document(tenants=[*a_document().tenants, Tenant(name="team-new")]))
 

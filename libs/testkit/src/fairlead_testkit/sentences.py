@@ -18,6 +18,8 @@ VOICES: dict[str, tuple[str, ...]] = {
         "libs/policy/src/fairlead_policy/fit/words.py",
         "libs/policy/src/fairlead_policy/fit/unschedulable.py",
         "services/scorer/src/fairlead_scorer/query/*.py",
+        "services/scorer/src/fairlead_scorer/state/policy_reader.py",
+        "services/scorer/src/fairlead_scorer/state/state_view.py",
         "services/cli/src/fairlead_cli/client/explained.py",
         "services/cli/src/fairlead_cli/paper/*.py",
     ),
@@ -61,7 +63,12 @@ VOICES: dict[str, tuple[str, ...]] = {
     "commands": (
         "services/cli/src/fairlead_cli/client/*.py",
         "services/cli/src/fairlead_cli/nats/*.py",
+        "services/cli/src/fairlead_cli/commands/*.py",
         "services/cli/src/fairlead_cli/*.py",
+    ),
+    "demo": (
+        "services/cli/src/fairlead_cli/demo/*.py",
+        "services/cli/src/fairlead_cli/demo/report/*.py",
     ),
 }
 _FEWEST_WORDS = 3

@@ -5,6 +5,7 @@ import errno
 import gc
 import os
 import sys
+from typing import NoReturn
 
 from fairlead_cli.errors import CommandError, InputError
 
@@ -39,9 +40,12 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The reader of a pipe left (`fairlead queue | head`): not a failure; keep Python's own flush quiet.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _end_without_reader()
+    except SystemExit as ended:
+        # So `rich` ends, which prints help and tables.
+        if isinstance(ended.__context__, BrokenPipeError):
+            _end_without_reader()
+        raise
     except OSError as error:
         if error.errno not in _UNWRITABLE:
             raise
@@ -49,6 +53,12 @@ def main() -> None:
         _say(f"error: the result cannot be written: {error.strerror}\n")
         sys.exit(FAILED)
     sys.exit(found if isinstance(found, int) else 0)
+
+
+def _end_without_reader() -> NoReturn:
+    """The reader of a pipe left (`fairlead queue | head`): not a failure; keep Python's own flush quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
 
 
 def _answer() -> object:
@@ -63,10 +73,16 @@ def _answer() -> object:
     # Nor at the end, where Python goes through all modules several times: a fifth of such a command.
     atexit.register(gc.freeze)
     # Commands import what they run when they run: `fairlead --help` must not wait for NATS, NumPy or rich tables.
+    from cyclopts import CycloptsError
+
     from fairlead_cli.commands import application
 
     try:
         return application(sys.argv[1:])()
+    except CycloptsError as error:
+        from fairlead_cli.commands.misuse import misused
+
+        raise misused(error) from None
     except ModuleNotFoundError as error:
         from fairlead_cli.extras import missing_part
 

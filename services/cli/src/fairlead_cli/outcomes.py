@@ -90,6 +90,13 @@ def is_for_people(form: Format) -> bool:
     return form in ("table", "wide")
 
 
+def tell(text: str, form: Format) -> None:
+    """A line of what a command came to: for people the result itself, beside a document a remark."""
+    from fairlead_cli.console import say, write_line
+
+    (write_line if is_for_people(form) else say)(text)
+
+
 def print_outcome(found: msgspec.Struct, names: Iterable[str], form: Format) -> None:
     """Print it for programs; people have read it already."""
     if is_for_people(form):

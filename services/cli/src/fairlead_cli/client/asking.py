@@ -76,7 +76,8 @@ async def show_explanation(
     if reply.found or form in ("json", "yaml"):
         print_result(found, form)
     if not reply.found:
-        raise CommandError(f"nobody knows a job {job!r}", hint=_what_is_known(job))
+        of_whom = f" of {tenant}" if tenant else ""
+        raise CommandError(f"nobody knows a job {job!r}{of_whom}", hint=_what_is_known(job))
 
 
 def _what_is_known(job: str) -> str:

@@ -31,6 +31,8 @@ CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = (3.0, 2.0)
 """Of each try. A scorer that is stopped or cut off stays in the group that questions are shared by until the server
 notices: a second try mostly reaches another one. The first leaves time for owners of shards that are silent."""
+_NOT_YET = 503
+"""The code with which a scorer answers that has not read all state yet, or knows no policy."""
 _TOLD = (CommandError, BusError, OSError)
 """What a person is told of a group of failures, the first kind first; the last is a full disk, or a pipe nobody reads."""
 _PREFIX = "FAIRLEAD_NATS_"
@@ -94,6 +96,11 @@ async def ask[T: Message](
             hint="It may still be starting: try again.",
         ) from error
     except RemoteError as error:
+        if error.code == _NOT_YET:
+            raise NoScorerAnswersError(
+                error.text,
+                hint="It mostly takes some seconds: try again. After that, the scorer's log says why.",
+            ) from error
         raise CommandError(_refusal(error)) from error
     try:
         return codec.decode(payload)
@@ -119,7 +126,7 @@ def _refusal(error: RemoteError) -> str:
         problem = PROBLEM.decode(error.payload)
     except ContractError:
         return f"the question was refused: {error.text}"
-    return f"{problem.field} {problem.value}: {problem.reason}"
+    return f"{problem.field} {problem.value} {problem.reason}"
 
 
 def run[T](main: Coroutine[object, object, T]) -> T:

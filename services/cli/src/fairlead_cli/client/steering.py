@@ -10,7 +10,7 @@ from fairlead_cli.client.controls import Controls, control_words
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, NoScorerAnswersError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import ControlSaid, print_outcome
+from fairlead_cli.outcomes import ControlSaid, print_outcome, tell
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.control import STRICTNESS, Control, Mode
@@ -51,9 +51,9 @@ async def set_mode(
             pools = await _known_pools(bus)
         words = await control_words(bus)
     for line in _told(mode, pool, words):
-        say(line)
+        tell(line, form)
     if pools is not None:
-        _say_where(mode, pool, pools, words)
+        _tell_where(mode, pool, pools, words, form)
     clusters = sorted(_clusters(mode, pool, pools or {}, words))
     said = ControlSaid(
         pool=pool,
@@ -114,7 +114,7 @@ def _stricter_than(mode: Mode, pool: str | None, words: Controls) -> Iterator[st
             yield name
 
 
-def _say_where(mode: Mode, pool: str | None, pools: Pools, words: Controls) -> None:
+def _tell_where(mode: Mode, pool: str | None, pools: Pools, words: Controls, form: Format) -> None:
     """Names the clusters, and warns of a pool that the scorers do not know: it may not be there yet."""
     if pool is not None and pool not in pools:
         warn(f"the scorers know no pool {pool!r} now")
@@ -122,9 +122,9 @@ def _say_where(mode: Mode, pool: str | None, pools: Pools, words: Controls) -> N
     clusters = _clusters(mode, pool, pools, words)
     told = ", ".join(f"{name} ({frontend})" for name, frontend in sorted(clusters.items()))
     if told:
-        say(f"it holds for: {told}")
+        tell(f"it holds for: {told}", form)
     elif not any(found.steering for name, found in pools.items() if pool in (None, name)):
-        say("it holds for no cluster yet: none has stated a queue")
+        tell("it holds for no cluster yet: none has stated a queue", form)
 
 
 def _clusters(mode: Mode, pool: str | None, pools: Pools, words: Controls) -> dict[str, str]:

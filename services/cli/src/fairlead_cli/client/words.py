@@ -243,12 +243,15 @@ def levels_left_in_words(steering: Steering) -> str:
 
 
 def preempted_in_words(steering: Steering) -> str:
-    """How many running jobs such levels may have stopped; empty for none."""
+    """How many running jobs were stopped meanwhile, and by what it may be; empty for none."""
     stopped = steering.preemptions_by_left_levels
     if not stopped:
         return ""
     jobs = "1 running job was" if stopped == 1 else f"{stopped} running jobs were"
-    return f"{jobs} stopped for others while levels stood that should have been gone"
+    return (
+        f"{jobs} stopped for others while levels stood that should have been gone: "
+        "by these levels, or by the jobs' own classes (the frontend does not say which)"
+    )
 
 
 def adherence_in_words(found: Adherence) -> str:

@@ -39,12 +39,17 @@ def application(words: Sequence[str] = ()) -> App:
     Args:
         words: as typed. Where they begin with a command, it alone is there: to build all takes as long as to ask a
             question.
+
+    Returns:
+        What runs a line of words. It raises CycloptsError where they are no command; see `misuse`.
     """
     app = App(
         name="fairlead",
         help=HELP,
         help_format="plaintext",
         help_formatter=FlowingHelp(),
+        print_error=False,
+        exit_on_error=False,
         version=_version,
         usage="Usage: fairlead COMMAND",
     )

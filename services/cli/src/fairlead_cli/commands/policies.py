@@ -69,7 +69,7 @@ def check(file: Path, /, *, output: Output = "table", reach: Reach = HERE) -> No
     from fairlead_cli.policy.looking import check_file
     from fairlead_cli.policy.members import known_pools
 
-    check_file(file, run(known_pools(reach.nats)), form=output)
+    check_file(file, lambda: run(known_pools(reach.nats)), form=output)
 
 
 @policy.command
@@ -121,7 +121,7 @@ def show(file: Path | None = None, /, *, output: Output = "table", reach: Reach 
     from fairlead_cli.policy.looking import print_file
     from fairlead_cli.policy.worth import known_capacities
 
-    print_file(file, run(known_capacities(reach.nats)), form=output)
+    print_file(file, lambda: run(known_capacities(reach.nats)), form=output)
 
 
 @policy.command

@@ -12,11 +12,11 @@ from fairlead_bus import ConnectionSettings
 from fairlead_bus.server.accounts import NatsUser
 from fairlead_bus.server.probing import find_faults, logins
 from fairlead_cli.client.connection import connection_settings
-from fairlead_cli.console import say, write_line
+from fairlead_cli.console import write_line
 from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.nats.files import LAYOUT_FILE, DirectorySource, NatsDirectory, read_stated
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import NatsChecked, is_for_people, print_outcome
+from fairlead_cli.outcomes import NatsChecked, is_for_people, print_outcome, tell
 
 SOUND, FAULTY = 0, 1
 _CONNECT_SECONDS = 5.0
@@ -42,11 +42,8 @@ async def checked(directory: Path, nats: str | None, *, form: Format = "table") 
     if is_for_people(form):
         for fault in faults:
             write_line(fault)
-    say(
-        f"{len(faults)} faults"
-        if faults
-        else f"{len(everybody)} users may do what they need, and nothing else"
-    )
+    sound = f"{len(everybody)} users may do what they need, and nothing else"
+    tell(f"{len(faults)} faults" if faults else sound, form)
     print_outcome(NatsChecked(users=len(everybody), faults=faults), faults, form)
     return FAULTY if faults else SOUND
 

@@ -16,8 +16,13 @@ from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import PolicyPut, print_outcome
-from fairlead_cli.policy.approvals import apart_from_approvals, changes_of_approvals, with_approvals
+from fairlead_cli.outcomes import PolicyPut, print_outcome, tell
+from fairlead_cli.policy.approvals import (
+    apart_from_approvals,
+    changes_in_words,
+    changes_of_approvals,
+    with_approvals,
+)
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.files import PolicyFile, differences, read_file
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
@@ -78,9 +83,9 @@ async def put_in_force(
             warn(sentence)
         applied = await apply_file(bus, file, terms)
     for note in applied.notes:
-        say(note)
+        tell(note, form)
     done = "is in force" if applied.written else "was in force already"
-    say(f"policy revision {applied.revision}: {path} {done}")
+    tell(f"policy revision {applied.revision}: {path} {done}", form)
     if applied.written and file.revision is not None:
         say("To edit it further: `fairlead policy show` prints it with its new revision.")
     print_applied(applied, form)
@@ -173,7 +178,7 @@ async def _refuse_overtaken(
         writers = _joined(await writers_since(bus, onto.revision))
         known = f"Since revision {onto.revision}, which it was to replace, {writers} changed:"
         then, now = apart_from_approvals(onto.policy), apart_from_approvals(standing.policy)
-    lines = list(differences(then, now, await names_in(bus, [now, then])))
+    lines = list(changes_in_words(then, now, await names_in(bus, [now, then])))
     raise OvertakenError(
         f"{file.name} was not put in force: revision {standing.revision} is. {known}",
         problems=_few(lines),
@@ -188,7 +193,8 @@ def _joined(writers: Sequence[str]) -> str:
 
 def _told(file: PolicyFile, standing: StoredPolicy, after: PolicyDocument, names: JobNames) -> list[str]:
     """What the writing changed, in words."""
-    changes = list(differences(standing.policy, after, names)) if standing.policy is not None else []
+    before = apart_from_approvals(standing.policy)
+    changes = [] if before is None else list(differences(before, apart_from_approvals(after)))
     return [
         *told_of(file, after, standing.revision, standing.policy),
         *([f"changed from revision {standing.revision}:"] if changes else []),

@@ -10,6 +10,7 @@ from typing import overload
 import msgspec
 
 from fairlead_cli.errors import InputError
+from fairlead_cli.policy.files import differences
 from fairlead_cli.policy.job_names import NOBODY, JobNames
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 
@@ -97,6 +98,20 @@ def changes_of_approvals(
     yield from _listed("approvals taken back:", [job for job in theirs if job not in then], theirs, names)
     changed = [job for job in theirs if job in then and then[job] != theirs[job]]
     yield from _listed("approvals changed:", changed, then, names)
+    yield from _listed("approvals granted:", [job for job in then if job not in theirs], then, names)
+
+
+def changes_in_words(
+    before: PolicyDocument | None, after: PolicyDocument, names: JobNames = NOBODY
+) -> Iterator[str]:
+    """What differs: grants to single jobs as sentences, with who and why; all else key by key."""
+    old, new = (
+        [grant for granted in approvals_of(document).values() for grant in granted]
+        for document in (before, after)
+    )
+    yield from (f"- {grant_in_words(grant, names)}" for grant in old if grant not in new)
+    yield from (f"+ {grant_in_words(grant, names)}" for grant in new if grant not in old)
+    yield from differences(apart_from_approvals(before), apart_from_approvals(after))
 
 
 def _refuse_unfit(stated: PolicyDocument, carried: Sequence[Grant], name: str, names: JobNames) -> None:

@@ -12,10 +12,9 @@ import msgspec
 
 from fairlead_bus import Bus
 from fairlead_cli.client.connection import ask, connected
-from fairlead_cli.console import say
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import ClassGranted, print_outcome
+from fairlead_cli.outcomes import ClassGranted, print_outcome, tell
 from fairlead_cli.policy.job_names import named
 from fairlead_cli.policy.store import in_force, swap, unread
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, Explanation
@@ -58,9 +57,11 @@ async def approve(nats: str | None, approval: ApprovalRequest, *, form: Format =
 
         document, revision = await _rewrite(bus, change, approval.by)
     job_class = next(grant.classes[0] for grant in document.grants if grant.job == job.uid)
-    say(f"{named(job)} is {job_class} from now on (policy revision {revision})")
+    tell(f"{named(job)} is {job_class} from now on (policy revision {revision})", form)
+    if job.phase == Phase.RUNNING:
+        tell("It runs already: its class counts only if it has to wait again.", form)
     if gone:
-        say(f"{len(gone)} grants of jobs that are gone were dropped")
+        tell(f"{len(gone)} grants of jobs that are gone were dropped", form)
     said = ClassGranted(job=named(job), uid=job.uid, job_class=job_class, revision=revision)
     print_outcome(said, [said.job], form)
 
@@ -83,7 +84,7 @@ async def withdraw(nats: str | None, approval: ApprovalRequest, *, form: Format 
 
         _, revision = await _rewrite(bus, change, approval.by)
     job = next((named(one) for one in found if one.uid == uid), approval.job)
-    say(f"{job}: what was granted to it is taken back (policy revision {revision})")
+    tell(f"{job}: what was granted to it is taken back (policy revision {revision})", form)
     print_outcome(ClassGranted(job=job, uid=uid, job_class=None, revision=revision), [job], form)
 
 

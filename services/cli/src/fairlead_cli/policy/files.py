@@ -78,7 +78,7 @@ def parse_file(text: str, *, name: str) -> PolicyFile:
         policy = read_document(found, unread=unread)
     except DocumentError as error:
         raise InputError(
-            f"{name} does not validate, nothing was changed:",
+            f"{name} is not a valid policy:",
             problems=[str(part) for part in with_places(error.problems, text)],
         ) from error
     return PolicyFile(name=name, policy=policy, revision=_made_from(text), says=_says(found))

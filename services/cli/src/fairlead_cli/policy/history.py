@@ -11,13 +11,12 @@ import msgspec
 from fairlead_bus import Bucket, Bus, Stored, is_deletion, writer_of
 from fairlead_cli.client import controls
 from fairlead_cli.client.connection import connected
-from fairlead_cli.console import say
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import is_for_people
+from fairlead_cli.outcomes import is_for_people, tell
 from fairlead_cli.policy.applying import ApplyTerms, apply_file, print_applied
-from fairlead_cli.policy.approvals import apart_from_approvals, grant_in_words
-from fairlead_cli.policy.files import PolicyFile, differences
+from fairlead_cli.policy.approvals import changes_in_words
+from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
 from fairlead_cli.policy.store import in_force
 from fairlead_cli.printing import print_names, print_stream
@@ -114,15 +113,21 @@ async def put_back(
         terms = ApplyTerms(onto=known[-1].revision, exact=exact, by=by, force=broken)
         applied = await apply_file(bus, file, terms)
     for note in applied.notes:
-        say(note)
+        tell(note, form)
     if applied.written:
-        say(f"policy revision {applied.revision}: what was revision {found.revision} is in force again")
+        tell(
+            f"policy revision {applied.revision}: what was revision {found.revision} is in force again", form
+        )
     else:
-        say(
-            f"nothing was changed: policy revision {applied.revision}, in force now, says what {found.revision} said"
+        tell(
+            f"nothing was changed: policy revision {applied.revision}, in force now, says what {found.revision} said",
+            form,
         )
     if not applied.written and not exact and found.revision != applied.revision:
-        say("Approvals of single jobs stay as they are now; --exact puts back those of that revision, too.")
+        tell(
+            "Approvals of single jobs stay as they are now; --exact puts back those of that revision, too.",
+            form,
+        )
     print_applied(applied, form)
 
 
@@ -209,11 +214,8 @@ def _when(instant: datetime) -> str:
 
 
 def _changes(before: PolicyDocument, after: PolicyDocument, names: JobNames) -> Iterator[str]:
-    """What one revision changed: grants to single jobs as sentences, with who and why; all else key by key."""
-    old, new = ([grant for grant in document.grants if grant.job is not None] for document in (before, after))
-    lines = [f"- {grant_in_words(grant, names)}" for grant in old if grant not in new]
-    lines += [f"+ {grant_in_words(grant, names)}" for grant in new if grant not in old]
-    lines += differences(apart_from_approvals(before), apart_from_approvals(after))
+    """What one revision changed; see `changes_in_words`."""
+    lines = list(changes_in_words(before, after, names))
     yield from (f"  {line}" for line in lines[:_MOST_LINES])
     if len(lines) > _MOST_LINES:
         yield f"  and {len(lines) - _MOST_LINES} lines more"

@@ -1,15 +1,15 @@
 """A policy file looked at: whether it is valid, what it means, what it would change."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import InputError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import PolicyChecked, PolicyCompared, is_for_people, print_outcome
+from fairlead_cli.outcomes import PolicyChecked, PolicyCompared, is_for_people, print_outcome, tell
 from fairlead_cli.policy.applying import PLAIN, ApplyTerms, overtaken, resulting
-from fairlead_cli.policy.approvals import changes_of_approvals
+from fairlead_cli.policy.approvals import changes_in_words, changes_of_approvals
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.files import PolicyFile, as_yaml, differences, read_file
 from fairlead_cli.policy.job_names import names_in
@@ -20,8 +20,13 @@ from fairlead_cli.policy.worth import Capacities, worth_of_waiting
 from fairlead_contracts.policyfile.read import encode_document
 
 
-def check_file(path: Path, known: KnownPools, *, form: Format = "table") -> None:
-    """Check a file and say what it is, what its aging comes to in these pools, and which members they lack.
+def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format = "table") -> None:
+    """Check a file and say what it is, what its aging comes to in its pools, and which members they lack.
+
+    Args:
+        path: of the file. What is wrong with it is told before anybody is asked.
+        ask_pools: asks a running Fairlead for the pools that it knows.
+        form: of what is printed.
 
     Raises:
         InputError: it is no policy; programs are told its problems, too.
@@ -33,9 +38,13 @@ def check_file(path: Path, known: KnownPools, *, form: Format = "table") -> None
         print_outcome(PolicyChecked(file=str(path), valid=False, problems=problems), [], form)
         raise
     tenants, pools = len(file.policy.tenants), len(file.policy.pools)
-    say(f"{path} is valid; tenants: {tenants}, pools: {pools}")
-    capacities = without_unknown(known, file.policy)
-    _tell(file, capacities)
+    tell(f"{path} is valid; tenants: {tenants}, pools: {pools}", form)
+    known = ask_pools()
+    notes = list(_notes(file, without_unknown(known, file.policy)))
+    for sentence in without_effect(file.policy):
+        warn(sentence)
+    for note in notes:
+        tell(note, form)
     absent = [*nobody_let_in(file.policy), *unknown_members(file.policy, known.stated)]
     for sentence in absent:
         warn(sentence)
@@ -45,12 +54,12 @@ def check_file(path: Path, known: KnownPools, *, form: Format = "table") -> None
         tenants=tenants,
         pools=pools,
         warnings=[*without_effect(file.policy), *absent],
-        notes=list(_notes(file, capacities)),
+        notes=notes,
     )
     print_outcome(found, [str(path)], form)
 
 
-def print_file(path: Path, known: Capacities, *, form: Format) -> None:
+def print_file(path: Path, ask_capacities: Callable[[], Capacities], *, form: Format) -> None:
     """Print the policy that a file means, with every key written out, and say what its aging comes to."""
     file = read_file(path)
     match form:
@@ -60,7 +69,10 @@ def print_file(path: Path, known: Capacities, *, form: Format) -> None:
             write_line(encode_document(file.policy).decode())
         case _:
             write_line(as_yaml(file.policy).rstrip())
-    _tell(file, known)
+    for sentence in without_effect(file.policy):
+        warn(sentence)
+    for note in _notes(file, ask_capacities()):
+        say(note)
 
 
 async def print_differences(
@@ -80,7 +92,7 @@ async def print_differences(
         *told_of(file, after, standing.revision, standing.policy),
     ]
     if is_for_people(form):
-        for line in lines:
+        for line in changes_in_words(standing.policy, after, names):
             write_line(line)
     for note in notes:
         say(note)
@@ -103,13 +115,6 @@ def _why_refused(standing: StoredPolicy, onto: StoredPolicy | None) -> str:
     if onto is not None and overtaken(onto, standing):
         return f"`apply` would refuse it: made from revision {onto.revision}, and {standing.revision} is in force"
     return ""
-
-
-def _tell(file: PolicyFile, known: Capacities) -> None:
-    for sentence in without_effect(file.policy):
-        warn(sentence)
-    for note in _notes(file, known):
-        say(note)
 
 
 def _notes(file: PolicyFile, known: Capacities) -> Iterator[str]:

@@ -137,6 +137,8 @@ class Questions:
             refuse("job", question.job, "must be a job's name, with or without its scope, or its uid")
         at = self._now()
         found = await self._explainer.explain(question.job, tenant, at)
+        if not found:
+            self._known(tenant)
         return to_json(ExplainReply(at=to_datetime(at), found=found))
 
     async def _order(self, pool: ScoredPool, at: Micros, limit: int) -> PoolQueue:

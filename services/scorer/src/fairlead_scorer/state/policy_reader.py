@@ -62,7 +62,11 @@ class PolicyReader:
 
     def why_not_ready(self) -> str | None:
         """Why nothing can be scored yet."""
-        return None if self.current is not None else "the policy bucket holds no valid document"
+        return (
+            None
+            if self.current is not None
+            else "no valid policy is stored; `fairlead policy apply FILE` puts one in force"
+        )
 
     async def run(self) -> None:
         """Follows the document until cancelled."""

@@ -182,10 +182,10 @@ class StateView:
     def why_no_state(self) -> str | None:
         """Why nothing can be decided: the state is not known yet."""
         if not self._bus.connected:
-            return "not connected to NATS"
+            return "it is not connected to NATS"
         if not self._state.complete:
-            return "the replay of the state is not complete yet"
-        return "a large change is being taken in" if self._taking_in else None
+            return "it still reads the state from NATS"
+        return "it is taking in a large change" if self._taking_in else None
 
     def why_no_policy(self) -> str | None:
         """Why nothing can be decided: there is no policy."""

@@ -9,6 +9,7 @@ from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.frontend.capabilities import preempting_settings
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube import PRIORITY_BOOST, ClusterQueue, Preemption, ResourceGroup, in_base_units
+from fairlead_policy.rules.rulebook import Rulebook
 
 AFS = "UsageBasedAdmissionFairSharing"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
@@ -38,7 +39,9 @@ def _patch(queue: ClusterQueue, spec: str) -> str:
 
 
 def _preemption(survey: Survey) -> Iterator[Finding]:
-    for pool, queues in survey.pools().items():
+    rulebook = Rulebook(survey.policy, 0)
+    for stated, queues in survey.pools().items():
+        pool = rulebook.pool_of(survey.cluster, stated)  # as `fairlead queue` calls it
         left = _levels_left(survey, {queue.metadata.name for queue in queues})
         for queue in queues:
             found = preempting_settings(preemption_words(queue.spec.preemption))
