@@ -184,7 +184,7 @@ async def _use_of[T](pids: Mapping[str, int], deed: Awaitable[T]) -> tuple[T, di
 def admit(fixture: NamespaceFixture, log: AdmissionLog, load: Load, names: Iterable[str]) -> Outcome:
     """Make all Workloads as the load has it, and wait until each is admitted."""
     start = time.perf_counter()
-    wishes = list(workloads(names) if load.per_second is None else mixed(names))
+    wanted = list(workloads(names) if load.per_second is None else mixed(names))
     made: dict[tuple[str, str], float] = {}
 
     def make(number: int, wish: tuple[str, str, int]) -> None:
@@ -195,9 +195,9 @@ def admit(fixture: NamespaceFixture, log: AdmissionLog, load: Load, names: Itera
         fixture.workload(tenant, name, gpus)
 
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(make, range(len(wishes)), wishes))
-    steps = log.wait(len(wishes), 600)
-    per_second = len(wishes) / (time.perf_counter() - start)
+        list(threads.map(make, range(len(wanted)), wanted))
+    steps = log.wait(len(wanted), 600)
+    per_second = len(wanted) / (time.perf_counter() - start)
     waits: dict[str, list[float]] = {shape: [] for shape, *_ in SHAPES}
     for step in steps:
         if step.what == "admitted" and (step.tenant, step.name) in made:

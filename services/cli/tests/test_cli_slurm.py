@@ -20,7 +20,7 @@ from fairlead_cli.local.examining import examined_slurm
 from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.clusters import SlurmTarget, target
 from fairlead_cli.slurm.examining import look, weigh
-from fairlead_cli.slurm.leaving import Wish, check_and_clear
+from fairlead_cli.slurm.leaving import LeaveRequest, check_and_clear
 from fairlead_cli.slurm.survey import RestLook, SlurmSurvey
 from fairlead_contracts import topology
 from fairlead_slurm import SlurmSettings
@@ -283,7 +283,7 @@ async def test_a_start_does_not_give_leave_that_somebody_took_back(
         assert await leave.standing(bus, "hpc") is None
         assert "hpc: leave was taken back by ann" in capsys.readouterr().err
         assert await check_and_clear(
-            Wish(cluster="hpc", by="bob", nats=nats_server.url), slurm_lab.conf, OPERATOR, "name"
+            LeaveRequest(cluster="hpc", by="bob", nats=nats_server.url), slurm_lab.conf, OPERATOR, "name"
         ) in (0, 1)
         assert await leave.standing(bus, "hpc") is not None
 

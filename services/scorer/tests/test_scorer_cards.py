@@ -214,10 +214,14 @@ def job_of(cluster: str, number: int, rng: random.Random) -> JobState:
     shapes = made.shapes
     if shapes and rng.random() < 0.3:
         [only] = shapes
-        wishes = {USE_MODEL: rng.choice(MODELS)}
+        card_annotations = {USE_MODEL: rng.choice(MODELS)}
         shapes = [
             JobShape(
-                name="main", pods=only.pods, demand=only.demand, card_asks=only.card_asks, card_wishes=wishes
+                name="main",
+                pods=only.pods,
+                demand=only.demand,
+                card_asks=only.card_asks,
+                card_annotations=card_annotations,
             )
         ]
     if rng.random() < 0.2:

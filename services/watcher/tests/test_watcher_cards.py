@@ -158,11 +158,16 @@ def test_parts_of_cards_are_stated_container_by_container() -> None:
 
 def test_whole_cards_need_no_word_unless_the_pods_choose_among_them() -> None:
     assert workload({GPU: 2, "cpu": 1}, {"cpu": 1}) == []
-    wishes = {CARD_POLICY: "mutex", "nvidia.com/use-gputype": "A30", "other": "x", "nvidia.com/numa-bind": ""}
-    [only] = workload({GPU: 1}, annotations=wishes)
+    class_request = {
+        CARD_POLICY: "mutex",
+        "nvidia.com/use-gputype": "A30",
+        "other": "x",
+        "nvidia.com/numa-bind": "",
+    }
+    [only] = workload({GPU: 1}, annotations=class_request)
     assert only.card_asks == [{GPU: 1000}]
-    assert only.card_wishes == {CARD_POLICY: "mutex", "nvidia.com/use-gputype": "A30"}
-    assert workload({"cpu": 1}, annotations=wishes) == []
+    assert only.card_annotations == {CARD_POLICY: "mutex", "nvidia.com/use-gputype": "A30"}
+    assert workload({"cpu": 1}, annotations=class_request) == []
 
 
 def test_of_what_holds_quota_the_pods_that_are_left_say_what_they_hold_of_cards() -> None:

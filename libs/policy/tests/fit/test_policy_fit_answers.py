@@ -17,9 +17,9 @@ from fairlead_policy.fit.unschedulable import (
     TotalShort,
 )
 from fairlead_policy.fit.words import in_words
-from fairlead_policy.hami.annotations import CardStrategy, CardWishes
+from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
 from fairlead_policy.hami.cards import Card
-from fairlead_policy.hami.requests import VgpuAsk
+from fairlead_policy.hami.requests import VgpuRequest
 
 GI = 2**30
 GPU = "nvidia.com/gpu"
@@ -264,7 +264,7 @@ def cards(*used: int, memory: int = 24_576) -> tuple[Card, ...]:
 
 
 def fraction(pods: int = 1, **ask: int) -> PodShape:
-    return PodShape(count=pods, name="workers", vgpus=(VgpuAsk(**{"count": 1, **ask}),))
+    return PodShape(count=pods, name="workers", vgpus=(VgpuRequest(**{"count": 1, **ask}),))
 
 
 def test_memory_free_in_all_but_on_no_card() -> None:
@@ -310,11 +310,11 @@ def test_cards_too_few_or_none() -> None:
 
 
 def shape_of_cards(count: int) -> PodShape:
-    return PodShape(count=1, name="workers", vgpus=(VgpuAsk(count=count, cores=100),))
+    return PodShape(count=1, name="workers", vgpus=(VgpuRequest(count=count, cores=100),))
 
 
 def test_the_cards_of_each_pod_are_named() -> None:
-    shape = PodShape(count=2, name="workers", vgpus=(VgpuAsk(count=2, cores=40, memory=9000),))
+    shape = PodShape(count=2, name="workers", vgpus=(VgpuRequest(count=2, cores=40, memory=9000),))
     answer = placed(place(gang(shape), [node("a", cards=cards(0, 0))]))
     assert [pod.cards for pod in answer.pods] == [(("GPU-0", "GPU-1"),)] * 2
 
@@ -345,7 +345,10 @@ def test_why_cards_refuse_is_counted() -> None:
         Card(uuid="5", slots=9, memory=9, model="T4"),
     )
     shape = PodShape(
-        count=1, name="workers", vgpus=(VgpuAsk(count=1, memory=1),), wishes=CardWishes(avoid_models=("t4",))
+        count=1,
+        name="workers",
+        vgpus=(VgpuRequest(count=1, memory=1),),
+        card_annotations=CardAnnotations(avoid_models=("t4",)),
     )
     assert said(place(gang(shape), [node("a", cards=found)])) == [
         (
@@ -378,7 +381,7 @@ def test_nonsense_is_refused_by_name() -> None:
     with pytest.raises(FieldError, match=r"workers\.count"):
         PodShape(count=-1, name="workers")
     with pytest.raises(FieldError, match=r"workers\.vgpus"):
-        PodShape(count=1, name="workers", vgpus=(VgpuAsk(count=0),))
+        PodShape(count=1, name="workers", vgpus=(VgpuRequest(count=0),))
     with pytest.raises(FieldError, match="two nodes have this name"):
         place(gang(workers(1)), [node("a"), node("a")])
 

@@ -12,9 +12,9 @@ from fairlead_policy.fit.packing import Budget
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
 from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration
-from fairlead_policy.hami.annotations import CardStrategy, CardWishes
+from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
 from fairlead_policy.hami.cards import Card
-from fairlead_policy.hami.requests import VgpuAsk
+from fairlead_policy.hami.requests import VgpuRequest
 from fairlead_testkit.cases import cases
 
 type CardState = tuple[int, int, int]
@@ -60,8 +60,8 @@ def random_node(rng: Random, number: int, *, with_cards: bool) -> FitNode:
     )
 
 
-def random_ask(rng: Random) -> VgpuAsk:
-    return VgpuAsk(
+def random_ask(rng: Random) -> VgpuRequest:
+    return VgpuRequest(
         count=rng.choice([1, 1, 1, 2]),
         cores=rng.choice([0, 0, 30, 50, 100]),
         memory=rng.choice([0, 2, 4, 5]),
@@ -70,7 +70,7 @@ def random_ask(rng: Random) -> VgpuAsk:
 
 
 def random_shape(rng: Random, *, with_cards: bool, most: int) -> PodShape:
-    wishes = CardWishes(
+    card_annotations = CardAnnotations(
         use_models=("a10",) if rng.random() < 0.1 else (),
         one_numa_node=rng.random() < 0.2,
         idle_cards_only=rng.random() < 0.1,
@@ -82,7 +82,7 @@ def random_shape(rng: Random, *, with_cards: bool, most: int) -> PodShape:
         selector={"kind": "fast"} if rng.random() < 0.2 else {},
         tolerations=(PodToleration(key="reserved", operator="Exists"),) if rng.random() < 0.7 else (),
         vgpus=tuple(random_ask(rng) for _ in range(rng.choice([0, 1, 1, 1, 1, 2]))) if with_cards else (),
-        wishes=wishes,
+        card_annotations=card_annotations,
     )
 
 
@@ -106,16 +106,21 @@ def random_case(seed: int) -> tuple[Gang, list[FitNode]]:
     return gang, nodes
 
 
-def card_takes(card: Card, used: CardState, ask: VgpuAsk, wishes: CardWishes) -> CardState | None:
+def card_takes(
+    card: Card, used: CardState, ask: VgpuRequest, card_annotations: CardAnnotations
+) -> CardState | None:
     """The card's use with one vGPU more; None where HAMi refuses it. Fit of pkg/device/nvidia/device.go, line by line."""
     slots, memory, cores = used
     wanted = ask.memory if ask.memory > 0 else card.memory * ask.memory_percent // 100
     refused = (
         not card.healthy
         or card.cordoned
-        or (wishes.use_models and not any(model.upper() in card.model.upper() for model in wishes.use_models))
+        or (
+            card_annotations.use_models
+            and not any(model.upper() in card.model.upper() for model in card_annotations.use_models)
+        )
         or card.slots <= slots
-        or (wishes.idle_cards_only and slots > 0)
+        or (card_annotations.idle_cards_only and slots > 0)
         or card.memory - memory < wanted
         or card.cores - cores < ask.cores
         or (card.cores == 100 and ask.cores == 100 and slots > 0)
@@ -128,17 +133,17 @@ def on_cards(node: FitNode, uses: tuple[CardState, ...], shape: PodShape) -> set
     """The use of the node's cards after one pod more, for each choice of cards of each container."""
     found = {uses}
     for ask in shape.vgpus:
-        found = {after for before in found for after in after_ask(node, before, ask, shape.wishes)}
+        found = {after for before in found for after in after_ask(node, before, ask, shape.card_annotations)}
     return found
 
 
 def after_ask(
-    node: FitNode, uses: tuple[CardState, ...], ask: VgpuAsk, wishes: CardWishes
+    node: FitNode, uses: tuple[CardState, ...], ask: VgpuRequest, card_annotations: CardAnnotations
 ) -> Iterator[tuple[CardState, ...]]:
     for chosen in combinations(range(len(node.cards)), ask.count):
-        if wishes.one_numa_node and len({node.cards[at].numa for at in chosen}) > 1:
+        if card_annotations.one_numa_node and len({node.cards[at].numa for at in chosen}) > 1:
             continue
-        after = {at: card_takes(node.cards[at], uses[at], ask, wishes) for at in chosen}
+        after = {at: card_takes(node.cards[at], uses[at], ask, card_annotations) for at in chosen}
         if None not in after.values():
             yield tuple(after.get(at) or use for at, use in enumerate(uses))
 
@@ -320,7 +325,7 @@ def test_cards_as_columns_hold_as_many_pods_as_cards_one_by_one() -> None:
         shape = PodShape(
             count=rng.randrange(1, 6),
             vgpus=(random_ask(rng),),
-            wishes=CardWishes(
+            card_annotations=CardAnnotations(
                 use_models=("a10",) if rng.random() < 0.3 else (), idle_cards_only=rng.random() < 0.2
             ),
         )
@@ -328,5 +333,5 @@ def test_cards_as_columns_hold_as_many_pods_as_cards_one_by_one() -> None:
         # One table for all: nodes of one name have other cards each time.
         assert table.pods(nodes, shape).tolist() == plain, seed
         assert table.pods(nodes, shape).tolist() == plain, seed
-    asking = PodShape(count=1, vgpus=(VgpuAsk(count=1),))
+    asking = PodShape(count=1, vgpus=(VgpuRequest(count=1),))
     assert CardTable().pods([FitNode(name="n", free={})], asking).tolist() == [0]

@@ -16,9 +16,9 @@ from fairlead_policy.fit.results import PlacedPod, Placement, Unfit
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, Requirement
 from fairlead_policy.fit.verify import holds
 from fairlead_policy.hami.admission import refusal_of
-from fairlead_policy.hami.annotations import CardStrategy, CardWishes
+from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
 from fairlead_policy.hami.cards import Card
-from fairlead_policy.hami.requests import VgpuAsk
+from fairlead_policy.hami.requests import VgpuRequest
 from fairlead_testkit.cases import cases
 
 RESOURCES = ("cpu", "gpu")
@@ -133,15 +133,19 @@ def test_many_nodes_are_not_searched_and_that_is_said() -> None:
 def brimful_cards(seed: int) -> tuple[list[Card], list[Want]]:
     """Cards as large as a random sharing needs, in half of the cases something less."""
     rng = Random(seed)
-    wishes = [CardWishes(), CardWishes(idle_cards_only=True), CardWishes(one_numa_node=True)]
+    card_annotations = [
+        CardAnnotations(),
+        CardAnnotations(idle_cards_only=True),
+        CardAnnotations(one_numa_node=True),
+    ]
     if rng.random() < 0.2:
-        wishes.append(CardWishes(use_uuids=("GPU-1", "GPU-2")))
+        card_annotations.append(CardAnnotations(use_uuids=("GPU-1", "GPU-2")))
     kinds = [
         Want(
-            VgpuAsk(
+            VgpuRequest(
                 count=rng.choice([1, 1, 2]), cores=rng.choice([0, 20, 50, 100]), memory=rng.randrange(1, 6)
             ),
-            rng.choice(wishes),
+            rng.choice(card_annotations),
         )
         for _ in range(rng.choice([2, 3]))
     ]
@@ -170,9 +174,9 @@ def any_order(cards: tuple[Card, ...], wanted: tuple[Want, ...]) -> bool:
     for at in {wanted.index(want) for want in wanted}:
         want = wanted[at]
         for chosen in combinations(range(len(cards)), want.ask.count):
-            if want.wishes.one_numa_node and len({cards[card].numa for card in chosen}) > 1:
+            if want.card_annotations.one_numa_node and len({cards[card].numa for card in chosen}) > 1:
                 continue
-            if any(refusal_of(cards[card], want.ask, want.wishes) is not None for card in chosen):
+            if any(refusal_of(cards[card], want.ask, want.card_annotations) is not None for card in chosen):
                 continue
             after = list(cards)
             take(after, want, chosen)
@@ -195,8 +199,12 @@ def test_unlike_asks_share_cards_wherever_any_order_of_starting_lets_them() -> N
             now = list(cards)
             for want, chosen in zip(wanted, packed, strict=True):
                 assert len(set(chosen)) == len(chosen) == want.ask.count, seed
-                assert all(refusal_of(now[at], want.ask, want.wishes) is None for at in chosen), seed
-                assert not want.wishes.one_numa_node or len({cards[at].numa for at in chosen}) == 1, seed
+                assert all(refusal_of(now[at], want.ask, want.card_annotations) is None for at in chosen), (
+                    seed
+                )
+                assert (
+                    not want.card_annotations.one_numa_node or len({cards[at].numa for at in chosen}) == 1
+                ), seed
                 take(now, want, chosen)
     assert min(answers.values()) > cases() / 5
 
@@ -204,9 +212,10 @@ def test_unlike_asks_share_cards_wherever_any_order_of_starting_lets_them() -> N
 def test_gangs_share_cards_wherever_any_order_of_starting_lets_them() -> None:
     for seed in range(cases()):
         cards, wanted = brimful_cards(seed)
-        counts = Counter((want.ask, want.wishes) for want in wanted)
+        counts = Counter((want.ask, want.card_annotations) for want in wanted)
         shapes = tuple(
-            PodShape(count=count, vgpus=(ask,), wishes=wish) for (ask, wish), count in counts.items()
+            PodShape(count=count, vgpus=(ask,), card_annotations=wish)
+            for (ask, wish), count in counts.items()
         )
         answer = place(Gang(shapes=shapes), [FitNode(name="a", free={}, cards=tuple(cards))])
         assert isinstance(answer, Placement) == any_order(tuple(cards), tuple(wanted)), seed
@@ -216,8 +225,8 @@ def test_gangs_share_cards_wherever_any_order_of_starting_lets_them() -> None:
 def test_cards_that_are_alike_differ_for_who_names_one() -> None:
     cards = [Card(uuid="GPU-0", slots=1, memory=8), Card(uuid="GPU-1", slots=1, memory=8)]
     anyone, named = (
-        Want(VgpuAsk(count=1), CardWishes()),
-        Want(VgpuAsk(count=1), CardWishes(use_uuids=("GPU-0",))),
+        Want(VgpuRequest(count=1), CardAnnotations()),
+        Want(VgpuRequest(count=1), CardAnnotations(use_uuids=("GPU-0",))),
     )
     assert pack(cards, [anyone, named], Budget(100)) == [(1,), (0,)]
 
@@ -225,7 +234,7 @@ def test_cards_that_are_alike_differ_for_who_names_one() -> None:
 def test_pods_of_several_containers_on_many_nodes() -> None:
     cards = tuple(Card(uuid=f"GPU-{number}", slots=9, memory=10) for number in range(2))
     nodes = [FitNode(name=f"n{number:03}", free={}, cards=cards) for number in range(200)]
-    pair = (VgpuAsk(count=1, memory=4), VgpuAsk(count=1, memory=6))
+    pair = (VgpuRequest(count=1, memory=4), VgpuRequest(count=1, memory=6))
     for count, fits in ((100, True), (400, True), (401, False)):
         answer = place(Gang(shapes=(PodShape(count=count, vgpus=pair),)), nodes)
         assert isinstance(answer, Placement) == fits
@@ -238,8 +247,8 @@ def test_every_node_is_looked_at_where_another_shape_may_need_the_first() -> Non
         FitNode(name=f"n{number:03}", free={}, labels={"old": str(number < 66)}, cards=cards)
         for number in range(70)
     ]
-    pair = (VgpuAsk(count=1, memory=4), VgpuAsk(count=1, memory=6))
-    whole = PodShape(count=3, selector={"old": "True"}, vgpus=(VgpuAsk(count=1, memory=10),))
+    pair = (VgpuRequest(count=1, memory=4), VgpuRequest(count=1, memory=6))
+    whole = PodShape(count=3, selector={"old": "True"}, vgpus=(VgpuRequest(count=1, memory=10),))
     assert isinstance(place(Gang(shapes=(PodShape(count=67, vgpus=pair), whole)), nodes), Placement)
     assert isinstance(place(Gang(shapes=(PodShape(count=68, vgpus=pair), whole)), nodes), Unfit)
 
@@ -247,14 +256,18 @@ def test_every_node_is_looked_at_where_another_shape_may_need_the_first() -> Non
 def test_too_many_asks_for_a_search_are_left_open() -> None:
     budget = Budget(10_000)
     assert (
-        pack([Card(uuid="a", slots=999, memory=999)], [Want(VgpuAsk(count=1), CardWishes())] * 201, budget)
+        pack(
+            [Card(uuid="a", slots=999, memory=999)],
+            [Want(VgpuRequest(count=1), CardAnnotations())] * 201,
+            budget,
+        )
         is None
     )
     assert budget.spent
 
 
 def test_pods_of_two_containers_on_cards() -> None:
-    shape = PodShape(count=9, vgpus=(VgpuAsk(count=1, memory=6), VgpuAsk(count=1, memory=4)))
+    shape = PodShape(count=9, vgpus=(VgpuRequest(count=1, memory=6), VgpuRequest(count=1, memory=4)))
     cards = [Card(uuid=f"GPU-{number}", slots=9, memory=12) for number in range(2)]
     # Both containers by themselves would fit four times; as pods they fit twice: 6 + 4 and 6 + 4, or 6 + 6 and 4 + 4.
     assert pods_on_cards(cards, shape, 9, Budget(1000)) == 2
@@ -264,13 +277,13 @@ def test_as_many_pods_of_two_containers_fit_as_by_every_way_to_start_them() -> N
     for seed in range(cases()):
         rng = Random(seed)
         asks = tuple(
-            VgpuAsk(count=rng.choice([1, 1, 2]), memory=rng.randrange(2, 6), cores=20) for _ in range(2)
+            VgpuRequest(count=rng.choice([1, 1, 2]), memory=rng.randrange(2, 6), cores=20) for _ in range(2)
         )
         shape = PodShape(count=3, vgpus=asks)
         cards = tuple(
             Card(uuid=f"GPU-{at}", slots=4, memory=rng.randrange(4, 13)) for at in range(rng.choice([2, 3]))
         )
-        wants = tuple(Want(ask, shape.wishes) for ask in asks)
+        wants = tuple(Want(ask, shape.card_annotations) for ask in asks)
         truth = max(pods for pods in range(4) if any_order(cards, wants * pods))
         budget = Budget(100_000)
         assert pods_on_cards(cards, shape, 3, budget) == truth, seed
@@ -279,7 +292,7 @@ def test_as_many_pods_of_two_containers_fit_as_by_every_way_to_start_them() -> N
 
 def test_between_what_greed_finds_and_what_the_sums_allow() -> None:
     # One after the other a single pod starts, the sums allow three, and two is the truth.
-    shape = PodShape(count=4, vgpus=(VgpuAsk(count=1, memory=4), VgpuAsk(count=2, memory=2)))
+    shape = PodShape(count=4, vgpus=(VgpuRequest(count=1, memory=4), VgpuRequest(count=2, memory=2)))
     cards = (Card(uuid="GPU-0", slots=9, memory=7), Card(uuid="GPU-1", slots=9, memory=17))
     assert pods_on_cards(cards, shape, 1, Budget(0)) == 1
     cut_short = Budget(0)
@@ -292,13 +305,13 @@ def test_two_shapes_of_fractions_on_many_nodes() -> None:
     cards = tuple(Card(uuid=f"GPU-{number}", slots=4, memory=16) for number in range(2))
     nodes = [FitNode(name=f"n{number}", free={}, cards=cards) for number in range(100)]
     shapes = (
-        PodShape(count=200, vgpus=(VgpuAsk(count=1, memory=10),)),
-        PodShape(count=200, vgpus=(VgpuAsk(count=1, memory=6),)),
+        PodShape(count=200, vgpus=(VgpuRequest(count=1, memory=10),)),
+        PodShape(count=200, vgpus=(VgpuRequest(count=1, memory=6),)),
     )
     answer = place(Gang(shapes=shapes), nodes)
     assert isinstance(answer, Placement)
     assert set(answer.nodes.values()) == {4}
-    one_more = Gang(shapes=(*shapes, PodShape(count=1, vgpus=(VgpuAsk(count=1, memory=1),))))
+    one_more = Gang(shapes=(*shapes, PodShape(count=1, vgpus=(VgpuRequest(count=1, memory=1),))))
     assert isinstance(place(one_more, nodes), Unfit)
 
 
@@ -333,13 +346,16 @@ def test_cards_that_do_not_hold_are_seen() -> None:
     def held(shape: PodShape, *pods: tuple[tuple[str, ...], ...]) -> bool:
         return holds(Gang(shapes=(shape,)), nodes, [PlacedPod(0, "a", uuids) for uuids in pods])
 
-    pair = VgpuAsk(count=2, memory=6)
+    pair = VgpuRequest(count=2, memory=6)
     assert held(PodShape(count=1, vgpus=(pair,)), (("c0", "c1"),))
     assert not held(PodShape(count=1, vgpus=(pair,)), (("c0", "c0"),))
     assert not held(PodShape(count=1, vgpus=(pair,)), (("c0",),))
     assert not held(PodShape(count=1, vgpus=(pair,)), ())
     assert not held(PodShape(count=2, vgpus=(pair,)), (("c0", "c1"),), (("c0", "c1"),))
-    assert not held(PodShape(count=1, vgpus=(pair,), wishes=CardWishes(one_numa_node=True)), (("c0", "c1"),))
+    assert not held(
+        PodShape(count=1, vgpus=(pair,), card_annotations=CardAnnotations(one_numa_node=True)),
+        (("c0", "c1"),),
+    )
 
 
 def test_an_affinity_group_without_a_requirement_matches_nothing() -> None:

@@ -6,16 +6,16 @@ from random import Random
 import pytest
 
 from fairlead_policy.hami.admission import Refusal, refusal_of, room_of
-from fairlead_policy.hami.annotations import CardStrategy, CardWishes
+from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
 from fairlead_policy.hami.cards import Card
-from fairlead_policy.hami.requests import VgpuAsk
+from fairlead_policy.hami.requests import VgpuRequest
 from fairlead_policy.hami.sharing import deal, pods_held
 from fairlead_testkit.cases import cases
 
-ANY = CardWishes()
-ASK = VgpuAsk(count=1, cores=30, memory=4000)
-WHOLE = VgpuAsk(count=1, cores=100)
-FREE = VgpuAsk(count=1, cores=0, memory=1)
+ANY = CardAnnotations()
+ASK = VgpuRequest(count=1, cores=30, memory=4000)
+WHOLE = VgpuRequest(count=1, cores=100)
+FREE = VgpuRequest(count=1, cores=0, memory=1)
 
 
 def card(**changes: int | bool | str) -> Card:
@@ -29,15 +29,15 @@ def card(**changes: int | bool | str) -> Card:
 
 
 @pytest.mark.parametrize(
-    ("found", "ask", "wishes", "refusal"),
+    ("found", "ask", "card_annotations", "refusal"),
     [
         (card(), ASK, ANY, None),
         (card(healthy=False), ASK, ANY, Refusal.UNHEALTHY),
         (card(cordoned=True), ASK, ANY, Refusal.CORDONED),
-        (card(), ASK, CardWishes(use_models=("T4",)), Refusal.MODEL),
-        (card(), ASK, CardWishes(avoid_models=("a100",)), Refusal.MODEL),
-        (card(mode="mps"), ASK, CardWishes(mode="hami-core"), Refusal.MODEL),
-        (card(), ASK, CardWishes(avoid_uuids=("GPU-1",)), Refusal.UUID),
+        (card(), ASK, CardAnnotations(use_models=("T4",)), Refusal.MODEL),
+        (card(), ASK, CardAnnotations(avoid_models=("a100",)), Refusal.MODEL),
+        (card(mode="mps"), ASK, CardAnnotations(mode="hami-core"), Refusal.MODEL),
+        (card(), ASK, CardAnnotations(avoid_uuids=("GPU-1",)), Refusal.UUID),
         (card(mode="mig"), ASK, ANY, Refusal.MIG),
         (card(used_slots=10), ASK, ANY, Refusal.SLOTS),
         (card(slots=0), ASK, ANY, Refusal.SLOTS),
@@ -47,26 +47,26 @@ def card(**changes: int | bool | str) -> Card:
         (card(used_cores=71), ASK, ANY, Refusal.CORES),
         # All cores of an unscaled card are wanted for oneself; of a scaled one they are just many.
         (card(used_slots=1), WHOLE, ANY, Refusal.IN_USE),
-        (card(used_slots=1), VgpuAsk(count=1, cores=100, memory=1), ANY, Refusal.IN_USE),
-        (card(used_slots=1, cores=200), VgpuAsk(count=1, cores=100, memory=1), ANY, None),
-        (card(used_slots=1), FREE, CardWishes(idle_cards_only=True), Refusal.IN_USE),
+        (card(used_slots=1), VgpuRequest(count=1, cores=100, memory=1), ANY, Refusal.IN_USE),
+        (card(used_slots=1, cores=200), VgpuRequest(count=1, cores=100, memory=1), ANY, None),
+        (card(used_slots=1), FREE, CardAnnotations(idle_cards_only=True), Refusal.IN_USE),
         # No cores are asked for, and still a card whose cores are all given away is refused.
         (card(used_slots=1, used_cores=99), FREE, ANY, None),
         (card(used_slots=1, used_cores=100), FREE, ANY, Refusal.CORES_FULL),
         (card(cores=0), FREE, ANY, None),
         # Percent of memory, rounded down.
-        (card(memory=999), VgpuAsk(count=1, memory_percent=50), ANY, None),
-        (card(memory=999, used_memory=500), VgpuAsk(count=1, memory_percent=50), ANY, None),
-        (card(memory=999, used_memory=501), VgpuAsk(count=1, memory_percent=50), ANY, Refusal.MEMORY),
+        (card(memory=999), VgpuRequest(count=1, memory_percent=50), ANY, None),
+        (card(memory=999, used_memory=500), VgpuRequest(count=1, memory_percent=50), ANY, None),
+        (card(memory=999, used_memory=501), VgpuRequest(count=1, memory_percent=50), ANY, Refusal.MEMORY),
     ],
 )
 def test_a_card_is_judged_as_hami_does(
-    found: Card, ask: VgpuAsk, wishes: CardWishes, refusal: Refusal | None
+    found: Card, ask: VgpuRequest, card_annotations: CardAnnotations, refusal: Refusal | None
 ) -> None:
-    assert refusal_of(found, ask, wishes) == refusal
+    assert refusal_of(found, ask, card_annotations) == refusal
 
 
-def random_case(seed: int) -> tuple[list[Card], VgpuAsk, CardWishes]:
+def random_case(seed: int) -> tuple[list[Card], VgpuRequest, CardAnnotations]:
     rng = Random(seed)
     cards = [
         card(
@@ -81,32 +81,32 @@ def random_case(seed: int) -> tuple[list[Card], VgpuAsk, CardWishes]:
         )
         for number in range(rng.randrange(5))
     ]
-    ask = VgpuAsk(
+    ask = VgpuRequest(
         count=rng.choice([1, 2, 3]),
         cores=rng.choice([0, 30, 60, 100]),
         memory=rng.randrange(4),
         memory_percent=40,
     )
-    wishes = CardWishes(
+    card_annotations = CardAnnotations(
         one_numa_node=rng.random() < 0.4,
         idle_cards_only=rng.random() < 0.2,
         strategy=rng.choice(list(CardStrategy)),
     )
-    return cards, ask, wishes
+    return cards, ask, card_annotations
 
 
-def most_pods(cards: tuple[Card, ...], ask: VgpuAsk, wishes: CardWishes) -> int:
+def most_pods(cards: tuple[Card, ...], ask: VgpuRequest, card_annotations: CardAnnotations) -> int:
     """By every choice of cards for one pod after the other."""
     best = 0
     for chosen in combinations(range(len(cards)), ask.count):
-        if wishes.one_numa_node and len({cards[at].numa for at in chosen}) > 1:
+        if card_annotations.one_numa_node and len({cards[at].numa for at in chosen}) > 1:
             continue
-        if all(refusal_of(cards[at], ask, wishes) is None for at in chosen):
-            best = max(best, 1 + most_pods(after(cards, chosen, ask), ask, wishes))
+        if all(refusal_of(cards[at], ask, card_annotations) is None for at in chosen):
+            best = max(best, 1 + most_pods(after(cards, chosen, ask), ask, card_annotations))
     return best
 
 
-def after(cards: tuple[Card, ...], chosen: tuple[int, ...], ask: VgpuAsk) -> tuple[Card, ...]:
+def after(cards: tuple[Card, ...], chosen: tuple[int, ...], ask: VgpuRequest) -> tuple[Card, ...]:
     return tuple(
         one.taken(ask.memory_on(one), ask.cores) if at in chosen else one for at, one in enumerate(cards)
     )
@@ -114,32 +114,32 @@ def after(cards: tuple[Card, ...], chosen: tuple[int, ...], ask: VgpuAsk) -> tup
 
 def test_as_many_equal_pods_fit_as_by_every_way_to_deal_the_cards() -> None:
     for seed in range(cases()):
-        cards, ask, wishes = random_case(seed)
-        held = pods_held(cards, ask, wishes, 50)
-        assert held == most_pods(tuple(cards), ask, wishes), seed
-        assert pods_held(cards, ask, wishes, 1) == min(held, 1), seed
+        cards, ask, card_annotations = random_case(seed)
+        held = pods_held(cards, ask, card_annotations, 50)
+        assert held == most_pods(tuple(cards), ask, card_annotations), seed
+        assert pods_held(cards, ask, card_annotations, 1) == min(held, 1), seed
 
 
 def test_what_is_dealt_starts_pod_by_pod() -> None:
     for seed in range(cases()):
-        cards, ask, wishes = random_case(seed)
-        held = pods_held(cards, ask, wishes, 50)
+        cards, ask, card_annotations = random_case(seed)
+        held = pods_held(cards, ask, card_annotations, 50)
         now = tuple(cards)
-        dealt = deal(cards, ask, wishes, held + 3)
+        dealt = deal(cards, ask, card_annotations, held + 3)
         assert len(dealt) == held, seed
         for chosen in dealt:
             assert len(set(chosen)) == len(chosen) == ask.count, seed
-            assert not wishes.one_numa_node or len({cards[at].numa for at in chosen}) == 1, seed
-            assert all(refusal_of(now[at], ask, wishes) is None for at in chosen), seed
+            assert not card_annotations.one_numa_node or len({cards[at].numa for at in chosen}) == 1, seed
+            assert all(refusal_of(now[at], ask, card_annotations) is None for at in chosen), seed
             now = after(now, chosen, ask)
 
 
 def test_the_room_of_a_card_is_the_pods_that_start_on_it() -> None:
     for seed in range(cases()):
-        cards, ask, wishes = random_case(seed)
-        single = VgpuAsk(count=1, cores=ask.cores, memory=ask.memory, memory_percent=ask.memory_percent)
+        cards, ask, card_annotations = random_case(seed)
+        single = VgpuRequest(count=1, cores=ask.cores, memory=ask.memory, memory_percent=ask.memory_percent)
         for one in cards:
-            assert room_of(one, single, wishes) == most_pods((one,), single, wishes), seed
+            assert room_of(one, single, card_annotations) == most_pods((one,), single, card_annotations), seed
 
 
 def test_the_policy_for_cards_packs_or_spreads() -> None:
@@ -147,9 +147,9 @@ def test_the_policy_for_cards_packs_or_spreads() -> None:
         card(uuid=f"GPU-{number}", used_slots=number == 1, used_memory=100 * (number == 1))
         for number in range(4)
     ]
-    ask = VgpuAsk(count=1, cores=10, memory=1000)
-    packed = deal(cards, ask, CardWishes(strategy=CardStrategy.BINPACK), 4)
+    ask = VgpuRequest(count=1, cores=10, memory=1000)
+    packed = deal(cards, ask, CardAnnotations(strategy=CardStrategy.BINPACK), 4)
     assert packed == [(1,)] * 4
-    spread = deal(cards, ask, CardWishes(strategy=CardStrategy.SPREAD), 4)
+    spread = deal(cards, ask, CardAnnotations(strategy=CardStrategy.SPREAD), 4)
     assert sorted(spread) == [(0,), (1,), (2,), (3,)]
-    assert 1 not in {at for chosen in deal(cards, ask, CardWishes(), 3) for at in chosen}
+    assert 1 not in {at for chosen in deal(cards, ask, CardAnnotations(), 3) for at in chosen}

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_policy.hami.annotations import CardStrategy, CardWishes, policies_of, wishes_of
+from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy, card_annotations_of, policies_of
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.charges import CardPool
-from fairlead_policy.hami.requests import AskError, HamiDefaults, HamiNames, VgpuAsk, vgpu_ask
+from fairlead_policy.hami.requests import AskError, HamiDefaults, HamiNames, VgpuRequest, vgpu_ask
 from fairlead_testkit.cases import cases
 
 GPU, MEM, PERCENT, CORES = HamiNames().all
@@ -24,49 +24,49 @@ def resources(**stated: int) -> dict[str, int]:
     ("stated", "ask"),
     [
         # A count alone is that many whole cards for oneself (since v2.7.0).
-        ({"gpu": 2}, VgpuAsk(count=2, cores=100)),
-        ({"gpu": 1, "percent": 100}, VgpuAsk(count=1, cores=100)),
+        ({"gpu": 2}, VgpuRequest(count=2, cores=100)),
+        ({"gpu": 1, "percent": 100}, VgpuRequest(count=1, cores=100)),
         # Memory, even 0, or a part in percent leaves the cores shared.
-        ({"gpu": 1, "mem": 3000}, VgpuAsk(count=1, memory=3000)),
-        ({"gpu": 1, "mem": 0}, VgpuAsk(count=1)),
-        ({"gpu": 1, "percent": 50}, VgpuAsk(count=1, memory_percent=50)),
-        ({"gpu": 1, "percent": 0}, VgpuAsk(count=1)),
+        ({"gpu": 1, "mem": 3000}, VgpuRequest(count=1, memory=3000)),
+        ({"gpu": 1, "mem": 0}, VgpuRequest(count=1)),
+        ({"gpu": 1, "percent": 50}, VgpuRequest(count=1, memory_percent=50)),
+        ({"gpu": 1, "percent": 0}, VgpuRequest(count=1)),
         # The percentage decides about the cores where both are there, the MiB about the memory.
-        ({"gpu": 1, "percent": 100, "mem": 3000}, VgpuAsk(count=1, cores=100, memory=3000)),
-        ({"gpu": 1, "percent": 30, "mem": 3000}, VgpuAsk(count=1, memory=3000, memory_percent=30)),
-        ({"gpu": 1, "percent": 30, "mem": 0}, VgpuAsk(count=1, memory_percent=30)),
+        ({"gpu": 1, "percent": 100, "mem": 3000}, VgpuRequest(count=1, cores=100, memory=3000)),
+        ({"gpu": 1, "percent": 30, "mem": 3000}, VgpuRequest(count=1, memory=3000, memory_percent=30)),
+        ({"gpu": 1, "percent": 30, "mem": 0}, VgpuRequest(count=1, memory_percent=30)),
         # Cores that are named stay; more than a card is a card.
-        ({"gpu": 1, "cores": 30}, VgpuAsk(count=1, cores=30)),
-        ({"gpu": 1, "cores": 0}, VgpuAsk(count=1)),
-        ({"gpu": 1, "cores": 250}, VgpuAsk(count=1, cores=100)),
+        ({"gpu": 1, "cores": 30}, VgpuRequest(count=1, cores=30)),
+        ({"gpu": 1, "cores": 0}, VgpuRequest(count=1)),
+        ({"gpu": 1, "cores": 250}, VgpuRequest(count=1, cores=100)),
         # Without a count there is one vGPU, where a part of one is asked for.
-        ({"mem": 3000}, VgpuAsk(count=1, memory=3000)),
-        ({"cores": 30}, VgpuAsk(count=1, cores=30)),
-        ({"percent": 100}, VgpuAsk(count=1, cores=100)),
+        ({"mem": 3000}, VgpuRequest(count=1, memory=3000)),
+        ({"cores": 30}, VgpuRequest(count=1, cores=30)),
+        ({"percent": 100}, VgpuRequest(count=1, cores=100)),
         ({"gpu": 0, "mem": 3000}, None),
         ({}, None),
     ],
 )
-def test_what_is_left_out_is_filled_in_as_hami_does(stated: dict[str, int], ask: VgpuAsk | None) -> None:
+def test_what_is_left_out_is_filled_in_as_hami_does(stated: dict[str, int], ask: VgpuRequest | None) -> None:
     assert vgpu_ask(resources(**stated)) == ask
 
 
 def test_limits_go_before_requests_and_only_limits_bring_a_count() -> None:
-    assert vgpu_ask(resources(gpu=2, mem=10), resources(gpu=1, mem=99)) == VgpuAsk(count=2, memory=10)
-    assert vgpu_ask({}, resources(gpu=3, mem=5)) == VgpuAsk(count=3, memory=5)
+    assert vgpu_ask(resources(gpu=2, mem=10), resources(gpu=1, mem=99)) == VgpuRequest(count=2, memory=10)
+    assert vgpu_ask({}, resources(gpu=3, mem=5)) == VgpuRequest(count=3, memory=5)
     assert vgpu_ask({}, resources(mem=5)) is None
 
 
 def test_the_schedulers_settings_count() -> None:
     settings = HamiDefaults(memory=2000, cores=25, count=2, memory_factor=10)
-    assert vgpu_ask(resources(cores=40), None, settings) == VgpuAsk(count=2, cores=40, memory=2000)
-    assert vgpu_ask(resources(mem=300), None, settings) == VgpuAsk(count=2, cores=25, memory=3000)
-    assert vgpu_ask(resources(gpu=1, percent=10), None, settings) == VgpuAsk(
+    assert vgpu_ask(resources(cores=40), None, settings) == VgpuRequest(count=2, cores=40, memory=2000)
+    assert vgpu_ask(resources(mem=300), None, settings) == VgpuRequest(count=2, cores=25, memory=3000)
+    assert vgpu_ask(resources(gpu=1, percent=10), None, settings) == VgpuRequest(
         count=1, cores=25, memory_percent=10
     )
     assert vgpu_ask(resources(mem=300), None, HamiDefaults(count=0)) is None
     renamed = HamiDefaults(names=HamiNames(count="acme.io/vgpu"))
-    assert vgpu_ask({"acme.io/vgpu": 1000}, None, renamed) == VgpuAsk(count=1, cores=100)
+    assert vgpu_ask({"acme.io/vgpu": 1000}, None, renamed) == VgpuRequest(count=1, cores=100)
     assert vgpu_ask(resources(gpu=1), None, renamed) is None
 
 
@@ -150,7 +150,7 @@ def test_policies_by_annotation(
 
 
 def test_wishes_by_annotation() -> None:
-    wishes = wishes_of(
+    card_annotations = card_annotations_of(
         {
             "nvidia.com/use-gputype": " a100, H100 ",
             "nvidia.com/nouse-gputype": "40GB",
@@ -160,45 +160,47 @@ def test_wishes_by_annotation() -> None:
             "hami.io/gpu-scheduler-policy": "binpack,mutex",
         }
     )
-    assert wishes.accept_model("NVIDIA A100-SXM4-80GB")
-    assert not wishes.accept_model("NVIDIA A100-SXM4-40gb")
-    assert not wishes.accept_model("NVIDIA T4")
-    assert wishes.accept_uuid("GPU-3")
-    assert not wishes.accept_uuid("GPU-2")
-    assert wishes.one_numa_node
-    assert wishes.idle_cards_only
-    assert wishes.strategy is CardStrategy.BINPACK
-    assert not wishes.accept_mode(Card(uuid="c", slots=1, memory=1, mode="mps"))
+    assert card_annotations.accept_model("NVIDIA A100-SXM4-80GB")
+    assert not card_annotations.accept_model("NVIDIA A100-SXM4-40gb")
+    assert not card_annotations.accept_model("NVIDIA T4")
+    assert card_annotations.accept_uuid("GPU-3")
+    assert not card_annotations.accept_uuid("GPU-2")
+    assert card_annotations.one_numa_node
+    assert card_annotations.idle_cards_only
+    assert card_annotations.strategy is CardStrategy.BINPACK
+    assert not card_annotations.accept_mode(Card(uuid="c", slots=1, memory=1, mode="mps"))
 
 
 def test_an_empty_wish_is_none_and_a_list_of_nothing_accepts_nothing() -> None:
-    assert wishes_of({"nvidia.com/use-gputype": " ", "nvidia.com/use-gpuuuid": ""}).accept_model("T4")
-    assert not wishes_of({"nvidia.com/use-gputype": ","}).accept_model("T4")
-    assert wishes_of({"nvidia.com/nouse-gputype": ",T4"}).accept_model("A100")
-    assert wishes_of({"nvidia.com/use-gpuuuid": "GPU-1"}).accept_uuid("GPU-1")
-    assert not wishes_of({"nvidia.com/use-gpuuuid": "GPU-1"}).accept_uuid("GPU-2")
+    assert card_annotations_of({"nvidia.com/use-gputype": " ", "nvidia.com/use-gpuuuid": ""}).accept_model(
+        "T4"
+    )
+    assert not card_annotations_of({"nvidia.com/use-gputype": ","}).accept_model("T4")
+    assert card_annotations_of({"nvidia.com/nouse-gputype": ",T4"}).accept_model("A100")
+    assert card_annotations_of({"nvidia.com/use-gpuuuid": "GPU-1"}).accept_uuid("GPU-1")
+    assert not card_annotations_of({"nvidia.com/use-gpuuuid": "GPU-1"}).accept_uuid("GPU-2")
 
 
 @pytest.mark.parametrize(
     ("ask", "cards", "memory", "cores"),
     [
-        (VgpuAsk(count=2, cores=100), 2000, 2 * 24576, 200),
-        (VgpuAsk(count=1, cores=30, memory=12288), 100, 12288, 30),
-        (VgpuAsk(count=3, cores=50, memory=1), 300, 3, 150),
-        (VgpuAsk(count=1, memory_percent=30), 100, 7372.8, 0),
-        (VgpuAsk(count=1, memory=49152), 100, 49152, 0),
+        (VgpuRequest(count=2, cores=100), 2000, 2 * 24576, 200),
+        (VgpuRequest(count=1, cores=30, memory=12288), 100, 12288, 30),
+        (VgpuRequest(count=3, cores=50, memory=1), 300, 3, 150),
+        (VgpuRequest(count=1, memory_percent=30), 100, 7372.8, 0),
+        (VgpuRequest(count=1, memory=49152), 100, 49152, 0),
     ],
 )
-def test_an_ask_weighs_its_part_of_the_cards(ask: VgpuAsk, cards: int, memory: float, cores: int) -> None:
+def test_an_ask_weighs_its_part_of_the_cards(ask: VgpuRequest, cards: int, memory: float, cores: int) -> None:
     pool = CardPool([Card(uuid="c", slots=10, memory=24576)])
-    assert pool.charge(ask, CardWishes()) == {GPU: cards, MEM: memory * 1000, CORES: cores * 1000}
+    assert pool.charge(ask, CardAnnotations()) == {GPU: cards, MEM: memory * 1000, CORES: cores * 1000}
 
 
 def test_whole_cards_weigh_the_same_share_of_all_that_a_pool_of_cards_has() -> None:
     pool = CardPool(Card(uuid=str(number), slots=10, memory=24576) for number in range(64))
     has = pool.capacity({})
     assert has == {GPU: 64_000, MEM: 64 * 24576 * 1000, CORES: 6_400_000}
-    asked = pool.charge(VgpuAsk(count=8, cores=100), CardWishes())
+    asked = pool.charge(VgpuRequest(count=8, cores=100), CardAnnotations())
     assert {name: Fraction(amount, has[name]) for name, amount in asked.items()} == dict.fromkeys(
         (GPU, MEM, CORES), Fraction(1, 8)
     )
@@ -223,15 +225,15 @@ def test_percentages_are_of_the_cards_that_the_pod_accepts() -> None:
         Card(uuid="c", slots=1, memory=1, model="T4", healthy=False),
     ]
     pool = CardPool(cards)
-    half = VgpuAsk(count=1, memory_percent=50)
-    assert pool.charge(half, CardWishes()) == {GPU: 175, MEM: 25_000_000, CORES: 0}
-    assert pool.charge(half, CardWishes(use_models=("a100",))) == {GPU: 100, MEM: 40_000_000, CORES: 0}
-    assert pool.charge(half, CardWishes(use_models=("H100",))) == pool.charge(half, CardWishes()), (
+    half = VgpuRequest(count=1, memory_percent=50)
+    assert pool.charge(half, CardAnnotations()) == {GPU: 175, MEM: 25_000_000, CORES: 0}
+    assert pool.charge(half, CardAnnotations(use_models=("a100",))) == {GPU: 100, MEM: 40_000_000, CORES: 0}
+    assert pool.charge(half, CardAnnotations(use_models=("H100",))) == pool.charge(half, CardAnnotations()), (
         "none: as any"
     )
-    assert CardPool([]).charge(half, CardWishes()) == {GPU: 1000, MEM: 0, CORES: 0}
+    assert CardPool([]).charge(half, CardAnnotations()) == {GPU: 1000, MEM: 0, CORES: 0}
 
 
 def test_of_scaled_cores_a_hundred_percent_is_no_whole_card() -> None:
     pool = CardPool([Card(uuid="c", slots=10, memory=49152, cores=200)])
-    assert pool.charge(VgpuAsk(count=1, cores=100, memory=24576), CardWishes())[GPU] == 100
+    assert pool.charge(VgpuRequest(count=1, cores=100, memory=24576), CardAnnotations())[GPU] == 100

@@ -152,7 +152,7 @@ def walked(states: Mapping[str, State]) -> dict[str, tuple[FitVerdict, list[str]
 
 def test_a_snapshot_of_stated_facts_has_cards_and_what_containers_ask() -> None:
     two = job({GPU: 1, MEMORY: 9000}, {GPU: 1, MEMORY: 7000}, name="two")
-    shape = msgspec.structs.replace(two.shapes[0], card_wishes={CARD_POLICY: "mutex"})
+    shape = msgspec.structs.replace(two.shapes[0], card_annotations={CARD_POLICY: "mutex"})
     two = msgspec.structs.replace(two, shapes=[shape])
     snapshot = taken(state(two, node("n1", card("a", used=100), card("b"))))
     [first, _] = snapshot.nodes[0].cards

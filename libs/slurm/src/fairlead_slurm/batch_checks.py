@@ -10,7 +10,7 @@ from fairlead_slurm.images.remarks import ImageRule, Registry, image_remarks
 
 
 def script_of_words(words: Sequence[str]) -> BatchScript:
-    """A script's wishes, where they come as words of sbatch's rather than as lines."""
+    """A script's options, where they come as words of sbatch's rather than as lines."""
     found, remarks = options([OptionWord(0, word) for word in words])
     return BatchScript(parts=(tuple(found),), remarks=tuple(remarks))
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from fairlead_checker.facts import Checked, CheckedPods
-from fairlead_contracts.frontend.cards import CARD_RESOURCES, PER_VGPU, VGPUS, WISHES
+from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, CARD_RESOURCES, PER_VGPU, VGPUS
 from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_kube import Container, PodSpec, ResourceFlavor, in_base_units, pod_demand
 from fairlead_kube import Toleration as KubeToleration
 from fairlead_policy import fit
-from fairlead_policy.hami.annotations import wishes_of
+from fairlead_policy.hami.annotations import card_annotations_of
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import vgpu_asks
 
@@ -100,7 +100,9 @@ def _shape(
         affinity=tuple(_affinity(spec)),
         tolerations=tuple(map(_toleration, tolerated)),
         vgpus=vgpu_asks(_card_asks(spec)) if by_cards else (),
-        wishes=wishes_of({name: noted[name] for name in WISHES if name in noted}),
+        card_annotations=card_annotations_of(
+            {name: noted[name] for name in CARD_ANNOTATIONS if name in noted}
+        ),
     )
 
 

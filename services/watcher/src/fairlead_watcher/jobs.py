@@ -1,4 +1,4 @@
-"""A Workload as the job that it is: its phase, levels, demand, wishes and words. Pure."""
+"""A Workload as the job that it is: its phase, levels, demand, class asked for and words. Pure."""
 
 from typing import NamedTuple
 
@@ -7,16 +7,16 @@ from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units
 from fairlead_contracts.frontend.marks import CARRIES, SUBMISSION, TRACEPARENT
 from fairlead_contracts.messages.state import Fault, JobState, Phase
 from fairlead_kube import WORKLOAD_PRIORITY_CLASS
+from fairlead_watcher.class_request import AnnotationSource, ClassRequest, class_request_in
 from fairlead_watcher.holds import Hold, hold_on
 from fairlead_watcher.metadata import LONGEST_VALUE, MetadataWords, merged
 from fairlead_watcher.surroundings import WorkloadContext
-from fairlead_watcher.wishes import AnnotationSource, Wishes, wishes_in
 from fairlead_watcher.workload_facts import PODS, Owner, WorkloadFacts
 
 UNSTAMPED = 0
 """Epoch and revision are the sender's business."""
 MOST_FAULTS = 16
-"""Wishes that cannot be read, of one job: each is told with its value."""
+"""Annotations that cannot be read, of one job: each is told with its value."""
 _POD = "Pod"
 _POD_GROUP = "PodGroup"
 
@@ -35,7 +35,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
     hold = None if facts.run or facts.end else hold_on(facts, demand, around, now)
     owner = _owner_words(facts, around)
     words = merged((facts.own, facts.template, owner))
-    wishes = wishes_in(_places(facts, owner))
+    class_request = class_request_in(_places(facts, owner))
     job = JobState(
         cluster=cluster,
         epoch=UNSTAMPED,
@@ -54,8 +54,8 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         pods=facts.pods,
         shapes=facts.shapes,
         equivalence=facts.equivalence,
-        requested_class=wishes.requested_class or _class_name(facts),
-        priority_override=wishes.priority_override,
+        requested_class=class_request.requested_class or _class_name(facts),
+        priority_override=class_request.priority_override,
         local_queue=facts.local_queue or None,
         owner=_owner_name(facts),
         submission=words.annotations.get(SUBMISSION),
@@ -71,7 +71,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         annotations=words.annotations,
         said=facts.said or (hold.why if hold else ""),
         held_by=hold.why if hold else "",
-        faults=_faults(wishes, words, hold),
+        faults=_faults(class_request, words, hold),
         carries=words.annotations.get(CARRIES),
         traceparent=words.annotations.get(TRACEPARENT),
     )
@@ -174,10 +174,10 @@ def _places(facts: WorkloadFacts, owner: MetadataWords) -> tuple[AnnotationSourc
     )
 
 
-def _faults(wishes: Wishes, words: MetadataWords, hold: Hold | None) -> list[Fault]:
-    """Of any number of wishes that cannot be read, the first ones are told in full."""
-    faults = wishes.faults[:MOST_FAULTS]
-    if more := len(wishes.faults) - len(faults):
+def _faults(class_request: ClassRequest, words: MetadataWords, hold: Hold | None) -> list[Fault]:
+    """The first of many annotations that cannot be read are told in full."""
+    faults = class_request.faults[:MOST_FAULTS]
+    if more := len(class_request.faults) - len(faults):
         remedy = "mend those that are told; the others are told then"
         faults.append(Fault(field="metadata.annotations", value=f"{more} more cannot be read", remedy=remedy))
     if hold is not None and hold.fault is not None:

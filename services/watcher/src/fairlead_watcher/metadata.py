@@ -13,7 +13,7 @@ MOST_BYTES = 32 * 1024
 """Of the labels and of the annotations of one place, and of all places of a job together: with every character
 escaped they still fit into one message of NATS (1 MiB)."""
 _CUT = "…"
-"""No number and no word of ours has it: the beginning of a wish must not be taken for the whole."""
+"""No number and no word of ours has it: the beginning of a value must not be taken for the whole."""
 _NOT_OURS = ("kubectl.kubernetes.io/", "kueue.x-k8s.io/")
 
 type Texts = Mapping[str, str]
@@ -55,7 +55,7 @@ def merged(places: Iterable[MetadataWords]) -> MetadataWords:
 
 
 def _worth_keeping(annotations: Texts) -> Texts:
-    """A wish that is too long is kept in part: it can't be followed, and whoever wrote it must hear so."""
+    """A value that is too long is kept in part: it can't be followed, and whoever wrote it must hear so."""
     return {
         key: value if len(value) <= LONGEST_VALUE else value[: LONGEST_VALUE - 1] + _CUT
         for key, value in annotations.items()
@@ -64,7 +64,7 @@ def _worth_keeping(annotations: Texts) -> Texts:
 
 
 def _within_bounds(texts: Texts) -> tuple[dict[str, str], int]:
-    """As much as fits, wishes and our own first and then by name; how many entries do not."""
+    """As much as fits, what asks for a class and our own first and then by name; how many entries do not."""
     if sum(map(len, texts)) + sum(map(len, texts.values())) <= MOST_BYTES // 4:
         return dict(texts), 0  # a character has at most four bytes
     kept: dict[str, str] = {}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.frontend.cards import CARD_RESOURCES, VGPUS, WISHES
+from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, CARD_RESOURCES, VGPUS
 from fairlead_contracts.messages.state import JobShape
 from fairlead_kube import Container, PodSet, Workload, in_base_units, pod_demand, pods_left
 from fairlead_watcher.metadata import LONGEST_VALUE
@@ -62,7 +62,11 @@ def _shape(pod_set: PodSet) -> JobShape:
     asked = pod_demand(spec)
     asks = [ask for ask in map(_card_ask, spec.containers or ()) if any(ask.values())]
     noted = pod_set.template.metadata.annotations or {}
-    wishes = {name: noted[name] for name in WISHES if len(noted.get(name, "")) in range(1, LONGEST_VALUE + 1)}
+    class_request = {
+        name: noted[name]
+        for name in CARD_ANNOTATIONS
+        if len(noted.get(name, "")) in range(1, LONGEST_VALUE + 1)
+    }
     return JobShape(
         name=pod_set.name,
         pods=pod_set.count if pod_set.min_count is None else pod_set.min_count,
@@ -71,8 +75,8 @@ def _shape(pod_set: PodSet) -> JobShape:
         selector={
             key: value for key, value in (spec.node_selector or {}).items() if len(value) <= LONGEST_VALUE
         },
-        card_asks=asks if len(asks) > 1 or wishes or any(ask.keys() - {VGPUS} for ask in asks) else [],
-        card_wishes=wishes if asks else {},
+        card_asks=asks if len(asks) > 1 or class_request or any(ask.keys() - {VGPUS} for ask in asks) else [],
+        card_annotations=class_request if asks else {},
     )
 
 

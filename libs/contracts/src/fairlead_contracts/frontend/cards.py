@@ -44,7 +44,7 @@ USE_UUID = "nvidia.com/use-gpuuuid"
 AVOID_UUID = "nvidia.com/nouse-gpuuuid"
 NUMA_BIND = "nvidia.com/numa-bind"
 MODE = "nvidia.com/vgpu-mode"
-WISHES = (NODE_POLICY, CARD_POLICY, USE_MODEL, AVOID_MODEL, USE_UUID, AVOID_UUID, NUMA_BIND, MODE)
+CARD_ANNOTATIONS = (NODE_POLICY, CARD_POLICY, USE_MODEL, AVOID_MODEL, USE_UUID, AVOID_UUID, NUMA_BIND, MODE)
 """On a pod template: which cards its pods accept, and how HAMi chooses among them."""
 
 # Go's strconv.ParseBool, by which HAMi reads its own words.

@@ -178,7 +178,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str
 
 
-class JobShape(msgspec.Struct, frozen=True, kw_only=True):
+class JobShape(msgspec.Struct, frozen=True, kw_only=True, rename={"card_annotations": "card_wishes"}):
     """Some pods of a job, all alike."""
 
     name: str
@@ -191,8 +191,9 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     card_asks: list[dict[str, int]] = []
     """Of one pod, what each container that asks for cards says of them (`CARD_RESOURCES`). In `demand` they are summed up.
     Empty where the demand says it all: one container that asks for whole cards."""
-    card_wishes: dict[str, str] = {}
-    """Annotations of the pods by which HAMi chooses cards (`cards.WISHES`)."""
+    card_annotations: dict[str, str] = {}
+    """Annotations of the pods by which HAMi chooses cards (`cards.CARD_ANNOTATIONS`); they travel as `card_wishes`, the first
+    release's word."""
 
 
 class JobHolder(enum.StrEnum):

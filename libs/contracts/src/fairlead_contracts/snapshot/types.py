@@ -320,7 +320,7 @@ class SnapshotGang(msgspec.Struct, frozen=True, kw_only=True):
     zone_key: str | None = None
     """A label whose value must be the same on all nodes of the gang."""
     annotations: dict[str, str] = {}
-    """Of its pods: HAMi's policies and wishes."""
+    """Of its pods: the annotations by which HAMi chooses nodes and cards."""
 
 
 class SnapshotRunning(msgspec.Struct, frozen=True, kw_only=True, gc=False):

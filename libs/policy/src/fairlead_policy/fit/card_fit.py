@@ -15,14 +15,14 @@ _NODE_STEPS = 200
 def pods_on_cards(cards: Sequence[Card], shape: PodShape, most: int, budget: Budget) -> int:
     """The number of pods of one shape that fit on these cards."""
     for ask in shape.vgpus:
-        most = min(most, pods_held(cards, ask, shape.wishes, most))
+        most = min(most, pods_held(cards, ask, shape.card_annotations, most))
     return most if len(shape.vgpus) <= 1 else len(_deal_unlike(cards, shape, most, budget))
 
 
 def deal_pods(cards: Sequence[Card], shape: PodShape, pods: int, budget: Budget) -> list[tuple[Chosen, ...]]:
     """The cards of each of so many pods of one shape; fewer where no more is found."""
     if len(shape.vgpus) == 1:
-        return [(chosen,) for chosen in deal(cards, shape.vgpus[0], shape.wishes, pods)]
+        return [(chosen,) for chosen in deal(cards, shape.vgpus[0], shape.card_annotations, pods)]
     return _deal_unlike(cards, shape, pods, budget)
 
 
@@ -47,7 +47,7 @@ def _started(cards: list[Card], shape: PodShape, most: int) -> list[tuple[Chosen
     while len(dealt) < most:
         hands: list[Chosen] = []
         for want in wants_of(shape):
-            for chosen in deal(cards, want.ask, want.wishes, 1):
+            for chosen in deal(cards, want.ask, want.card_annotations, 1):
                 take(cards, want, chosen)
                 hands.append(chosen)
         if len(hands) < len(shape.vgpus):
@@ -58,7 +58,7 @@ def _started(cards: list[Card], shape: PodShape, most: int) -> list[tuple[Chosen
 
 def _bound(cards: Sequence[Card], shape: PodShape) -> int:
     """More pods than this have not enough slots, cores or memory on all cards together."""
-    usable = [card for card in cards if barred(card, shape.wishes) is None]
+    usable = [card for card in cards if barred(card, shape.card_annotations) is None]
     free = [
         sum(card.slots - card.used_slots for card in usable),
         sum(max(card.free_cores, 0) for card in usable),

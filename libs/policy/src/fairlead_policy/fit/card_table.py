@@ -12,7 +12,7 @@ import numpy as np
 from fairlead_policy.exact.ranking import Flags, Ints
 from fairlead_policy.fit.shapes import FitNode, PodShape
 from fairlead_policy.hami.admission import barred
-from fairlead_policy.hami.annotations import CardWishes
+from fairlead_policy.hami.annotations import CardAnnotations
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import WHOLE
 
@@ -25,8 +25,8 @@ class _NodeCards(msgspec.Struct, frozen=True):
 
     cards: tuple[Card, ...]
     columns: Ints
-    open: dict[CardWishes, Flags]
-    """By wishes, the cards that are not barred to such pods."""
+    open: dict[CardAnnotations, Flags]
+    """By annotations, the cards that are not barred to such pods."""
 
 
 class CardTable:
@@ -77,7 +77,7 @@ class CardTable:
 
     def _room(self, kept: Sequence[_NodeCards], shape: PodShape) -> Ints:
         """The number of vGPUs of the ask that each card takes, one after the other."""
-        [ask], wishes = shape.vgpus, shape.wishes
+        [ask], card_annotations = shape.vgpus, shape.card_annotations
         cards = np.concatenate([one.columns for one in kept])
         wanted: Ints = cards[:, _MEMORY] * ask.memory_percent // WHOLE
         if ask.memory:
@@ -86,18 +86,20 @@ class CardTable:
         room = np.where(wanted > 0, room, cards[:, _SLOTS])
         if ask.cores:
             room = np.minimum(room, cards[:, _FREE_CORES] // ask.cores)
-        alone = (cards[:, _CORES] == WHOLE) & (ask.cores == WHOLE) | wishes.idle_cards_only
+        alone = (cards[:, _CORES] == WHOLE) & (ask.cores == WHOLE) | card_annotations.idle_cards_only
         room = np.where(alone, np.minimum(room, 1), room)
         refused = cards[:, _FREE_MEMORY] < wanted
         refused |= cards[:, _FREE_CORES] < ask.cores
         refused |= alone & (cards[:, _USED] > 0)
         if not ask.cores:
             refused |= (cards[:, _CORES] != 0) & (cards[:, _FREE_CORES] == 0)
-        refused |= ~np.concatenate([_open_to(one, wishes) for one in kept])
+        refused |= ~np.concatenate([_open_to(one, card_annotations) for one in kept])
         return np.where(refused, 0, np.maximum(room, 0)).astype(np.int64)
 
 
-def _open_to(kept: _NodeCards, wishes: CardWishes) -> Flags:
-    if wishes not in kept.open:
-        kept.open[wishes] = np.array([barred(card, wishes) is None for card in kept.cards], np.bool_)
-    return kept.open[wishes]
+def _open_to(kept: _NodeCards, card_annotations: CardAnnotations) -> Flags:
+    if card_annotations not in kept.open:
+        kept.open[card_annotations] = np.array(
+            [barred(card, card_annotations) is None for card in kept.cards], np.bool_
+        )
+    return kept.open[card_annotations]

@@ -29,7 +29,7 @@ from fairlead_policy.fit.unschedulable import (
 from fairlead_policy.hami.admission import Refusal, barred, refusal_of
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.hami.cards import Card
-from fairlead_policy.hami.requests import VgpuAsk
+from fairlead_policy.hami.requests import VgpuRequest
 
 _TAKEN = (Refusal.SLOTS, Refusal.IN_USE)
 
@@ -132,30 +132,36 @@ def _cards(shape: PodShape, nodes: Sequence[FitNode]) -> Iterator[UnschedulableR
         yield from _one_ask(shape, ask, nodes)
 
 
-def _one_ask(shape: PodShape, ask: VgpuAsk, nodes: Sequence[FitNode]) -> Iterator[UnschedulableReason]:
-    taking = [sum(refusal_of(card, ask, shape.wishes) is None for card in node.cards) for node in nodes]
+def _one_ask(shape: PodShape, ask: VgpuRequest, nodes: Sequence[FitNode]) -> Iterator[UnschedulableReason]:
+    taking = [
+        sum(refusal_of(card, ask, shape.card_annotations) is None for card in node.cards) for node in nodes
+    ]
     cards = [card for node in nodes for card in node.cards]
     if any(taking):
         if max(taking) < ask.count:
             have = max(len(node.cards) for node in nodes)
             yield TooFewCards(shape=shape.name, wanted=ask.count, most=max(taking), have=have)
     elif not _full(cards, ask, shape):
-        yield from _short_cards(shape, ask, [card for card in cards if barred(card, shape.wishes) is None])
+        yield from _short_cards(
+            shape, ask, [card for card in cards if barred(card, shape.card_annotations) is None]
+        )
     yield from _refusals(shape, ask, cards)
 
 
-def _full(cards: Sequence[Card], ask: VgpuAsk, shape: PodShape) -> bool:
+def _full(cards: Sequence[Card], ask: VgpuRequest, shape: PodShape) -> bool:
     """Whether each card is taken whatever is left on it: how much that is would tell nobody what to wait for."""
-    return all(refusal_of(card, ask, shape.wishes) in _TAKEN for card in cards)
+    return all(refusal_of(card, ask, shape.card_annotations) in _TAKEN for card in cards)
 
 
-def _refusals(shape: PodShape, ask: VgpuAsk, cards: Sequence[Card]) -> Iterator[UnschedulableReason]:
-    refusals = Counter(str(why) for card in cards if (why := refusal_of(card, ask, shape.wishes)) is not None)
+def _refusals(shape: PodShape, ask: VgpuRequest, cards: Sequence[Card]) -> Iterator[UnschedulableReason]:
+    refusals = Counter(
+        str(why) for card in cards if (why := refusal_of(card, ask, shape.card_annotations)) is not None
+    )
     if refusals:
         yield CardRefusals(shape=shape.name, cards=len(cards), refused=dict(sorted(refusals.items())))
 
 
-def _short_cards(shape: PodShape, ask: VgpuAsk, cards: Sequence[Card]) -> Iterator[UnschedulableReason]:
+def _short_cards(shape: PodShape, ask: VgpuRequest, cards: Sequence[Card]) -> Iterator[UnschedulableReason]:
     if not cards:
         return
     closest = max(cards, key=lambda card: (card.free_memory - ask.memory_on(card), card.uuid))

@@ -17,9 +17,9 @@ from fairlead_contracts.snapshot.types import (
     SnapshotToleration,
 )
 from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration
-from fairlead_policy.hami.annotations import wishes_of
+from fairlead_policy.hami.annotations import card_annotations_of
 from fairlead_policy.hami.cards import Card, cards_of, with_use
-from fairlead_policy.hami.requests import AskError, VgpuAsk, vgpu_asks
+from fairlead_policy.hami.requests import AskError, VgpuRequest, vgpu_asks
 
 UNSCHEDULABLE = NodeTaint(key="node.kubernetes.io/unschedulable")
 """What Kubernetes itself puts on a node that is cordoned."""
@@ -178,7 +178,7 @@ def gang_of(job: FitJob, *, with_cards: bool) -> Gang:
 
 def _pods(shape: SnapshotShape, annotations: Mapping[str, str], with_cards: bool) -> PodShape:  # noqa: FBT001 # said by its name
     demand = dict(shape.demand or {})
-    asks: tuple[VgpuAsk, ...] = ()
+    asks: tuple[VgpuRequest, ...] = ()
     if not with_cards:
         demand = {name: amount for name, amount in demand.items() if name not in PER_VGPU}
     else:
@@ -196,7 +196,7 @@ def _pods(shape: SnapshotShape, annotations: Mapping[str, str], with_cards: bool
         selector=shape.selector,
         tolerations=tuple(map(_toleration, shape.tolerations)),
         vgpus=asks,
-        wishes=wishes_of(annotations),
+        card_annotations=card_annotations_of(annotations),
     )
 
 

@@ -16,7 +16,7 @@ from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Unfit
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.fit.unschedulable import AskRefused, UnschedulableReason
-from fairlead_policy.hami.annotations import wishes_of
+from fairlead_policy.hami.annotations import card_annotations_of
 from fairlead_policy.hami.cards import card_of
 from fairlead_policy.hami.requests import AskError, vgpu_asks
 
@@ -166,5 +166,5 @@ def _pods(shape: JobShape, *, with_cards: bool) -> PodShape:
         demand=demand,
         selector=shape.selector,
         vgpus=vgpu_asks(shape.card_asks or [summed]),
-        wishes=wishes_of(shape.card_wishes),
+        card_annotations=card_annotations_of(shape.card_annotations),
     )

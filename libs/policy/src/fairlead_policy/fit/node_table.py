@@ -91,7 +91,7 @@ class ZoneNodes:
         if shape not in self._on_cards:
             asked = self.shapes[shape]
             rows = np.flatnonzero(self.eligible[shape]).tolist()
-            if self._table is not None and len(asked.vgpus) == 1 and not asked.wishes.one_numa_node:
+            if self._table is not None and len(asked.vgpus) == 1 and not asked.card_annotations.one_numa_node:
                 self._on_cards[shape] = self._table.pods(self.nodes, asked)
                 return self._on_cards[shape]
             if len(asked.vgpus) > 1:
@@ -112,7 +112,7 @@ class ZoneNodes:
             if total >= asked.count and number >= _LOOKED_AT and len(self.shapes) == 1:
                 return
             cards = self.nodes[row].cards
-            key = tuple(kind_of(card, named=asked.wishes.name_cards) for card in cards)
+            key = tuple(kind_of(card, named=asked.card_annotations.name_cards) for card in cards)
             if key not in known:
                 known[key] = deal_pods(cards, asked, asked.count, self.budget)
             self._dealt[shape, row] = known[key]
@@ -136,7 +136,9 @@ class ZoneNodes:
                 if usable
             )
             if shape.vgpus and any(
-                c.mode == MIG and barred(c, shape.wishes) is Refusal.MIG for node in nodes for c in node.cards
+                c.mode == MIG and barred(c, shape.card_annotations) is Refusal.MIG
+                for node in nodes
+                for c in node.cards
             ):
                 return False
         return True

@@ -8,9 +8,9 @@ import msgspec
 
 from fairlead_policy.fit.shapes import PodShape
 from fairlead_policy.hami.admission import refusal_of
-from fairlead_policy.hami.annotations import CardWishes
+from fairlead_policy.hami.annotations import CardAnnotations
 from fairlead_policy.hami.cards import Card
-from fairlead_policy.hami.requests import VgpuAsk
+from fairlead_policy.hami.requests import VgpuRequest
 from fairlead_policy.hami.sharing import Chosen
 
 _DEEPEST = 200
@@ -69,15 +69,15 @@ def kind_of(card: Card, *, named: bool) -> Kind:
 
 
 class Want(msgspec.Struct, frozen=True):
-    """One container's ask, and its pod's wishes."""
+    """One container's request for cards, with its pod's annotations."""
 
-    ask: VgpuAsk
-    wishes: CardWishes
+    ask: VgpuRequest
+    card_annotations: CardAnnotations
 
 
 def wants_of(shape: PodShape) -> list[Want]:
     """The asks of one pod in the order in which HAMi serves them."""
-    return [Want(ask, shape.wishes) for ask in shape.vgpus]
+    return [Want(ask, shape.card_annotations) for ask in shape.vgpus]
 
 
 def turn_of(want: Want) -> int:
@@ -86,7 +86,7 @@ def turn_of(want: Want) -> int:
     What needs an idle card goes before what shares it. What asks for no cores goes before those that may fill them,
     since HAMi refuses it on a card whose cores are full and they don't mind it.
     """
-    if want.wishes.idle_cards_only:
+    if want.card_annotations.idle_cards_only:
         return _IDLE_FIRST
     return _BOUNDED if want.ask.cores else _SHARING
 
@@ -118,7 +118,7 @@ class _Packing:
         self._cards = list(cards)
         self._wanted = wanted
         self._budget = budget
-        self._named = any(want.wishes.name_cards for want in wanted)
+        self._named = any(want.card_annotations.name_cards for want in wanted)
         self._failed: set[tuple[int, frozenset[tuple[Kind, int]]]] = set()
 
     def serve(self, number: int) -> bool:
@@ -147,8 +147,10 @@ class _Packing:
         """Every choice of cards that differs, the fullest cards first."""
         kinds: dict[tuple[int, Kind], list[int]] = defaultdict(list)
         for position, card in enumerate(self._cards):
-            if refusal_of(card, want.ask, want.wishes) is None:
-                kinds[card.numa if want.wishes.one_numa_node else 0, self._kind(card)].append(position)
+            if refusal_of(card, want.ask, want.card_annotations) is None:
+                kinds[card.numa if want.card_annotations.one_numa_node else 0, self._kind(card)].append(
+                    position
+                )
         for numa in sorted({numa for numa, _ in kinds}):
             groups = [positions for (on, _), positions in kinds.items() if on == numa]
             group = [(self._cards[positions[0]].free_memory, positions) for positions in groups]

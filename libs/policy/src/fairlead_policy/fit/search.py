@@ -56,7 +56,7 @@ class _Search:
 
     def _kind(self, row: int, caps: list[int]) -> object:
         """Rows of equal kind are alike."""
-        named = any(shape.wishes.name_cards for shape in self._ground.shapes)
+        named = any(shape.card_annotations.name_cards for shape in self._ground.shapes)
         cards = sorted((kind_of(card, named=named) for card in self._ground.nodes[row].cards), key=repr)
         return tuple(caps), tuple(self._ground.free[row].tolist()), tuple(cards)
 

@@ -7,9 +7,9 @@ import msgspec
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY
-from fairlead_policy.hami.annotations import CardWishes
+from fairlead_policy.hami.annotations import CardAnnotations
 from fairlead_policy.hami.cards import Card
-from fairlead_policy.hami.requests import VgpuAsk
+from fairlead_policy.hami.requests import VgpuRequest
 
 PODS = "pods"
 """The resource that every pod takes one of, on nodes that state it."""
@@ -17,7 +17,7 @@ PODS = "pods"
 _ONE_POD = 1000
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
-_NO_WISHES = CardWishes()
+_NO_CARD_ANNOTATIONS = CardAnnotations()
 
 
 class NodeTaint(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,9 +83,9 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
     affinity: tuple[tuple[Requirement, ...], ...] = ()
     """Required node affinity: one of the groups must hold, in it each requirement. Empty asks nothing."""
     tolerations: tuple[PodToleration, ...] = ()
-    vgpus: tuple[VgpuAsk, ...] = ()
+    vgpus: tuple[VgpuRequest, ...] = ()
     """One ask a container, in the containers' order."""
-    wishes: CardWishes = _NO_WISHES
+    card_annotations: CardAnnotations = _NO_CARD_ANNOTATIONS
 
     def __post_init__(self) -> None:
         if self.count < 0:

@@ -43,11 +43,11 @@ def _cards_take(cards: dict[str, Card], shape: PodShape, pod: PlacedPod) -> bool
     for ask, uuids in zip(shape.vgpus, pod.cards, strict=True):
         if len(set(uuids)) != ask.count or len(uuids) != ask.count:
             return False
-        if shape.wishes.one_numa_node and len({cards[uuid].numa for uuid in uuids}) > 1:
+        if shape.card_annotations.one_numa_node and len({cards[uuid].numa for uuid in uuids}) > 1:
             return False
         for uuid in uuids:
             card = cards[uuid]
-            if refusal_of(card, ask, shape.wishes) is not None:
+            if refusal_of(card, ask, shape.card_annotations) is not None:
                 return False
             cards[uuid] = card.taken(ask.memory_on(card), ask.cores)
     return True

@@ -2,9 +2,9 @@
 
 from enum import StrEnum
 
-from fairlead_policy.hami.annotations import CardWishes
+from fairlead_policy.hami.annotations import CardAnnotations
 from fairlead_policy.hami.cards import Card
-from fairlead_policy.hami.requests import WHOLE, VgpuAsk
+from fairlead_policy.hami.requests import WHOLE, VgpuRequest
 
 MIG = "mig"
 
@@ -24,28 +24,28 @@ class Refusal(StrEnum):
     MIG = "mig"  # not modelled
 
 
-def barred(card: Card, wishes: CardWishes) -> Refusal | None:
+def barred(card: Card, card_annotations: CardAnnotations) -> Refusal | None:
     """Why the card is not for this pod, whatever is used of it."""
     if not card.healthy:
         return Refusal.UNHEALTHY
     if card.cordoned:
         return Refusal.CORDONED
-    if not wishes.accept_model(card.model) or not wishes.accept_mode(card):
+    if not card_annotations.accept_model(card.model) or not card_annotations.accept_mode(card):
         return Refusal.MODEL
-    if not wishes.accept_uuid(card.uuid):
+    if not card_annotations.accept_uuid(card.uuid):
         return Refusal.UUID
     return Refusal.MIG if card.mode == MIG else None
 
 
-def refusal_of(card: Card, ask: VgpuAsk, wishes: CardWishes) -> Refusal | None:
+def refusal_of(card: Card, ask: VgpuRequest, card_annotations: CardAnnotations) -> Refusal | None:
     """Why the card does not take one vGPU of this ask; None where it does."""
-    return barred(card, wishes) or _full(card, ask, wishes)
+    return barred(card, card_annotations) or _full(card, ask, card_annotations)
 
 
-def _full(card: Card, ask: VgpuAsk, wishes: CardWishes) -> Refusal | None:
+def _full(card: Card, ask: VgpuRequest, card_annotations: CardAnnotations) -> Refusal | None:
     if card.slots <= card.used_slots:
         return Refusal.SLOTS
-    if card.used_slots > 0 and wants_idle(card, ask, wishes):
+    if card.used_slots > 0 and wants_idle(card, ask, card_annotations):
         return Refusal.IN_USE
     if card.free_memory < ask.memory_on(card):
         return Refusal.MEMORY
@@ -56,16 +56,16 @@ def _full(card: Card, ask: VgpuAsk, wishes: CardWishes) -> Refusal | None:
     return None
 
 
-def wants_idle(card: Card, ask: VgpuAsk, wishes: CardWishes) -> bool:
+def wants_idle(card: Card, ask: VgpuRequest, card_annotations: CardAnnotations) -> bool:
     """Whether only an idle card will do: by the policy `mutex`, or for all cores of an unscaled card."""
-    return wishes.idle_cards_only or card.cores == ask.cores == WHOLE
+    return card_annotations.idle_cards_only or card.cores == ask.cores == WHOLE
 
 
-def room_of(card: Card, ask: VgpuAsk, wishes: CardWishes) -> int:
+def room_of(card: Card, ask: VgpuRequest, card_annotations: CardAnnotations) -> int:
     """How many vGPUs of this ask the card takes, one after the other."""
-    if refusal_of(card, ask, wishes) is not None:
+    if refusal_of(card, ask, card_annotations) is not None:
         return 0
-    if wants_idle(card, ask, wishes):
+    if wants_idle(card, ask, card_annotations):
         return 1
     room = card.slots - card.used_slots
     if memory := ask.memory_on(card):

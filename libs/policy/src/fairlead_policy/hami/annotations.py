@@ -1,4 +1,4 @@
-"""A pod's wishes for cards by annotation. The annotations must stand on the pod template to reach HAMi."""
+"""HAMi's annotations of a pod: which cards it accepts. They must stand on the pod template to reach HAMi."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -42,7 +42,7 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
 _STANDARD = Policies()
 
 
-class CardWishes(msgspec.Struct, frozen=True, kw_only=True):
+class CardAnnotations(msgspec.Struct, frozen=True, kw_only=True):
     """Which cards a pod accepts, and how it chooses among them."""
 
     use_models: tuple[str, ...] = ()
@@ -100,10 +100,10 @@ def policies_of(annotations: Mapping[str, str], default: Policies = _STANDARD) -
     return Policies(node=node, card=card, idle_cards_only=idle, ignored=tuple(ignored))
 
 
-def wishes_of(annotations: Mapping[str, str], default: Policies = _STANDARD) -> CardWishes:
-    """Which cards the pod accepts, by its annotations. An empty list is no wish."""
+def card_annotations_of(annotations: Mapping[str, str], default: Policies = _STANDARD) -> CardAnnotations:
+    """Which cards the pod accepts, by its annotations. An empty list excludes none."""
     policies = policies_of(annotations, default)
-    return CardWishes(
+    return CardAnnotations(
         use_models=_listed(annotations.get(USE_MODEL, "")),
         avoid_models=_listed(annotations.get(AVOID_MODEL, "")),
         use_uuids=_listed(annotations.get(USE_UUID, "")),

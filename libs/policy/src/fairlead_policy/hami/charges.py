@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from fairlead_policy.hami.admission import MIG
-from fairlead_policy.hami.annotations import CardWishes
+from fairlead_policy.hami.annotations import CardAnnotations
 from fairlead_policy.hami.cards import Card
-from fairlead_policy.hami.requests import WHOLE, HamiNames, VgpuAsk
+from fairlead_policy.hami.requests import WHOLE, HamiNames, VgpuRequest
 
 _UNIT = 1000
 _NAMES = HamiNames()
@@ -46,7 +46,7 @@ class CardPool:
         every = list(cards)
         self._counted = [card for card in every if card.healthy and card.mode != MIG]
         self._known = self._counted or every
-        self._likes: dict[CardWishes, _Like] = {}
+        self._likes: dict[CardAnnotations, _Like] = {}
 
     def capacity(self, stated: Mapping[str, int]) -> dict[str, int]:
         """The pool's capacity, in base units: what it states, and else what its cards have.
@@ -66,13 +66,13 @@ class CardPool:
             self._names.cores: stated.get(self._names.cores, cores),
         }
 
-    def charge(self, ask: VgpuAsk, wishes: CardWishes) -> dict[str, int]:
+    def charge(self, ask: VgpuRequest, card_annotations: CardAnnotations) -> dict[str, int]:
         """The weight of one pod's ask, in base units, rounded up.
 
         A percentage of memory, and a place on a card, are those of the average card that the pod accepts. An ask for
         more than a card has weighs more than a card, so that nobody gains by asking too much.
         """
-        like = self._like(wishes)
+        like = self._like(card_annotations)
         places = like.places_alone if ask.cores == WHOLE else like.places
         memory = ask.count * ask.memory * _UNIT
         if not ask.memory:
@@ -83,18 +83,18 @@ class CardPool:
             self._names.cores: ask.count * ask.cores * _UNIT,
         }
 
-    def _like(self, wishes: CardWishes) -> _Like:
+    def _like(self, card_annotations: CardAnnotations) -> _Like:
         """The cards that the pod accepts; all where it accepts none."""
-        if wishes not in self._likes:
+        if card_annotations not in self._likes:
             accepted = [
                 card
                 for card in self._known
-                if wishes.accept_model(card.model)
-                and wishes.accept_uuid(card.uuid)
-                and wishes.accept_mode(card)
+                if card_annotations.accept_model(card.model)
+                and card_annotations.accept_uuid(card.uuid)
+                and card_annotations.accept_mode(card)
             ]
-            self._likes[wishes] = _sums(accepted or self._known)
-        return self._likes[wishes]
+            self._likes[card_annotations] = _sums(accepted or self._known)
+        return self._likes[card_annotations]
 
 
 def _sums(cards: Sequence[Card]) -> _Like:

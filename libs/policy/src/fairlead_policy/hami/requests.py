@@ -58,7 +58,7 @@ class HamiDefaults(msgspec.Struct, frozen=True, kw_only=True):
     """`memoryFactor`: what one unit of the memory resource is in MiB."""
 
 
-class VgpuAsk(msgspec.Struct, frozen=True, kw_only=True):
+class VgpuRequest(msgspec.Struct, frozen=True, kw_only=True):
     """So many vGPUs, each on a card of its own, each with so much of its card."""
 
     count: int
@@ -79,7 +79,7 @@ _STANDARD = HamiDefaults()
 
 def vgpu_ask(
     limits: Mapping[str, int], requests: Mapping[str, int] | None = None, defaults: HamiDefaults = _STANDARD
-) -> VgpuAsk | None:
+) -> VgpuRequest | None:
     """The request of one container once HAMi's webhook and scheduler have filled in the rest.
 
     As `MutateAdmission` (a count where only memory or cores are given; the cores of whole cards, since v2.7.0) and then
@@ -112,10 +112,10 @@ def vgpu_ask(
     cores = stated.cores
     if cores is None:
         cores = WHOLE if stated.means_whole_cards else defaults.cores
-    return VgpuAsk(count=count, cores=min(cores, WHOLE), memory=memory, memory_percent=percent or WHOLE)
+    return VgpuRequest(count=count, cores=min(cores, WHOLE), memory=memory, memory_percent=percent or WHOLE)
 
 
-def vgpu_asks(containers: Iterable[Mapping[str, int]]) -> tuple[VgpuAsk, ...]:
+def vgpu_asks(containers: Iterable[Mapping[str, int]]) -> tuple[VgpuRequest, ...]:
     """The requests of a pod's containers that ask for cards at all; see `vgpu_ask`."""
     asks = map(vgpu_ask, containers)
     return tuple(ask for ask in asks if ask is not None)

@@ -10,33 +10,38 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from fairlead_policy.hami.admission import room_of
-from fairlead_policy.hami.annotations import CardStrategy, CardWishes
+from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
 from fairlead_policy.hami.cards import Card
-from fairlead_policy.hami.requests import VgpuAsk
+from fairlead_policy.hami.requests import VgpuRequest
 
 type Chosen = tuple[int, ...]
 """Positions of the cards that one pod takes for one ask."""
 
 
-def pods_held(cards: Sequence[Card], ask: VgpuAsk, wishes: CardWishes, most: int) -> int:
+def pods_held(cards: Sequence[Card], ask: VgpuRequest, card_annotations: CardAnnotations, most: int) -> int:
     """How many pods of this one ask fit on these cards, at most `most`."""
     held = 0
-    for group in _groups(cards, wishes):
-        held += _held([room_of(cards[position], ask, wishes) for position in group], ask.count, most - held)
+    for group in _groups(cards, card_annotations):
+        held += _held(
+            [room_of(cards[position], ask, card_annotations) for position in group], ask.count, most - held
+        )
     return held
 
 
-def deal(cards: Sequence[Card], ask: VgpuAsk, wishes: CardWishes, pods: int) -> list[Chosen]:
+def deal(
+    cards: Sequence[Card], ask: VgpuRequest, card_annotations: CardAnnotations, pods: int
+) -> list[Chosen]:
     """The cards of each of so many pods; fewer where fewer fit. Chosen as the pod's policy for cards says."""
     chosen: list[Chosen] = []
-    for group in _groups(cards, wishes):
+    for group in _groups(cards, card_annotations):
         rooms = {
-            position: room_of(cards[position], ask, wishes) for position in _preferred(cards, group, wishes)
+            position: room_of(cards[position], ask, card_annotations)
+            for position in _preferred(cards, group, card_annotations)
         }
         here = _held(list(rooms.values()), ask.count, pods - len(chosen))
         level = (
             here
-            if wishes.strategy is CardStrategy.BINPACK
+            if card_annotations.strategy is CardStrategy.BINPACK
             else _level(list(rooms.values()), ask.count * here)
         )
         units = islice(_units(rooms, level), ask.count * here)
@@ -47,9 +52,9 @@ def deal(cards: Sequence[Card], ask: VgpuAsk, wishes: CardWishes, pods: int) -> 
     return chosen
 
 
-def _groups(cards: Sequence[Card], wishes: CardWishes) -> Iterator[list[int]]:
+def _groups(cards: Sequence[Card], card_annotations: CardAnnotations) -> Iterator[list[int]]:
     """The cards that one ask may take together: all, or those of one NUMA node."""
-    if not wishes.one_numa_node:
+    if not card_annotations.one_numa_node:
         yield list(range(len(cards)))
         return
     groups = defaultdict(list)
@@ -71,9 +76,9 @@ def _level(rooms: list[int], units: int) -> int:
     return next(level for level in range(units + 1) if sum(min(room, level) for room in rooms) >= units)
 
 
-def _preferred(cards: Sequence[Card], group: list[int], wishes: CardWishes) -> list[int]:
+def _preferred(cards: Sequence[Card], group: list[int], card_annotations: CardAnnotations) -> list[int]:
     """Cards in the order in which the policy takes them: the fullest or the emptiest first."""
-    sign = -1 if wishes.strategy is CardStrategy.BINPACK else 1
+    sign = -1 if card_annotations.strategy is CardStrategy.BINPACK else 1
     return sorted(group, key=lambda at: (sign * cards[at].used_slots, sign * cards[at].used_memory, at))
 
 

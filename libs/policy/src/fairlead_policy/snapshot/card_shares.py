@@ -115,7 +115,7 @@ class CardCharges:
         total = Counter[str]()
         for shape in gang_of(job, with_cards=True).shapes:
             for ask in shape.vgpus:
-                for name, amount in self._pool.charge(ask, shape.wishes).items():
+                for name, amount in self._pool.charge(ask, shape.card_annotations).items():
                     total[name] += amount * shape.count
         for name, amount in total.items():
             if amount > MAX_QUANTITY:

@@ -205,7 +205,7 @@ def _by_name(card: CardState) -> str:
 def stated_gang(shapes: Sequence[JobShape]) -> SnapshotGang | None:
     """The gang as a job's stated pods make it; a gang of one kind has the same name for them everywhere.
 
-    Of what several kinds of pods wish of cards, that is kept which all of them wish that ask for any.
+    Of several kinds of pods those annotations are kept that all have which ask for cards.
     """
     if not shapes:
         return None
@@ -221,7 +221,7 @@ def stated_gang(shapes: Sequence[JobShape]) -> SnapshotGang | None:
             )
             for shape in shapes
         ],
-        annotations=_common([shape.card_wishes for shape in shapes if shape.card_asks]),
+        annotations=_common([shape.card_annotations for shape in shapes if shape.card_asks]),
     )
 
 
@@ -231,6 +231,6 @@ def _containers(shape: JobShape) -> list[dict[str, int]]:
     return [] if shape.card_asks == [summed] else shape.card_asks
 
 
-def _common(wishes: list[dict[str, str]]) -> dict[str, str]:
-    first, *others = wishes or [{}]
+def _common(card_annotations: list[dict[str, str]]) -> dict[str, str]:
+    first, *others = card_annotations or [{}]
     return {name: word for name, word in first.items() if all(one.get(name) == word for one in others)}

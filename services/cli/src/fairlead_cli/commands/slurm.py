@@ -64,10 +64,10 @@ def check(
         if revoke:
             raise InputError("--revoke: of which cluster? Name it with --cluster")
         return run(check(slurm_conf, user or effective_user(), output, rest))
-    wish = leaving.Wish(cluster=cluster, by=by or this_user(), nats=reach.nats, rest=rest)
+    request = leaving.LeaveRequest(cluster=cluster, by=by or this_user(), nats=reach.nats, rest=rest)
     if revoke:
-        return run(leaving.revoke(wish))
-    return run(leaving.check_and_clear(wish, slurm_conf, user or effective_user(), output))
+        return run(leaving.revoke(request))
+    return run(leaving.check_and_clear(request, slurm_conf, user or effective_user(), output))
 
 
 @slurm.command
@@ -119,7 +119,7 @@ def validate(
     from fairlead_cli.slurm.validating import ScriptCheck, validate
     from fairlead_slurm.images.remarks import ImageRule
 
-    wish = ScriptCheck(
+    request = ScriptCheck(
         script=script,
         conf=slurm_conf,
         user=user or effective_user(),
@@ -129,7 +129,7 @@ def validate(
         registry_seconds=registry_seconds,
         plain_registries=plain_registry,
     )
-    return run(validate(wish, output))
+    return run(validate(request, output))
 
 
 @slurm.command

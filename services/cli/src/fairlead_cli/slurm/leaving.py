@@ -15,7 +15,7 @@ from fairlead_cli.slurm.survey import RestTarget
 from fairlead_contracts.messages.leave import Leave
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class LeaveRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Whose leave, and who says so."""
 
     cluster: str
@@ -26,38 +26,38 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """The slurmrestd that its bridge asks."""
 
 
-async def check_and_clear(wish: Wish, conf: Path | None, user: str, form: Format) -> int:
+async def check_and_clear(request: LeaveRequest, conf: Path | None, user: str, form: Format) -> int:
     """Look, print what is found, and give leave where no error is open; the exit code is the look's.
 
     Raises:
         ClusterError: slurmctld cannot be asked.
         NotRunningError: nobody is there on NATS.
     """
-    found = await look(conf, user, wish.rest)
+    found = await look(conf, user, request.rest)
     print_report(found, form)
     if not found.passed:
-        warn(f"{wish.cluster}: no leave was given. Mend what is said above")
+        warn(f"{request.cluster}: no leave was given. Mend what is said above")
         return found.exit_code
     now = datetime.now(UTC)
-    async with connected(wish.nats) as bus:
-        if others := await other_clusters(bus, wish.cluster):
+    async with connected(request.nats) as bus:
+        if others := await other_clusters(bus, request.cluster):
             warn(
-                f"no service of Fairlead has told of a cluster {wish.cluster} yet. Known are {', '.join(others)}: if it is "
-                f"one of these, take this leave back (--cluster {wish.cluster} --revoke) and name that one"
+                f"no service of Fairlead has told of a cluster {request.cluster} yet. Known are {', '.join(others)}: if it is "
+                f"one of these, take this leave back (--cluster {request.cluster} --revoke) and name that one"
             )
-        await leave.give(bus, Leave(cluster=wish.cluster, lever="site-factor", at=now, by=wish.by))
-    say(f"{wish.cluster}: levels may be written from now on, as SiteFactor (--revoke takes it back)")
+        await leave.give(bus, Leave(cluster=request.cluster, lever="site-factor", at=now, by=request.by))
+    say(f"{request.cluster}: levels may be written from now on, as SiteFactor (--revoke takes it back)")
     return found.exit_code
 
 
-async def revoke(wish: Wish) -> int:
+async def revoke(request: LeaveRequest) -> int:
     """Take the leave back; whoever writes there takes the levels that stand away first.
 
     Raises:
         NotRunningError: nobody is there on NATS.
     """
-    async with connected(wish.nats) as bus:
-        there = await leave.take_back(bus, wish.cluster, by=wish.by)
+    async with connected(request.nats) as bus:
+        there = await leave.take_back(bus, request.cluster, by=request.by)
     said = "leave is taken back. Its admitter takes away the levels that stand, then writes no more"
-    say(f"{wish.cluster}: {said if there else 'there was no leave to write'}")
+    say(f"{request.cluster}: {said if there else 'there was no leave to write'}")
     return 0

@@ -52,13 +52,13 @@ class ScriptCheck(msgspec.Struct, frozen=True, kw_only=True):
     plain_registries: tuple[str, ...] = ()
 
 
-async def validate(wish: ScriptCheck, form: Format) -> int:
+async def validate(request: ScriptCheck, form: Format) -> int:
     """Look at a script, print what is found, and return the exit code.
 
     Raises:
         InputError: the script, or the file with credentials, cannot be read.
     """
-    found = await look(wish)
+    found = await look(request)
     result = Result(
         document=lambda: published(found),
         view=lambda _columns: Group(*_view(found)),
@@ -68,22 +68,22 @@ async def validate(wish: ScriptCheck, form: Format) -> int:
     return EXIT_REFUSED if found.refused else 0
 
 
-async def look(wish: ScriptCheck) -> BatchVerdict:
+async def look(request: ScriptCheck) -> BatchVerdict:
     """Look at the script's form and, where slurmctld answers, at what it asks for.
 
     Raises:
         InputError: the script, or the file with credentials, cannot be read.
     """
-    script = read(_content(wish.script))
+    script = read(_content(request.script))
     remarks = list(script.remarks)
     cluster, why = None, ""
     try:
-        cluster, target = await _target(wish)
-        remarks += await check_batch(script, target, _registries(wish), wish.images)
+        cluster, target = await _target(request)
+        remarks += await check_batch(script, target, _registries(request), request.images)
     except (SlurmError, ClusterError) as error:
         why = str(error)
     return BatchVerdict(
-        script=str(wish.script),
+        script=str(request.script),
         cluster=cluster,
         form_alone=why,
         refused=any(one.refused for one in remarks),
@@ -91,13 +91,13 @@ async def look(wish: ScriptCheck) -> BatchVerdict:
     )
 
 
-def _registries(wish: ScriptCheck) -> Registries:
-    file = wish.registry_auth or usual_file(os.environ)
+def _registries(request: ScriptCheck) -> Registries:
+    file = request.registry_auth or usual_file(os.environ)
     try:
         known = {} if file is None else credentials(file)
     except CredentialsUnreadableError as error:
         raise InputError(f"the file with credentials for registries cannot be read: {error}") from error
-    return Registries(known, seconds=wish.registry_seconds, plain=wish.plain_registries)
+    return Registries(known, seconds=request.registry_seconds, plain=request.plain_registries)
 
 
 def _content(script: Path) -> bytes:
@@ -107,13 +107,13 @@ def _content(script: Path) -> bytes:
         raise InputError(f"{script} cannot be read: {error.strerror}") from error
 
 
-async def _target(wish: ScriptCheck) -> tuple[str, BatchTarget]:
-    asked = controller(wish.conf, seconds=_SECONDS)
+async def _target(request: ScriptCheck) -> tuple[str, BatchTarget]:
+    asked = controller(request.conf, seconds=_SECONDS)
     settings = await asked.settings()
-    partition = wish.pods_partition or pods_partition(settings.hooks.get("PrologSlurmctld", ""))
+    partition = request.pods_partition or pods_partition(settings.hooks.get("PrologSlurmctld", ""))
     pods = None if partition is None else PodSite(partition=partition)
     target = await batch_target(asked, settings, pods)
-    return settings.cluster, msgspec.structs.replace(target, user=wish.user)
+    return settings.cluster, msgspec.structs.replace(target, user=request.user)
 
 
 def _view(found: BatchVerdict) -> Iterator[RenderableType]:

@@ -127,21 +127,21 @@ class BusFrontend:
 
 
 def _creation(order: JobOrder) -> CreateJob:
-    wish = order.submission
-    run, limit = wish.run_seconds, wish.run_limit_seconds
+    request = order.submission
+    run, limit = request.run_seconds, request.run_limit_seconds
     return CreateJob(
         scope=order.scope,
         id=order.id,
-        digest=wish.digest(),
-        queue=wish.queue,
-        demand=wish.demand,
-        pods=wish.pods,
-        requested_class=wish.job_class,
-        submission=wish.id,
+        digest=request.digest(),
+        queue=request.queue,
+        demand=request.demand,
+        pods=request.pods,
+        requested_class=request.job_class,
+        submission=request.id,
         submitted=order.submitted,
         run=None if run is None else from_seconds(run),
         run_limit=None if limit is None else from_seconds(limit),
-        labels=wish.labels,
-        template=wish.template,
+        labels=request.labels,
+        template=request.template,
         traceparent=order.traceparent,
     )

@@ -3,12 +3,12 @@
 import pytest
 
 from fairlead_kube import ObjectMeta
+from fairlead_watcher.class_request import OVERRIDE, AnnotationSource, ClassRequest, class_request_in
 from fairlead_watcher.metadata import MOST_BYTES, merged, words_of
-from fairlead_watcher.wishes import OVERRIDE, AnnotationSource, Wishes, wishes_in
 
 
-def asked(*places: dict[str, str]) -> Wishes:
-    return wishes_in(
+def asked(*places: dict[str, str]) -> ClassRequest:
+    return class_request_in(
         [
             AnnotationSource(
                 f"place{number}", {f"wdrf.x-k8s.io/{key}": value for key, value in found.items()}
@@ -19,7 +19,9 @@ def asked(*places: dict[str, str]) -> Wishes:
 
 
 def test_without_wishes_there_are_none() -> None:
-    assert wishes_in([AnnotationSource("a", {"team": "x"}), AnnotationSource("b", {})]) == Wishes()
+    assert (
+        class_request_in([AnnotationSource("a", {"team": "x"}), AnnotationSource("b", {})]) == ClassRequest()
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,7 @@ def test_a_wish_that_cannot_be_read_is_told_and_counts_as_absent(value: str) -> 
     ("value", "expected"), [("5", 5), ("-7", -7), ("+3", 3), ("00000000005", 5), ("2147483647", 2**31 - 1)]
 )
 def test_an_override_is_an_integer(value: str, expected: int) -> None:
-    assert asked({"priority-override": value}, {"priority-override": "1"}) == Wishes(
+    assert asked({"priority-override": value}, {"priority-override": "1"}) == ClassRequest(
         priority_override=expected
     )
 
@@ -88,7 +90,7 @@ def test_words_that_are_data_or_the_systems_own_are_not_kept() -> None:
 
 def test_the_beginning_of_a_wish_is_not_taken_for_the_whole() -> None:
     words = words_of(ObjectMeta(annotations={OVERRIDE: "0" * 300 + "5"}))
-    found = wishes_in([AnnotationSource("metadata.annotations", words.annotations)])
+    found = class_request_in([AnnotationSource("metadata.annotations", words.annotations)])
     assert found.priority_override is None
     assert [fault.value for fault in found.faults] == ["0" * 255 + "…"]
 

@@ -31,7 +31,7 @@ class AnnotationSource(NamedTuple):
     annotations: Texts
 
 
-class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+class ClassRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked for, and what cannot be read."""
 
     requested_class: str | None = None
@@ -39,18 +39,18 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     faults: list[Fault] = []
 
 
-NO_WISHES = Wishes()
+NO_CLASS_REQUEST = ClassRequest()
 
 
-def wishes_in(places: Sequence[AnnotationSource]) -> Wishes:
-    """The wishes of a job.
+def class_request_in(places: Sequence[AnnotationSource]) -> ClassRequest:
+    """The class and the priority that a job asks for.
 
     Args:
         places: the most specific one first. It wins: "false" there takes back what a later place asks for.
     """
     asking = [place for place in places if any(key.startswith(ASK_PREFIX) for key in place.annotations)]
     if not asking:
-        return NO_WISHES
+        return NO_CLASS_REQUEST
     faults: list[Fault] = []
     classes: dict[str, bool] = {}
     requested: str | None = None
@@ -63,7 +63,7 @@ def wishes_in(places: Sequence[AnnotationSource]) -> Wishes:
         classes = own | classes
         found = _override(place, faults)
         override = found if override is None else override
-    return Wishes(requested_class=requested, priority_override=override, faults=faults)
+    return ClassRequest(requested_class=requested, priority_override=override, faults=faults)
 
 
 def _rank(name: str) -> tuple[int, str]:
