@@ -2,7 +2,9 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from fairlead_contracts.topology import ROUTES, SUBMIT, Topology, submit_durable
 from fairlead_runtime import Lifecycle, Metrics
 from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.report.record import ScorerRecord
-from fairlead_scorer.route.router import Router
+from fairlead_scorer.route.router import Router, TenantPace
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit import NatsServer, eventually, people
 from fairlead_testkit.builders import a_body, a_document, a_pool, a_queue, a_tenant_state
@@ -25,18 +27,27 @@ from fairlead_testkit.bus_harness import BusHarness
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-async def harness(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[BusHarness]:
-    """One scorer over two clusters that both have a queue of team-a."""
+@asynccontextmanager
+async def scored(nats_server: NatsServer, tmp_path: Path, **settings: object) -> AsyncIterator[BusHarness]:
+    """One scorer over two clusters that both have a queue of team-a and team-b."""
     async with BusHarness.open(nats_server, tmp_path) as opened:
         await opened.policy(a_document(shards=2))
         for cluster in ("c1", "c2"):
             await opened.state(
-                a_pool(cluster=cluster), a_queue(cluster=cluster), a_tenant_state(cluster=cluster)
+                a_pool(cluster=cluster),
+                a_queue(cluster=cluster),
+                a_tenant_state(cluster=cluster),
+                a_tenant_state(cluster=cluster, name="team-b", scope="team-b"),
             )
         await opened.mark("c1", "c2")
-        async with opened.serving(main, ScorerSettings, "s1"):
+        async with opened.serving(main, ScorerSettings, "s1", **settings):
             yield opened
+
+
+@pytest.fixture
+async def harness(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[BusHarness]:
+    async with scored(nats_server, tmp_path) as opened:
+        yield opened
 
 
 class Clusters:
@@ -210,8 +221,49 @@ def counted(lifecycle: Lifecycle, what: str) -> float:
     return lifecycle.metrics.registry.get_sample_value("fairlead_bus_events_total", {"what": what}) or 0.0
 
 
+async def copies(harness: BusHarness) -> Counter[str]:
+    """By tenant, how many submissions were sent to a cluster and wait there."""
+    asked = {"subjects_filter": f"{subjects.ROOT}.submit.>"}
+    info = msgspec.json.decode(await harness.bus.jetstream.call(f"STREAM.INFO.{SUBMIT}", asked))
+    found = Counter[str]()
+    for subject, count in (info["state"].get("subjects") or {}).items():
+        *_, cluster, tenant = subject.split(".")
+        found[tenant] += count if cluster != subjects.ANY_CLUSTER else 0
+    return found
+
+
+async def test_a_tenant_that_submits_for_any_cluster_too_fast_is_refused_and_its_neighbour_is_not(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    slow = {"tenant_submits_per_second": 0.001, "tenant_submits_burst": 3}
+    async with scored(nats_server, tmp_path, **slow) as harness:
+        answers = Follower(harness.bus, stream="answer", filter=subjects.answer_filter(), since=0)
+        for number in range(5):
+            await submit(harness, a_body(id=f"a-{number}"))
+        for _ in range(2):
+            answer = await next_answer(answers)
+            assert isinstance(answer, Refused)
+            assert (answer.tenant, answer.field) == ("team-a", "tenant")
+            assert "more than the 0.001 jobs a second" in answer.reason
+        await submit(harness, a_body(id="b-0"), tenant="team-b")
+        await eventually(lambda: copies_are(harness, {"team-a": 3, "team-b": 1}))
+        taken = [number for number in range(5) if await route_of(harness, f"a-{number}")]
+        assert len(taken) == 3
+        await submit(harness, a_body(id=f"a-{taken[0]}"))  # a repeat is no more work for a cluster
+        await eventually(lambda: copies_are(harness, {"team-a": 4, "team-b": 1}))
+
+
+async def copies_are(harness: BusHarness, wanted: dict[str, int]) -> bool:
+    return await copies(harness) == wanted
+
+
+async def route_of(harness: BusHarness, submission: str) -> bytes | None:
+    entry = await Bucket(harness.bus, ROUTES).get(subjects.route_key("team-a", submission))
+    return None if entry is None else entry.value
+
+
 async def test_without_a_policy_a_submission_waits_and_has_all_its_attempts(harness: BusHarness) -> None:
-    router = Router(harness.bus, ClusterCache(), ScorerRecord(Metrics("scorer")), lambda: 0)
+    router = Router(harness.bus, ClusterCache(), ScorerRecord(Metrics("scorer")), lambda: 0, TenantPace(1, 1))
     delivery = Delivery(
         subject=subjects.submit("any", "team-a"),
         payload=a_body(id="train-1"),

@@ -12,7 +12,7 @@ from fairlead_runtime import Lifecycle, wall_clock
 from fairlead_scorer import ScorerSettings
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.report.record import ScorerRecord
-from fairlead_scorer.route.router import Router
+from fairlead_scorer.route.router import Router, TenantPace
 from fairlead_scorer.scorer import Scorer
 from fairlead_scorer.state.state_view import StateView
 from fairlead_testkit import NatsServer
@@ -33,7 +33,7 @@ async def test_a_shard_that_the_policy_took_away_is_never_decided(
             harness.bus,
             state_view,
             Roster(harness.bus, wake=wake),
-            Router(harness.bus, state_view.cache, record, lambda: NOW),
+            Router(harness.bus, state_view.cache, record, lambda: NOW, TenantPace(1, 1)),
             record,
             settings=ScorerSettings(),
             replica="s1",

@@ -17,7 +17,7 @@ from fairlead_scorer.query.steering import SteeringView
 from fairlead_scorer.report.fairness_metrics import FairnessMetrics
 from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.report.shard_metrics import ShardMetrics
-from fairlead_scorer.route.router import Router
+from fairlead_scorer.route.router import Router, TenantPace
 from fairlead_scorer.scorer import ROLE, Scorer
 from fairlead_scorer.settings import ScorerSettings
 from fairlead_scorer.state.state_view import StateView
@@ -54,7 +54,7 @@ async def _score(
     if settings.route:
         await require_durables(bus, (topology.SUBMIT, topology.submit_durable(subjects.ANY_CLUSTER)))
     roster = Roster(bus, wake=wake)
-    router = Router(bus, state_view.cache, record, wall_clock)
+    router = Router(bus, state_view.cache, record, wall_clock, _pace(settings))
     scorer = Scorer(
         bus,
         state_view,
@@ -92,6 +92,10 @@ async def _score(
             tasks.start("membership", scorer.take_part())
             tasks.start("score", scorer.run())
             tasks.start("route", router.run())
+
+
+def _pace(settings: ScorerSettings) -> TenantPace:
+    return TenantPace(settings.tenant_submits_per_second, settings.tenant_submits_burst)
 
 
 async def _run_dry(

@@ -21,6 +21,10 @@ class ScorerSettings(ServiceSettings, frozen=True, kw_only=True):
     """How long a question waits for the owners of shards; the silent ones are named in the answer."""
     route: bool = True
     """Whether this replica may take submissions for cluster `any`."""
+    tenant_submits_per_second: Positive = 1000.0
+    """Submissions for cluster `any` a second that one tenant may make in the long run; more are refused."""
+    tenant_submits_burst: Annotated[int, msgspec.Meta(ge=1)] = 100_000
+    """Submissions for cluster `any` that one tenant may make at once after a rest."""
     tenant_asks_per_second: Positive = 100.0
     """Questions a second that one tenant may ask this replica in the long run, ten times as many after a rest; more are
     refused unread."""

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_bus import Bucket, Bus, Delivery, KeyExistsError, NotYetError, PoisonError, Worker
+from fairlead_bus import Bucket, Bus, Delivery, KeyExistsError, LinePace, NotYetError, PoisonError, Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError, FieldError, shown
-from fairlead_contracts.base.instants import Micros, to_datetime
+from fairlead_contracts.base.instants import Micros, to_datetime, to_seconds
 from fairlead_contracts.messages.submissions import (
     Refused,
     Submission,
@@ -46,6 +46,34 @@ class _Sent(NamedTuple):
     demand: dict[str, int]
 
 
+class TenantPace:
+    """Objects to submissions of one tenant that come too fast, by the moments at which NATS stored them.
+
+    What waited for a scorer to come back is not taken for a flood.
+
+    Args:
+        a_second: in the long run.
+        burst: at once, after a rest.
+    """
+
+    def __init__(self, a_second: float, burst: int) -> None:
+        self._a_second = a_second
+        self._at = 0.0
+        self._pace = LinePace(a_second, burst, clock=lambda: self._at)
+
+    def spend(self, tenant: str, at: Micros) -> None:
+        """One more of the tenant, stored then.
+
+        Raises:
+            FieldError: it is too much.
+        """
+        self._at = max(self._at, to_seconds(at))
+        if self._pace.rest(tenant):
+            reason = f"submits more than the {self._a_second:g} jobs a second that a tenant may in the long run; send it again later"
+            raise FieldError("tenant", tenant, reason)
+        self._pace.spend(tenant)
+
+
 class Router:
     """Routes submissions while it is wanted.
 
@@ -54,15 +82,22 @@ class Router:
         cache: what is known of the clusters.
         record: hears of routes.
         now: the wall clock.
+        pace: of each tenant.
     """
 
     def __init__(
-        self, bus: Bus, cache: ClusterCache, record: ScorerRecord, now: Callable[[], Micros]
+        self,
+        bus: Bus,
+        cache: ClusterCache,
+        record: ScorerRecord,
+        now: Callable[[], Micros],
+        pace: TenantPace,
     ) -> None:
         self._bus = bus
         self._cache = cache
         self._record = record
         self._now = now
+        self._pace = pace
         self._routes = Bucket(bus, ROUTES)
         self._sent: deque[_Sent] = deque(maxlen=_MOST_SENT)
         self._wanted = False
@@ -108,7 +143,7 @@ class Router:
         sent = delivery.msg_id, delivery.stream_seq
         try:
             submission = read_submission(delivery.payload, tenant=tenant, fallback_id=fallback_id(*sent))
-            cluster = await self._route(submission)
+            cluster = await self._route(submission, delivery.at)
         except ContractError as error:
             problem = field_of(error, delivery.payload)
             await self._refuse(tenant, answer_id(delivery.payload, *sent), problem)
@@ -116,8 +151,12 @@ class Router:
         await self._send(cluster, submission, delivery)
         self._record.routed(submission.id, tenant, cluster)
 
-    async def _route(self, submission: Submission) -> str:
-        """The recorded route; else the best one, recorded."""
+    async def _route(self, submission: Submission, at: Micros) -> str:
+        """The recorded route; else the best one, recorded.
+
+        Raises:
+            ContractError: no cluster can take it, or its tenant sends too many.
+        """
         key = subjects.route_key(submission.tenant, submission.id)
         known = await self._routes.get(key)
         if known is not None:
@@ -125,13 +164,14 @@ class Router:
         rulebook = self._cache.rulebook
         if rulebook is None:
             raise NotYetError("there is no policy to route by", seconds=_NO_POLICY_SECONDS)
+        self._pace.spend(submission.tenant, at)
         choice = routing.choose(self._cache, rulebook, submission, self._on_their_way())
         # Before anything else is awaited: the submissions that are handled side by side must see each other.
         self._sent.append(_Sent(time.monotonic() + _SENT_SECONDS, choice.pool, submission.demand))
         try:
             await self._routes.create(key, choice.cluster.encode())
         except KeyExistsError:
-            return await self._route(submission)
+            return await self._route(submission, at)
         return choice.cluster
 
     def _on_their_way(self) -> dict[StatedKey, dict[str, int]]:
