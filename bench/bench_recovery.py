@@ -21,7 +21,7 @@ from fairlead_testkit.process import ServiceProcess
 WAITING = int(os.environ.get("FAIRLEAD_BENCH_WAITING", "100000"))
 KILLS = int(os.environ.get("FAIRLEAD_BENCH_KILLS", "3"))
 SETTLE_SECONDS = 15.0
-PATIENCE_SECONDS = 120.0
+READY_WITHIN_SECONDS = 120.0
 READY_AIM_SECONDS, MEMORY_AIM = 15.0, 1.5
 TENANTS = [f"team-{number}" for number in range(20)]
 POLICY = PolicyDocument(
@@ -84,7 +84,7 @@ async def _settled(fleet: Fleet) -> None:
         await asyncio.sleep(SETTLE_SECONDS / 3)
         return all(cpu_seconds(pid) - used < SETTLE_SECONDS / 30 for pid, used in before.items())
 
-    await eventually(quiet, PATIENCE_SECONDS, what="the services rest")
+    await eventually(quiet, READY_WITHIN_SECONDS, what="the services rest")
 
 
 async def _kill_and_recover(fleet: Fleet, resting: dict[str, float]) -> None:
@@ -136,5 +136,5 @@ async def _ready_after(service: ServiceProcess) -> float:
         return (await service.health()).ready
 
     await asyncio.wait([asyncio.create_task(eventually(noticed, 1.0, what="it notices"))])
-    await eventually(ready, PATIENCE_SECONDS, what=f"{service.name} is ready")
+    await eventually(ready, READY_WITHIN_SECONDS, what=f"{service.name} is ready")
     return time.perf_counter() - start

@@ -218,7 +218,7 @@ def _decisions(cache: ClusterCache, now: Micros) -> bytes:
 
 async def _answers(cache: ClusterCache, snapshot: Snapshot, now: Micros) -> bytes:
     leaders = Leaders()
-    asker = ShardAsker(NobodyElse(), lambda _: True, patience=1.0)
+    asker = ShardAsker(NobodyElse(), lambda _: True, timeout=1.0)
     reserved = ReserveView(cache, leaders)
     steering = SteeringView(cache, OperatorWords(), leaders, reserved)
     explainer = Explainer(cache, asker, lambda _: [], steering, reserved, traced=0.0)

@@ -88,7 +88,7 @@ async def client_of(
     observer: Heard | None = None,
     *,
     silence: float = 150.0,
-    patience: float = 30.0,
+    within: float = 30.0,
 ) -> AsyncIterator[KubeClient]:
     """A client whose token stands in `folder/token`."""
     token = folder / "token"
@@ -106,7 +106,7 @@ async def client_of(
         )
     )
     settings = KubeSettings(
-        kubeconfig=str(kubeconfig), watch_silence_seconds=silence, request_timeout_seconds=patience
+        kubeconfig=str(kubeconfig), watch_silence_seconds=silence, request_timeout_seconds=within
     )
     async with connect(settings, user_agent="scripted", observer=observer or Heard()) as client:
         yield client
@@ -217,7 +217,7 @@ async def test_silence_and_absence_are_told_apart(server: ScriptedServer, tmp_pa
         return web.Response()
 
     server.script = [silent, cut, cut]
-    async with client_of(server, tmp_path, patience=0.2) as client:
+    async with client_of(server, tmp_path, within=0.2) as client:
         with pytest.raises(TimedOutError):
             await client.get(NODES, "n")
     async with client_of(server, tmp_path) as client:

@@ -79,16 +79,16 @@ class Rig:
         self.events: dict[str, AnyEvent] = {}
         self.copies = 0
 
-    async def ask(self, verb: FrontendVerb, message: Message, *, patience: float = 30.0) -> bytes:
+    async def ask(self, verb: FrontendVerb, message: Message, *, within: float = 30.0) -> bytes:
         """Asks until there is an answer: all verbs are idempotent.
 
-        `patience` in seconds: who asks again has the answer of a second time.
+        `within` in seconds: who asks again has the answer of a second time.
         """
         async with asyncio.timeout(90):
             while True:
                 try:
                     return await self.bus.request(
-                        subjects.frontend(CLUSTER, verb), to_packed(message), timeout=patience
+                        subjects.frontend(CLUSTER, verb), to_packed(message), timeout=within
                     )
                 except RemoteError as error:
                     if error.code != 503:
@@ -97,9 +97,9 @@ class Rig:
                     pass
                 await asyncio.sleep(0.02)
 
-    async def create(self, request: CreateJob, *, patience: float = 30.0) -> CreateReply:
+    async def create(self, request: CreateJob, *, within: float = 30.0) -> CreateReply:
         asked = CreateJobs(epoch=1, jobs=[request])
-        [reply] = CREATE_REPLIES.decode(await self.ask("create", asked, patience=patience)).replies
+        [reply] = CREATE_REPLIES.decode(await self.ask("create", asked, within=within)).replies
         return reply
 
     async def set_level(self, level: SetLevel) -> LevelReply:
@@ -349,7 +349,7 @@ async def test_killed_under_load_it_loses_nothing_and_starts_nothing_twice(rig: 
 
     async with asyncio.TaskGroup() as tasks:
         for request in requests:
-            tasks.create_task(rig.create(request, patience=1.0))  # what was asked of a killed one is lost
+            tasks.create_task(rig.create(request, within=1.0))  # what was asked of a killed one is lost
         for already in (10, 60):
             await eventually(lambda already=already: remember() >= already, 60)  # type: ignore[misc] # bound now
             rig.process.kill()

@@ -50,7 +50,7 @@ class Steering:
         self.left = jobs
         self._queued = [*jobs, *behind]
         self.expectations = Expectations(lambda: self.now)
-        self.frontend_backoff = FrontendBackoff(lambda: self.now, patience=10.0)
+        self.frontend_backoff = FrontendBackoff(lambda: self.now, stale_after=10.0)
         self._failure_scope = FailureScope(self.expectations.backoff, self.frontend_backoff)
         self._frontend = frontend
 

@@ -238,7 +238,7 @@ def test_promises_are_told_without_names_to_a_tenant_and_with_the_reason_where_t
         Promised(tenant="team-b", by=NOW)
     )
     assert "no start is promised to it: nobody knows" in promised_in_words(
-        Promised(job="a/b", tenant="a", obstacle="nobody knows")
+        Promised(job="a/b", tenant="a", why_none="nobody knows")
     )
     assert promised_in_words(Promised(why_not="it is BestEffortFIFO")).endswith(": it is BestEffortFIFO")
 

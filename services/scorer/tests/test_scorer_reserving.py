@@ -52,7 +52,7 @@ PROMISED = Reserved(pool="gpu", head="head", shadow=NOON, passing=["small"])
         ("small", PROMISED, "passes gang, the first that does not fit,"),
         (
             "head",
-            Reserved(pool="gpu", head="head", obstacle="runs without a limit are in the way"),
+            Reserved(pool="gpu", head="head", why_none="runs without a limit are in the way"),
             "no start",
         ),
         ("head", Reserved(pool="gpu", why_not="it is BestEffortFIFO"), "it is BestEffortFIFO"),
@@ -91,7 +91,7 @@ async def test_a_promised_start_is_the_first_thing_that_explain_says() -> None:
     leader = Leader(msgspec.structs.replace(PROMISED, pool="c1/gpu"))
     reserved = ReserveView(cache, leader)
     steering = SteeringView(cache, OperatorWords(), leader, reserved)
-    asker = ShardAsker(Nobody(), lambda _: True, patience=1)
+    asker = ShardAsker(Nobody(), lambda _: True, timeout=1)
     explainer = Explainer(cache, asker, lambda _: [], steering, reserved, traced=0)
     [found] = await explainer.explain("head", None, NOW)
     assert "starts by 2025-10-09 08:53:20 UTC at the latest" in found.reasons[0]

@@ -1,4 +1,4 @@
-"""Obstacles as numbers: term, what is wanted, what there is, unit, who."""
+"""Unschedulable reasons as numbers: term, what is wanted, what there is, unit, who."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from fairlead_scorer.query.shortfalls import shortfalls_of
 
 
 @pytest.mark.parametrize(
-    ("obstacle", "told"),
+    ("reason", "told"),
     [
         (
             CardShort(shape="w", of="cores", wanted=9, largest=5, free=8, ever=7),
@@ -33,10 +33,10 @@ from fairlead_scorer.query.shortfalls import shortfalls_of
     ],
 )
 def test_what_is_short_is_told_in_numbers(
-    obstacle: UnschedulableReason, told: tuple[str, int, int | None, str, str]
+    reason: UnschedulableReason, told: tuple[str, int, int | None, str, str]
 ) -> None:
     term, most, total, unit, who = told
-    assert shortfalls_of("never", [obstacle]) == [
+    assert shortfalls_of("never", [reason]) == [
         Shortfall(answer="never", term=term, wanted=9, most=most, total=total, unit=unit, who=who)
     ]
 

@@ -56,7 +56,7 @@ def placed(answer: Placement | Unfit) -> Placement:
 
 def said(answer: Placement | Unfit) -> list[str]:
     assert unfit(answer).exact
-    return [in_words(obstacle) for obstacle in unfit(answer).obstacles]
+    return [in_words(reason) for reason in unfit(answer).reasons]
 
 
 NODES = [node("a", gpu=4), node("b", gpu=8), node("c", gpu=6)]
@@ -115,7 +115,7 @@ def test_more_than_any_node_has_even_empty_is_told_from_busy_nodes() -> None:
         "workers: 20Gi memory free in all, but no node has 16Gi; the most on one is 10Gi."
     ]
     placed(place(now, busy, empty=True))
-    assert unfit(place(now, busy)).obstacles == (
+    assert unfit(place(now, busy)).reasons == (
         NodeShort(
             shape="workers", resource="memory", wanted=16 * GI, largest=10 * GI, free=20 * GI, ever=64 * GI
         ),
@@ -127,7 +127,7 @@ def test_more_than_any_node_has_even_empty_is_told_from_busy_nodes() -> None:
 
 def test_each_resource_somewhere_but_nowhere_all() -> None:
     answer = place(gang(workers(1, cpu=4, gpu=2)), [node("a", cpu=8), node("b", cpu=1, gpu=4)])
-    assert unfit(answer).obstacles == (NoNodeHasAll(shape="workers", resources=("cpu", GPU)),)
+    assert unfit(answer).reasons == (NoNodeHasAll(shape="workers", resources=("cpu", GPU)),)
     assert said(answer) == [
         "workers: no node has enough cpu and nvidia.com/gpu free at once, though each is there by itself."
     ]
@@ -135,7 +135,7 @@ def test_each_resource_somewhere_but_nowhere_all() -> None:
 
 def test_some_of_the_pods_fit() -> None:
     answer = place(gang(workers(4, gpu=5)), [node("a", gpu=8), node("b", gpu=8), node("c", gpu=8)])
-    assert unfit(answer).obstacles == (PodsShort(shape="workers", wanted=4, fits=3),)
+    assert unfit(answer).reasons == (PodsShort(shape="workers", wanted=4, fits=3),)
     assert said(answer) == ["workers: 3 of 4 pods fit."]
     assert said(place(gang(workers(8, gpu=5)), [node("a", gpu=8)])) == [
         "workers: 1 of 8 pods fits.",
@@ -146,10 +146,10 @@ def test_some_of_the_pods_fit() -> None:
 def test_shapes_that_fit_only_one_without_the_other() -> None:
     shapes = (workers(2, "big", gpu=5), workers(2, "small", gpu=3))
     answer = place(gang(*shapes), [node("a", gpu=7), node("b", gpu=8), node("c", gpu=2)])
-    assert unfit(answer).obstacles == (GangShort(wanted=4, fits=3),)
+    assert unfit(answer).reasons == (GangShort(wanted=4, fits=3),)
     assert said(answer) == ["Each kind of pod fits by itself, but not all 4 together: 3 of them were placed."]
     short = unfit(place(gang(*shapes), [node("a", gpu=7), node("b", gpu=8)]))
-    assert short.obstacles[0] == TotalShort(shape="the gang's pods", resource=GPU, wanted=16000, free=15000)
+    assert short.reasons[0] == TotalShort(shape="the gang's pods", resource=GPU, wanted=16000, free=15000)
 
 
 def test_labels_that_no_node_has() -> None:
@@ -247,7 +247,7 @@ def test_a_gang_stays_in_one_zone() -> None:
 
 def test_a_gang_that_fits_only_across_zones() -> None:
     answer = place(gang(workers(6, gpu=4), zone_key="zone"), zoned())
-    assert unfit(answer).obstacles == (NoZoneHoldsAll(zone_key="zone", zones=2, across=("a", "b")),)
+    assert unfit(answer).reasons == (NoZoneHoldsAll(zone_key="zone", zones=2, across=("a", "b")),)
     assert said(answer) == ["No zone holds the whole gang: it fits only across a and b."]
     assert said(place(gang(workers(9, gpu=4), zone_key="zone"), zoned())) == [
         "No value of zone (2 in all) holds the whole gang, nor do all together.",
@@ -270,7 +270,7 @@ def fraction(pods: int = 1, **ask: int) -> PodShape:
 def test_memory_free_in_all_but_on_no_card() -> None:
     nodes = [node("a", cards=cards(12_288, 12_288))]
     answer = place(gang(fraction(memory=20_480)), nodes)
-    assert unfit(answer).obstacles == (
+    assert unfit(answer).reasons == (
         CardShort(shape="workers", of="memory", wanted=20_480, largest=12_288, free=24_576, ever=24_576),
         CardRefusals(shape="workers", cards=2, refused={"memory": 2}),
     )
@@ -323,7 +323,7 @@ def test_a_card_in_mig_mode_leaves_the_answer_open() -> None:
     mig = Card(uuid="GPU-0", slots=7, memory=81_920, mode="mig")
     answer = unfit(place(gang(fraction(memory=1000)), [node("a", cards=(mig,))]))
     assert not answer.exact
-    assert in_words(answer.obstacles[0]) == (
+    assert in_words(answer.reasons[0]) == (
         "workers: the only card is in MIG mode, which Fairlead does not count."
     )
 

@@ -205,7 +205,7 @@ def check(seeds: range) -> None:
             if isinstance(answer, Placement):
                 assert starts_as_told(gang, nodes, answer), (seed, answer)
             else:
-                assert answer.obstacles, seed
+                assert answer.reasons, seed
                 assert not (answer.exact and truth), (seed, answer)
                 assert answer.exact or mixes_turns(gang), seed
                 unproven += truth

@@ -62,7 +62,7 @@ def decided(scene: ReserveInputs, before: ReservationState = PROMISED) -> Reserv
 
 def test_a_promise_takes_a_head_that_was_in_front_for_a_reaction_time() -> None:
     found = decided(a_scene(HEAD), ReservationState())
-    assert (found.promise, found.obstacle) == (None, NoReservation.NOT_IN_PLACE)
+    assert (found.promise, found.why_none) == (None, NoReservation.NOT_IN_PLACE)
     assert found.standing.in_place == InPlace("head", NOW)
     assert found.wake == NOW + 10
     found = decided(a_scene(HEAD), IN_PLACE)
@@ -73,20 +73,20 @@ def test_a_promise_takes_a_head_that_was_in_front_for_a_reaction_time() -> None:
 @pytest.mark.parametrize("ahead", [None, frozenset({"stale"})])
 def test_none_is_made_while_something_may_stand_before_the_head(ahead: frozenset[str] | None) -> None:
     found = decided(a_scene(HEAD, ahead=lambda _: ahead), IN_PLACE)
-    assert (found.promise, found.obstacle) == (None, NoReservation.NOT_IN_PLACE)
+    assert (found.promise, found.why_none) == (None, NoReservation.NOT_IN_PLACE)
 
 
 def test_none_is_made_while_jobs_before_it_are_about_to_start() -> None:
     found = decided(a_scene(job("first", 1), HEAD), IN_PLACE)
-    assert (found.promise, found.obstacle, found.starting) == (None, NoReservation.STARTING, ("first",))
+    assert (found.promise, found.why_none, found.starting) == (None, NoReservation.STARTING, ("first",))
 
 
 @pytest.mark.parametrize(
-    ("ends", "obstacle"), [(None, NoReservation.ENDLESS), (NOW - 11, NoReservation.OVERDUE)]
+    ("ends", "why_none"), [(None, NoReservation.ENDLESS), (NOW - 11, NoReservation.OVERDUE)]
 )
-def test_none_is_made_where_nobody_knows_when_room_comes(ends: int | None, obstacle: NoReservation) -> None:
+def test_none_is_made_where_nobody_knows_when_room_comes(ends: int | None, why_none: NoReservation) -> None:
     found = decided(a_scene(HEAD, runs=(run("r", 6, ends),)), IN_PLACE)
-    assert (found.promise, found.obstacle) == (None, obstacle)
+    assert (found.promise, found.why_none) == (None, why_none)
 
 
 def test_a_pass_has_ended_by_the_shadow_at_the_latest() -> None:

@@ -136,7 +136,7 @@ def check_fit(snapshot: Snapshot, pools: Sequence[OrderedPool]) -> Walk:
     found = walk(snapshot, order, CardStrategy.SPREAD if strategy == "none" else CardStrategy(strategy))
     assert found.jobs.keys() == {job.uid for job in snapshot.jobs}
     for fit in found.jobs.values():
-        assert fit.obstacles or fit.answer in {FitVerdict.PLACED, FitVerdict.UNKNOWN}
+        assert fit.reasons or fit.answer in {FitVerdict.PLACED, FitVerdict.UNKNOWN}
         assert fit.nodes or fit.answer is not FitVerdict.PLACED
     return found
 

@@ -57,7 +57,7 @@ def answers(found: Snapshot) -> dict[str, str]:
 
 
 def words(fit: JobFit) -> str:
-    return " ".join(map(in_words, fit.obstacles))
+    return " ".join(map(in_words, fit.reasons))
 
 
 def test_each_job_takes_from_those_after_it_and_one_without_room_is_passed_over() -> None:

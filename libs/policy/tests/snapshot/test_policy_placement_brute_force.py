@@ -218,7 +218,7 @@ def check(seeds: range) -> None:
                 expected = FitVerdict.PLACED if job.fits(nodes, totals) else FitVerdict.NO_ROOM
             assert fit.answer is expected, (seed, uid, fit)
             assert fit.exact, (seed, uid)
-            assert bool(fit.obstacles) != (expected is FitVerdict.PLACED), (seed, uid)
+            assert bool(fit.reasons) != (expected is FitVerdict.PLACED), (seed, uid)
             seen[expected] += 1
             if expected is FitVerdict.PLACED:
                 job.start(nodes, {on.node: (on.pods, on.cards) for on in fit.nodes})

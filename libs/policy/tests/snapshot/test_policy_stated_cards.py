@@ -58,8 +58,8 @@ def job(*asks: dict[str, int], pods: int = 1, name: str = "j", scope: str = "tea
     return a_job(name, scope=scope, demand=demand, pods=pods, shapes=[shape])
 
 
-def said(obstacles: tuple[UnschedulableReason, ...]) -> list[str]:
-    return list(map(in_words, obstacles))
+def said(reasons: tuple[UnschedulableReason, ...]) -> list[str]:
+    return list(map(in_words, reasons))
 
 
 def test_more_memory_than_any_card_has_never_fits() -> None:
@@ -145,9 +145,7 @@ def walked(states: Mapping[str, State]) -> dict[str, tuple[FitVerdict, list[str]
         {pool.name: [place.uid for place in pool.places] for pool in order_snapshot(snapshot)},
         CardStrategy.BINPACK,
     )
-    return {
-        job.id: (found.jobs[job.uid].answer, said(found.jobs[job.uid].obstacles)) for job in snapshot.jobs
-    }
+    return {job.id: (found.jobs[job.uid].answer, said(found.jobs[job.uid].reasons)) for job in snapshot.jobs}
 
 
 def test_a_snapshot_of_stated_facts_has_cards_and_what_containers_ask() -> None:
@@ -290,6 +288,6 @@ def test_nodes_asked_again_and_again_say_what_they_say_when_asked_once(
         assert kept.crowded_out(asked, nodes) == crowded_out(asked, nodes)
 
 
-def test_obstacles_are_data() -> None:
+def test_reasons_are_data() -> None:
     [short, *_] = outgrown(job({GPU: 1, MEMORY: 20480}), [node("n1", card("a"))])
     assert short == CardShort(shape="main", of="memory", wanted=20480, largest=16384, free=16384, ever=16384)

@@ -136,14 +136,14 @@ async def _run_until_stopped[S: ServiceSettings](settings: S, main: Main[S], lif
             ending.cancel()
 
 
-async def _end(main: asyncio.Task[None], lifecycle: Lifecycle, patience: float) -> None:
+async def _end(main: asyncio.Task[None], lifecycle: Lifecycle, within: float) -> None:
     """After the stop: see to it that `main` comes to its end, if need be by ending the process."""
     await lifecycle.stop.wait()
     if not lifecycle.awaited:
         main.cancel()  # still on its way up: nobody in it waits for the stop
-    done, _ = await asyncio.wait([main], timeout=patience)
+    done, _ = await asyncio.wait([main], timeout=within)
     if not done:
-        _end_now(signal.SIGTERM, f"the clean end took longer than {patience} s")
+        _end_now(signal.SIGTERM, f"the clean end took longer than {within} s")
 
 
 def _end_now(number: signal.Signals, why: str) -> NoReturn:

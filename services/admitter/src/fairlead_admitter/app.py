@@ -113,7 +113,7 @@ class Admitter:
             troubled=self._record.creation_failed,
         )
         self._intake_watch = IntakeBacklog(
-            bus, settings.cluster, metrics=lifecycle.metrics, patience=settings.stale_after_seconds
+            bus, settings.cluster, metrics=lifecycle.metrics, stale_after=settings.stale_after_seconds
         )
         self._replies = ReplyPublisher(bus, self._record.answered)
         self._log = EventLog(bus, self._record)

@@ -14,7 +14,7 @@ from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.hami.requests import AskError
 
 _TOLD = 3
-"""Obstacles that a message names; the first are the plainest."""
+"""Reasons that a message names; the first are the plainest."""
 _ONE_CARD = 1000
 _EVERYTHING: Mapping[str, int] = {}
 
@@ -86,7 +86,7 @@ class Placing:
                 gang=gang,
                 pods=found.pods,
             )
-        words = " ".join(map(fit.in_words, found.obstacles[:_TOLD]))
+        words = " ".join(map(fit.in_words, found.reasons[:_TOLD]))
         if not found.exact:
             return StartAnswer(fits=True, why=f"No room was found, which is no proof. {words}")
         return StartAnswer(fits=False, why=words)

@@ -70,7 +70,7 @@ async def _score(
     pools = lambda: state_view.cache.pools  # noqa: E731 # one line of wiring
     lifecycle.metrics.registry.register(FairnessMetrics(scorer.decided, pools, wall_clock))
     lifecycle.metrics.registry.register(ShardMetrics(scorer.owned, scorer.dirty, pools))
-    asker = ShardAsker(bus, scorer.owns, patience=settings.answer_seconds)
+    asker = ShardAsker(bus, scorer.owns, timeout=settings.answer_seconds)
     reserved = ReserveView(state_view.cache, roster)
     steering = SteeringView(state_view.cache, state_view.words, roster, reserved)
     explainer = Explainer(

@@ -31,7 +31,7 @@ SAMPLE = "fairlead-check"
 """In place of a wildcard."""
 NO_BODY = b"{"
 """No JSON, but what begins as such: a pull whose body is anything else counts as one for a message, and takes it."""
-_PATIENCE_SECONDS = 10.0
+_TIMEOUT_SECONDS = 10.0
 """Whatever is allowed is answered by a stream, a service, or the server that says that nobody listens; a denial is told."""
 _STRANGER_SECONDS = 2.0
 _AT_ONCE = 32
@@ -149,7 +149,7 @@ async def _may_publish(bus: Bus, tried: Sequence[str]) -> dict[str, bool]:
     async def may(subject: str) -> bool:
         async with free:
             try:
-                await bus.wire.ask(subject, NO_BODY, headers=EXPECTED_STREAM, timeout=_PATIENCE_SECONDS)
+                await bus.wire.ask(subject, NO_BODY, headers=EXPECTED_STREAM, timeout=_TIMEOUT_SECONDS)
             except DeniedError:
                 return False
             except (NobodyAnswersError, AnswerTimeoutError):
@@ -206,7 +206,7 @@ async def _crossing(tenant: Login, inside: Login) -> list[str]:
         bait = subjects.submit(subjects.ANY_CLUSTER, tenant.user.tenant or "")
         await bus.wire.send(bait, NO_BODY, reply=aim, headers=EXPECTED_STREAM)
         try:  # what is sent behind the bait is answered behind it
-            await bus.wire.ask(bait, NO_BODY, headers=EXPECTED_STREAM, timeout=_PATIENCE_SECONDS)
+            await bus.wire.ask(bait, NO_BODY, headers=EXPECTED_STREAM, timeout=_TIMEOUT_SECONDS)
         except (NobodyAnswersError, AnswerTimeoutError):
             faults.append(
                 f"missing: what {tenant.user.name} submits reaches no stream; nats-server takes up a new account at "

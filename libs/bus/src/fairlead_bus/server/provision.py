@@ -24,7 +24,7 @@ _WINDOW_CAN_BE_OFF = (2, 14)
 _NO_SOURCE = {"name": DEAD, "filter_subject": f"{ROOT}.dead._none"}
 """A source that never gives anything: nobody publishes this subject."""
 
-_PATIENCE_SECONDS = 30.0
+_TIMEOUT_SECONDS = 30.0
 """How long servers that do not answer are asked again."""
 _LOOK_AGAIN_SECONDS = 0.5
 
@@ -71,7 +71,7 @@ async def provision(bus: Bus, topology: Topology, *, replicas: int | None = None
         as `find_changes` and `make`; what may pass by itself, after half a minute.
     """
     made: dict[str, None] = {}
-    end = time.monotonic() + _PATIENCE_SECONDS
+    end = time.monotonic() + _TIMEOUT_SECONDS
     while True:
         try:
             for change in await find_changes(bus, topology, replicas=replicas):

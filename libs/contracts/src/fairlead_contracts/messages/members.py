@@ -32,7 +32,9 @@ class MemberLease(Message, frozen=True, kw_only=True):
     """The state-stream sequence up to which the replica has decided."""
 
 
-class Reserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Reserved(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"why_none": "obstacle"}
+):
     """An admitter's promises in a pool of its cluster (reserve mode). Jobs by uid."""
 
     pool: str
@@ -42,7 +44,7 @@ class Reserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The first job that does not fit; None where all of them do."""
     shadow: Micros | None = None
     """When it starts at the latest; None where nothing is promised to it."""
-    obstacle: str = ""
+    why_none: str = ""
     """Why nothing is, in words."""
     passing: list[str] = []
     """Those that may start before it: the first ones, where they are many."""

@@ -36,7 +36,7 @@ class Adherence(msgspec.Struct, frozen=True, kw_only=True):
     """Admissions while the admitter did not know everything (a policy that is being read, a replay): not judged."""
 
 
-class Promised(msgspec.Struct, frozen=True, kw_only=True):
+class Promised(msgspec.Struct, frozen=True, kw_only=True, rename={"why_none": "obstacle"}):
     """The promises of reserve mode in a pool of one cluster: the jobs behind the first that does not fit wait for it."""
 
     why_not: str = ""
@@ -46,7 +46,7 @@ class Promised(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str = ""
     by: Moment | None = None
     """When it starts at the latest; None where nothing is promised to it."""
-    obstacle: str = ""
+    why_none: str = ""
     """Why nothing is."""
     passing: list[str] = []
     """Those that may start before it, as `<scope>/<name>`: they end by then, or leave room for it."""

@@ -34,15 +34,15 @@ from fairlead_policy.hami.requests import VgpuRequest
 _TAKEN = (Refusal.SLOTS, Refusal.IN_USE)
 
 
-def obstacles_of(gang: Gang, ground: ZoneNodes) -> list[UnschedulableReason]:
+def reasons_of(gang: Gang, ground: ZoneNodes) -> list[UnschedulableReason]:
     """Why these nodes don't hold the gang; at least one reason."""
     if not ground.nodes:
         return [NoNodes()]
     found = [
-        obstacle
+        reason
         for number, shape in enumerate(gang.shapes)
         if ground.alone(number).sum() < shape.count
-        for obstacle in _of_shape(ground, number)
+        for reason in _of_shape(ground, number)
     ]
     return found or [*_totals_short(ground), _together(gang, ground)]
 
@@ -61,7 +61,7 @@ def _of_shape(ground: ZoneNodes, number: int) -> Iterator[UnschedulableReason]:
 
 
 def _on_usable(ground: ZoneNodes, number: int, usable: Sequence[FitNode]) -> Iterator[UnschedulableReason]:
-    """The obstacles on nodes whose labels and taints let the pods in."""
+    """The reasons on nodes whose labels and taints let the pods in."""
     shape = ground.shapes[number]
     fits = int(ground.alone(number).sum())
     if fits:

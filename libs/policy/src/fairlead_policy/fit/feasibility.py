@@ -91,7 +91,7 @@ class StatedNodes:
             return ()  # a quantity that no cluster has: its watcher objects to it on the job itself
         here = [known[node.name] for node in nodes]
         found = place(gang, [one.empty if empty else one.held for one in here], table=self._tables[empty])
-        return found.obstacles if isinstance(found, Unfit) and found.exact else ()
+        return found.reasons if isinstance(found, Unfit) and found.exact else ()
 
 
 def _tables() -> dict[bool, CardTable]:

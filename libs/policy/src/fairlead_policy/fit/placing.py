@@ -6,7 +6,7 @@ from itertools import islice
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_policy.fit.card_table import CardTable
-from fairlead_policy.fit.diagnosis import obstacles_of
+from fairlead_policy.fit.diagnosis import reasons_of
 from fairlead_policy.fit.filling import fillings
 from fairlead_policy.fit.node_table import ZoneNodes
 from fairlead_policy.fit.packing import Budget
@@ -66,7 +66,7 @@ def place(
     if best is not None:
         return Placement(pods=tuple(best), zone=_zone_of(gang, best, by_name))
     exact = not budget.spent and all(ground.wholly_modelled for ground in grounds)
-    return Unfit(obstacles=tuple(_obstacles(gang, by_name, grounds)), exact=exact)
+    return Unfit(reasons=tuple(_reasons(gang, by_name, grounds)), exact=exact)
 
 
 def _found(
@@ -126,12 +126,12 @@ def _rank(pods: Sequence[PlacedPod], strategy: CardStrategy) -> tuple[int, int]:
     return (used if strategy is CardStrategy.BINPACK else -used), max(counts.values(), default=0)
 
 
-def _obstacles(
+def _reasons(
     gang: Gang, nodes: Mapping[str, FitNode], grounds: Sequence[ZoneNodes]
 ) -> list[UnschedulableReason]:
     key = gang.zone_key
     if key is None:
-        return obstacles_of(gang, grounds[0])
+        return reasons_of(gang, grounds[0])
     if not grounds:
         return [NoNodes(zone_key=key)]
     anywhere = Gang(shapes=gang.shapes)
@@ -140,6 +140,6 @@ def _obstacles(
     )
     pods = _settled(anywhere, everywhere, CardStrategy.BINPACK, nodes)
     if pods is None:
-        return [NoZoneHoldsAll(zone_key=key, zones=len(grounds)), *obstacles_of(anywhere, everywhere)]
+        return [NoZoneHoldsAll(zone_key=key, zones=len(grounds)), *reasons_of(anywhere, everywhere)]
     across = {nodes[pod.node].labels[key] for pod in pods}
     return [NoZoneHoldsAll(zone_key=key, zones=len(grounds), across=tuple(sorted(across)))]

@@ -38,7 +38,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 class Unfit(msgspec.Struct, frozen=True, kw_only=True):
     """The gang fits nowhere, or nothing was found."""
 
-    obstacles: tuple[UnschedulableReason, ...]
+    reasons: tuple[UnschedulableReason, ...]
     """What stands in the way; never empty."""
     exact: bool
     """True: proven. False: the search ended at its limit, or a part of the nodes is not modelled (MIG)."""

@@ -1,4 +1,4 @@
-"""Obstacles in words: every number is one that the obstacle carries."""
+"""Unschedulable reasons in words: every number is one that the reason carries."""
 
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_policy.fit.unschedulable import (
@@ -38,19 +38,19 @@ _REFUSED = {
 }
 
 
-def in_words(obstacle: UnschedulableReason) -> str:  # noqa: C901, PLR0911, PLR0912 # one line a kind
+def in_words(reason: UnschedulableReason) -> str:  # noqa: C901, PLR0911, PLR0912 # one line a kind
     """One sentence of what stands in the way."""
-    match obstacle:
+    match reason:
         case NoNodes(zone_key=None):
             return "There are no nodes."
         case NoNodes(zone_key=key):
             return f"No node has the label {key}, by which the gang is to stay together."
         case NoMatch():
-            return _no_match(obstacle)
+            return _no_match(reason)
         case TaintsInTheWay():
-            return _taints(obstacle)
+            return _taints(reason)
         case NodeShort():
-            return _node_short(obstacle)
+            return _node_short(reason)
         case NoNodeHasAll(shape=shape, resources=names):
             return (
                 f"{shape}: no node has enough {_listed(names)} free at once, though each is there by itself."
@@ -58,74 +58,73 @@ def in_words(obstacle: UnschedulableReason) -> str:  # noqa: C901, PLR0911, PLR0
         case NoCards(shape=shape):
             return f"{shape}: no node that they may use has registered a card."
         case TooFewCards():
-            return _too_few_cards(obstacle)
+            return _too_few_cards(reason)
         case CardShort():
-            return _card_short(obstacle)
+            return _card_short(reason)
         case CardRefusals():
-            return _refusals(obstacle)
+            return _refusals(reason)
         case PodsShort(shape=shape, wanted=wanted, fits=fits):
             return f"{shape}: {fits} of {wanted} pods {'fits' if fits == 1 else 'fit'}."
         case TotalShort():
-            return _total_short(obstacle)
+            return _total_short(reason)
         case GangShort(wanted=wanted, fits=fits):
             return (
                 f"Each kind of pod fits by itself, but not all {wanted} together: {fits} of them were placed."
             )
         case NoZoneHoldsAll():
-            return _no_zone(obstacle)
+            return _no_zone(reason)
         case BeyondPool() | PoolFull():
-            return _quota(obstacle)
+            return _quota(reason)
         case BehindHead(pool=pool, head=head):
             return f"It waits behind {head}, the first of pool {pool} that does not fit, and may not pass it."
-        case AskRefused(resource=name, wanted=wanted, reason=reason):
-            return f"HAMi does not take {wanted} {name}: {reason}."
+        case AskRefused(resource=name, wanted=wanted, reason=why):
+            return f"HAMi does not take {wanted} {name}: {why}."
         case UseNotStated(nodes=nodes):
             verb = "does" if nodes == 1 else "do"
             return f"Jobs run, and {nodes} {_plural('node', nodes)} {verb} not say what is used of them."
 
 
-def _no_match(obstacle: NoMatch) -> str:
-    if obstacle.affinity:
-        return f"{obstacle.shape}: no node meets the required node affinity."
-    pairs = _listed([f"{key}={value}" for key, value in obstacle.labels.items()])
-    return f"{obstacle.shape}: no node has the {_plural('label', len(obstacle.labels))} {pairs}."
+def _no_match(reason: NoMatch) -> str:
+    if reason.affinity:
+        return f"{reason.shape}: no node meets the required node affinity."
+    pairs = _listed([f"{key}={value}" for key, value in reason.labels.items()])
+    return f"{reason.shape}: no node has the {_plural('label', len(reason.labels))} {pairs}."
 
 
-def _taints(obstacle: TaintsInTheWay) -> str:
-    every = (
-        "every node that matches" if obstacle.all else f"{obstacle.nodes} {_plural('node', obstacle.nodes)}"
-    )
-    verb = "is" if len(obstacle.taints) == 1 else "are"
+def _taints(reason: TaintsInTheWay) -> str:
+    every = "every node that matches" if reason.all else f"{reason.nodes} {_plural('node', reason.nodes)}"
+    verb = "is" if len(reason.taints) == 1 else "are"
     return (
-        f"{obstacle.shape}: {_plural('taint', len(obstacle.taints))} {_listed(obstacle.taints)} {verb} not tolerated, "
+        f"{reason.shape}: {_plural('taint', len(reason.taints))} {_listed(reason.taints)} {verb} not tolerated, "
         f"on {every}."
     )
 
 
-def _node_short(obstacle: NodeShort) -> str:
-    name = obstacle.resource
+def _node_short(reason: NodeShort) -> str:
+    name = reason.resource
     wanted, largest, free, ever = (
-        format_quantity(name, amount)
-        for amount in (obstacle.wanted, obstacle.largest, obstacle.free, obstacle.ever)
+        format_quantity(name, amount) for amount in (reason.wanted, reason.largest, reason.free, reason.ever)
     )
-    if obstacle.wanted > obstacle.ever:
-        return (
-            f"{obstacle.shape}: a pod asks for {wanted} {name}, more than any node has, even empty ({ever})."
-        )
-    if obstacle.free >= obstacle.wanted:
-        return f"{obstacle.shape}: {free} {name} free in all, but no node has {wanted}; the most on one is {largest}."
-    return f"{obstacle.shape}: a pod asks for {wanted} {name}; {free} free in all, {largest} at most on one node."
+    if reason.wanted > reason.ever:
+        return f"{reason.shape}: a pod asks for {wanted} {name}, more than any node has, even empty ({ever})."
+    if reason.free >= reason.wanted:
+        return f"{reason.shape}: {free} {name} free in all, but no node has {wanted}; the most on one is {largest}."
+    return (
+        f"{reason.shape}: a pod asks for {wanted} {name}; {free} free in all, {largest} at most on one node."
+    )
 
 
-def _too_few_cards(obstacle: TooFewCards) -> str:
-    wanted, most, have = obstacle.wanted, obstacle.most, obstacle.have
+def _too_few_cards(reason: TooFewCards) -> str:
+    wanted, most, have = reason.wanted, reason.most, reason.have
     if wanted > have:
-        return f"{obstacle.shape}: a container asks for {wanted} cards; no node has more than {have}."
-    return f"{obstacle.shape}: a container asks for {wanted} cards; no node has more than {most} that can take it."
+        return f"{reason.shape}: a container asks for {wanted} cards; no node has more than {have}."
+    return (
+        f"{reason.shape}: a container asks for {wanted} cards; no node has more than {most} that can take it."
+    )
 
 
-def _refusals(obstacle: CardRefusals) -> str:
-    shape, cards, refused = obstacle.shape, obstacle.cards, obstacle.refused
+def _refusals(reason: CardRefusals) -> str:
+    shape, cards, refused = reason.shape, reason.cards, reason.refused
     if len(refused) == 1 and cards in refused.values():
         [why] = refused
         those = "the only card is" if cards == 1 else f"all {cards} cards are"
@@ -136,38 +135,38 @@ def _refusals(obstacle: CardRefusals) -> str:
     return f"{shape}: of {cards} {_plural('card', cards)}, {_listed(counts)}."
 
 
-def _card_short(obstacle: CardShort) -> str:
-    is_memory = obstacle.of == Refusal.MEMORY
+def _card_short(reason: CardShort) -> str:
+    is_memory = reason.of == Refusal.MEMORY
     unit, name = ("MiB", "card memory") if is_memory else ("%", "card cores")
-    wanted, free = f"{obstacle.wanted} {unit}", f"{obstacle.free} {unit}"
-    if obstacle.wanted > obstacle.ever:
-        return f"{obstacle.shape}: a vGPU asks for {wanted} of {name}, more than any card has ({obstacle.ever} {unit})."
-    if obstacle.free >= obstacle.wanted:
-        most = f"the most on one is {obstacle.largest} {unit}"
-        return f"{obstacle.shape}: {free} of {name} free in all, but no card has {wanted}; {most}."
-    left = f"{free} free in all" if obstacle.free else "none is free"
-    return f"{obstacle.shape}: a vGPU asks for {wanted} of {name}; {left}."
+    wanted, free = f"{reason.wanted} {unit}", f"{reason.free} {unit}"
+    if reason.wanted > reason.ever:
+        return f"{reason.shape}: a vGPU asks for {wanted} of {name}, more than any card has ({reason.ever} {unit})."
+    if reason.free >= reason.wanted:
+        most = f"the most on one is {reason.largest} {unit}"
+        return f"{reason.shape}: {free} of {name} free in all, but no card has {wanted}; {most}."
+    left = f"{free} free in all" if reason.free else "none is free"
+    return f"{reason.shape}: a vGPU asks for {wanted} of {name}; {left}."
 
 
-def _total_short(obstacle: TotalShort) -> str:
-    wanted, free = (format_quantity(obstacle.resource, amount) for amount in (obstacle.wanted, obstacle.free))
-    return f"{obstacle.shape} ask for {wanted} {obstacle.resource} together; {free} free in all."
+def _total_short(reason: TotalShort) -> str:
+    wanted, free = (format_quantity(reason.resource, amount) for amount in (reason.wanted, reason.free))
+    return f"{reason.shape} ask for {wanted} {reason.resource} together; {free} free in all."
 
 
-def _quota(obstacle: BeyondPool | PoolFull) -> str:
-    name = obstacle.resource
-    wanted = f"{format_quantity(name, obstacle.wanted)} {name}"
-    if isinstance(obstacle, BeyondPool):
-        return f"It asks for {wanted}, more than pool {obstacle.pool} has ({format_quantity(name, obstacle.capacity)})."
-    left = format_quantity(name, obstacle.left)
-    return f"Pool {obstacle.pool} has too little quota left: the job asks for {wanted}, {left} are left."
+def _quota(reason: BeyondPool | PoolFull) -> str:
+    name = reason.resource
+    wanted = f"{format_quantity(name, reason.wanted)} {name}"
+    if isinstance(reason, BeyondPool):
+        return f"It asks for {wanted}, more than pool {reason.pool} has ({format_quantity(name, reason.capacity)})."
+    left = format_quantity(name, reason.left)
+    return f"Pool {reason.pool} has too little quota left: the job asks for {wanted}, {left} are left."
 
 
-def _no_zone(obstacle: NoZoneHoldsAll) -> str:
-    if obstacle.across:
-        zones = _listed(obstacle.across)
-        return f"No {obstacle.zone_key} holds the whole gang: it fits only across {zones}."
-    return f"No value of {obstacle.zone_key} ({obstacle.zones} in all) holds the whole gang, nor do all together."
+def _no_zone(reason: NoZoneHoldsAll) -> str:
+    if reason.across:
+        zones = _listed(reason.across)
+        return f"No {reason.zone_key} holds the whole gang: it fits only across {zones}."
+    return f"No value of {reason.zone_key} ({reason.zones} in all) holds the whole gang, nor do all together."
 
 
 def _plural(word: str, count: int) -> str:

@@ -135,7 +135,7 @@ class _Deciding:
             order=self._wanted(promise, passes),
             head=self._head,
             shadow=self._shadow,
-            obstacle=None if promise is not None else self._obstacle(),
+            why_none=None if promise is not None else self._why_none(),
             given=tuple(given),
             withdrawn=tuple(withdrawn),
             breach=self._breach,
@@ -219,7 +219,7 @@ class _Deciding:
         if promise is not None or self._breach is not None:
             return ""
         at_the_head = in_place is not None and in_place.uid == uid
-        endless = at_the_head and self._obstacle() is NoReservation.ENDLESS
+        endless = at_the_head and self._why_none() is NoReservation.ENDLESS
         return "" if endless and self._for_a_reaction(in_place) else uid
 
     def _for_a_reaction(self, in_place: InPlace | None) -> bool:
@@ -286,7 +286,7 @@ class _Deciding:
         """From an instant on, when nothing that is before the head can stand in its way, not even what does not start."""
         return max([at, *(one.begins for one in self._counted.values())])
 
-    def _obstacle(self) -> NoReservation:
+    def _why_none(self) -> NoReservation:
         if self._head is None or self._shadow is None:
             return NoReservation.NO_HEAD
         if self._shadow.at is None:

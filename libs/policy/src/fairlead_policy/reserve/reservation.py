@@ -164,7 +164,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     head: Waiting | None = None
     shadow: Shadow | None = None
     """The head's, as far as is known now; a promise may be earlier."""
-    obstacle: NoReservation | None = None
+    why_none: NoReservation | None = None
     """None where there is a promise."""
     given: tuple[Pass, ...] = ()
     withdrawn: tuple[Pass, ...] = ()

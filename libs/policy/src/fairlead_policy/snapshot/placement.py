@@ -63,7 +63,7 @@ class JobFit(msgspec.Struct, frozen=True, kw_only=True):
     answer: FitVerdict
     nodes: tuple[NodeFit, ...] = ()
     """Where it is placed, by name."""
-    obstacles: tuple[UnschedulableReason, ...] = ()
+    reasons: tuple[UnschedulableReason, ...] = ()
     """Why it is not; never empty then."""
     exact: bool = True
     """False: no way was found, and that there is none is not proven."""
@@ -142,13 +142,13 @@ class _Walker:
     def meet(self, job: SnapshotJob, pool: str, stopped: BehindHead | None = None) -> None:
         """The next job of the pool's order; `stopped` where the frontend does not get so far."""
         if (refused := self._refused.get(job.uid)) is not None:
-            self.met[job.uid] = JobFit(answer=FitVerdict.NEVER, obstacles=(refused,))
+            self.met[job.uid] = JobFit(answer=FitVerdict.NEVER, reasons=(refused,))
             return
         gang, demand = self._gangs[job.uid], self._charged[job.uid]
         fit = self._beyond(demand, pool)
         if fit is None and stopped is not None:
             never = self._never(gang, job, pool) if self._nodes else None
-            fit = never or JobFit(answer=FitVerdict.NO_QUOTA, obstacles=(stopped,))
+            fit = never or JobFit(answer=FitVerdict.NO_QUOTA, reasons=(stopped,))
         fit = fit or self._full(demand, pool, gang, job)
         self.met[job.uid] = fit or self._on_nodes(gang, demand, job, pool)
 
@@ -159,7 +159,7 @@ class _Walker:
             for name, amount in sorted(demand.items())
             if amount > capacity.get(name, 0)
         )
-        return JobFit(answer=FitVerdict.NEVER, obstacles=beyond) if beyond else None
+        return JobFit(answer=FitVerdict.NEVER, reasons=beyond) if beyond else None
 
     def _full(self, demand: Mapping[str, int], pool: str, gang: Gang, job: SnapshotJob) -> JobFit | None:
         """The pool has no quota for it. One that no node could ever hold is told so instead: quota would not help it."""
@@ -171,14 +171,14 @@ class _Walker:
         )
         if not full:
             return None
-        return self._never(gang, job, pool) or JobFit(answer=FitVerdict.NO_QUOTA, obstacles=full)
+        return self._never(gang, job, pool) or JobFit(answer=FitVerdict.NO_QUOTA, reasons=full)
 
     def _on_nodes(self, gang: Gang, demand: Mapping[str, int], job: SnapshotJob, pool: str) -> JobFit:
         if (why := self._untold(job)) is not None:
             none = (self._never(gang, job, pool) if self._nodes else None) or self._crowded(gang, job, pool)
             if none is None:
                 self._use[pool].update(demand)
-            return none or JobFit(answer=FitVerdict.UNKNOWN, obstacles=(why,), exact=False)
+            return none or JobFit(answer=FitVerdict.UNKNOWN, reasons=(why,), exact=False)
         annotations = {} if job.gang is None else job.gang.annotations
         strategy = policies_of(annotations, self._default).node
         found = place(
@@ -186,7 +186,7 @@ class _Walker:
         )
         if isinstance(found, Unfit):
             return self._never(gang, job, pool) or JobFit(
-                answer=FitVerdict.NO_ROOM, obstacles=found.obstacles, exact=found.exact
+                answer=FitVerdict.NO_ROOM, reasons=found.reasons, exact=found.exact
             )
         self._take(job, gang, found, demand, pool)
         return JobFit(answer=FitVerdict.PLACED, nodes=_per_node(found))
@@ -209,12 +209,12 @@ class _Walker:
     def _never(self, gang: Gang, job: SnapshotJob, pool: str) -> JobFit | None:
         """The proof that it fits nowhere even if nothing ran, where there is one."""
         unfit = self._ever.of(gang, job, pool)
-        return None if unfit is None else JobFit(answer=FitVerdict.NEVER, obstacles=unfit.obstacles)
+        return None if unfit is None else JobFit(answer=FitVerdict.NEVER, reasons=unfit.reasons)
 
     def _crowded(self, gang: Gang, job: SnapshotJob, pool: str) -> JobFit | None:
         """The proof that what is said to be used leaves no room: what is not said can only take more."""
         unfit = self._now.of(gang, job, pool) if self._unsaid else None
-        return None if unfit is None else JobFit(answer=FitVerdict.NO_ROOM, obstacles=unfit.obstacles)
+        return None if unfit is None else JobFit(answer=FitVerdict.NO_ROOM, reasons=unfit.reasons)
 
 
 class _Proofs:

@@ -34,7 +34,7 @@ class PaperReservation(msgspec.Struct, frozen=True, kw_only=True):
     """The first job that does not fit; None where all of them do."""
     shadow: Micros | None = None
     """When it starts at the latest; None where that cannot be said."""
-    obstacle: NoReservation | None = None
+    why_none: NoReservation | None = None
     """Why it cannot be said."""
     endless: tuple[str, ...] = ()
     """Ids of the runs without a known end, or beyond it, that are in its way."""
@@ -111,7 +111,7 @@ def _reserved(
     behind = tuple(_of_higher_classes(first.head, waiting, frozenset(told.last)))
     if behind:
         # The frontend keeps classes apart: whatever levels are written, it comes to these first.
-        return msgspec.structs.replace(told, behind=behind, obstacle=NoReservation.NOT_IN_PLACE)
+        return msgspec.structs.replace(told, behind=behind, why_none=NoReservation.NOT_IN_PLACE)
     return _with_promise(told, first.head, scene, window)
 
 
@@ -160,7 +160,7 @@ def _with_promise(
     return msgspec.structs.replace(
         told,
         shadow=shadow.at,
-        obstacle=found.obstacle,
+        why_none=found.why_none,
         endless=(*shadow.endless, *shadow.overdue),
         passing=tuple(one.uid for one in found.given),
     )

@@ -22,7 +22,7 @@ from fairlead_slurm.submitting.batch_job import MOST_BYTES, BatchJob, sbatch_wor
 from fairlead_slurm.submitting.client import Reply, TokenRequest
 
 _PEER = struct.Struct("3i")
-_PATIENCE = 10.0
+_TIMEOUT_SECONDS = 10.0
 _TOKEN = re.compile(r"SLURM_JWT=([A-Za-z0-9_.-]+)")
 _OTHERS_WRITE = 0o022
 
@@ -159,7 +159,7 @@ def _plain(said: str) -> str:
 
 
 class _Handler(socketserver.StreamRequestHandler):
-    timeout = _PATIENCE
+    timeout = _TIMEOUT_SECONDS
     server: "SubmitServer"
 
     def handle(self) -> None:

@@ -19,12 +19,12 @@ class FrontendBackoff:
 
     Args:
         clock: monotonic seconds.
-        patience: after so many seconds of failures in a row it is a reason not to be ready.
+        stale_after: after so many seconds of failures in a row it is a reason not to be ready.
     """
 
-    def __init__(self, clock: Callable[[], float], patience: float) -> None:
+    def __init__(self, clock: Callable[[], float], stale_after: float) -> None:
         self._clock = clock
-        self._patience = patience
+        self._stale_after = stale_after
         self._row = 0
         self._since = 0.0
         self._until = 0.0
@@ -59,7 +59,7 @@ class FrontendBackoff:
 
     def trouble(self) -> str | None:
         """The trouble that a person has to see to; None while there is none, or it may pass by itself."""
-        if not self._row or not (self._forbidden or self._clock() - self._since > self._patience):
+        if not self._row or not (self._forbidden or self._clock() - self._since > self._stale_after):
             return None
         return f"levels can't be written: {self._why}"
 

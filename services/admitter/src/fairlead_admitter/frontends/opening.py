@@ -84,7 +84,7 @@ async def open_frontend(
                 settings.cluster,
                 epoch=epoch,
                 unsteered=lambda job: unsteered_level(job, watch.facts.queues.get(job.queue)),
-                patience_seconds=settings.frontend_timeout_seconds,
+                timeout_seconds=settings.frontend_timeout_seconds,
             )
             yield Frontend(levels=behind, jobs=behind)
         case "kueue":

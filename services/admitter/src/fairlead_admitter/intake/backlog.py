@@ -48,13 +48,13 @@ class IntakeBacklog:
         bus: the connection.
         cluster: whose submissions they are.
         metrics: of the process.
-        patience: seconds for which nothing may be taken in although several tenants wait.
+        stale_after: seconds for which nothing may be taken in although several tenants wait.
     """
 
-    def __init__(self, bus: Bus, cluster: str, *, metrics: Metrics, patience: float) -> None:
+    def __init__(self, bus: Bus, cluster: str, *, metrics: Metrics, stale_after: float) -> None:
         self._bus = bus
         self._cluster = cluster
-        self._patience = patience
+        self._stale_after = stale_after
         self._full: str | None = None
         self._progress: tuple[int, int] | None = None
         self._since = time.monotonic()
@@ -131,7 +131,7 @@ class IntakeBacklog:
         seconds = time.monotonic() - self._since
         self._stuck = (
             f"nothing was taken in for {seconds:.0f} s, and submissions wait"
-            if seconds >= self._patience
+            if seconds >= self._stale_after
             else None
         )
         await self._count_dead_letters()

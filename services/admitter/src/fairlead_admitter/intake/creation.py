@@ -1,4 +1,4 @@
-"""Making jobs in a frontend: the port, what goes through it, and patience with a frontend that is down."""
+"""Making jobs in a frontend: the port, what goes through it, and waiting for one that is down."""
 
 import asyncio
 import enum
@@ -273,8 +273,8 @@ class RetryingCreator:
         """Raises NotYetError where it is not this order's turn to find out."""
         left = trouble.until - self._clock()
         if left > 0 or trouble.probing:
-            patience = pause_after(0, first=_LONGEST_WAIT, longest=_LONGEST_WAIT)
-            raise NotYetError(trouble.why, seconds=max(left, patience))
+            longest = pause_after(0, first=_LONGEST_WAIT, longest=_LONGEST_WAIT)
+            raise NotYetError(trouble.why, seconds=max(left, longest))
 
     def _failed(self, scope: str, error: FrontendDownError) -> NotYetError:
         why = str(error)

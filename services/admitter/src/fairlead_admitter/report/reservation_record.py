@@ -41,7 +41,7 @@ class _Open(msgspec.Struct):
 
     promise: Promise | None = None
     passes: dict[str, Pass] = {}
-    obstacle: NoReservation | None = None
+    why_none: NoReservation | None = None
     head: str | None = None
 
     def stated(self, pool: str) -> Reserved:
@@ -50,7 +50,7 @@ class _Open(msgspec.Struct):
             pool=pool,
             head=self.head,
             shadow=None if self.promise is None else self.promise.shadow,
-            obstacle="" if self.obstacle is None else OBSTACLES[self.obstacle],
+            why_none="" if self.why_none is None else WHY_NONE[self.why_none],
             passing=list(islice(self.passes, _PASSES_STATED)),
         )
 
@@ -129,8 +129,8 @@ class ReservationRecord:
                 lines.append(
                     f"{pool}: {promise.uid} starts by {_clock(promise.shadow)}, {len(known.passes)} passes"
                 )
-            elif known.obstacle is not None:
-                lines.append(f"{pool}: no promise: {OBSTACLES[known.obstacle]}")
+            elif known.why_none is not None:
+                lines.append(f"{pool}: no promise: {WHY_NONE[known.why_none]}")
         return "; ".join(lines) or None
 
     def stated(self) -> list[Reserved]:
@@ -145,7 +145,7 @@ class ReservationRecord:
             *self._of_passes(pool, known, found, job_of),
             *self._of_promise(pool, known, found, job_of),
         ]
-        known.promise, known.obstacle = found.promise, found.obstacle
+        known.promise, known.why_none = found.promise, found.why_none
         known.head = None if found.head is None else found.head.uid
         known.passes = {uid: one for uid, one in found.standing.passes.items() if one.withdrawn is None}
         self._shadow.labels(pool).set(0 if found.promise is None else found.promise.shadow / SECOND)
@@ -252,7 +252,7 @@ CAUSES = {
     BreakCause.NOT_STARTED: "it fits by quota, and the frontend does not start it",
     BreakCause.OVERTAKEN: "others were started before it: of a higher class, or lifted by somebody else",
 }
-OBSTACLES = {
+WHY_NONE = {
     NoReservation.NO_HEAD: "all that waits fits",
     NoReservation.STARTING: "the head, or jobs before it, are about to start",
     NoReservation.NOT_IN_PLACE: "the head has not been seen in front for long enough yet",

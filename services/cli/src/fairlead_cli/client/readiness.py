@@ -9,7 +9,7 @@ from fairlead_cli.client.connection import ask
 from fairlead_cli.errors import CommandError
 from fairlead_contracts.messages.questions import TENANTS_REPLY, TenantsQuestion
 
-PATIENCE_SECONDS = 30.0
+READY_WITHIN_SECONDS = 30.0
 _PAUSE_SECONDS = 0.1
 
 
@@ -23,7 +23,7 @@ async def wait_answering(bus: Bus, end: asyncio.Event) -> bool:
     Returns:
         Whether they do.
     """
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + READY_WITHIN_SECONDS
     while time.monotonic() < deadline and not end.is_set():
         if await _answers(bus):
             return True

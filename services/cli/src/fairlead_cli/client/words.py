@@ -222,7 +222,7 @@ def promised_in_words(found: Promised) -> str:
         return f"no start can be promised: {found.why_not}"
     head = f"{found.job} of {found.tenant}" if found.job else f"a job of {found.tenant}"
     if found.by is None:
-        return f"{head} is the first that does not fit; no start is promised to it: {found.obstacle}"
+        return f"{head} is the first that does not fit; no start is promised to it: {found.why_none}"
     starts = (
         f"{head} is the first that does not fit, and starts by {found.by:%Y-%m-%d %H:%M:%S} UTC at the latest"
     )

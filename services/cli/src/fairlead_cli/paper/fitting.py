@@ -24,7 +24,9 @@ _CELLS = {
 }
 
 
-class FitLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class FitLine(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, rename={"reasons": "obstacles"}
+):
     """Whether and where one job fits after those before it."""
 
     answer: str
@@ -34,7 +36,7 @@ class FitLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """False: no room was found, and more search might find some."""
     why: Sequence[str] = ()
     """Why it is not placed."""
-    obstacles: Sequence[UnschedulableReason] = ()
+    reasons: Sequence[UnschedulableReason] = ()
     """The same as data, in base units."""
 
 
@@ -63,8 +65,8 @@ def fit_line(fit: JobFit) -> FitLine:
         answer=fit.answer.value,
         nodes=fit.nodes,
         proven=fit.exact,
-        why=tuple(map(in_words, fit.obstacles)),
-        obstacles=fit.obstacles,
+        why=tuple(map(in_words, fit.reasons)),
+        reasons=fit.reasons,
     )
 
 
@@ -100,7 +102,7 @@ def fit_reasons(places: Sequence[Place], fits: Mapping[str, JobFit]) -> Iterator
 
 def reason_in_words(fit: JobFit) -> str:
     """Why a job is not placed."""
-    why = " ".join(map(in_words, fit.obstacles))
+    why = " ".join(map(in_words, fit.reasons))
     match fit.answer:
         case FitVerdict.NEVER:
             return f"can never run as things are. {why}"

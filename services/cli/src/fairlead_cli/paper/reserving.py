@@ -80,7 +80,7 @@ def _of_head(found: PaperReservation, ids: Mapping[str, str]) -> str:
     runs = ", ".join(found.endless[:_SHOWN])
     late = (
         "runs beyond their limit are"
-        if found.obstacle is NoReservation.OVERDUE
+        if found.why_none is NoReservation.OVERDUE
         else "runs without a limit are"
     )
     return f"It is the first that does not fit. No start can be promised: {late} in its way: {runs}."

@@ -41,7 +41,7 @@ FITS = JobMisfit()
 
 
 def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> JobMisfit:
-    """The known obstacles to a waiting job's start, its place in the order apart.
+    """The known reasons against a waiting job's start, its place in the order apart.
 
     Args:
         job: in any phase.
@@ -52,22 +52,20 @@ def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> Jo
         return FITS
     packed = not cache.starts_by_quota_alone(job.cluster, job.queue)
     nodes, sizes = cache.nodes_of(job.cluster) if packed else [], cache.sizes_of(job.cluster)
-    if obstacles := sizes.outgrown(job, nodes):
+    if reasons := sizes.outgrown(job, nodes):
         said = f"The nodes of cluster {job.cluster} cannot hold it, even if nothing else ran."
-        return JobMisfit(never=_told(said, obstacles, nodes), shortfalls=shortfalls_of("never", obstacles))
+        return JobMisfit(never=_told(said, reasons, nodes), shortfalls=shortfalls_of("never", reasons))
     if pool is not None and (short := list(_lacking(job, pool, cache))):
         return JobMisfit(no_quota=list(map(in_words, short)), shortfalls=shortfalls_of("no-quota", short))
-    if obstacles := sizes.crowded_out(job, nodes):
+    if reasons := sizes.crowded_out(job, nodes):
         said = f"The cards of cluster {job.cluster} have no room for it now, as HAMi gave them away."
-        return JobMisfit(
-            no_room=_told(said, obstacles, nodes), shortfalls=shortfalls_of("no-room", obstacles)
-        )
+        return JobMisfit(no_room=_told(said, reasons, nodes), shortfalls=shortfalls_of("no-room", reasons))
     return FITS
 
 
-def _told(beginning: str, obstacles: Sequence[UnschedulableReason], nodes: Sequence[NodeState]) -> list[str]:
-    found = " ".join(map(in_words, obstacles[:_LISTED]))
-    of_cards = any(isinstance(one, _OF_CARDS) for one in obstacles)
+def _told(beginning: str, reasons: Sequence[UnschedulableReason], nodes: Sequence[NodeState]) -> list[str]:
+    found = " ".join(map(in_words, reasons[:_LISTED]))
+    of_cards = any(isinstance(one, _OF_CARDS) for one in reasons)
     return [f"{beginning} {found}", *(_unread(nodes) if of_cards else ())]
 
 

@@ -64,7 +64,7 @@ class ReserveView:
             job="" if head is None else head.full_name,
             tenant="" if head is None or rulebook is None else rulebook.tenant_of(head),
             by=None if found.shadow is None else to_datetime(found.shadow),
-            obstacle=found.obstacle,
+            why_none=found.why_none,
             passing=[job.full_name for job in passing],
         )
 
@@ -73,7 +73,7 @@ class ReserveView:
             return [f"No start can be promised in its pool: {found.why_not}."]
         if found.head == job.uid:
             if found.shadow is None:
-                return [f"It is the first that does not fit. No start is promised to it: {found.obstacle}."]
+                return [f"It is the first that does not fit. No start is promised to it: {found.why_none}."]
             promised = (
                 f"It is the first that does not fit, and starts by {_clock(found.shadow)} at the latest."
             )

@@ -40,13 +40,13 @@ class ShardAsker:
     Args:
         bus: for the shards of others.
         owns: whether a shard is ours: then nobody needs to be asked.
-        patience: seconds for all of a question's shards, which are asked side by side.
+        timeout: seconds for all of a question's shards, which are asked side by side.
     """
 
-    def __init__(self, bus: Requester, owns: Callable[[ShardName], bool], *, patience: float) -> None:
+    def __init__(self, bus: Requester, owns: Callable[[ShardName], bool], *, timeout: float) -> None:
         self._bus = bus
         self._owns = owns
-        self._patience = patience
+        self._timeout = timeout
 
     async def ask(
         self, pool: ScoredPool, kind: QuestionKind, question: ShardQuestion, shards: list[int] | None = None
@@ -67,7 +67,7 @@ class ShardAsker:
         if self._owns(ShardName(pool.name, shard)):
             return shard_answers.answer(pool, shard, kind, question)
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 while True:
                     reply = await self._try(pool, shard, kind, question)
                     if reply is not None:
@@ -82,7 +82,7 @@ class ShardAsker:
         """One try; None where the shard has no owner just now, or one that scores by another policy or capacity."""
         subject = subjects.shard_question(pool.name, shard, kind)
         try:
-            payload = await self._bus.request(subject, to_packed(question), timeout=self._patience)
+            payload = await self._bus.request(subject, to_packed(question), timeout=self._timeout)
             reply = SHARD_REPLY.decode(payload)
         except (RetryableBusError, RemoteError, ContractError):
             return None

@@ -1,4 +1,4 @@
-"""Obstacles as numbers that travel: term, value, unit, who. What has no number is told in words alone."""
+"""Unschedulable reasons as numbers that travel: term, value, unit, who. What has no number is told in words alone."""
 
 from collections.abc import Iterable
 
@@ -19,19 +19,19 @@ _UNITS = {"memory": "MiB", "cores": "%"}
 _ALL_PODS = "the job's pods"
 
 
-def shortfalls_of(answer: str, obstacles: Iterable[UnschedulableReason]) -> list[Shortfall]:
-    """The numbers of the obstacles, in their order.
+def shortfalls_of(answer: str, reasons: Iterable[UnschedulableReason]) -> list[Shortfall]:
+    """The numbers of the reasons, in their order.
 
     Args:
         answer: what they come to; see `Shortfall`.
-        obstacles: of one job.
+        reasons: of one job.
     """
-    found = (_shortfall(answer, obstacle) for obstacle in obstacles)
+    found = (_shortfall(answer, reason) for reason in reasons)
     return [one for one in found if one is not None]
 
 
-def _shortfall(answer: str, obstacle: UnschedulableReason) -> Shortfall | None:  # noqa: PLR0911 # one line a kind
-    match obstacle:
+def _shortfall(answer: str, reason: UnschedulableReason) -> Shortfall | None:  # noqa: PLR0911 # one line a kind
+    match reason:
         case CardShort(shape=who, of=part, wanted=wanted, largest=most, free=free):
             return Shortfall(
                 answer=answer,

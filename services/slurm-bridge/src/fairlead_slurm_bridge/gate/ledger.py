@@ -19,7 +19,7 @@ from fairlead_slurm_bridge.gate.asks import PodAsk
 from fairlead_slurm_bridge.gate.tokens import whole_gpus
 
 _TOLD = 3
-"""Obstacles that a refusal names; the first are the plainest."""
+"""Reasons that a refusal names; the first are the plainest."""
 
 
 class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ class CapacityLedger:
         found = _placed(ask, self.nodes().values())
         if isinstance(found, fit.Unfit):
             never = isinstance(_placed(ask, self._bare.values(), empty=True), fit.Unfit)
-            words = " ".join(map(fit.in_words, found.obstacles[:_TOLD]))
+            words = " ".join(map(fit.in_words, found.reasons[:_TOLD]))
             return NoRoom(why=words, never=never and found.exact)
         self._promised[key] = found
         self._changed(found.pod.node, freed=False)

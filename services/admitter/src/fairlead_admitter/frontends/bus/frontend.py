@@ -43,7 +43,7 @@ class BusFrontend:
         cluster: its name.
         epoch: of our leadership; None while we do not lead.
         unsteered: the level that a job has when nobody steers.
-        patience_seconds: how long to wait for a reply.
+        timeout_seconds: how long to wait for a reply.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class BusFrontend:
         *,
         epoch: Callable[[], int | None],
         unsteered: Callable[[JobState], int],
-        patience_seconds: float = 2.0,
+        timeout_seconds: float = 2.0,
     ) -> None:
         self._bus = bus
         self._cluster = cluster
         self._epoch = epoch
         self._unsteered = unsteered
-        self._patience = patience_seconds
+        self._timeout = timeout_seconds
         self._creations = Creations(self._create_together)
         self._marks = count()
 
@@ -117,7 +117,7 @@ class BusFrontend:
     async def _ask(self, verb: FrontendVerb, message: Message) -> bytes:
         subject = subjects.frontend(self._cluster, verb)
         try:
-            return await self._bus.request(subject, to_packed(message), timeout=self._patience)
+            return await self._bus.request(subject, to_packed(message), timeout=self._timeout)
         except RetryableBusError as error:
             raise FrontendDownError(f"the frontend of {self._cluster} does not answer: {error}") from error
         except RemoteError as error:

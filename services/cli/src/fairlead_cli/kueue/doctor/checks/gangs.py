@@ -189,8 +189,8 @@ def _spread(gang: fit.Gang, nodes: list[fit.FitNode]) -> tuple[str, ...]:
     if not any(ZONE in node.labels for node in nodes):
         return ()
     found = fit.place(fit.Gang(shapes=gang.shapes, zone_key=ZONE), nodes, empty=True)
-    obstacles = found.obstacles if isinstance(found, fit.Unfit) else ()
-    return next((one.across for one in obstacles if isinstance(one, fit.NoZoneHoldsAll)), ())
+    reasons = found.reasons if isinstance(found, fit.Unfit) else ()
+    return next((one.across for one in reasons if isinstance(one, fit.NoZoneHoldsAll)), ())
 
 
 def _subject(workloads: list[Workload]) -> tuple[str, str]:
@@ -212,7 +212,7 @@ def _never(workloads: list[Workload], found: fit.Unfit, no_quota: str) -> Findin
     return warning(
         "gang-fits-nowhere",
         subject,
-        f"{pods}: " + " ".join(map(fit.in_words, found.obstacles)),
+        f"{pods}: " + " ".join(map(fit.in_words, found.reasons)),
         why=f"no node or set of nodes holds it even when nothing else runs: {then}",
         mend="ask for less per pod, for more pods that are smaller, or add such nodes; its labels and tolerations: "
         f"kubectl -n {workloads[0].metadata.namespace} get workload {workloads[0].metadata.name} -o yaml",

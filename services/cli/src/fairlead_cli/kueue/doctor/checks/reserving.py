@@ -26,7 +26,7 @@ def reserved_pools(survey: Survey) -> dict[str, list[ClusterQueue]]:
 
 def _unreservable(survey: Survey) -> Iterator[Finding]:
     for pool, queues in reserved_pools(survey).items():
-        for what, mend in _obstacles(queues):
+        for what, mend in _against(queues):
             yield warning(
                 "not-reservable",
                 f"ClusterQueue/{queues[0].metadata.name}" if len(queues) == 1 else f"Cohort/{pool}",
@@ -37,7 +37,7 @@ def _unreservable(survey: Survey) -> Iterator[Finding]:
             )
 
 
-def _obstacles(queues: Sequence[ClusterQueue]) -> Iterator[tuple[str, str]]:
+def _against(queues: Sequence[ClusterQueue]) -> Iterator[tuple[str, str]]:
     """What stands against a promise, each with what mends it."""
     if len(queues) > 1:
         names = listed(queue.metadata.name for queue in queues)
