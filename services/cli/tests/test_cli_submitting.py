@@ -86,6 +86,13 @@ def test_what_cannot_be_published_is_said(tmp_path: Path, name: str, text: str, 
         gather(written(tmp_path, name, text), FLAGS)
 
 
+def test_of_several_jobs_the_one_that_is_wrong_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "jobs.jsonl", '{"tenant": "a", "demand": {}}\n{"demand": {}}\n')
+    with pytest.raises(InputError, match=r"jobs[.]jsonl: job 2: no tenant is given$") as refused:
+        gather(path, JobFlags())
+    assert refused.value.hint == "Say whose job it is with --tenant NAME."
+
+
 def test_that_nobody_said_whose_job_it_is_is_said_with_the_flag() -> None:
     with pytest.raises(InputError, match=r"^no tenant is given$") as refused:
         gather(None, JobFlags(cluster="sim", gpus="1"))

@@ -220,7 +220,7 @@ def test_what_is_the_matter_with_a_cluster_stands_above_its_order_and_where_nobo
             "sim: what stands here may be old: the API server has said nothing of jobs for 40 s",
             "sim: nothing is written: no admitter leads there",
             "sim: 2 submissions are published and not taken up yet",
-            "team-b/gang of team-b is the first that does not fit, and starts by",
+            "team-b/gang is the first that does not fit, and starts by",
             "wait for it, but for team-a/0, team-a/1, team-a/2, team-a/3, team-a/4 and 2 more: they end by then",
         ):
             assert told in text
@@ -240,6 +240,7 @@ def test_promises_are_told_without_names_to_a_tenant_and_with_the_reason_where_t
     assert "no start is promised to it: nobody knows" in promised_in_words(
         Promised(job="a/b", tenant="a", why_none="nobody knows")
     )
+    assert promised_in_words(Promised(job="ns/x", tenant="a", by=NOW)).startswith("ns/x of a is the first")
     assert promised_in_words(Promised(why_not="it is BestEffortFIFO")).endswith(": it is BestEffortFIFO")
 
 

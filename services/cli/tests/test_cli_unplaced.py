@@ -62,7 +62,7 @@ def test_who_waits_behind_a_promised_start_is_told_of_it_and_the_first_is_not_to
         cluster="prod", scope="team-a", id="small", uid="u1", phase="waiting", queue="main", pool="gpu", tenant="team-a",
         rank=1, waiting=2, steering=steering,
     )  # fmt: skip
-    told = "reserved     team-b/big of team-b is the first that does not fit, and starts by 2026-11-21 12:00:00 UTC"
+    told = "reserved     team-b/big is the first that does not fit, and starts by 2026-11-21 12:00:00 UTC"
     assert told in explain_text(ExplainReply(at=NOW, found=[found]))
     first = msgspec.structs.replace(found, rank=0)
     assert "reserved" not in explain_text(ExplainReply(at=NOW, found=[first]))

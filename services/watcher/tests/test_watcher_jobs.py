@@ -226,7 +226,7 @@ def test_why_it_is_held_is_said_beside_what_kueue_last_said() -> None:
         "it is deactivated (spec.active): Kueue stopped it, as it ran for longer than its limit"
     )
     oversize = job_of(raw(said, spec__queueName="main"), a_view(quotas={}))
-    assert "ClusterQueue cq can ever have none of it" in oversize.held_by
+    assert "ClusterQueue cq has no quota of it" in oversize.held_by
 
 
 def test_what_kueue_deactivated_runs_no_more_although_nobody_clears_its_reservation() -> None:
@@ -269,7 +269,7 @@ def test_what_is_larger_than_its_queue_can_ever_hold_is_held_with_a_fault() -> N
     assert "at most 8" in fault.remedy
     item = things.workload("one", "team-a", "main", {"tpu": 1})
     item["metadata"] |= {"uid": "u1", "creationTimestamp": CREATED}
-    assert "none of it" in job_of(item).faults[0].remedy
+    assert "has no quota of it" in job_of(item).faults[0].remedy
 
 
 def test_an_unknown_queue_is_a_fault_that_names_the_field() -> None:

@@ -20,6 +20,7 @@ VOICES: dict[str, tuple[str, ...]] = {
         "services/scorer/src/fairlead_scorer/query/*.py",
         "services/scorer/src/fairlead_scorer/state/policy_reader.py",
         "services/scorer/src/fairlead_scorer/state/state_view.py",
+        "services/watcher/src/fairlead_watcher/holds.py",
         "services/cli/src/fairlead_cli/client/explained.py",
         "services/cli/src/fairlead_cli/paper/*.py",
     ),

@@ -111,13 +111,13 @@ def _demand_hold(demand: dict[str, int], queue: QueueView) -> Hold | None:
         if most is not None and amount <= most:
             continue
         asked = format_quantity(resource, amount)
-        there = "none of it" if most is None else f"at most {format_quantity(resource, most)}"
+        there = "has no quota of it" if most is None else f"can get at most {format_quantity(resource, most)}"
         return Hold(
-            why=f"asks for {asked} of {resource}; ClusterQueue {queue.name} can ever have {there}",
+            why=f"asks for {asked} of {resource}; ClusterQueue {queue.name} {there}",
             fault=Fault(
                 field=f"{DEMAND_FIELD} {resource}",
                 value=asked,
-                remedy=f"ask for less, or for another queue: ClusterQueue {queue.name} can ever have {there}",
+                remedy=f"ask for less, or name another queue: ClusterQueue {queue.name} {there}",
             ),
         )
     return None

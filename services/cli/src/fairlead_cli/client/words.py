@@ -220,7 +220,9 @@ def promised_in_words(found: Promised) -> str:
     """The start that reserve mode promises, who waits for it and who does not."""
     if found.why_not:
         return f"no start can be promised: {found.why_not}"
-    head = f"{found.job} of {found.tenant}" if found.job else f"a job of {found.tenant}"
+    head = found.job or f"a job of {found.tenant}"
+    if found.job and found.job.partition("/")[0] != found.tenant:
+        head = f"{head} of {found.tenant}"
     if found.by is None:
         return f"{head} is the first that does not fit; no start is promised to it: {found.why_none}"
     starts = (

@@ -218,5 +218,5 @@ def remark_on(document: PolicyDocument) -> None:
     if reserved or document.mode == "reserve":
         names = ", ".join(reserved) or "every pool"
         say(
-            f"reserve mode in {names}: it takes one StrictFIFO ClusterQueue each; `fairlead doctor` says where not"
+            f"reserve mode in {names}: each such pool needs one StrictFIFO ClusterQueue; `fairlead doctor` says which has none"
         )

@@ -30,7 +30,7 @@ def held(job: JobState) -> list[str]:
     """A sentence on a job that is queued but may not start."""
     why = _why_held(job)
     remedies = [f"{fault.field}: {fault.remedy}." for fault in job.faults]
-    return [f"Held: {_sentence(why)} It has no place until that ends.", *remedies]
+    return [f"Held: {_sentence(why)} Until that changes, it has no place in the order.", *remedies]
 
 
 def running(job: JobState) -> list[str]:

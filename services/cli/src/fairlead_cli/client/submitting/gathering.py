@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fairlead_cli.client.submitting.flags import JobFlags
@@ -82,9 +82,9 @@ def gather(file: Path | None, flags: JobFlags) -> list[Draft]:
         InputError: something cannot be read, there is nothing to publish, or one id would name many jobs.
     """
     defaults = defaults_of(flags)
-    drafts = [draft(found, defaults) for found in _found(file, flags)]
+    source = "standard input" if str(file) == STANDARD_INPUT else str(file or "")
+    drafts = list(_drafts(_found(file, flags), defaults, source))
     if not drafts:
-        source = "standard input" if str(file) == STANDARD_INPUT else file
         raise InputError(f"{source}: there is no job in it")
     names = {(job.tenant, job.id) for job in drafts}
     if flags.id is not None and len(drafts) > 1:
@@ -92,6 +92,17 @@ def gather(file: Path | None, flags: JobFlags) -> list[Draft]:
     if len(names) < len(drafts):
         raise InputError(f"{len(drafts) - len(names)} jobs have the id of another one of the same tenant")
     return drafts
+
+
+def _drafts(found: Iterable[object], defaults: Defaults, source: str) -> Iterator[Draft]:
+    """The jobs, each completed; what is wrong with one of a file is told with its number there."""
+    for number, one in enumerate(found, start=1):
+        try:
+            yield draft(one, defaults)
+        except InputError as error:
+            if not source:
+                raise
+            raise InputError(f"{source}: job {number}: {error}", hint=error.hint) from error
 
 
 def _found(file: Path | None, flags: JobFlags) -> Iterator[object]:
