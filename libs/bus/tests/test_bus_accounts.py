@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairlead_bus import (
     Asked,
     Bus,
+    ConnectFailedError,
     DeniedError,
     JetStreamRefusedError,
     NobodyAnswersError,
@@ -215,3 +217,25 @@ async def test_who_has_no_key_is_not_let_in(meeting: Meeting) -> None:
 def test_a_name_that_is_none_or_is_there_twice_is_refused(layout: AccountLayout) -> None:
     with pytest.raises(FieldError):
         layout.check()
+
+
+@pytest.mark.parametrize("mode", ["plain", "operator"])
+async def test_a_tenant_that_opens_too_many_connections_is_turned_away_and_no_other_is(
+    tmp_path: Path, mode: str
+) -> None:
+    narrow = msgspec.structs.replace(LAYOUT, tenant_connections=3)
+    with guarded_server(tmp_path, narrow, operator_mode=mode == "operator") as guarded:
+        async with AsyncExitStack() as stack:
+
+            async def open_as(user: str) -> None:
+                settings = msgspec.structs.replace(guarded.settings(user), connect_timeout_seconds=2)
+                await stack.enter_async_context(connect(settings, name=user))
+
+            for _ in range(3):
+                await open_as("tenant.team-a")
+            with pytest.raises(ConnectFailedError, match="connections exceeded"):
+                await open_as("tenant.team-a")
+            for _ in range(6):
+                await open_as("tenant.lab-2")  # its account is of two tenants
+            for user in ("tenant.team-b", "scorer", "scorer", "scorer", "scorer"):
+                await open_as(user)

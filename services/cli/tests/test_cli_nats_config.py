@@ -94,6 +94,20 @@ def test_again_it_changes_nothing_and_what_is_wrong_is_told(made: Path) -> None:
     assert {path: path.read_bytes() for path in made.rglob("*") if path.is_file()} == before
 
 
+def test_each_tenant_has_so_many_connections_and_no_more(made: Path) -> None:
+    def limits() -> list[str]:
+        lines = (made / "accounts.conf").read_text().splitlines()
+        return [line.strip(" ,") for line in lines if "max_connections" in line]
+
+    assert limits() == ['"max_connections": 100']
+    assert nats("config", made, "--group", "lab=lab-1,lab-2", "--tenant-connections", "7").returncode == 0
+    assert nats("config", made, "--tenant", "team-b").returncode == 0  # what was said stays
+    assert limits() == ['"max_connections": 7', '"max_connections": 14', '"max_connections": 7']
+    refused = nats("config", made, "--tenant-connections", "0")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "must be 1 or more" in refused.stderr
+
+
 async def test_a_new_tenant_and_a_new_key_take_a_reload_and_disturb_nobody(
     made: Path, server: NatsServer
 ) -> None:

@@ -21,6 +21,8 @@ from fairlead_contracts.base.tokens import encode_token
 
 SERVICES = "FAIRLEAD"
 SYSTEM = "SYS"
+TENANT_CONNECTIONS = 100
+SUBSCRIPTIONS_OF_A_CONNECTION = 1000
 ANSWER_ONCE = {"max": 1, "expires": "30s"}
 """A question may be answered once, and not for ever."""
 
@@ -41,6 +43,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     users: list[NatsUser]
     tenants: list[str] = []
     """Whose it is; empty for the services'."""
+    connections: int | None = None
+    """How many may be open at once; None for no limit but the server's."""
 
     @property
     def imports(self) -> list[Share]:
@@ -57,6 +61,9 @@ class AccountLayout(msgspec.Struct, frozen=True, kw_only=True):
     account in common: they are strangers to all others, and less so to each other."""
     operators: list[str]
     """People who steer, with the `fairlead` command."""
+    tenant_connections: int = TENANT_CONNECTIONS
+    """How many each tenant may hold at once: a server takes so many from all together (65,536 unless it is told another
+    number, or its own limit of open files), and who comes then is turned away."""
 
     def check(self) -> None:
         """Raises FieldError where a name is no name, or is there twice."""
@@ -72,6 +79,8 @@ class AccountLayout(msgspec.Struct, frozen=True, kw_only=True):
                     raise FieldError(field, name, "is named twice")
         for group in self.groups:
             encode_token(group)
+        if self.tenant_connections < 1:
+            raise FieldError("tenant_connections", self.tenant_connections, "must be 1 or more")
 
     @property
     def accounts(self) -> list[Account]:
@@ -83,6 +92,7 @@ class AccountLayout(msgspec.Struct, frozen=True, kw_only=True):
                     name=tenant_account(group),
                     users=[_submitter(tenant) for tenant in members],
                     tenants=members,
+                    connections=self.tenant_connections * len(members),
                 )
                 for group, members in self.groups.items()
             ),
@@ -135,7 +145,11 @@ def _plain_account(
         ]
         return {"jetstream": "enabled", "users": users, "exports": exports}
     imports = [{share.kind: {"account": SERVICES, "subject": share.subject}} for share in account.imports]
-    return {"users": users, "imports": imports}
+    limits = {
+        "max_connections": account.connections,
+        "max_subscriptions": SUBSCRIPTIONS_OF_A_CONNECTION,
+    }
+    return {"users": users, "imports": imports} | ({} if account.connections is None else {"limits": limits})
 
 
 def _service_users(layout: AccountLayout) -> list[NatsUser]:

@@ -17,7 +17,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from fairlead_bus.connection.identity import KeyKind, new_seed, public_key, sign
-from fairlead_bus.server.accounts import SERVICES, SYSTEM, Account, NatsUser, user_permissions
+from fairlead_bus.server.accounts import (
+    SERVICES,
+    SUBSCRIPTIONS_OF_A_CONNECTION,
+    SYSTEM,
+    Account,
+    NatsUser,
+    user_permissions,
+)
 from fairlead_bus.server.permissions import SHARES_OF_ALL, Grants, Share
 
 OPERATOR = "OPERATOR"
@@ -71,6 +78,8 @@ def account_token(signers: Signers, account: Account, *, revoked: Mapping[str, i
     limits: dict[str, object] = {**dict.fromkeys(_LIMITED, _UNLIMITED), "wildcards": True}
     if is_services:
         limits |= dict.fromkeys(_STORED, _UNLIMITED)
+    if account.connections is not None:
+        limits |= {"conn": account.connections, "subs": SUBSCRIPTIONS_OF_A_CONNECTION}
     body: dict[str, object] = {"type": "account", "version": 2, "limits": limits, "default_permissions": {}}
     if revoked:
         body["revocations"] = dict(revoked)

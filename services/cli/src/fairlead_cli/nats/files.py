@@ -76,6 +76,7 @@ def grown(known: AccountLayout | None, more: AccountLayout) -> AccountLayout:
         clusters=_union(base.clusters, more.clusters),
         groups=groups,
         operators=_union(base.operators, more.operators),
+        tenant_connections=base.tenant_connections,
     )
     try:
         whole.check()

@@ -39,6 +39,8 @@ class WhoFlags:
     submit through Kubernetes only."""
     group: Annotated[Sequence[str], Parameter(negative="")] = ()
     """Tenants that have an account in common, as NAME=TENANT,TENANT; may be given several times."""
+    tenant_connections: int | None = None
+    """How many connections each tenant may hold at once; 100 unless given."""
     operator: Annotated[Sequence[str], Parameter(negative="")] = ()
     """A person who steers with this command; may be given several times."""
     rotate: Annotated[Sequence[str], Parameter(negative="")] = ()

@@ -19,6 +19,8 @@ from fairlead_cli.nats.files import (
 )
 from fairlead_cli.nats.flags import ServerFlags, WhoFlags
 
+_NOBODY = AccountLayout(clusters=[], groups={}, operators=[])
+
 
 def make_config(directory: Path, clusters: Sequence[str], who: WhoFlags, server: ServerFlags) -> None:
     """Write the files and say whose keys are new.
@@ -31,8 +33,11 @@ def make_config(directory: Path, clusters: Sequence[str], who: WhoFlags, server:
     more = AccountLayout(
         clusters=list(clusters), groups=alone | _groups(who.group), operators=list(who.operator)
     )
+    base = known.layout if known else None
+    if who.tenant_connections is not None:
+        base = msgspec.structs.replace(base or _NOBODY, tenant_connections=who.tenant_connections)
     stated = DirectorySource(
-        layout=grown(known.layout if known else None, more),
+        layout=grown(base, more),
         server=_choice(known.server if known else None, server),
     )
     if not stated.layout.clusters:
