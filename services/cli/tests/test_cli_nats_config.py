@@ -219,7 +219,7 @@ def test_with_tls_each_user_is_told_the_authority_and_no_other_one_will_do(tmp_p
         provisioned = as_user("provisioner", "nats", "provision", "c1")
         assert provisioned.returncode == 0, provisioned.stderr
         checked = nats("check", made)
-        assert (checked.returncode, checked.stdout) == (0, ""), checked.stdout + checked.stderr
+        assert checked.returncode == 0, checked.stdout + checked.stderr
         foreign, *_ = certificates(tmp_path / "other")
         refused = as_user("provisioner", "nats", "provision", "c1", FAIRLEAD_NATS_TLS_CA=str(foreign))
         assert refused.returncode == 3
@@ -230,8 +230,8 @@ async def test_the_check_finds_nothing_until_somebody_grants_more(made: Path, se
     async with connect(settings(server, made, "provisioner"), name="p") as provisioner:
         await provision(provisioner, topology(["c1"]))
     sound = nats("check", made, "--nats", server.url)
-    assert (sound.returncode, sound.stdout) == (0, ""), sound.stdout
-    assert "8 users may do what they need, and nothing else" in sound.stderr
+    assert sound.returncode == 0, sound.stdout
+    assert sound.stdout == "8 users may do what they need, and nothing else\n"
     accounts = made / "accounts.conf"
     accounts.write_text(
         accounts.read_text()
@@ -262,7 +262,7 @@ async def test_in_operator_mode_tokens_are_pushed_and_the_server_does_not_even_r
         async with connect(creds("provisioner"), name="p") as provisioner:
             await provision(provisioner, topology(["c1"]))
         checked = nats("check", made, "--nats", running.url)
-        assert (checked.returncode, checked.stdout) == (0, ""), checked.stdout + checked.stderr
+        assert checked.returncode == 0, checked.stdout + checked.stderr
         old, tally = BusTally(), BusTally()
         async with (
             connect(creds("scorer"), name="scorer", observer=tally),
