@@ -17,7 +17,7 @@ from fairlead_cli.client.words import (
 )
 from fairlead_cli.console import coloured, unstyled
 from fairlead_contracts.base.instants import from_datetime
-from fairlead_contracts.messages.decisions import Lift, Place, TenantShare, Within
+from fairlead_contracts.messages.decisions import EffectiveJob, Place, TenantShare, Within
 from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.explanations import RoomForecast, WhatIf
 from fairlead_contracts.messages.questions import (
@@ -498,7 +498,7 @@ def test_a_reason_names_the_share_before_the_job() -> None:
     assert reason(PLACE) == "is at 25.00% of its part of gpu"
 
 
-A1 = Lift(uid="u-a1", id="a1", job_class="normal", dominant="cpu", use=10, submitted=0)
+A1 = EffectiveJob(uid="u-a1", id="a1", job_class="normal", dominant="cpu", use=10, submitted=0)
 
 
 @pytest.mark.parametrize(
@@ -506,10 +506,13 @@ A1 = Lift(uid="u-a1", id="a1", job_class="normal", dominant="cpu", use=10, submi
     [
         ({"top": "org"}, "is below org, which is at 25.00% of its part of gpu"),
         (
-            {"top": "org", "position": 1, "lifted": A1},
+            {"top": "org", "position": 1, "effective": A1},
             "is below org, which is at 25.00% of its part of gpu; behind a1, which org serves first",
         ),
-        ({"position": 1, "lifted": A1}, "is at 25.00% of its part of gpu; behind a1, which it serves first"),
+        (
+            {"position": 1, "effective": A1},
+            "is at 25.00% of its part of gpu; behind a1, which it serves first",
+        ),
         (
             {"top": "org", "within": [Within(tenant="a", dominant="", use=0, tag=0, unbounded_by="weight")]},
             "is below org, which is at 25.00% of its part of gpu; a has weight 0: last of org's",
@@ -531,7 +534,7 @@ def test_a_reason_names_whose_share_it_is_and_the_one_cause(changed: dict[str, o
 
 def test_a_reason_beyond_the_cap_goes_by_the_clock_where_that_is_known() -> None:
     place = msgspec.structs.replace(
-        PLACE, position=2, lifted=A1, lifted_late=msgspec.structs.replace(A1, id="a0")
+        PLACE, position=2, effective=A1, effective_late=msgspec.structs.replace(A1, id="a0")
     )
     assert reason(place).endswith("; behind a1 or a0, which it serves first")
     assert reason(place, A1).endswith("; behind a1, which it serves first")

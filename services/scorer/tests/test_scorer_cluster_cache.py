@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_contracts.messages.decisions import Lift, Within
+from fairlead_contracts.messages.decisions import EffectiveJob, Within
 from fairlead_contracts.messages.state import JobArray, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Match, PolicyDocument, Pool, Tenant
 from fairlead_scorer.decide.decision import Content, decide
@@ -321,15 +321,17 @@ def test_a_job_is_found_by_its_one_name_and_by_what_others_call_it() -> None:
 def test_places_are_called_as_people_call_the_jobs_and_so_are_those_that_hold_them_back() -> None:
     jobs = [a_job(f"job-{name}-1f2e3", uid=name, owner=f"Job/{name}") for name in ("first", "second")]
     cache = a_cache(*CLUSTER, *jobs, a_job("plain", uid="plain"))
-    lift = Lift(uid="first", id="job-first-1f2e3", job_class="normal", dominant="cpu", use=1, submitted=0)
-    within = Within(tenant="team-a", dominant="cpu", use=1, tag=1.0, lifted=lift)
-    place = a_place(uid="second", id="job-second-1f2e3", lifted=lift, within=[within])
+    effective_job = EffectiveJob(
+        uid="first", id="job-first-1f2e3", job_class="normal", dominant="cpu", use=1, submitted=0
+    )
+    within = Within(tenant="team-a", dominant="cpu", use=1, tag=1.0, effective=effective_job)
+    place = a_place(uid="second", id="job-second-1f2e3", effective=effective_job, within=[within])
     called = cache.called(place)
     assert called.id == "second"
-    assert called.lifted is not None
-    assert called.lifted.id == "first"
-    assert called.within[0].lifted is not None
-    assert called.within[0].lifted.id == "first"
+    assert called.effective is not None
+    assert called.effective.id == "first"
+    assert called.within[0].effective is not None
+    assert called.within[0].effective.id == "first"
     plain = a_place(uid="plain", id="plain")
     assert cache.called(plain) is plain
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fairlead_contracts.messages.decisions import Lift, Within
+from fairlead_contracts.messages.decisions import EffectiveJob, Within
 from fairlead_contracts.messages.explanations import Neighbour, WhatIf
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -11,17 +11,27 @@ from fairlead_testkit.builders import a_place
 
 
 def test_the_job_of_a_sibling_that_holds_one_back_is_not_named_to_its_tenant() -> None:
-    lift = Lift(uid="secret", id="secret", job_class="normal", dominant="cpu", use=1, submitted=0)
-    own, above = (
-        Within(tenant=name, dominant="", use=0, tag=0, lifted=lift) for name in ("team", "division")
+    effective_job = EffectiveJob(
+        uid="secret", id="secret", job_class="normal", dominant="cpu", use=1, submitted=0
     )
-    place = a_place(tenant="team", top="org", position=2, lifted=lift, lifted_late=lift, within=[own, above])
+    own, above = (
+        Within(tenant=name, dominant="", use=0, tag=0, effective=effective_job)
+        for name in ("team", "division")
+    )
+    place = a_place(
+        tenant="team",
+        top="org",
+        position=2,
+        effective=effective_job,
+        effective_late=effective_job,
+        within=[own, above],
+    )
     hidden = concealed_place(place)
     assert hidden.within[0] == own, "its own tenant's job"
     assert b"secret" not in msgspec.json.encode(msgspec.structs.replace(hidden, within=hidden.within[1:]))
     wording = Wording(PoolRules(capacity={"cpu": 1000}, classes=("normal",)), {}, 0)
     assert any("org serves another job first" in line for line in wording.reasons(hidden))
-    alone = a_place(tenant="team", position=1, lifted=lift)
+    alone = a_place(tenant="team", position=1, effective=effective_job)
     assert concealed_place(alone) == alone
     told = Neighbour(
         uid="u",
@@ -31,12 +41,12 @@ def test_the_job_of_a_sibling_that_holds_one_back_is_not_named_to_its_tenant() -
         job_class="normal",
         term="share",
         own_side="org",
-        own_lifted="secret",
-        lifted="secret",
+        own_effective="secret",
+        effective="secret",
     )
     [kept] = concealed(WhatIf(nearest=[told]), "team").nearest
-    assert (kept.own_lifted, kept.lifted, kept.id) == ("another job", "another job", "")
+    assert (kept.own_effective, kept.effective, kept.id) == ("another job", "another job", "")
     [mine] = concealed(
         WhatIf(nearest=[msgspec.structs.replace(told, tenant="team", own_side="")]), "team"
     ).nearest
-    assert (mine.own_lifted, mine.lifted, mine.id) == ("secret", "secret", "x")
+    assert (mine.own_effective, mine.effective, mine.id) == ("secret", "secret", "x")

@@ -373,7 +373,7 @@ def test_a_class_that_is_a_factor_is_told_between_siblings_too() -> None:
     )
 
 
-def test_a_lifted_job_is_told_by_the_terms_that_it_counts_by() -> None:
+def test_a_job_that_counts_as_another_is_told_by_the_terms_that_it_counts_by() -> None:
     """a2's own terms are 60 % and 50 %: what keeps it behind x are those of a1, which are told by name."""
     tree = rules(
         capacity={GPU: 20_000},

@@ -180,7 +180,7 @@ def test_the_terms_that_are_told_add_up_to_the_difference_of_the_keys(scene: Tre
                 continue
             own = Counted(found, pick.job.uid, told.own_side or pick.job.tenant, scene)
             bar = Counted(found, told.uid, told.side or told.tenant, scene)
-            assert (told.own_lifted, told.lifted) == (
+            assert (told.own_effective, told.effective) == (
                 "" if own.uid == pick.job.uid else own.uid,
                 "" if bar.uid == told.uid else bar.uid,
             )

@@ -284,8 +284,8 @@ def test_a_job_behind_a_siblings_counts_as_that_one() -> None:
     order.wait(job("a2", "team-2", 0))
     a1, a2 = order.at(5).places()[:]
     assert uids([a1, a2]) == ["a1", "a2"]
-    assert a2.lifted is not None
-    assert a2.lifted.uid == "a1"
+    assert a2.effective is not None
+    assert a2.effective.uid == "a1"
     assert (a1.key, a2.key) == (0.75, 0.6)
     assert [(one.tenant, one.tag) for one in a2.within] == [("team-2", 0.5)]
 

@@ -19,11 +19,18 @@ type UnboundedBy = Literal["weight", "held", "asked", "beyond"]
 this one ask for one; or its use is larger than can be counted. The first of these that is so is told."""
 
 
-AS_IT_TRAVELS = {"job_class": "urgency"}
-"""A job's class has another name in messages than in code: that of the first release, which others may still run."""
+AS_IT_TRAVELS = {
+    "job_class": "urgency",
+    "effective": "lifted",
+    "effective_late": "lifted_late",
+    "own_effective": "own_lifted",
+}
+"""Fields that have another name in messages than in code: that of the first release, which others may still run."""
 
 
-class Lift(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename=AS_IT_TRAVELS):
+class EffectiveJob(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename=AS_IT_TRAVELS
+):
     """The exact terms of a job that stands before another of the same top-level tenant, and holds it back.
 
     A top-level tenant serves its jobs in one sequence. Where the next in it would go before its predecessor by its own
@@ -43,7 +50,7 @@ class Lift(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     blocked: bool = False
 
 
-class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename=AS_IT_TRAVELS):
     """The standing of one tenant below the top among its siblings just before the job."""
 
     tenant: str
@@ -55,7 +62,7 @@ class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     """The exact tag as a fraction, where it is not made from `use` alone (H-DRF)."""
     unbounded_by: UnboundedBy | None = None
     """What makes its tag infinite: its siblings' jobs of the class go first."""
-    lifted: Lift | None = None
+    effective: EffectiveJob | None = None
     """The job of this tenant that is served before and counts for this one among the siblings; None where that is itself."""
 
 
@@ -100,9 +107,9 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     """The top-level tenant; empty where that is `tenant` itself."""
     position: int = 0
     """Along the top-level tenant's sequence."""
-    lifted: Lift | None = None
+    effective: EffectiveJob | None = None
     """The job with the largest key, as submitted, up to this one; None where that is itself."""
-    lifted_late: Lift | None = None
+    effective_late: EffectiveJob | None = None
     """The job with the largest tag up to this one; None where that is the same as the one above."""
     within: list[Within] = []
     """The tenants below the top-level one, the leaf first; empty where there is no tree."""

@@ -98,9 +98,9 @@ class Neighbour(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     """The tenant on its way up whose start tag counts there; empty where that is its own."""
     own_side: str = ""
     """The same of the explained job."""
-    lifted: str = ""
+    effective: str = ""
     """Id of the job by whose terms it counts there, as its tenants serve that one first; empty where it counts by its own."""
-    own_lifted: str = ""
+    own_effective: str = ""
     """The same of the explained job."""
     share_lead: float = 0.0
     """By how much the start tag on its side is lower; negative where it is higher."""

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Lift, Place
+from fairlead_contracts.messages.decisions import EffectiveJob, Place
 from fairlead_policy.exact.ranking import Multipliers, Rows, ratio
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules, override_of
 
@@ -98,15 +98,15 @@ def compared(terms: Terms, top: str, rules: PoolRules, now: Micros) -> ComparedT
     return leading_of(terms, rules), key, terms.submitted, terms.uid
 
 
-def lifters_of(place: Place) -> Iterable[Lift | Place]:
+def effective_jobs_of(place: Place) -> Iterable[EffectiveJob | Place]:
     """The jobs that a place may count as, now or later."""
-    first = place if place.lifted is None else place.lifted
-    return (first,) if place.lifted_late is None else (first, place.lifted_late)
+    first = place if place.effective is None else place.effective
+    return (first,) if place.effective_late is None else (first, place.effective_late)
 
 
-def counted_as(place: Place, rules: PoolRules, now: Micros) -> Lift | Place:
+def counted_as(place: Place, rules: PoolRules, now: Micros) -> EffectiveJob | Place:
     """The terms that a place counts by at an instant: its own, or those of a job that holds it back."""
-    first, late = place if place.lifted is None else place.lifted, place.lifted_late
+    first, late = place if place.effective is None else place.effective, place.effective_late
     if late is None or rules.cap is None:
         return first
     # Mostly both are on one side of the cap: the largest key as submitted counts then, or beyond it the largest tag.
@@ -116,7 +116,7 @@ def counted_as(place: Place, rules: PoolRules, now: Micros) -> Lift | Place:
     if first.submitted <= horizon >= late.submitted:
         return late
     top = top_of(place)
-    return max(lifters_of(place), key=lambda terms: compared(terms, top, rules, now))
+    return max(effective_jobs_of(place), key=lambda terms: compared(terms, top, rules, now))
 
 
 def rows_of(found: Sequence[tuple[Terms, str]], rules: PoolRules) -> tuple[Rows, Multipliers]:

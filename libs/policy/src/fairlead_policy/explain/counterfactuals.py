@@ -11,7 +11,7 @@ from fractions import Fraction
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import ShareBreakdown
-from fairlead_policy.exact.terms import Terms, leading_of, lifters_of, tag_of, top_of, worth_of
+from fairlead_policy.exact.terms import Terms, effective_jobs_of, leading_of, tag_of, top_of, worth_of
 from fairlead_policy.order.merging import sort_key
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 
@@ -121,7 +121,7 @@ def passes_at(place: Place, other: Place, rules: PoolRules, now: Micros) -> Micr
     """
     if rules.cap is None or not rules.rate:
         return None
-    pairs = ((own, bar) for own in lifters_of(place) for bar in lifters_of(other))
+    pairs = ((own, bar) for own in effective_jobs_of(place) for bar in effective_jobs_of(other))
     found = (_flip(own, bar, top_of(place), top_of(other), rules) for own, bar in pairs)
     for instant in sorted(at for at in found if at is not None and at > now):
         if sort_key(place, rules, instant) < sort_key(other, rules, instant):

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from fairlead_contracts.base.instants import LAST_NAMED, MINUTE, Micros, to_datetime
-from fairlead_contracts.messages.decisions import Lift, Place, UnboundedBy
+from fairlead_contracts.messages.decisions import EffectiveJob, Place, UnboundedBy
 from fairlead_contracts.messages.explanations import (
     Around,
     ComparedTerm,
@@ -173,8 +173,8 @@ def neighbour_of(place: Place, other: Place, rules: PoolRules, now: Micros) -> N
         within=parent,
         side=_unless(bar.tenant, other.tenant),
         own_side=_unless(own.tenant, place.tenant),
-        lifted=_named(bar.terms, other),
-        own_lifted=_named(own.terms, place),
+        effective=_named(bar.terms, other),
+        own_effective=_named(own.terms, place),
         term=term,
         share_lead=_rounded(leads.share),
         class_lead=_rounded(leads.job_class),
@@ -216,7 +216,7 @@ def _below(tenant: str, place: Place) -> _Side:
     level = next((one for one in place.within if one.tenant == tenant), None)
     if level is None:
         return _Side(tenant, place, None)
-    own = Lift(
+    own = EffectiveJob(
         uid=place.uid,
         id=place.id,
         job_class=place.job_class,
@@ -228,7 +228,7 @@ def _below(tenant: str, place: Place) -> _Side:
         unbounded=level.unbounded_by is not None,
         blocked=place.blocked,
     )
-    return _Side(tenant, level.lifted or own, level.unbounded_by)
+    return _Side(tenant, level.effective or own, level.unbounded_by)
 
 
 def _leads(own: _Side, bar: _Side, rules: PoolRules, now: Micros) -> _Leads:

@@ -53,9 +53,11 @@ def held_back_in_words(place: Place, rules: PoolRules, now: Micros) -> Iterator[
     """The effect of the levels below the top on the place, whose terms it counts by, and what it asks for that is used up."""
     for one in reversed(place.within):
         yield _below(one, rules.parents.get(one.tenant, place.top), rules)
-    lifter = counted_as(place, rules, now)
-    if lifter.uid != place.uid:
-        yield behind_in_words(place.top or place.tenant, lifter.id or lifter.uid or "another job")
+    effective_row = counted_as(place, rules, now)
+    if effective_row.uid != place.uid:
+        yield behind_in_words(
+            place.top or place.tenant, effective_row.id or effective_row.uid or "another job"
+        )
     if place.blocked:
         others = "the jobs of its class" if rules.strict else "all jobs"
         yield (

@@ -34,12 +34,12 @@ def before_in_words(one: Neighbour, place: Place, rules: PoolRules) -> str:
 
 def cause_in_words(one: Neighbour, place: Place, rules: PoolRules) -> str:
     """The cause that puts one job before another: `it` and `that one` are the one before, `this one` is the other."""
-    return f"{_lifted(one)}{_why(one, place, rules)}"
+    return f"{_effective(one)}{_why(one, place, rules)}"
 
 
-def _lifted(one: Neighbour) -> str:
+def _effective(one: Neighbour) -> str:
     """Whose terms count, where a job stands right behind another that its tenants serve first."""
-    own, its = one.own_lifted, one.lifted
+    own, its = one.own_effective, one.effective
     if own and its:
         return f"this one counts as {own}, and that one as {its}, which their tenants serve first; "
     if own:
@@ -119,7 +119,7 @@ def _by_terms(one: Neighbour, place: Place, rules: PoolRules) -> str:
 
 def _both(one: Neighbour, place: Place, rules: PoolRules, lead: float) -> str:
     """Where both stand; nothing where the explained job's own figure is not at hand: by H-DRF, or by another job's terms."""
-    if rules.rescaled or one.lifted or one.own_lifted or one.class_lead:
+    if rules.rescaled or one.effective or one.own_effective or one.class_lead:
         return ""
     own = one.own_side or place.tenant
     tag = (
@@ -184,7 +184,7 @@ def _of_what(rules: PoolRules) -> str:
 def _class_for(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
     if rules.class_mode == "multiplicative":
         return f"the class weights, which start tags are divided by, are worth {share} to it"
-    if one.job_class == place.job_class or one.lifted or one.own_lifted:
+    if one.job_class == place.job_class or one.effective or one.own_effective:
         return f"its class weight is {share} lower"
     return f"class {one.job_class} is worth {share} more than {place.job_class}"
 
@@ -192,7 +192,7 @@ def _class_for(one: Neighbour, place: Place, rules: PoolRules, share: str) -> st
 def _class_against(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
     if rules.class_mode == "multiplicative":
         return f"the {share} that the class weights, which start tags are divided by, count against it"
-    if one.job_class == place.job_class or one.lifted or one.own_lifted:
+    if one.job_class == place.job_class or one.effective or one.own_effective:
         return f"the {share} by which its class weight is higher"
     return f"the {share} that class {place.job_class} is worth more than {one.job_class}"
 
@@ -200,16 +200,16 @@ def _class_against(one: Neighbour, place: Place, rules: PoolRules, share: str) -
 def _longer(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
     del place, rules
     worth = f", worth {share}" if abs(one.waiting_lead) >= _TOLD else ""
-    return f"{one.lifted or 'it'} has waited longer{worth}"
+    return f"{one.effective or 'it'} has waited longer{worth}"
 
 
 def _shorter(one: Neighbour, place: Place, rules: PoolRules, share: str) -> str:
     del place, rules
-    return f"the {share} that {_possessive(one.own_lifted)} longer wait is worth"
+    return f"the {share} that {_possessive(one.own_effective)} longer wait is worth"
 
 
-def _possessive(lifted: str) -> str:
-    return f"{lifted}'s" if lifted else "this one's"
+def _possessive(effective: str) -> str:
+    return f"{effective}'s" if effective else "this one's"
 
 
 _FOR = {"share": _lower, "class": _class_for, "waiting": _longer}

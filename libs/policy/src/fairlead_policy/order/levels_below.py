@@ -24,7 +24,7 @@ class Depth(NamedTuple):
     use: Ints
     """Of the dominant resource; 0 where that tenant's share is of what the pool has not."""
     dominant: Ints
-    lifter: Ints
+    effective_row: Ints
     """Position in that sequence of the job that it counts as."""
     finite: Flags
 
@@ -35,7 +35,7 @@ class Depth(NamedTuple):
             self.at[rows],
             self.use[rows],
             self.dominant[rows],
-            self.lifter[rows],
+            self.effective_row[rows],
             self.finite[rows],
         )
 
@@ -47,8 +47,8 @@ class Depth(NamedTuple):
     @classmethod
     def of_nobody(cls, jobs: int) -> "Depth":
         """To be filled in."""
-        at, use, dominant, lifter = np.zeros((4, jobs), np.int64)
-        return cls(np.full(jobs, NOBODY), at, use, dominant, lifter, np.ones(jobs, np.bool_))
+        at, use, dominant, effective_row = np.zeros((4, jobs), np.int64)
+        return cls(np.full(jobs, NOBODY), at, use, dominant, effective_row, np.ones(jobs, np.bool_))
 
 
 class LevelsBelow:
@@ -105,7 +105,7 @@ class LevelsBelow:
             at=at,
             use=np.where(scores.lacking, 0, scores.use),
             dominant=scores.dominant,
-            lifter=sequence.lifter_in(tenant)[at],
+            effective_row=sequence.effective_row_in(tenant)[at],
             finite=scores.finite,
         )
 

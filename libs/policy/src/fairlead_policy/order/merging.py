@@ -24,15 +24,22 @@ def sort_key(place: Place, rules: PoolRules, now: Micros) -> SortKey:
 
 def sort_key_at(sequence: ServiceOrder, position: int, now: Micros) -> SortKey:
     """The exact key of a job of a top-level tenant's sequence: as `sort_key` of its place."""
-    rows, rules, lifter = sequence.own, sequence.measure.rules, sequence.lifter.item(position)
+    rows, rules, effective_row = sequence.own, sequence.measure.rules, sequence.effective_row.item(position)
     exact = sequence.measure.multipliers.exact
-    submitted = rows.submitted.item(lifter)
+    submitted = rows.submitted.item(effective_row)
     key = (
-        rules.aged(submitted, now) * rules.rate + rows.use.item(lifter) * exact[rows.multiplier.item(lifter)]
+        rules.aged(submitted, now) * rules.rate
+        + rows.use.item(effective_row) * exact[rows.multiplier.item(effective_row)]
     )
     if rows.offset is not None:
-        key += exact[rows.offset.item(lifter)]
-    return rows.rank.item(lifter), key, submitted, sequence.uid_at(lifter), 0 if sequence.alone else position
+        key += exact[rows.offset.item(effective_row)]
+    return (
+        rows.rank.item(effective_row),
+        key,
+        submitted,
+        sequence.uid_at(effective_row),
+        0 if sequence.alone else position,
+    )
 
 
 def merge_places(parts: Iterable[Sequence[Place]], rules: PoolRules, now: Micros) -> list[Place]:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, overload
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Lift, Place, UnboundedBy, Within
+from fairlead_contracts.messages.decisions import EffectiveJob, Place, UnboundedBy, Within
 from fairlead_policy.exact.multipliers import ClassWeights
 from fairlead_policy.exact.ranking import Flags, Ints, Names, aged_at, ratio
 from fairlead_policy.exact.rounding import NumberedFractions, TermFigures
@@ -81,7 +81,7 @@ class Positions(Sequence[Place]):
         self._line, self._order = line, order
         self._rules, self._now = rules, now
         self._units = measure.units
-        self._lifts: dict[tuple[ServiceOrder, str, int], Lift] = {}
+        self._effective_jobs: dict[tuple[ServiceOrder, str, int], EffectiveJob] = {}
 
     @cached_property
     def _levels(self) -> LevelsBelow:
@@ -140,7 +140,7 @@ class Positions(Sequence[Place]):
         for sequence, which, positions in self._line.sequences(rows):
             part[which], at[which] = len(sequences), positions
             sequences.append(sequence)
-            counted = sequence.lifter[positions]
+            counted = sequence.effective_row[positions]
             others = np.flatnonzero(counted != positions)
             behind[which[others]] = [job.id or job.uid for job in sequence.jobs_at(counted[others])]
             for number, depth in enumerate(self._levels.of(sequence, positions)):
@@ -228,7 +228,7 @@ class Positions(Sequence[Place]):
 
     def _made(self, rows: Ints, served: _Served) -> list[Place]:
         columns = self._columns(rows, served)
-        lifted, within = self._compared(columns.below, served)
+        effective, within = self._compared(columns.below, served)
         override, submitted, at = columns.override, columns.submitted, served.at.tolist()
         shares = self._line.scores.shares_at(rows)
         told = zip(
@@ -259,8 +259,8 @@ class Positions(Sequence[Place]):
                 demand=job.demand,
                 top="" if top == job.tenant else top,
                 position=at[row],
-                lifted=lifted[row][0],
-                lifted_late=lifted[row][1],
+                effective=effective[row][0],
+                effective_late=effective[row][1],
                 within=within[row],
             )
             for row, (job, top, (dominant, use, tag, key), because, blocked) in enumerate(told)
@@ -268,22 +268,22 @@ class Positions(Sequence[Place]):
 
     def _compared(
         self, below: Sequence[Below], served: _Served
-    ) -> tuple[list[tuple[Lift | None, Lift | None]], list[list[Within]]]:
+    ) -> tuple[list[tuple[EffectiveJob | None, EffectiveJob | None]], list[list[Within]]]:
         """By job: those that it counts as, and what its tenants below the top stand at."""
-        lifted: list[tuple[Lift | None, Lift | None]] = [(None, None)] * len(served.part)
-        within: list[list[Within]] = [[] for _ in lifted]
+        effective: list[tuple[EffectiveJob | None, EffectiveJob | None]] = [(None, None)] * len(served.part)
+        within: list[list[Within]] = [[] for _ in effective]
         for row in np.flatnonzero(served.part >= 0).tolist() if served.sequences else ():
             sequence, at = served.sequences[served.part.item(row)], served.at.item(row)
-            lifted[row] = self._lifted(sequence, at)
+            effective[row] = self._effective(sequence, at)
             within[row] = self._within(sequence, row, below, served.depths)
-        return lifted, within
+        return effective, within
 
-    def _lifted(self, sequence: ServiceOrder, at: int) -> tuple[Lift | None, Lift | None]:
+    def _effective(self, sequence: ServiceOrder, at: int) -> tuple[EffectiveJob | None, EffectiveJob | None]:
         """The jobs that one counts as, as far as they are others: as submitted, and far beyond the cap."""
         first, last = sequence.as_submitted.item(at), sequence.by_tag.item(at)
         return (
-            None if first == at else self._lift(sequence, sequence.top, first),
-            None if last == first else self._lift(sequence, sequence.top, last),
+            None if first == at else self._effective_job(sequence, sequence.top, first),
+            None if last == first else self._effective_job(sequence, sequence.top, last),
         )
 
     def _within(
@@ -295,7 +295,7 @@ class Positions(Sequence[Place]):
             tenant = told.tenant[row]
             if not tenant:
                 continue
-            at, lifter = depth.at.item(row), depth.lifter.item(row)
+            at, effective_row = depth.at.item(row), depth.effective_row.item(row)
             scores = sequence.stretches[tenant].scores
             share, tag = scores.share_at(at), told.tag[row]
             found.append(
@@ -306,26 +306,28 @@ class Positions(Sequence[Place]):
                     tag=ratio(*Fraction(share).as_integer_ratio()) if share else tag,
                     share=share,
                     unbounded_by=unbounded_by(scores, at, self._rules.entitlement_of(tenant)),
-                    lifted=None if lifter == at else self._lift(sequence, tenant, lifter),
+                    effective=None
+                    if effective_row == at
+                    else self._effective_job(sequence, tenant, effective_row),
                 )
             )
         return found
 
-    def _lift(self, sequence: ServiceOrder, tenant: str, at: int) -> Lift:
+    def _effective_job(self, sequence: ServiceOrder, tenant: str, at: int) -> EffectiveJob:
         """The terms of the job at a position of a tenant's sequence, as its siblings' are compared with them."""
-        known = self._lifts.get((sequence, tenant, at))
+        known = self._effective_jobs.get((sequence, tenant, at))
         if known is None:
-            known = self._lifts[sequence, tenant, at] = _new_lift(sequence, tenant, at)
+            known = self._effective_jobs[sequence, tenant, at] = _new_effective_job(sequence, tenant, at)
         return known
 
 
-def _new_lift(sequence: ServiceOrder, tenant: str, at: int) -> Lift:
+def _new_effective_job(sequence: ServiceOrder, tenant: str, at: int) -> EffectiveJob:
     scores, job = sequence.stretches[tenant].scores, sequence.job_within(tenant, at)
     use, rank = 0 if scores.lacking[at] else scores.use.item(at), scores.rows.rank.item(at)
     dominant = sequence.measure.rules.resources[scores.dominant.item(at)] if use else ""
     if scores.lacking[at] and tenant == sequence.top:
         dominant, use, _ = sequence.cause_at(at)
-    return Lift(
+    return EffectiveJob(
         uid=job.uid,
         id=job.id,
         job_class=job.job_class,

@@ -143,7 +143,7 @@ class TopLevelView:
         counted, bounds = at.copy(), self.jobs.bounds()
         for number, sequence in served.items():
             some = slice(bounds[number], bounds[number + 1])
-            counted[some] = sequence.lifter[at[some]]
+            counted[some] = sequence.effective_row[at[some]]
         counted += self._tenant * (int(at.max(initial=0)) + 1)
         return Shared(counted, at)
 

@@ -56,7 +56,7 @@ class InSequence(NamedTuple):
 class ServiceOrder:
     """The beginning of a top-level tenant's sequence at one instant.
 
-    A job counts as the largest tuple up to it: as its *lifter*. Beyond the aging cap that may change with the clock, but
+    A job counts as the largest tuple up to it: as its *effective job*. Beyond the aging cap that may change with the clock, but
     only between two jobs: a key is `max(tag + rate * submitted, tag + rate * (now - cap))`, so the largest one is that
     of the largest key as submitted, or that of the largest tag.
 
@@ -81,7 +81,7 @@ class ServiceOrder:
     ) -> None:
         self.use = use
         self._inverses: dict[str, Ints] = {}
-        self._lifters: dict[str, Ints] = {}
+        self._effective_rows: dict[str, Ints] = {}
         self.top = top
         self.field = field
         self.measure = measure
@@ -111,29 +111,29 @@ class ServiceOrder:
     @cached_property
     def rows(self) -> Rows:
         """Each job as what it counts as."""
-        return self.own if self.alone else self.own.take(self.lifter)
+        return self.own if self.alone else self.own.take(self.effective_row)
 
     @cached_property
-    def lifter(self) -> Ints:
+    def effective_row(self) -> Ints:
         """The position of the job that each counts as."""
         if self.alone:
             return np.arange(len(self))
         return self._largest(self.measure, self._now)
 
-    def lifter_in(self, tenant: str) -> Ints:
+    def effective_row_in(self, tenant: str) -> Ints:
         """The same in the sequence of a tenant on its way up: what its jobs count as among its siblings'."""
-        found = self._lifters.get(tenant)
+        found = self._effective_rows.get(tenant)
         if found is None:
             stretch = self.stretches[tenant]
             order, ranks = ranked(stretch.scores.rows, stretch.at, self.field, self.measure, self._now)
-            found = self._lifters[tenant] = order[np.maximum.accumulate(ranks)]
+            found = self._effective_rows[tenant] = order[np.maximum.accumulate(ranks)]
         return found
 
     @cached_property
     def as_submitted(self) -> Ints:
         """The position of the largest tuple up to each job, were nothing capped."""
         if self.measure.rules.cap is None or self.alone:
-            return self.lifter
+            return self.effective_row
         return self._largest(self.measure.uncapped, self._now)
 
     @cached_property
@@ -150,7 +150,7 @@ class ServiceOrder:
 
     def tie_at(self, position: int) -> TieBreak:
         """The tie that settles equal keys and submit instants: the uid that the job counts by, and its position."""
-        return self.uid_at(position if self.alone else self.lifter.item(position)), position
+        return self.uid_at(position if self.alone else self.effective_row.item(position)), position
 
     def job_at(self, position: int) -> WaitingJob:
         """A job."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.frontend.cards import PER_VGPU
-from fairlead_contracts.messages.decisions import Lift, Place, UnboundedBy
+from fairlead_contracts.messages.decisions import EffectiveJob, Place, UnboundedBy
 from fairlead_contracts.messages.questions import Adherence, Approval, Promised, Steering
 
 _MANY = 10.0
@@ -91,7 +91,7 @@ def waited(place: Place, now: datetime) -> str:
     return duration(max(0.0, to_seconds(from_datetime(now) - place.submitted)))
 
 
-def reason(place: Place, counts_as: Lift | Place | None = None, *, relative: bool = True) -> str:
+def reason(place: Place, counts_as: EffectiveJob | Place | None = None, *, relative: bool = True) -> str:
     """Why a job stands where it stands within its class: what its tenant stands at before it.
 
     Reads on from "its tenant", which heads the column. Pools are shared between top-level tenants: of one below such a
@@ -172,23 +172,23 @@ def _cause(unbounded_by: UnboundedBy | None, resource: str) -> str:
             return "has an infinite share"
 
 
-def _held_back(place: Place, counts_as: Lift | Place | None) -> Iterator[str]:
+def _held_back(place: Place, counts_as: EffectiveJob | Place | None) -> Iterator[str]:
     """What puts it behind others beside that."""
     for one in reversed(place.within):
         if one.unbounded_by is not None:
             yield f"{one.tenant} {_cause(one.unbounded_by, 'a resource')}: last of {place.top}'s"
     if counts_as is not None:
-        lifters = [_named(counts_as)] if counts_as.uid != place.uid else []
+        effective_jobs = [_named(counts_as)] if counts_as.uid != place.uid else []
     else:
-        known = (place.lifted, place.lifted_late) if place.lifted is not None else ()
-        lifters = list(dict.fromkeys(_named(one) for one in known if one is not None))
-    if lifters:
-        yield _behind(" or ".join(lifters), place.top)
+        known = (place.effective, place.effective_late) if place.effective is not None else ()
+        effective_jobs = list(dict.fromkeys(_named(one) for one in known if one is not None))
+    if effective_jobs:
+        yield _behind(" or ".join(effective_jobs), place.top)
     if place.blocked:
         yield "the job asks for what is used up"
 
 
-def _named(job: Lift | Place) -> str:
+def _named(job: EffectiveJob | Place) -> str:
     """Others' jobs are not named to a tenant."""
     return job.id or job.uid or "another job"
 

@@ -116,7 +116,7 @@ def _cells(part: PositionColumns, rules: PoolRules, now: Micros) -> tuple[list[s
 def _apart(place: Place, rules: PoolRules, now: Micros) -> tuple[str, str, str, str]:
     """Tag, key, dominant resource and reason of a place of which more is to be told."""
     # Beyond the cap it depends on the clock which job another counts as.
-    counts_as = None if place.lifted_late is None else counted_as(place, rules, now)
+    counts_as = None if place.effective_late is None else counted_as(place, rules, now)
     why = reason(place, counts_as, relative=rules.relative)
     dominant = short_resource(place.dominant) or "-"
     if place.unbounded:

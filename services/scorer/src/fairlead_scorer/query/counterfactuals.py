@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Lift, Place
+from fairlead_contracts.messages.decisions import EffectiveJob, Place
 from fairlead_contracts.messages.explanations import Counterfactual, Neighbour, Promoted, WhatIf
 from fairlead_contracts.messages.questions import ShardQuestion, ShardReply
 from fairlead_policy.explain.explanation import NEIGHBOURS, Found, targets_of, what_if_of
@@ -125,27 +125,27 @@ def concealed_place(place: Place) -> Place:
         return place
     return msgspec.structs.replace(
         place,
-        lifted=_unnamed_lift(place.lifted),
-        lifted_late=_unnamed_lift(place.lifted_late),
+        effective=_unnamed_effective_job(place.effective),
+        effective_late=_unnamed_effective_job(place.effective_late),
         # A tenant's own level holds its own jobs alone.
         within=[
             one
             if one.tenant == place.tenant
-            else msgspec.structs.replace(one, lifted=_unnamed_lift(one.lifted))
+            else msgspec.structs.replace(one, effective=_unnamed_effective_job(one.effective))
             for one in place.within
         ],
     )
 
 
-def _unnamed_lift(lift: Lift | None) -> Lift | None:
-    return None if lift is None else msgspec.structs.replace(lift, uid="", id="")
+def _unnamed_effective_job(effective_job: EffectiveJob | None) -> EffectiveJob | None:
+    return None if effective_job is None else msgspec.structs.replace(effective_job, uid="", id="")
 
 
 def _unnamed(one: Neighbour, tenant: str) -> Neighbour:
-    if one.own_side and one.own_lifted:
-        one = msgspec.structs.replace(one, own_lifted=_SOME_JOB)
-    if one.lifted and (one.side or one.tenant != tenant):
-        one = msgspec.structs.replace(one, lifted=_SOME_JOB)
+    if one.own_side and one.own_effective:
+        one = msgspec.structs.replace(one, own_effective=_SOME_JOB)
+    if one.effective and (one.side or one.tenant != tenant):
+        one = msgspec.structs.replace(one, effective=_SOME_JOB)
     return one if one.tenant == tenant else msgspec.structs.replace(one, uid="", scope="", id="")
 
 

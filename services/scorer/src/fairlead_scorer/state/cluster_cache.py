@@ -11,7 +11,7 @@ from itertools import chain
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_contracts.messages.decisions import Keeping, Lift, Place
+from fairlead_contracts.messages.decisions import EffectiveJob, Keeping, Place
 from fairlead_contracts.messages.questions import Approval
 from fairlead_contracts.messages.state import (
     ClassState,
@@ -414,21 +414,26 @@ class ClusterCache:
     def called(self, place: Place) -> Place:
         """The place with jobs called as people call them, its own and those that hold it back."""
         own = self._called(place.uid, place.id)
-        lifts = [place.lifted, place.lifted_late, *(one.lifted for one in place.within)]
-        if own == place.id and not any(lifts):
+        effective_jobs = [place.effective, place.effective_late, *(one.effective for one in place.within)]
+        if own == place.id and not any(effective_jobs):
             return place
         return msgspec.structs.replace(
             place,
             id=own,
-            lifted=self._called_lift(place.lifted),
-            lifted_late=self._called_lift(place.lifted_late),
+            effective=self._called_effective_job(place.effective),
+            effective_late=self._called_effective_job(place.effective_late),
             within=[
-                msgspec.structs.replace(one, lifted=self._called_lift(one.lifted)) for one in place.within
+                msgspec.structs.replace(one, effective=self._called_effective_job(one.effective))
+                for one in place.within
             ],
         )
 
-    def _called_lift(self, lift: Lift | None) -> Lift | None:
-        return None if lift is None else msgspec.structs.replace(lift, id=self._called(lift.uid, lift.id))
+    def _called_effective_job(self, effective_job: EffectiveJob | None) -> EffectiveJob | None:
+        return (
+            None
+            if effective_job is None
+            else msgspec.structs.replace(effective_job, id=self._called(effective_job.uid, effective_job.id))
+        )
 
     def _called(self, uid: str, otherwise: str) -> str:
         job = self._counted(uid)
