@@ -1,11 +1,38 @@
-"""One name means one thing: no two classes or type aliases of the code are called the same."""
+"""One name means one thing, and one thing has one name: the field's."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
+OLD_WORDS = {
+    "arena": "a bus harness",
+    "clearance": "leave",
+    "estate": "a namespace fixture",
+    "hand_played": "a fake cluster",
+    "kins": "interned",
+    "lifter": "an effective row",
+    "makeup": "a share breakdown",
+    "mangled": "fuzz inputs",
+    "obstacle": "an unschedulable reason",
+    "obstacles": "unschedulable reasons",
+    "patience": "a timeout, or staleness",
+    "prospect": "a what-if",
+    "rehearsal": "a dry run",
+    "steersman": "a reconciler",
+    "supposing": "a what-if",
+    "trespass": "out of band",
+    "trespasser": "a job out of band",
+    "urgency": "a job's class",
+    "wishes": "HAMi annotations, or what a class is asked by",
+}
+"""Words that code had for a thing of which another is the field's, and that one."""
+STILL_PRINTED = {"makeup", "prospects"}
+"""Fields that travel, or that commands print, by the first release's word."""
 
 
 def names(text: str) -> Iterator[tuple[str, int]]:
@@ -18,9 +45,64 @@ def names(text: str) -> Iterator[tuple[str, int]]:
                 pass
 
 
+def identifiers(text: str) -> Iterator[tuple[str, int]]:
+    """Each name that code gives to something, with its line: classes, functions, arguments, variables, attributes."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name, node.lineno
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                yield name, node.lineno
+            case _:
+                pass
+
+
+def words_of(name: str) -> list[str]:
+    """The words of an identifier, in lower case."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().strip("_").split("_")
+
+
+def modules() -> list[Path]:
+    return sorted(path for top in ("libs", "services") for path in (ROOT / top).glob("*/src/**/*.py"))
+
+
+def old_words_in(name: str) -> set[str]:
+    """The words that nothing is called by any more."""
+    if name in STILL_PRINTED:
+        return set()
+    spelt = "_".join(words_of(name))
+    return {old for old in OLD_WORDS if re.search(rf"(?:^|_){old}(?:_|$)", spelt)}
+
+
+def test_no_old_word_comes_back() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}: {', '.join(f'{old} is {OLD_WORDS[old]}' for old in olds)}"
+        for path in modules()
+        for name, line in [(path.stem, 1), *identifiers(path.read_text())]
+        if (olds := sorted(old_words_in(name)))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old"),
+    [
+        ("urgency_of", {"urgency"}),
+        ("CardWishes", {"wishes"}),
+        ("_ShapeObstacle", {"obstacle"}),
+        ("hand_played", {"hand_played"}),
+        ("pins", set()),
+        ("makeup", set()),
+        ("makeup_of", {"makeup"}),
+    ],
+)
+def test_old_words_are_found_within_names(name: str, old: set[str]) -> None:
+    assert old_words_in(name) == old
+
+
 def test_a_class_name_means_one_thing() -> None:
     found = defaultdict[str, list[str]](list)
-    for path in sorted(path for top in ("libs", "services") for path in (ROOT / top).glob("*/src/**/*.py")):
+    for path in modules():
         for name, line in names(path.read_text()):
             found[name].append(f"{path.relative_to(ROOT)}:{line}")
     assert len(found) > 1000, "the code has moved"

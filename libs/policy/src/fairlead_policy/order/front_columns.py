@@ -16,7 +16,7 @@ type ChosenTree = tuple[TenantTree, Collection[str] | None]
 """A tree, and the tenants in it that somebody asks for; None for all."""
 
 
-class _Known(NamedTuple):
+class _KnownFront(NamedTuple):
     """The answer to whoever asked for these trees."""
 
     trees: Sequence[TenantTree]
@@ -30,7 +30,7 @@ class FrontColumns:
     """A cache: what it knows of a tree holds while that is the same value."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, tuple[str, ...] | None], _Known] = {}
+        self._known: dict[tuple[int, tuple[str, ...] | None], _KnownFront] = {}
 
     def columns(
         self, chosen: Sequence[ChosenTree], now: Micros, window: int, names: tuple[str, ...] | None
@@ -48,7 +48,7 @@ class FrontColumns:
         if known is None or len(known.trees) != len(trees):
             parts = [tree.front(now, window, some) for tree, some in chosen]
             moving = [number for number, tree in enumerate(trees) if not tree.alone]
-            known = _Known(trees, moving, parts, SequenceColumns.joined(parts))
+            known = _KnownFront(trees, moving, parts, SequenceColumns.joined(parts))
         else:
             known = _moved(known, trees, chosen, now, window)
         self._known[window, names] = known
@@ -58,8 +58,8 @@ class FrontColumns:
 
 
 def _moved(
-    known: _Known, trees: Sequence[TenantTree], chosen: Sequence[ChosenTree], now: Micros, window: int
-) -> _Known:
+    known: _KnownFront, trees: Sequence[TenantTree], chosen: Sequence[ChosenTree], now: Micros, window: int
+) -> _KnownFront:
     others = set(compress(count(), map(is_not, trees, known.trees)))
     found = {
         number: chosen[number][0].front(now, window, chosen[number][1]) for number in {*others, *known.moving}
@@ -69,4 +69,4 @@ def _moved(
     for number, part in found.items():
         parts[number] = part
     moving = [number for number in {*others, *known.moving} if not trees[number].alone]
-    return _Known(trees, moving, parts, known.joined.with_parts(found))
+    return _KnownFront(trees, moving, parts, known.joined.with_parts(found))

@@ -21,7 +21,7 @@ _LONG = 4_096
 """Longer lines are not copied for each change: what somebody looks at is mostly their head."""
 
 
-class _Known(NamedTuple):
+class _KnownParts(NamedTuple):
     """The parts that a line is made from."""
 
     lines: OwnLines
@@ -53,7 +53,7 @@ class OwnLine:
         known: what it is made from.
     """
 
-    def __init__(self, measure: Measure, known: _Known) -> None:
+    def __init__(self, measure: Measure, known: _KnownParts) -> None:
         self._measure = measure
         self._known = known
         self._count = known.sorted_count - len(known.gone) + len(known.come)
@@ -67,7 +67,9 @@ class OwnLine:
     @classmethod
     def of(cls, lines: OwnLines, measure: Measure) -> "dict[str, OwnLine]":
         """By tenant, the lines of all that were sorted together."""
-        return {tenant: cls(measure, _Known(lines, number)) for number, tenant in enumerate(lines.tenants)}
+        return {
+            tenant: cls(measure, _KnownParts(lines, number)) for number, tenant in enumerate(lines.tenants)
+        }
 
     def __len__(self) -> int:
         return self._count
@@ -94,7 +96,7 @@ class OwnLine:
 
     def under(self, measure: Measure) -> "OwnLine":
         """The same jobs under rules that number them alike."""
-        return OwnLine(measure, _Known(*self.beside()))
+        return OwnLine(measure, _KnownParts(*self.beside()))
 
     def changed(self, gone: Mapping[str, WaitingJob], come: Mapping[str, WaitingJob]) -> "OwnLine":
         """The line without some jobs, as they were, and with others, by uid."""
@@ -102,10 +104,10 @@ class OwnLine:
         if not gone and not come:
             return self
         if len(known.gone) + len(known.come) > _MOST_UNSORTED:
-            known = _Known(*self.beside())
+            known = _KnownParts(*self.beside())
         left, unsorted = {**known.gone}, {**known.come}
         left |= {uid: job for uid, job in gone.items() if unsorted.pop(uid, None) is None}
-        return OwnLine(self._measure, _Known(known.lines, known.number, left, {**unsorted, **come}))
+        return OwnLine(self._measure, _KnownParts(known.lines, known.number, left, {**unsorted, **come}))
 
     @cached_property
     def waiting_by_queue(self) -> Mapping[JobQueueName, int]:
@@ -150,7 +152,7 @@ class OwnLine:
                 return np.sort(np.concatenate(found))
             depth = _DEEPER * len(numbers)
 
-    def _made_head(self, known: _Known, cut: int) -> SortedJobs:
+    def _made_head(self, known: _KnownParts, cut: int) -> SortedJobs:
         """The rest of the first `cut` jobs that were sorted in, with those that came before the last of them."""
         rules, (jobs, numbers) = self._measure.rules, known.sorted
         head, last = SortedJobs(jobs[:cut], numbers[:, :cut]), own_key(jobs[cut - 1], rules)
@@ -159,5 +161,5 @@ class OwnLine:
         return head.joined_by(sorted_jobs(come, self._measure), self._measure)
 
 
-def _alone(jobs: SortedJobs, measure: Measure) -> _Known:
-    return _Known(OwnLines.joined({"": jobs}, measure.rules), 0)
+def _alone(jobs: SortedJobs, measure: Measure) -> _KnownParts:
+    return _KnownParts(OwnLines.joined({"": jobs}, measure.rules), 0)

@@ -19,7 +19,7 @@ from fairlead_policy.rules.jobs import PlacedJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.snapshot.levels import PlannedLevels
 
-type Columns = list[list[str]]
+type TableColumns = list[list[str]]
 """Cells of some lines, none of them empty."""
 
 _WHY = "the one above goes first because"
@@ -46,7 +46,7 @@ def as_lines(planned: Iterable[PlannedPool], snapshot: Snapshot) -> Iterator[str
         yield ""
 
 
-def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[Columns]:
+def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[TableColumns]:
     level = (() if planned.plan is None else ("level",)) + (() if planned.fits is None else ("fit",))
     rules = planned.pool.rules
     rank, ages, causes = 1, _Ages(now), RowCauses(rules, now)
@@ -164,7 +164,7 @@ def _writes(plan: PlannedLevels, jobs: Mapping[str, SnapshotJob]) -> Iterator[st
     )
 
 
-def _aligned(found: Iterable[Columns], *, lines: int = 0) -> Iterator[str]:
+def _aligned(found: Iterable[TableColumns], *, lines: int = 0) -> Iterator[str]:
     """Columns as lines with their cells one below another, some thousand at a time: the first are told at once.
 
     A column gets wider where a later part of a long table needs it; the first one, numbers up to `lines`, never does.
