@@ -14,7 +14,7 @@ from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, PodEnd, PodFollower, PodOutput, Said, Word
-from fairlead_slurm_bridge.pods.forgetting import is_run_of
+from fairlead_slurm_bridge.pods.forgetting import is_left, is_run_of
 from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
 from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
@@ -294,6 +294,20 @@ async def test_a_program_does_not_begin_for_a_process_that_has_been_told_to_end(
         found.pod(None)
         assert (await hearing)[-1] == PodEnd(STOPPED)
         assert not marked.is_set()
+
+
+async def test_a_pod_that_waits_holds_no_room_for_a_job_that_waits(tmp_path: Path) -> None:
+    """Its program has not begun: another attempt gets another pod, when it is that one's turn."""
+    pending = a_slurm_job("7", state="PENDING")
+    starting = msgspec.structs.replace(pending, state="CONFIGURING")
+    assert is_left(WAITING, pending, completing=False)
+    assert not is_left(WAITING, starting, completing=False)
+    assert is_left(WAITING, msgspec.structs.replace(starting, restarts=1), completing=False)
+    assert not is_left(POD, pending, completing=False), "its program runs, and slurmctld has forgotten that"
+    async with scene(tmp_path, [b"x"]) as found:
+        found.pod(WAITING)
+        await found.life.forgetting.hand_on(ATTEMPT, NOON)
+        assert found.mirror.pods[KEY] == WAITING
 
 
 async def test_a_pod_that_is_handed_on_outlives_the_process_of_its_first_attempt(tmp_path: Path) -> None:

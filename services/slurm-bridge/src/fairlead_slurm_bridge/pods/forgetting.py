@@ -20,7 +20,7 @@ from fairlead_slurm_bridge.pods.bodies import Bodies
 from fairlead_slurm_bridge.pods.manifest import handed_to
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.runs import NEXT, Runs, is_of
-from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
+from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict, is_over
 
 _RETURNS_SECONDS = 3.0
 """In which the process of a job asks again, after the bridge was away: it tries every two."""
@@ -29,7 +29,7 @@ _SETTLES_SECONDS = 20.0
 _STEP_SECONDS = 1.0
 _SEEN_SECONDS = 5.0
 """In which a changed label is heard of."""
-_CONFIGURING = "CONFIGURING"
+_CONFIGURING, _PENDING = "CONFIGURING", "PENDING"
 
 
 class Jobs(Protocol):
@@ -123,7 +123,8 @@ class Forgetting:
         following = Attempt(attempt.job, attempt.restarts + 1)
         for key, pod in self._mirror.of_job(attempt.job).items():
             since = NEXT if pod.handed_on else pod.submitted
-            if not pod.leaving and is_of(pod.attempt.restarts, since, attempt, submitted):
+            # One that waits has done nothing, and would hold room while its job stands behind others.
+            if not (pod.leaving or pod.waits) and is_of(pod.attempt.restarts, since, attempt, submitted):
                 await self._hand(key, following, None)
 
     async def _take_back(self, attempt: Attempt) -> None:
@@ -176,9 +177,17 @@ def is_run_of(pod: JobPod, attempt: Attempt, submitted: Micros, identity: str) -
     return is_of(pod.attempt.restarts, since, attempt, submitted)
 
 
-def is_for_the_next(pod: JobPod) -> bool:
-    """Whether a program goes on that is of whichever attempt begins next. One that waits has done nothing: its pod may go."""
-    return pod.handed_on or not (pod.began or pod.waits)
+def is_left(pod: JobPod, job: SlurmJob | None, *, completing: bool) -> bool:
+    """Whether nothing of Slurm's stands behind a pod any more. One that waits has done nothing, so that it is nobody's next.
+
+    Args:
+        pod: of an attempt.
+        job: as slurmctld has it now; None where it does not know it any more.
+        completing: whether a job whose epilogs run counts as over.
+    """
+    if pod.waits:
+        return (job is not None and job.state == _PENDING) or is_over(pod.attempt, job, completing=completing)
+    return is_over(pod.attempt, job, completing=completing, handed_on=pod.handed_on or not pod.began)
 
 
 def node_of(hook: Mapping[str, str]) -> str:

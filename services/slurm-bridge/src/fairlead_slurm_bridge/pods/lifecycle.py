@@ -36,7 +36,7 @@ from fairlead_slurm_bridge.gate.kube_facts import JobPod, pod_facts
 from fairlead_slurm_bridge.gate.ledger import NoRoom
 from fairlead_slurm_bridge.pods.bodies import Bodies
 from fairlead_slurm_bridge.pods.errors import NotPreparedError, PodRefusedError
-from fairlead_slurm_bridge.pods.forgetting import Forgetting, is_for_the_next, is_run_of, node_of
+from fairlead_slurm_bridge.pods.forgetting import Forgetting, is_left, is_run_of, node_of
 from fairlead_slurm_bridge.pods.manifest import (
     Manifest,
     PodRules,
@@ -393,7 +393,7 @@ class PodLife:
         async with self._turn(number):
             job = await self._jobs.job(number)
             for key, pod in self._mirror.of_job(number).items():
-                if is_over(pod.attempt, job, completing=True, handed_on=is_for_the_next(pod)):
+                if is_left(pod, job, completing=True):
                     if not pod.leaving:
                         await self._delete(key, pod.uid)
                     ending.add(key)

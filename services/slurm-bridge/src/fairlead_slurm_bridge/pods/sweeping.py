@@ -10,12 +10,12 @@ import structlog
 from fairlead_kube import Key, KubeError
 from fairlead_slurm import SlurmError, SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
-from fairlead_slurm_bridge.pods.forgetting import is_for_the_next
+from fairlead_slurm_bridge.pods.forgetting import is_left
 from fairlead_slurm_bridge.pods.lasting import Lasting
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.resting import Rests
-from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
+from fairlead_slurm_bridge.pods.verdicts import is_put_off
 
 _ASKS = ("CONFIGURING", "RUNNING")
 """States in which a prolog, or the process of the job, asks the gate."""
@@ -107,8 +107,7 @@ class Sweeper:
         jobs = {job.number: job for job in await self._queue.jobs()}
         for key, pod in before.items():
             job = jobs.get(pod.attempt.job)
-            over = is_over(pod.attempt, job, completing=False, handed_on=is_for_the_next(pod))
-            if not over or self._life.stands_for(pod.attempt):
+            if not is_left(pod, job, completing=False) or self._life.stands_for(pod.attempt):
                 continue
             if not pod.leaving:
                 self._log.info("pod_swept", pod=key.name, state=job.state if job else None)
