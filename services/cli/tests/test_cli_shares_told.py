@@ -75,7 +75,10 @@ def test_what_no_node_has_room_for_does_not_fit_now() -> None:
     waits = an_explanation(
         rank=5, waiting=40, place=a_place(), prospects=prospects, no_room=["no card has 16000 MiB"]
     )
-    assert headline(waits) == "Waiting, 6th of 40: its pool has room for it, its nodes or cards have not."
+    assert (
+        headline(waits)
+        == "Waiting, 6th of 40: its pool has quota for it, but its nodes or cards have no room."
+    )
 
 
 def test_children_stand_indented_below_their_parent_and_siblings_keep_their_order() -> None:

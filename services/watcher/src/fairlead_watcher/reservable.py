@@ -15,7 +15,7 @@ def why_not_reservable(tree: Tree, forest: Forest) -> str:
     """What stands against it, in words; empty for nothing."""
     if len(tree.queues) != 1:
         names = [queue.name for queue in tree.queues]
-        return f"{len(names)} ClusterQueues draw on its quota ({', '.join(names[:3])}): it takes one that is alone"
+        return f"{len(names)} ClusterQueues draw on its quota ({', '.join(names[:3])}): reserve mode needs one that is alone"
     [queue] = tree.queues
     return _of_queue(queue) or _of_quota(queue, tree, forest)
 

@@ -77,7 +77,9 @@ def reserve_snapshot(
     jobs = {job.uid: job for job in snapshot.jobs if job.pool == pool.name}
     queues = {(job.cluster, job.frontend, job.queue) for job in jobs.values()}
     if len(queues) > 1:
-        return PaperReservation(why_not=f"its jobs wait in {len(queues)} queues: it takes one that is alone")
+        return PaperReservation(
+            why_not=f"its jobs wait in {len(queues)} queues: reserve mode needs one that is alone"
+        )
     strict, capacity = pool.rules.strict, pool.rules.capacity
     waiting = [_waiting(jobs[place.uid], strict=strict) for place in pool.places]
     unplaceable = {one.uid: one for one in waiting if one.uid in never and fits(one.demand, capacity)}

@@ -291,7 +291,7 @@ class ReservePlanner:
 def why_not(queues: Sequence[QueueState], pools: Sequence[PoolState]) -> str:
     """Why no start can be promised in a pool of one cluster, in words; empty where it can."""
     if len(queues) != 1 or len(pools) != 1:
-        return f"the pool has {len(queues)} queues here: it takes one that is alone"
+        return f"the pool has {len(queues)} queues here: reserve mode needs one that is alone"
     if not queues[0].active:
         return f"queue {queues[0].name} starts nothing just now"
     if not pools[0].reservable:

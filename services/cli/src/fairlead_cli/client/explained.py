@@ -65,7 +65,7 @@ def _what_is_short(found: Explanation) -> Iterator[str]:
     if found.never:
         yield "no node of its cluster can hold it, even empty"
     elif found.no_room and room is not None and not room.missing:
-        yield "its pool has room for it, its nodes or cards have not"
+        yield "its pool has quota for it, but its nodes or cards have no room"
         return
     elif room is not None and found.place is not None:
         yield _needs(room, found.place.demand)

@@ -32,10 +32,10 @@ WIDE_COLUMNS, NARROW_COLUMNS, SLIM_COLUMNS = 120, 100, 75
 NARROW_BAR = 10
 """Cells of a share's bar."""
 _IN_A_TREE = (
-    ": of the tenant at the top of its tree, of the whole pool, with all its jobs before this one; "
-    "`fairlead tenants` has each tenant's own, of now"
+    ": of the tenant at the top of its tree, just before this job starts; "
+    "`fairlead tenants` shows each tenant's own, as it is now"
 )
-_SHARE_THEN = "share then: of the pool, with its tenant's jobs before this one; `fairlead tenants` has the shares of now"
+_SHARE_THEN = "share then: what its tenant holds of the pool just before it starts; `fairlead tenants` shows what it holds now"
 
 
 def queue_view(
@@ -203,7 +203,7 @@ def _quotient(ranked: RankedPlace, *, by_weight: bool) -> tuple[str, str]:
 def tenants_view(reply: TenantsReply, *, columns: int = WIDE_COLUMNS, style: Style = unstyled) -> str:
     """Who has what, a table a pool. Columns: of the terminal."""
     if not reply.pools:
-        return "No pool is known yet: has a cluster stated its capacity?"
+        return "No pool is known yet: no cluster has stated what it has."
     return "\n".join(line for pool in reply.pools for line in _pool_lines(pool, columns, style))
 
 

@@ -61,7 +61,8 @@ async def approve(nats: str | None, approval: ApprovalRequest, *, form: Format =
     if job.phase == Phase.RUNNING:
         tell("It runs already: its class counts only if it has to wait again.", form)
     if gone:
-        tell(f"{len(gone)} grants of jobs that are gone were dropped", form)
+        dropped = "1 grant of a job" if len(gone) == 1 else f"{len(gone)} grants of jobs"
+        tell(f"dropped {dropped} that nobody knows any more", form)
     said = ClassGranted(job=named(job), uid=job.uid, job_class=job_class, revision=revision)
     print_outcome(said, [said.job], form)
 
