@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-import msgspec
-
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.capabilities import SHIPPED
 from fairlead_contracts.messages.state import (
@@ -26,25 +24,15 @@ from fairlead_contracts.snapshot.types import (
     SnapshotRunning,
     SnapshotTenant,
 )
+from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards, stated_card, stated_gang
-from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs, counts_in
+from fairlead_policy.snapshot.stated_jobs import Counted, StatedJobs, counted
 from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, Saturation
 
-
-class _Counted(msgspec.Struct, frozen=True):
-    """A job that waits or runs, and where it counts."""
-
-    job: JobState
-    queue: QueueState
-    pool: str
-    tenant: str
-    weighs: dict[str, int]
-    """Its demand, cards as HAMi gives them where its pool's are known."""
-    flavors: dict[str, str]
-    """What it holds while it runs, by the same names."""
-
+type _Queues = Mapping[tuple[str, str], QueueState]
+"""By (cluster, queue)."""
 
 type PastUses = Mapping[str, Mapping[str, Mapping[str, int]]]
 """By pool and tenant, base units by resource."""
@@ -74,12 +62,15 @@ def snapshot_of(
     cards = cards_by_pool(states.values(), rulebook)
     shapes = pool_shapes(states.values(), rulebook, cards)
     capacity = {name: dict(shape.capacity) for name, shape in shapes.items() if pool in (None, name)}
-    counted = [one for one in _counted(states, rulebook, cards) if one.pool in capacity]
+    by_name = {
+        (state.cluster, state.name): state for state in states.values() if isinstance(state, QueueState)
+    }
+    jobs = [one for one in _counted(states, by_name, rulebook, cards) if one.pool in capacity]
     clusters = {cluster for name in capacity for cluster, _ in rulebook.members_of(name)}
     used = {name: found for name, found in (past or {}).items() if name in capacity}
-    _lack_what_is_named(capacity, counted, used)
-    tenants = _tenants(counted, rulebook, used)
-    names = _names(counted)
+    _lack_what_is_named(capacity, jobs, used)
+    tenants = _tenants(jobs, rulebook, used)
+    names = _names(jobs)
     nodes = list(_nodes_of(states, clusters))
     queues = list(_queues_of(states, rulebook, capacity))
     stated = {queue.cluster for queue, _ in queues}
@@ -91,7 +82,9 @@ def snapshot_of(
             SnapshotPool(
                 name=name,
                 capacity=amounts,
-                saturated=_saturated(name, amounts, counted, shapes[name].rooms, rulebook),
+                saturated=_saturated(
+                    name, rulebook.pool_rules(name, amounts), jobs, shapes[name].rooms, by_name
+                ),
             )
             for name, amounts in sorted(capacity.items())
         ],
@@ -99,25 +92,26 @@ def snapshot_of(
         nodes=[_node(node, several) for node in nodes],
         queues=[_queue(queue, name, several) for queue, name in queues],
         class_values=[_class_value(one, several) for one in _values_of(states, stated, document.classes)],
-        running=[_running(one, names, rulebook) for one in counted if one.job.phase is Phase.RUNNING],
-        jobs=[_waiting(one, names, rulebook, several) for one in counted if one.job.phase is Phase.WAITING],
+        running=[_running(one, names, by_name, rulebook) for one in jobs if one.job.phase is Phase.RUNNING],
+        jobs=[
+            _waiting(one, names, by_name, rulebook, several) for one in jobs if one.job.phase is Phase.WAITING
+        ],
     )
 
 
 def _saturated(
     pool: str,
-    capacity: Mapping[str, int],
-    counted: Iterable[_Counted],
+    rules: PoolRules,
+    jobs: Iterable[Counted],
     rooms: Mapping[PoolPart, FlavorRoom],
-    rulebook: Rulebook,
+    queues: _Queues,
 ) -> list[str] | None:
     """The resources that are used up, where the pool's own sums do not say it (H-DRF)."""
-    rules = rulebook.pool_rules(pool, capacity)
     if not rules.rescaled or (len(rooms) <= 1 and all(len(room) == 1 for room in rooms.values())):
         return None
     saturation = Saturation(rules, rooms)
-    for one in counted:
-        part = one.job.cluster, one.queue.pool
+    for one in jobs:
+        part = one.job.cluster, queues[one.job.cluster, one.job.queue].pool
         if one.pool != pool:
             continue
         if one.job.phase is Phase.RUNNING:
@@ -128,10 +122,10 @@ def _saturated(
 
 
 def _lack_what_is_named(
-    capacity: Mapping[str, dict[str, int]], counted: Iterable[_Counted], used: PastUses
+    capacity: Mapping[str, dict[str, int]], jobs: Iterable[Counted], used: PastUses
 ) -> None:
     """A pool has nothing of what its jobs ask for, or have used, without any cluster stating it."""
-    for one in counted:
+    for one in jobs:
         capacity[one.pool].update(dict.fromkeys(one.job.demand.keys() - capacity[one.pool].keys(), 0))
     for name, tenants in used.items():
         for amounts in tenants.values():
@@ -139,44 +133,26 @@ def _lack_what_is_named(
 
 
 def _counted(
-    states: Mapping[str, State], rulebook: Rulebook, cards: Mapping[str, PoolCards]
-) -> list[_Counted]:
+    states: Mapping[str, State], queues: _Queues, rulebook: Rulebook, cards: Mapping[str, PoolCards]
+) -> list[Counted]:
     """The jobs that wait or run in a queue that is stated, in an order of their own.
 
     A job that stands under two subjects counts once, as `StatedJobs` says, and so does one that another carries out.
     """
-    queues = {
-        (state.cluster, state.name): state for state in states.values() if isinstance(state, QueueState)
-    }
-    counted: list[_Counted] = []
-    jobs = {subject: state for subject, state in states.items() if isinstance(state, JobState)}
-    stated = StatedJobs(jobs)
-    carriers = Carriers(stated)
+    stated = StatedJobs({subject: state for subject, state in states.items() if isinstance(state, JobState)})
 
     def pool_of(cluster: str, name: str) -> str | None:
         queue = queues.get((cluster, name))
         return None if queue is None else rulebook.pool_of(cluster, queue.pool)
 
-    for job in stated:
-        pool = counts_in(job, stated, carriers, pool_of, rulebook)
-        if pool is not None:
-            known = cards.get(pool)
-            one = _Counted(
-                job=job,
-                queue=queues[job.cluster, job.queue],
-                pool=pool,
-                tenant=rulebook.tenant_of(job),
-                weighs=job.demand if known is None else known.demand_of(job),
-                flavors=job.flavors if known is None else known.flavors_of(job),
-            )
-            counted.append(one)
-    return sorted(counted, key=lambda one: (one.job.submitted, one.job.uid))
+    found = (counted(job, stated, pool_of, rulebook, cards) for job in stated)
+    return sorted((one for one in found if one is not None), key=lambda one: (one.job.submitted, one.job.uid))
 
 
-def _tenants(counted: Iterable[_Counted], rulebook: Rulebook, past: PastUses) -> list[SnapshotTenant]:
+def _tenants(jobs: Iterable[Counted], rulebook: Rulebook, past: PastUses) -> list[SnapshotTenant]:
     """Each tenant that waits or runs, or did of late. Weights are the policy's: they are changed in one place."""
     pools: dict[str, set[str]] = {}
-    for one in counted:
+    for one in jobs:
         pools.setdefault(one.tenant, set()).add(one.pool)
     for pool, tenants in past.items():
         for name in tenants:
@@ -195,20 +171,19 @@ def _tenants(counted: Iterable[_Counted], rulebook: Rulebook, past: PastUses) ->
     ]
 
 
-def _names(counted: Sequence[_Counted]) -> dict[str, str]:
+def _names(jobs: Sequence[Counted]) -> dict[str, str]:
     """By uid, the shortest of name, `<scope>/<name>` and uid that no other job has.
 
     A snapshot says whose a job is and not its scope: where that has another name, the job's has it, too.
     """
-    taken = Counter(name for job, _ in _called(counted) for name in {job.name, job.full_name, job.uid})
+    taken = Counter(name for job, _ in _called(jobs) for name in {job.name, job.full_name, job.uid})
     return {
-        job.uid: next((name for name in names if taken[name] == 1), job.uid)
-        for job, names in _called(counted)
+        job.uid: next((name for name in names if taken[name] == 1), job.uid) for job, names in _called(jobs)
     }
 
 
-def _called(counted: Sequence[_Counted]) -> Iterator[tuple[JobState, list[str]]]:
-    for one in counted:
+def _called(jobs: Sequence[Counted]) -> Iterator[tuple[JobState, list[str]]]:
+    for one in jobs:
         alone = [one.job.name] if one.tenant == one.job.scope else []
         yield one.job, [*alone, one.job.full_name]
 
@@ -276,7 +251,7 @@ def _node(node: NodeState, several: bool) -> SnapshotNode:  # noqa: FBT001 # sai
     )
 
 
-def _running(one: _Counted, names: Mapping[str, str], rulebook: Rulebook) -> SnapshotRunning:
+def _running(one: Counted, names: Mapping[str, str], queues: _Queues, rulebook: Rulebook) -> SnapshotRunning:
     job = one.job
     return SnapshotRunning(
         id=names[job.uid],
@@ -286,13 +261,19 @@ def _running(one: _Counted, names: Mapping[str, str], rulebook: Rulebook) -> Sna
         demand=job.demand,
         started=job.started,
         ends=job.ends_by,
-        frontend=one.queue.frontend,
+        frontend=queues[job.cluster, job.queue].frontend,
         pods=sum(shape.pods for shape in job.shapes) or job.pods,
         gang=stated_gang(job.shapes),
     )
 
 
-def _waiting(one: _Counted, names: Mapping[str, str], rulebook: Rulebook, several: bool) -> SnapshotJob:  # noqa: FBT001 # said by its name
+def _waiting(
+    one: Counted,
+    names: Mapping[str, str],
+    queues: _Queues,
+    rulebook: Rulebook,
+    several: bool,  # noqa: FBT001 # said by its name
+) -> SnapshotJob:
     job = one.job
     return SnapshotJob(
         id=names[job.uid],
@@ -304,10 +285,11 @@ def _waiting(one: _Counted, names: Mapping[str, str], rulebook: Rulebook, severa
         submitted=job.submitted,
         queue_time=job.queue_time,
         cluster=job.cluster if several else "",
-        frontend=one.queue.frontend,
+        frontend=queues[job.cluster, job.queue].frontend,
         queue=job.queue,
         level=job.level,
         runtime_limit=job.run_limit,
+        priority_override=rulebook.override_of(job, job.priority_override, one.tenant),
         pods=sum(shape.pods for shape in job.shapes) or job.pods,
         gang=stated_gang(job.shapes),
     )

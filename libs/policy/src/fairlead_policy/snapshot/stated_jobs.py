@@ -1,11 +1,12 @@
 """Jobs as their clusters state them, one statement a job."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import msgspec
 
 from fairlead_contracts.messages.state import JobState, Phase, task_uid
 from fairlead_policy.rules.rulebook import Rulebook
+from fairlead_policy.snapshot.stated_cards import PoolCards
 
 type PoolOfQueue = Callable[[str, str], str | None]
 """By (cluster, queue), the policy's pool that the queue's jobs compete in; None for one that nobody states."""
@@ -30,10 +31,8 @@ def jobs_of(stated: JobState) -> tuple[JobState, ...]:
 class Carriers:
     """Which jobs say that they carry out another one."""
 
-    def __init__(self, jobs: Iterable[JobState] = ()) -> None:
+    def __init__(self) -> None:
         self._by_carried: dict[str, set[str]] = {}
-        for job in jobs:
-            self.replace(None, job)
 
     def __len__(self) -> int:
         """How many jobs are said to be carried out."""
@@ -96,6 +95,7 @@ class StatedJobs:
     """
 
     def __init__(self, stated: Mapping[str, JobState] | None = None) -> None:
+        self.carriers = Carriers()
         self._by_subject: dict[str, JobState] = {}
         """As stated."""
         self._parts: dict[str, dict[str, JobState]] = {}
@@ -145,7 +145,10 @@ class StatedJobs:
                 self._parts[subject] = {one.uid: one for one in after}
         for one in after:
             self._add(subject, one.uid)
-        return {uid: (was, now) for uid, was in held.items() if (now := self.get(uid)) != was}
+        changes = {uid: (was, now) for uid, was in held.items() if (now := self.get(uid)) != was}
+        for was, now in changes.values():
+            self.carriers.replace(was, now)
+        return changes
 
     def _uids(self, subject: str) -> Collection[str]:
         """The jobs that the subject's statement speaks of."""
@@ -180,19 +183,45 @@ class StatedJobs:
         return self._by_subject[subject].stamp, subject
 
 
-def counts_in(
-    job: JobState, jobs: StatedJobs, carriers: Carriers, pool_of: PoolOfQueue, rulebook: Rulebook
-) -> str | None:
-    """The policy's pool that a job counts in, as it waits or runs; None where it counts nowhere by itself.
+class Counted(msgspec.Struct, frozen=True):
+    """A job that waits or runs, where it counts and as what."""
+
+    job: JobState
+    pool: str
+    """The policy's."""
+    tenant: str
+    weighs: dict[str, int]
+    """Its demand, cards as HAMi gives them where its pool's are known."""
+    flavors: dict[str, str]
+    """What it holds while it runs, by the same names."""
+
+
+def counted(
+    job: JobState,
+    jobs: StatedJobs,
+    pool_of: PoolOfQueue,
+    rulebook: Rulebook,
+    cards: Mapping[str, PoolCards],
+) -> Counted | None:
+    """A job as it counts; None where it counts nowhere by itself.
 
     Args:
         job: whose statement holds.
         jobs: all.
-        carriers: among these.
         pool_of: the pool that a queue of a cluster leads to; None where nobody states it.
         rulebook: the policy.
+        cards: by the policy's pool, where its clusters register any.
     """
     if job.phase not in (Phase.WAITING, Phase.RUNNING):
         return None
     pool = pool_of(job.cluster, job.queue)
-    return None if pool is None or carriers.count_elsewhere(job, jobs, pool_of, rulebook) else pool
+    if pool is None or jobs.carriers.count_elsewhere(job, jobs, pool_of, rulebook):
+        return None
+    known = cards.get(pool)
+    return Counted(
+        job=job,
+        pool=pool,
+        tenant=rulebook.tenant_of(job),
+        weighs=job.demand if known is None else known.demand_of(job),
+        flavors=job.flavors if known is None else known.flavors_of(job),
+    )

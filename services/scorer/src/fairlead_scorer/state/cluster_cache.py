@@ -30,7 +30,7 @@ from fairlead_policy.levels.withholding import unsteered_level
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards, same_cards
-from fairlead_policy.snapshot.stated_jobs import Carriers, StatedJobs, counts_in
+from fairlead_policy.snapshot.stated_jobs import StatedJobs, counted
 from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
 from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
 from fairlead_scorer.state.persisted_usage import PersistedUsage, revision_of
@@ -63,7 +63,6 @@ class ClusterCache:
         self.rulebook: Rulebook | None = None
         """None until a policy is there: nothing is scored without one."""
         self._jobs = StatedJobs()
-        self._carriers = Carriers()
         self._waiting_kinds = WaitingKinds()
         self._unplaced = UnplacedJobs()
         self._queues: dict[str, QueueState] = {}
@@ -223,17 +222,16 @@ class ClusterCache:
                 self._leave_queue(before)
             if after is not None:
                 self._jobs_of.setdefault(_queue_of(after), {})[uid] = None
-            self._carriers.replace(before, after)
             self._waiting_kinds.replace(before, after)
             self._unplaced.replace(before, after)
             self._settle(uid, after)
-            if self._carriers:
+            if self._jobs.carriers:
                 self._settle_carriers({uid, *(one.carries for one in (before, after) if one is not None)})
 
     def _settle_carriers(self, carried: Iterable[str | None]) -> None:
         """Counts those anew that say they carry out one of these."""
         for uid in carried:
-            for carrier in self._carriers.of(uid):
+            for carrier in self._jobs.carriers.of(uid):
                 self._settle(carrier, self._jobs.get(carrier))
 
     def _leave_queue(self, job: JobState) -> None:
@@ -274,7 +272,7 @@ class ClusterCache:
                 for uid in self._jobs_of.get(queue, ()):
                     self._settle(uid, self._jobs.get(uid))
 
-        for carrier in self._carriers:
+        for carrier in self._jobs.carriers:
             self._settle(carrier, self._jobs.get(carrier))
         fresh = self._pool_of.keys() - before.keys()
         for run in self._over.values() if fresh or other else ():
@@ -317,24 +315,22 @@ class ClusterCache:
     def _entry(self, job: JobState) -> JobEntry | None:
         if self.rulebook is None:
             return None
-        pool = counts_in(job, self._jobs, self._carriers, self.queue_leads_to, self.rulebook)
-        if pool is None:
+        found = counted(job, self._jobs, self.queue_leads_to, self.rulebook, self._cards)
+        if found is None:
             return None
-        stated = self._pool_of[job.cluster, job.queue]
-        cards = self._cards.get(pool)
-        weighs = job if cards is None else msgspec.structs.replace(job, demand=cards.demand_of(job))
-        counted: CountedJob
+        counts: CountedJob
         if job.phase is Phase.RUNNING:
-            counted = RunningJob(
+            counts = RunningJob(
                 uid=job.uid,
-                tenant=self.rulebook.tenant_of(job),
-                demand=weighs.demand,
-                flavors=job.flavors if cards is None else cards.flavors_of(job),
+                tenant=found.tenant,
+                demand=found.weighs,
+                flavors=found.flavors,
                 started=job.started,
             )
         else:
-            counted = self.rulebook.waiting_job(weighs)
-        return JobEntry(pool=pool, stated=stated, job=counted, asked=job.demand)
+            counts = self.rulebook.waiting_job(msgspec.structs.replace(job, demand=found.weighs))
+        stated = self._pool_of[job.cluster, job.queue]
+        return JobEntry(pool=found.pool, stated=stated, job=counts, asked=job.demand)
 
     # Past use -----------------------------------------------------------------------------------------------------
 
