@@ -25,6 +25,9 @@ type TieBreak = tuple[str, int]
 type Names = NDArray[np.object_]
 """Strings by reference: picking many of them is then one call."""
 
+FLOAT_DOUBT = 2.0**-45
+"""Of the larger terms: what two keys differ by less is not told by floats. Each is rounded a few times, by 2^-53 of them."""
+
 # A key is rounded at most eight times, each by 2^-53 of it at most, since all its terms are at least 0. Two keys whose
 # floats differ by more than 2^-48 of the larger are in their true order; tiny numbers lose more and are always near.
 _NEAR = 2.0**-48

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from fairlead_contracts.base.instants import Micros
+from fairlead_policy.exact.ranking import FLOAT_DOUBT
 from fairlead_policy.explain.figures import percent
 from fairlead_policy.explain.neighbour_text import CLOSE, EQUAL_BUT_UID, EQUAL_KEYS, OWN_ORDER, both_in_words
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
 
 FIRST = "first"
-_NEAR = 2.0**-45
-"""Where what speaks for a job and against it comes to the same but for so much, floats do not tell which is more."""
 
 
 class _Row(NamedTuple):
@@ -83,7 +82,7 @@ class RowCauses:
     def _by_terms(self, before: _Row, row: _Row) -> str:
         share, waiting = row.tag - before.tag, (row.counted - before.counted) * self._rate
         lead = share + waiting
-        if lead < (_NEAR * (before.tag + row.tag + abs(waiting)) if share and waiting else 0):
+        if lead < (FLOAT_DOUBT * (before.tag + row.tag + abs(waiting)) if share and waiting else 0):
             return ""  # reserve mode let it pass, or floats do not tell
         if not lead:
             return EQUAL_KEYS if before.submitted < row.submitted else EQUAL_BUT_UID

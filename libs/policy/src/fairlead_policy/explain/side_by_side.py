@@ -12,15 +12,23 @@ from functools import partial
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_policy.exact.ranking import Flags, Floats, Ints, Multipliers, Rows, aged_at, join, ratio
+from fairlead_policy.exact.ranking import (
+    FLOAT_DOUBT,
+    Flags,
+    Floats,
+    Ints,
+    Multipliers,
+    Rows,
+    aged_at,
+    join,
+    ratio,
+)
 from fairlead_policy.exact.scoring import JobColumns
 from fairlead_policy.order.merging import SortKey, sort_key_at
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import LARGEST, PoolRules, counted_amount
 from fairlead_policy.tenants.service_order import ServiceOrder
 
-# Each float below is rounded a few times, each by 2^-53 of the larger term: this is wide of it.
-_NEAR = 2.0**-45
 _TINY = 1e-290
 
 
@@ -51,7 +59,7 @@ class SideBySide:
         with np.errstate(over="ignore", invalid="ignore"):
             tags = _tags(rows, sequences[0].measure.multipliers) if sequences else rows.tag
             self._lead = tags + waiting - target
-            self._doubt = _NEAR * (tags + np.abs(waiting) + abs(target)) + _TINY
+            self._doubt = FLOAT_DOUBT * (tags + np.abs(waiting) + abs(target)) + _TINY
         self.ahead = self._count()
         """By sequence, how many of its jobs stand before the place: tuples ascend along it."""
         at = np.arange(len(self._part)) - self._starts[self._part]
