@@ -13,15 +13,16 @@ import pytest
 
 from fairlead_bus import Bucket, Bus, Delivery, Follower, NotYetError, Worker, provision
 from fairlead_contracts import subjects
+from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.submissions import ANSWER, DEAD_LETTER, AnyAnswer, Refused, read_submission
-from fairlead_contracts.topology import ROUTES, SUBMIT, Topology, submit_durable, topology
+from fairlead_contracts.topology import MEMBERS, ROUTES, SUBMIT, Topology, submit_durable, topology
 from fairlead_runtime import Lifecycle, Metrics
 from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route.router import Router, TenantPace
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit import NatsServer, eventually, people
-from fairlead_testkit.builders import a_body, a_document, a_pool, a_queue, a_tenant_state
+from fairlead_testkit.builders import a_body, a_document, a_leader, a_pool, a_queue, a_tenant_state
 from fairlead_testkit.bus_harness import BusHarness
 
 pytestmark = pytest.mark.integration
@@ -31,17 +32,22 @@ pytestmark = pytest.mark.integration
 async def scored(nats_server: NatsServer, tmp_path: Path, **settings: object) -> AsyncIterator[BusHarness]:
     """One scorer over two clusters that both have a queue of team-a and team-b."""
     async with BusHarness.open(nats_server, tmp_path) as opened:
-        await opened.policy(a_document(shards=2))
-        for cluster in ("c1", "c2"):
-            await opened.state(
-                a_pool(cluster=cluster),
-                a_queue(cluster=cluster),
-                a_tenant_state(cluster=cluster),
-                a_tenant_state(cluster=cluster, name="team-b", scope="team-b"),
-            )
-        await opened.mark("c1", "c2")
+        await over_both(opened)
         async with opened.serving(main, ScorerSettings, "s1", **settings):
             yield opened
+
+
+async def over_both(harness: BusHarness) -> None:
+    """A policy, and two clusters that both have a queue of team-a and team-b."""
+    await harness.policy(a_document(shards=2))
+    for cluster in ("c1", "c2"):
+        await harness.state(
+            a_pool(cluster=cluster),
+            a_queue(cluster=cluster),
+            a_tenant_state(cluster=cluster),
+            a_tenant_state(cluster=cluster, name="team-b", scope="team-b"),
+        )
+    await harness.mark("c1", "c2")
 
 
 @pytest.fixture
@@ -121,6 +127,23 @@ async def test_several_submissions_are_spread_before_they_show_in_the_state(
         await submit(harness, a_body(id=f"train-{number}"))
     found = [(await clusters.next())[0] for _ in range(4)]
     assert sorted(found) == ["c1", "c1", "c2", "c2"]
+
+
+async def test_a_cluster_that_nobody_leads_any_more_gets_none_of_them(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """Its facts outlast its services: every second job went there, and waited for ever."""
+    async with BusHarness.open(nats_server, tmp_path) as harness:
+        lease = a_leader(cluster="c2")
+        await Bucket(harness.bus, MEMBERS).create(
+            subjects.leader_key(lease.role, lease.cluster), to_json(lease)
+        )
+        await over_both(harness)
+        async with harness.serving(main, ScorerSettings, "s1"):
+            for number in range(4):
+                await submit(harness, a_body(id=f"train-{number}"))
+            for number in range(4):
+                assert await eventually(partial(route_of, harness, f"train-{number}")) == b"c2"
 
 
 async def test_a_repeat_goes_the_recorded_way_even_with_another_body(
@@ -263,7 +286,8 @@ async def route_of(harness: BusHarness, submission: str) -> bytes | None:
 
 
 async def test_without_a_policy_a_submission_waits_and_has_all_its_attempts(harness: BusHarness) -> None:
-    router = Router(harness.bus, ClusterCache(), ScorerRecord(Metrics("scorer")), lambda: 0, TenantPace(1, 1))
+    record, pace = ScorerRecord(Metrics("scorer")), TenantPace(1, 1)
+    router = Router(harness.bus, ClusterCache(), record, lambda: 0, pace=pace, led=tuple)
     delivery = Delivery(
         subject=subjects.submit("any", "team-a"),
         payload=a_body(id="train-1"),

@@ -1,5 +1,7 @@
 """Which cluster takes a submission that names none."""
 
+from collections.abc import Collection
+
 import pytest
 
 from fairlead_contracts.base.errors import FieldError
@@ -29,12 +31,13 @@ def chosen(
     submission: Submission | None = None,
     sent: dict[StatedKey, dict[str, int]] | None = None,
     document: PolicyDocument | None = None,
+    led: Collection[str] = (),
 ) -> str:
     cache = ClusterCache()
     cache.adopt(document or a_document(), 1)
     cache.learn({subject_of(state): state for state in states})
     assert cache.rulebook is not None
-    return choose(cache, cache.rulebook, submission or a_submission(), sent or {}).cluster
+    return choose(cache, cache.rulebook, submission or a_submission(), sent or {}, led).cluster
 
 
 def refusal(*states: State, **changes: object) -> FieldError:
@@ -63,6 +66,18 @@ def test_where_more_waits_than_fits_the_shorter_backlog_is_taken() -> None:
 
 def test_what_was_sent_and_does_not_show_yet_counts() -> None:
     assert chosen(*BOTH, sent={("c1", "gpu"): a_demand()}) == "c2"
+
+
+def test_a_cluster_that_nobody_leads_is_passed_over_where_another_is_led() -> None:
+    assert chosen(*BOTH, led={"c2"}) == "c2"
+    assert chosen(*BOTH, a_job("a", cluster="c2", uid="a"), led={"c2"}) == "c2"
+    assert chosen(*BOTH, a_job(), led={"c1", "c2"}) == "c2"
+    assert chosen(*BOTH, led={"c3"}) == "c1"
+
+
+def test_a_cluster_that_nobody_leads_is_taken_where_no_led_one_can_hold_the_job() -> None:
+    small = a_pool(capacity=a_demand(cpu=1000, memory_gib=10000, gpu=2))
+    assert chosen(*BOTH, small, submission=a_submission(demand=a_demand(gpu=4)), led={"c1"}) == "c2"
 
 
 def test_a_cluster_that_is_too_small_is_passed_over() -> None:

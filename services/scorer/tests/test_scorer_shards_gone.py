@@ -33,7 +33,7 @@ async def test_a_shard_that_the_policy_took_away_is_never_decided(
             harness.bus,
             state_view,
             Roster(harness.bus, wake=wake),
-            Router(harness.bus, state_view.cache, record, lambda: NOW, TenantPace(1, 1)),
+            Router(harness.bus, state_view.cache, record, lambda: NOW, pace=TenantPace(1, 1), led=tuple),
             record,
             settings=ScorerSettings(),
             replica="s1",

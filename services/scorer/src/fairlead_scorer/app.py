@@ -11,7 +11,7 @@ from fairlead_scorer.dry_run import DryRun
 from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.query_server import QueryServer
 from fairlead_scorer.query.questions import Questions
-from fairlead_scorer.query.reservations import ReserveView
+from fairlead_scorer.query.reservations import ADMITTER, ReserveView
 from fairlead_scorer.query.shard_asking import ShardAsker
 from fairlead_scorer.query.steering import SteeringView
 from fairlead_scorer.report.fairness_metrics import FairnessMetrics
@@ -54,7 +54,8 @@ async def _score(
     if settings.route:
         await require_durables(bus, (topology.SUBMIT, topology.submit_durable(subjects.ANY_CLUSTER)))
     roster = Roster(bus, wake=wake)
-    router = Router(bus, state_view.cache, record, wall_clock, _pace(settings))
+    led = lambda: {lease.cluster for lease in roster.leaders(ADMITTER)}  # noqa: E731 # one line of wiring
+    router = Router(bus, state_view.cache, record, wall_clock, pace=_pace(settings), led=led)
     scorer = Scorer(
         bus,
         state_view,

@@ -1,6 +1,6 @@
 """Choosing a cluster for a submission that does not name one. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -30,17 +30,22 @@ def choose(
     rulebook: Rulebook,
     submission: Submission,
     sent: Mapping[StatedKey, Mapping[str, int]],
+    led: Collection[str],
 ) -> Choice:
     """The cluster with a queue of the tenant whose pool can hold the job and has most room for it, then by name.
 
     Room is what neither runs nor waits, in units of the job's own demand, of its scarcest resource; it is negative
     where more waits than fits.
 
+    What a cluster stated outlasts its services. One that no admitter leads takes nothing until one does, so it is passed
+    over where another that can take the job is led.
+
     Args:
         cache: what is known of the clusters.
         rulebook: the policy.
         submission: as checked by the contracts.
         sent: base units of what went to each pool and does not show in the cluster cache yet.
+        led: clusters that an admitter leads now.
 
     Raises:
         FieldError: no cluster takes it; says why, of each cluster that was considered.
@@ -67,7 +72,7 @@ def choose(
         options.append(_Option(-room, *stated))
     if not options:
         raise _nowhere(submission, problems)
-    best = min(options)
+    best = min([option for option in options if option.cluster in led] or options)
     return Choice(best.cluster, (best.cluster, best.pool))
 
 

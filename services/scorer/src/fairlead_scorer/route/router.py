@@ -7,7 +7,7 @@ swap before the submission is published again, so that a redelivery, whoever get
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import msgspec
@@ -83,6 +83,7 @@ class Router:
         record: hears of routes.
         now: the wall clock.
         pace: of each tenant.
+        led: clusters that an admitter leads now, as far as is known.
     """
 
     def __init__(
@@ -91,13 +92,16 @@ class Router:
         cache: ClusterCache,
         record: ScorerRecord,
         now: Callable[[], Micros],
+        *,
         pace: TenantPace,
+        led: Callable[[], Collection[str]],
     ) -> None:
         self._bus = bus
         self._cache = cache
         self._record = record
         self._now = now
         self._pace = pace
+        self._led = led
         self._routes = Bucket(bus, ROUTES)
         self._sent: deque[_Sent] = deque(maxlen=_MOST_SENT)
         self._wanted = False
@@ -165,7 +169,7 @@ class Router:
         if rulebook is None:
             raise NotYetError("there is no policy to route by", seconds=_NO_POLICY_SECONDS)
         self._pace.spend(submission.tenant, at)
-        choice = routing.choose(self._cache, rulebook, submission, self._on_their_way())
+        choice = routing.choose(self._cache, rulebook, submission, self._on_their_way(), self._led())
         # Before anything else is awaited: the submissions that are handled side by side must see each other.
         self._sent.append(_Sent(time.monotonic() + _SENT_SECONDS, choice.pool, submission.demand))
         try:
