@@ -161,6 +161,22 @@ BAD: dict[str, tuple[bytes, str, str, str]] = {
 }
 
 
+async def test_a_refusal_of_a_queue_names_queues_that_are_taken_and_not_the_tenants_account(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    async with run_admitter():
+        for queue in ("team-a", "nowhere"):
+            answers.clear()
+            await submit(bus, a_body(id="x", queue=queue))
+            [refused] = await heard(answers, 1)
+            assert isinstance(refused, Refused)
+            assert refused.reason == "the cluster has no such queue for tenant 'team-a', which can name: main"
+        await submit(bus, a_body(id="x", queue="main"))
+        await heard(answers, 2)
+        assert isinstance(answers[1], Accepted)
+    assert set(cluster.jobs) == {"team-a/x"}
+
+
 async def test_the_trace_of_a_submission_goes_on_in_its_job(
     bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:

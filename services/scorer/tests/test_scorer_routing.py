@@ -88,11 +88,14 @@ def test_a_cluster_that_is_too_small_is_passed_over() -> None:
 def test_a_named_queue_decides_among_the_clusters_that_have_it() -> None:
     side = a_queue(cluster="c2", name="side")
     assert chosen(*BOTH, side, submission=a_submission(queue="side")) == "c2"
-    assert refusal(*BOTH, queue="nowhere").field == "queue"
+    refused = refusal(*BOTH, queue="nowhere")
+    assert refused.field == "queue"
 
 
 def test_a_tenant_without_a_queue_is_refused() -> None:
-    assert refusal(*BOTH, tenant="team-b").field == "tenant"
+    refused = refusal(*BOTH, a_tenant_state(cluster="c2", scope="team-c"), tenant="team-b")
+    assert refused.field == "tenant"
+    assert refused.reason == "no cluster has a queue for tenant 'team-b'; these have one: team-a, team-c"
 
 
 def test_a_tenant_that_the_policy_does_not_know_is_refused() -> None:
@@ -117,7 +120,9 @@ def test_what_no_cluster_can_hold_is_refused_with_each_ones_reason() -> None:
 
 
 def test_an_unknown_resource_is_refused() -> None:
-    assert refusal(*BOTH, demand={"quantum": 1000}).field == "demand.quantum"
+    refused = refusal(*BOTH, demand={"quantum": 1000})
+    assert refused.field == "demand.quantum"
+    assert "c1: demand.quantum is not a resource of the pool, which has cpu, " in refused.reason
 
 
 def test_a_class_that_is_not_granted_is_refused() -> None:
@@ -138,4 +143,4 @@ def test_only_the_frontend_that_is_asked_for_is_taken() -> None:
     assert chosen(*BOTH, slurm, submission=a_submission(frontend="slurm")) == "c2"
     refused = refusal(*BOTH, slurm, frontend="kueue")
     assert (refused.field, refused.value) == ("frontend", "kueue")
-    assert "c2: frontend is another one: the queue is of slurm" in refused.reason
+    assert "c2: frontend is not that of the cluster, which is slurm" in refused.reason

@@ -319,7 +319,9 @@ class Rulebook:
                 the pool and could never start.
         """
         if frontend is not None and submission.frontend not in (None, frontend):
-            raise FieldError("frontend", submission.frontend, f"is another one: the queue is of {frontend}")
+            raise FieldError(
+                "frontend", submission.frontend, f"is not that of the cluster, which is {frontend}"
+            )
         annotations = submission.template.annotations if submission.template is not None else {}
         tenant = self.tenant_of(
             _Entrance(submission.tenant, cluster, queue or "", submission.labels, annotations, local_queue)
@@ -398,7 +400,9 @@ def _matches(match: Match, job: MatchSubject) -> bool:
 def _check_size(resource: str, amount: int, capacity: Mapping[str, int]) -> None:
     if resource not in capacity:
         raise FieldError(
-            f"demand.{resource}", format_quantity(resource, amount), f"the pool has only {_listed(capacity)}"
+            f"demand.{resource}",
+            format_quantity(resource, amount),
+            f"is not a resource of the pool, which has {_listed(capacity)}",
         )
     if amount > capacity[resource]:
         raise FieldError(

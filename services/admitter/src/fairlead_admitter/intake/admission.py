@@ -1,6 +1,6 @@
 """Faults of a submission, told so that its sender can put it right. Pure: a delivery in, a ruling out."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from fairlead_admitter.errors import FrontendRefusedError
 from fairlead_admitter.intake.creation import Creation, JobRefusedError
@@ -26,6 +26,8 @@ from fairlead_contracts.messages.submissions import (
     read_submission,
 )
 from fairlead_policy.rules.rulebook import Rulebook
+
+_MOST_NAMED = 20
 
 
 class SubmissionCheck:
@@ -54,7 +56,7 @@ class SubmissionCheck:
                 "id", submission.id, "was used before for another body; a new job needs a new id"
             )
             return _refusal(sender, error, "conflict")
-        return _refusal(sender, _no_queue(submission, self._facts.entries(submission.tenant)), "queue")
+        return _refusal(sender, self._no_queue(submission), "queue")
 
     def refused_for_now(self, submission: Submission, objection: LimitExceeded) -> SubmissionRefusal:
         """There is too much of its tenant, or of all."""
@@ -93,7 +95,7 @@ class SubmissionCheck:
                 frontend=None if queue is None else self._facts.queues[queue].frontend,
             )
             if capacity is None:
-                raise _no_queue(submission, entries)
+                raise self._no_queue(submission)
         except FieldError as error:
             return _refusal(Sender(submission.tenant, submission.id), error, _label(error, capacity or {}))
         return None
@@ -102,6 +104,18 @@ class SubmissionCheck:
         """A queue that every tenant may name, where the frontend has such queues."""
         queue = self._facts.queues.get(name) if name is not None else None
         return queue.name if queue is not None and queue.able.open_queues else None
+
+    def _no_queue(self, submission: Submission) -> FieldError:
+        usable = ", ".join(sorted(self._usable(submission.tenant))[:_MOST_NAMED]) or "none"
+        what = "queue" if submission.queue is None else "such queue"
+        reason = f"the cluster has no {what} for tenant {submission.tenant!r}, which can name: {usable}"
+        return FieldError("queue", submission.queue, reason)
+
+    def _usable(self, tenant: str) -> set[str]:
+        """The names that a submission of the tenant may give as its queue: a LocalQueue, or a queue open to every tenant."""
+        entries, queues = self._facts.entries(tenant), self._facts.queues
+        free = {name for name, queue in queues.items() if queue.able.open_queues}
+        return free | {name for name, queue in entries.items() if queue not in free}
 
     def _capacity(self, queue: str | None) -> Mapping[str, int] | None:
         """The capacity behind a queue in this cluster: a job runs in one cluster, whatever else its pool joins."""
@@ -123,14 +137,6 @@ def _kind_of(error: FieldError | UnsupportedVersionError | MalformedError) -> Re
 def _refusal(sender: Sender, error: FieldError, label: RefusalReason) -> SubmissionRefusal:
     return SubmissionRefusal(
         sender=sender, field=error.field, value=shown(error.value), reason=error.reason, label=label
-    )
-
-
-def _no_queue(submission: Submission, entries: Collection[str]) -> FieldError:
-    return FieldError(
-        "queue",
-        submission.queue,
-        f"the cluster has no such queue for tenant {submission.tenant!r}; it has: {', '.join(sorted(entries)) or 'none'}",
     )
 
 

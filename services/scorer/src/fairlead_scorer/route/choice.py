@@ -1,6 +1,6 @@
 """Choosing a cluster for a submission that does not name one. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -8,6 +8,8 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_scorer.state.cluster_cache import ClusterCache, StatedKey
+
+_MOST_NAMED = 20
 
 
 class Choice(NamedTuple):
@@ -71,7 +73,7 @@ def choose(
         room = _room(submission.demand, pool.capacity, [cache.taken(*stated), sent.get(stated, {})])
         options.append(_Option(-room, *stated))
     if not options:
-        raise _nowhere(submission, problems)
+        raise _nowhere(submission, problems, sorted({account.scope for account in cache.tenants()}))
     best = min([option for option in options if option.cluster in led] or options)
     return Choice(best.cluster, (best.cluster, best.pool))
 
@@ -93,14 +95,24 @@ def _room(
     )
 
 
-def _nowhere(submission: Submission, problems: Mapping[str, FieldError]) -> FieldError:
+def _nowhere(submission: Submission, problems: Mapping[str, FieldError], let_in: Sequence[str]) -> FieldError:
     if not problems:
-        where = "" if submission.queue is None else f" named {submission.queue!r}"
-        return FieldError(
-            "tenant" if submission.queue is None else "queue",
-            submission.queue or submission.tenant,
-            f"no cluster has a queue{where} for tenant {submission.tenant!r}",
-        )
+        return _without_queue(submission, let_in)
     first = next(iter(problems.values()))
     reasons = "; ".join(f"{cluster}: {error.field} {error.reason}" for cluster, error in problems.items())
     return FieldError(first.field, first.value, f"no cluster can take it: {reasons}")
+
+
+def _without_queue(submission: Submission, let_in: Sequence[str]) -> FieldError:
+    tenant = submission.tenant
+    if submission.queue is not None and tenant in let_in:
+        return FieldError(
+            "queue",
+            submission.queue,
+            f"no cluster has a queue of that name for tenant {tenant!r}: submit without `queue` for the tenant's own",
+        )
+    more = ", …" if len(let_in) > _MOST_NAMED else ""
+    named = ", ".join(let_in[:_MOST_NAMED]) or "none"
+    return FieldError(
+        "tenant", tenant, f"no cluster has a queue for tenant {tenant!r}; these have one: {named}{more}"
+    )
