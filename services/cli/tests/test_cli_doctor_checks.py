@@ -182,6 +182,7 @@ NO_QUOTA = things.cluster_queue("x", {GPU: 0}, flavor="a100", cohort="gpus") | {
 
 FOUND: list[tuple[str, Severity, Survey]] = [
     ("kueue-absent", Severity.ERROR, changed(kueue=KueueSeen())),
+    ("cluster-unknown", Severity.WARNING, changed(told_of=["kubelab"])),
     ("kueue-old", Severity.WARNING, changed(kueue=KueueSeen(served=("v1beta1",)))),
     ("kueue-version-unknown", Severity.INFO, changed(kueue=KueueSeen(served=("v1beta2",)))),
     (

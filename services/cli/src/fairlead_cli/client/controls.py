@@ -1,6 +1,6 @@
 """The operators' words on writing levels, as the policy bucket has them: what holds now, and what was said before."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from fairlead_bus import Bucket, Bus, Stored, is_deletion
 from fairlead_contracts import subjects, topology
@@ -22,6 +22,14 @@ class Controls(dict[str | None, Control]):
         return max(
             (word.mode for word in words if word is not None), key=STRICTNESS.index, default=Mode.ACTIVE
         )
+
+    def held_back(self, pools: Collection[str] | None = None) -> Iterator[str]:
+        """Where nothing is written now, by whose word, and what ends that: of these pools; None of all."""
+        for pool, word in self.items():
+            if word.mode is Mode.ACTIVE or not (pools is None or pool is None or pool in pools):
+                continue
+            named, resume = ("all pools are", "") if pool is None else (f"pool {pool} is", f" {pool}")
+            yield f"{named} {word.told()}; `fairlead resume{resume}` ends that"
 
 
 async def said(bus: Bus) -> list[tuple[str | None, Stored]]:

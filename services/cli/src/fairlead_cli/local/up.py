@@ -23,7 +23,6 @@ from fairlead_cli.policy.files import PolicyFile, read_file, shipped_policy
 from fairlead_cli.policy.members import stated_members, unknown_members
 from fairlead_cli.signals import ending_on_signals
 from fairlead_cli.slurm.clusters import SlurmTarget
-from fairlead_contracts.messages.control import Mode
 from fairlead_sim import SimError, load_cluster
 
 LAPTOP, KUBERNETES, SLURM = "laptop", "kubernetes", "slurm"
@@ -147,10 +146,8 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
 
 async def _tell_words(stack: Stack) -> None:
     """Say what operators said of writing levels before this start: their words outlast it."""
-    for pool, word in (await control_words(stack.bus)).items():
-        if word.mode is not Mode.ACTIVE:
-            pools, resume = ("all pools are", "") if pool is None else (f"pool {pool} is", f" {pool}")
-            say(f"note: {pools} {word.told()}; `fairlead resume{resume}` ends that")
+    for told in (await control_words(stack.bus)).held_back():
+        say(f"note: {told}")
 
 
 def _who_may_connect(plan: StackPlan) -> str:

@@ -12,10 +12,13 @@ import msgspec
 from fairlead_bus import Bus, JetStreamNotFoundError, NoStreamError
 from fairlead_cli.client import leave
 from fairlead_cli.client.connection import connected, server_of
+from fairlead_cli.client.controls import control_words
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError, NotRunningError
+from fairlead_cli.findings import listed
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.doctor.checks import examine, known_names
+from fairlead_cli.kueue.doctor.checks.queues import preempting_pools
 from fairlead_cli.kueue.doctor.reading import SurveyQuestion, take
 from fairlead_cli.kueue.doctor.rendering import DoctorReport, acceptance, closing, open_names, report, view
 from fairlead_cli.kueue.doctor.survey import Survey
@@ -31,6 +34,7 @@ from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import STATE, PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import Lever
+from fairlead_policy.rules.rulebook import Rulebook
 
 DEFAULT_POLICY = "kubernetes"
 
@@ -101,9 +105,14 @@ async def look(flags: DoctorFlags, bus: Bus | None) -> DoctorReport:
     async with opened(flags.target) as client:
         survey = await take(client, question)
     if bus is not None:
-        survey = msgspec.structs.replace(survey, elsewhere=await _stated_elsewhere(bus, question))
+        survey = msgspec.structs.replace(
+            survey,
+            elsewhere=await _stated_elsewhere(bus, question),
+            # Services that were started just now have told of nothing yet.
+            told_of=[] if flags.ours else await other_clusters(bus, flags.target.cluster),
+        )
     verdict = judge(survey, examine(survey), flags.accept)
-    cleared, said = await _settle(survey, verdict, bus, flags)
+    cleared, said = await settle(survey, verdict, bus, flags)
     return report(survey, verdict, policy=source, cleared=cleared, said=said)
 
 
@@ -112,7 +121,7 @@ def _meant(name: str, known: Sequence[str]) -> str:
     return f"Did you mean {near[0]}?" if near else f"Names are {', '.join(known)}."
 
 
-async def _settle(
+async def settle(
     survey: Survey, verdict: DoctorVerdict, bus: Bus | None, flags: DoctorFlags
 ) -> tuple[Leave | None, list[str]]:
     """Give leave where it follows; what stands afterwards, and what to say."""
@@ -130,25 +139,41 @@ async def _settle(
     if given is None:
         return before, [*said, *_refusal(survey, verdict)]
     if before is not None and (before.lever, before.accepted) == (given.lever, given.accepted):
-        return before, [*said, f"levels may be written already, by {before.lever}: {_given(before)}"]
-    if not flags.give_leave and (reasons := await _held_back(bus, survey.cluster, ours=flags.ours)):
+        told = f"levels may be written already, by {before.lever}: {_given(before)}"
+        return before, [*said, told, *await _not_written(bus, survey)]
+    if not flags.give_leave and (reasons := await _held_back(bus, survey)):
         return before, [*said, *reasons]
     await leave.give(bus, given)
     return given, [
         *said,
         f"levels may be written from now on, by {given.lever} (fairlead doctor --revoke takes it back)",
+        *await _not_written(bus, survey),
     ]
 
 
-async def _held_back(bus: Bus, cluster: str, *, ours: bool) -> list[str]:
+async def _not_written(bus: Bus, survey: Survey) -> list[str]:
+    """Where nothing is written in spite of leave, and what changes that."""
+    rulebook = Rulebook(survey.policy, 0)
+    pools = {rulebook.pool_of(survey.cluster, stated) for stated in survey.pools()}
+    said = [f"but {told}" for told in (await control_words(bus)).held_back(pools)]
+    if preempting := preempting_pools(survey):
+        said.append(
+            f"but nothing is written in pool {listed(preempting)}, where queues preempt: leave alone does not open it. "
+            "It also takes `preemption: protect` or `accept` in the policy, or the patch above"
+        )
+    return said
+
+
+async def _held_back(bus: Bus, survey: Survey) -> list[str]:
     """Why a look alone gives no leave, and what does; empty where it gives it."""
+    cluster = survey.cluster
     command = f"  fairlead doctor --cluster {shlex.quote(cluster)} --give-leave"
     if taken := await leave.revoked(bus, cluster):
         return [f"{taken}, and a look alone does not give it again. To give it:", command]
     # By a name that no service has it would do nothing, and whoever gave it would wait for levels.
-    if not ours and (others := await other_clusters(bus, cluster)):
+    if survey.told_of:
         said = f"no leave was given: no service of Fairlead has told of a cluster {cluster}"
-        known = f"Known are {', '.join(others)}: --cluster NAME names one"
+        known = f"Known are {', '.join(survey.told_of)}: --cluster NAME names one"
         return [f"{said}. {known}. If its services are yet to start, give leave all the same:", command]
     return []
 

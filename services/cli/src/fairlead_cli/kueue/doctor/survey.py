@@ -101,6 +101,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     deployments: list[Deployment] = []
     elsewhere: list[PoolState] = []
     """What other clusters state of their members of the policy's pools; none where NATS was not reached."""
+    told_of: list[str] = []
+    """The clusters that services of Fairlead tell of, where this one is none of them."""
     unread: dict[str, str] = {}
     """By plural: kinds that could not be read, and why."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fairlead_cli.findings import Finding, error, info, warning
+from fairlead_cli.findings import Finding, error, info, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease
 from fairlead_cli.kueue.doctor.survey import Survey
@@ -26,6 +26,17 @@ def _absent(survey: Survey) -> Iterator[Finding]:
             why="there is no queue to steer",
             mend="kubectl apply --server-side -f "
             "https://github.com/kubernetes-sigs/kueue/releases/download/v0.19.2/manifests.yaml",
+        )
+
+
+def _named(survey: Survey) -> Iterator[Finding]:
+    if survey.told_of:
+        yield warning(
+            "cluster-unknown",
+            f"Cluster/{survey.cluster}",
+            f"no Fairlead serves {survey.cluster}; there is {listed(survey.told_of)}",
+            why="leave is by name: under a name that no watcher and admitter have, nothing is written",
+            mend="name the cluster as its services do: --cluster NAME; or start its services",
         )
 
 
@@ -114,6 +125,12 @@ def _unread(survey: Survey) -> Iterator[Finding]:
 ABSENT = Check(topic="kueue", names=("kueue-absent",), look=_absent, fine="Kueue is installed")
 CHECKS = (
     ABSENT,
+    Check(
+        topic="name",
+        names=("cluster-unknown",),
+        look=_named,
+        fine="no Fairlead is known to call its clusters otherwise",
+    ),
     Check(
         topic="version",
         names=("kueue-old", "kueue-untested", "kueue-version-unknown", "kueue-reverts"),

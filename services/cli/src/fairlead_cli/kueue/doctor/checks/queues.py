@@ -49,6 +49,18 @@ def _preemption(survey: Survey) -> Iterator[Finding]:
                 yield _preempting(survey, pool, queue, found, left)
 
 
+def preempting_pools(survey: Survey) -> list[str]:
+    """The pools in which the policy has nothing written, because a queue of theirs preempts; as `fairlead queue` calls them."""
+    if survey.policy.preemption != "never":
+        return []
+    rulebook = Rulebook(survey.policy, 0)
+    return sorted(
+        rulebook.pool_of(survey.cluster, stated)
+        for stated, queues in survey.pools().items()
+        if any(preempting_settings(preemption_words(queue.spec.preemption)) for queue in queues)
+    )
+
+
 def _levels_left(survey: Survey, queues: set[str]) -> int:
     """How many Workloads that wait in these ClusterQueues carry a level."""
     behind = {
