@@ -15,7 +15,7 @@ from fairlead_cli.policy.history import Revision, print_history, put_back
 from fairlead_cli.policy.looking import check_file, print_differences, print_file
 from fairlead_cli.policy.members import KnownPools
 from fairlead_cli.policy.showing import print_policy
-from fairlead_cli.policy.store import StoredPolicy, stored_policy, swap
+from fairlead_cli.policy.store import StoredPolicy, in_force, stored_policy, swap
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.policyfile.document import Grant
@@ -100,6 +100,27 @@ async def test_an_earlier_revision_is_put_back_as_a_new_one(
     assert await weight_of_a(nats) == 2
     with pytest.raises(CommandError, match="99 of the policy is not kept"):
         await put_back(nats, 99)
+
+
+async def test_a_revert_right_after_an_approval_names_the_revision_before_the_last_change(
+    nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = files
+    await put_in_force(nats, first)
+    await put_in_force(nats, second)
+    async with connect(ConnectionSettings(url=nats), name="test") as bus:
+        standing = await in_force(bus)
+        assert standing.policy is not None
+        granted = Grant(tenant="a", classes=["urgent"], job="uid-1", by="anna")
+        await swap(bus, msgspec.structs.replace(standing.policy, grants=[granted]), standing, "anna")
+    capsys.readouterr()
+    await put_back(nats, None)
+    told = capsys.readouterr().out
+    assert "nothing was changed" in told
+    found = re.search(r"`fairlead policy revert (\d+)` puts it back", told)
+    assert found, told
+    await put_back(nats, int(found[1]))
+    assert await weight_of_a(nats) == 3
 
 
 async def test_history_says_what_each_revision_changed(

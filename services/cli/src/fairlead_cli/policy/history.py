@@ -15,7 +15,7 @@ from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import is_for_people, tell
 from fairlead_cli.policy.applying import ApplyTerms, apply_file, print_applied
-from fairlead_cli.policy.approvals import changes_in_words
+from fairlead_cli.policy.approvals import apart_from_approvals, changes_in_words
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
 from fairlead_cli.policy.store import in_force
@@ -123,6 +123,11 @@ async def put_back(
             f"nothing was changed: policy revision {applied.revision}, in force now, says what {found.revision} said",
             form,
         )
+    if not applied.written and revision is None and (other := _last_other(known)):
+        tell(
+            f"The last revision that says something else is {other}: `fairlead policy revert {other}` puts it back.",
+            form,
+        )
     if not applied.written and not exact and found.revision != applied.revision:
         tell(
             "Approvals of single jobs stay as they are now; --exact puts back those of that revision, too.",
@@ -162,6 +167,15 @@ def _chosen(known: Sequence[Revision], revision: int | None) -> Revision:
             return one
     kept = ", ".join(str(one.revision) for one in known)
     raise CommandError(f"revision {wanted} of the policy is not kept", hint=f"These are: {kept}.")
+
+
+def _last_other(known: Sequence[Revision]) -> int | None:
+    """The last revision that says something else than the last one, beside grants to single jobs."""
+    now = apart_from_approvals(known[-1].policy)
+    others = (
+        one.revision for one in reversed(known) if one.policy and apart_from_approvals(one.policy) != now
+    )
+    return next(others, None)
 
 
 def _word(pool: str | None, stored: Stored) -> OperatorWord:
