@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_cli.policy.applying import remark_on
 from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.looking import check_file, print_file
 from fairlead_cli.policy.members import KnownPools
@@ -39,6 +40,19 @@ def test_weights_of_strict_classes_are_told_by_check_show_and_order(
 )
 def test_what_has_an_effect_is_passed_over(found: dict[str, object]) -> None:
     assert list(without_effect(read_document(found))) == []
+
+
+def test_check_warns_of_what_apply_warns_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = tmp_path / "policy.yaml"
+    found = {"class_weights": WEIGHTS, "fit": {"strategy": "binpack"}, "mode": "reserve"}
+    policy.write_text(json.dumps(found | {"unlisted_weight": 1}))
+    remark_on(read_document(found))
+    by_apply = capsys.readouterr().err
+    check_file(policy, KnownPools)
+    assert capsys.readouterr().err == by_apply
+    assert [line.partition(" ")[0] for line in by_apply.splitlines()] == ["warning:"] * 3
+    check_file(policy, KnownPools, form="json")
+    assert len(json.loads(capsys.readouterr().out)["warnings"]) == 3
 
 
 WIDE = {"name": "a", "match": {"scopes": ["a", "b"]}}

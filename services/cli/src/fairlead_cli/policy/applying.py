@@ -23,7 +23,7 @@ from fairlead_cli.policy.approvals import (
     changes_of_approvals,
     with_approvals,
 )
-from fairlead_cli.policy.effects import without_effect
+from fairlead_cli.policy.effects import remarks
 from fairlead_cli.policy.files import PolicyFile, differences, read_file
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
 from fairlead_cli.policy.members import nobody_let_in, stated_members, unknown_members
@@ -31,7 +31,6 @@ from fairlead_cli.policy.older import over, told_of
 from fairlead_cli.policy.store import StoredPolicy, in_force, kept, swap, unread, writers_since
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.validate import check_document
-from fairlead_policy.reserve.easy import reserves
 
 _ATTEMPTS = 5
 _MOST_LINES = 40
@@ -210,13 +209,5 @@ def _few(lines: list[str]) -> list[str]:
 
 def remark_on(document: PolicyDocument) -> None:
     """Say what of a policy does nothing, or takes more than the policy."""
-    for sentence in without_effect(document):
+    for sentence in remarks(document):
         warn(sentence)
-    if document.fit.strategy != "none":
-        warn("fit.strategy counts in `fairlead order` alone: the cluster's own scheduler places pods")
-    reserved = [pool.name for pool in document.pools if reserves(document, pool.name)]
-    if reserved or document.mode == "reserve":
-        names = ", ".join(reserved) or "every pool"
-        say(
-            f"reserve mode in {names}: each such pool needs one StrictFIFO ClusterQueue; `fairlead doctor` says which has none"
-        )

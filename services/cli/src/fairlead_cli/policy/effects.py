@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from fairlead_contracts.policyfile.document import Match, PolicyDocument, Tenant
+from fairlead_policy.reserve.easy import reserves
 
 type _Key = tuple[str, ...]
 """What a job must have to be a tenant's: a kind and a value; empty for every job."""
@@ -15,6 +16,19 @@ def without_effect(document: PolicyDocument) -> Iterator[str]:
     if document.class_mode == "strict" and document.class_weights:
         yield "class_weights have no effect with class_mode strict: every job of a class goes before the next class's"
     yield from _shadowed(document)
+
+
+def remarks(document: PolicyDocument) -> Iterator[str]:
+    """What of a policy in force does nothing, or takes more than the policy; a sentence each."""
+    yield from without_effect(document)
+    if document.fit.strategy != "none":
+        yield "fit.strategy counts in `fairlead order` alone: the cluster's own scheduler places pods"
+    reserved = [pool.name for pool in document.pools if reserves(document, pool.name)]
+    if reserved or document.mode == "reserve":
+        names = ", ".join(reserved) or "every pool"
+        yield (
+            f"reserve mode in {names}: each such pool needs one StrictFIFO ClusterQueue; `fairlead doctor` says which has none"
+        )
 
 
 def _shadowed(document: PolicyDocument) -> Iterator[str]:

@@ -10,7 +10,7 @@ from fairlead_cli.options import Format
 from fairlead_cli.outcomes import PolicyChecked, PolicyCompared, is_for_people, print_outcome, tell
 from fairlead_cli.policy.applying import PLAIN, ApplyTerms, overtaken, resulting
 from fairlead_cli.policy.approvals import changes_in_words, changes_of_approvals
-from fairlead_cli.policy.effects import without_effect
+from fairlead_cli.policy.effects import remarks, without_effect
 from fairlead_cli.policy.files import PolicyFile, as_yaml, differences, read_file
 from fairlead_cli.policy.job_names import names_in
 from fairlead_cli.policy.members import KnownPools, nobody_let_in, unknown_members, without_unknown
@@ -41,7 +41,7 @@ def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format 
     tell(f"{path} is valid; tenants: {tenants}, pools: {pools}", form)
     known = ask_pools()
     notes = list(_notes(file, without_unknown(known, file.policy)))
-    for sentence in without_effect(file.policy):
+    for sentence in remarks(file.policy):
         warn(sentence)
     for note in notes:
         tell(note, form)
@@ -53,7 +53,7 @@ def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format 
         valid=True,
         tenants=tenants,
         pools=pools,
-        warnings=[*without_effect(file.policy), *absent],
+        warnings=[*remarks(file.policy), *absent],
         notes=notes,
     )
     print_outcome(found, [str(path)], form)
