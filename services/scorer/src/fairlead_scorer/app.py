@@ -54,8 +54,7 @@ async def _score(
     if settings.route:
         await require_durables(bus, (topology.SUBMIT, topology.submit_durable(subjects.ANY_CLUSTER)))
     roster = Roster(bus, wake=wake)
-    led = lambda: {lease.cluster for lease in roster.leaders(ADMITTER)}  # noqa: E731 # one line of wiring
-    router = Router(bus, state_view.cache, record, wall_clock, pace=_pace(settings), led=led)
+    router = _router(bus, state_view, record, roster, settings)
     scorer = Scorer(
         bus,
         state_view,
@@ -95,8 +94,17 @@ async def _score(
             tasks.start("route", router.run())
 
 
-def _pace(settings: ScorerSettings) -> TenantPace:
-    return TenantPace(settings.tenant_submits_per_second, settings.tenant_submits_burst)
+def _router(
+    bus: Bus, state_view: StateView, record: ScorerRecord, roster: Roster, settings: ScorerSettings
+) -> Router:
+    return Router(
+        bus,
+        state_view.cache,
+        record,
+        wall_clock,
+        pace=TenantPace(settings.tenant_submits_per_second, settings.tenant_submits_burst),
+        led=lambda: {lease.cluster for lease in roster.leaders(ADMITTER)},
+    )
 
 
 async def _run_dry(
