@@ -93,7 +93,6 @@ def test_the_plain_installation_leaves_out_what_runs_fairlead(light: LightInstal
         (["demo"], "local"),
         (["up"], "local"),
         (["order", "snapshot.json"], "local"),
-        (["snapshot"], "local"),
         (["doctor"], "kube"),
         (["watchdog"], "kube"),
         (["slurm", "check"], "slurm"),
@@ -106,8 +105,8 @@ def test_a_command_whose_part_is_missing_names_its_extra(
     assert ended.returncode == MISSING_PART
     assert ended.stdout == ""
     assert ended.stderr == (
-        f"error: `fairlead {words[0]}` needs a part of Fairlead that is not installed: "
-        f"pip install 'fairlead-cli[{extra}]' brings it\n"
+        f"error: `fairlead {words[0]}` needs a part of Fairlead that is not installed, the extra '{extra}': "
+        "in a clone of Fairlead `make setup` brings it\n"
     )
 
 

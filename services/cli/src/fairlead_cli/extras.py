@@ -14,7 +14,7 @@ _PARTS = frozenset(
 )
 """What commands import that an extra brings; another module that is missing is a fault of ours, and shown as one."""
 _EXTRAS = {"doctor": "kube", "watchdog": "kube", "slurm": "slurm"}
-"""By command; all others that need more need what runs Fairlead on this machine."""
+"""By command; all others that need more need what runs Fairlead on this machine (`local`)."""
 
 
 class PartMissingError(ProcessFailedError):
@@ -32,6 +32,6 @@ def missing_part(command: str, error: ModuleNotFoundError) -> PartMissingError |
         return None
     extra = _EXTRAS.get(command, "local")
     return PartMissingError(
-        f"`fairlead {command}` needs a part of Fairlead that is not installed: "
-        f"pip install 'fairlead-cli[{extra}]' brings it"
+        f"`fairlead {command}` needs a part of Fairlead that is not installed, the extra {extra!r}: "
+        "in a clone of Fairlead `make setup` brings it"
     )
