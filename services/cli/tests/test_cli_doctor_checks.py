@@ -174,6 +174,16 @@ BOOSTER: KubeObject = {
 }
 GANG_FIT = {"metadata": {"name": "gang-fit"}, "spec": {"controllerName": "fairlead.dev/gang-fit"}}
 MULTIKUEUE = {"metadata": {"name": "remote"}, "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}}
+
+
+def asks_for_gang_fit(check: KubeObject, *, leads: bool | None = None) -> Survey:
+    return msgspec.structs.replace(
+        queue(admissionChecksStrategy={"admissionChecks": [{"name": "gang-fit"}]}),
+        admission_checks=msgspec.convert([check], list[AdmissionCheck]),
+        checker_leads=leads,
+    )
+
+
 TWO_QUEUES = [
     {**QUEUE, "metadata": {"name": name}, "spec": {**QUEUE["spec"], "cohortName": "gpus"}}
     for name in ("x", "y")
@@ -307,6 +317,8 @@ FOUND: list[tuple[str, Severity, Survey]] = [
             admission_checks=msgspec.convert([MULTIKUEUE], list[AdmissionCheck]),
         ),
     ),
+    ("gang-fit-unanswered", Severity.WARNING, asks_for_gang_fit(GANG_FIT)),
+    ("gang-fit-unanswered", Severity.WARNING, asks_for_gang_fit(GANG_FIT | {"status": ACTIVE}, leads=False)),
     ("narrow-band", Severity.ERROR, changed(workload_classes=classes(urgent=100, approved=50))),
     ("narrow-band", Severity.ERROR, changed(workload_classes=classes(urgent=-5_000_000))),
     ("class-unlisted", Severity.WARNING, changed(workload_classes=classes(gold=500))),
@@ -415,6 +427,8 @@ FINE: list[tuple[str, Survey]] = [
     ("lever-priority", changed(probe=LeverProbe(Lever.UNKNOWN, ""), stated_lever=Lever.BOOST)),
     ("lever-unknown", changed(probe=LeverProbe(Lever.UNKNOWN, ""), stated_lever=Lever.BOOST)),
     ("preempting-queue", queue(preemption={"withinClusterQueue": "Never", "reclaimWithinCohort": "Any"})),
+    ("gang-fit-unanswered", asks_for_gang_fit(GANG_FIT | {"status": ACTIVE})),
+    ("gang-fit-unanswered", asks_for_gang_fit(GANG_FIT, leads=True)),
     ("own-quota", changed(cluster_queues=[NO_QUOTA, {**NO_QUOTA, "metadata": {"name": "y"}}])),
     ("narrow-band", changed(workload_classes=classes(urgent=5_000_000, approved=2_000_000))),
     (

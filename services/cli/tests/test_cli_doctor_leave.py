@@ -1,14 +1,15 @@
 """What the doctor says of levels that are not written in spite of leave."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, ConnectionSettings, connect, provision
+from fairlead_bus import Bucket, ConnectionSettings, Leadership, connect, provision
 from fairlead_cli.kueue.clusters import KubeTarget
 from fairlead_cli.kueue.doctor.checks.queues import preempting_pools
-from fairlead_cli.kueue.doctor.running import DoctorFlags, settle
+from fairlead_cli.kueue.doctor.running import DoctorFlags, checker_leads, settle
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import judge
 from fairlead_contracts import subjects, topology
@@ -16,7 +17,7 @@ from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.control import Control, Mode
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import ClusterQueue, Lever, LeverProbe
-from fairlead_testkit import NatsServer
+from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.kubelab import GPU, things
 
 pytestmark = pytest.mark.integration
@@ -81,3 +82,19 @@ async def test_a_name_that_no_service_has_gets_no_leave(nats_server: NatsServer)
         given, said = await settle(found, judge(found, [], []), bus, FLAGS)
     assert given is None
     assert "Known are kubelab" in said[1]
+
+
+async def test_whether_a_checker_leads_is_told_by_its_lease(nats_server: NatsServer) -> None:
+    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
+        assert await checker_leads(bus, "lab") is None, "there is no Fairlead to ask"
+        await provision(bus, topology.topology(["lab"]))
+        assert await checker_leads(bus, "lab") is False
+        leadership = Leadership(bus, role="checker", cluster="lab", replica="r1", wake=asyncio.Event())
+        running = asyncio.create_task(leadership.run())
+        try:
+            await eventually(lambda: leadership.epoch is not None, what="it leads")
+            assert await checker_leads(bus, "lab") is True
+            assert await checker_leads(bus, "other") is False
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)

@@ -13,7 +13,13 @@ from fairlead_cli.slurm.clusters import SlurmTarget
 
 
 async def examined(
-    targets: Sequence[KubeTarget], bus: Bus, *, lever: str | None, dry_run: bool, end: asyncio.Event
+    targets: Sequence[KubeTarget],
+    bus: Bus,
+    *,
+    lever: str | None,
+    dry_run: bool,
+    gang_fit: bool,
+    end: asyncio.Event,
 ) -> None:
     """Examine each cluster and say what was found; one that passes gets leave, but not for a dry run.
 
@@ -26,7 +32,9 @@ async def examined(
     for target in targets:
         if end.is_set():
             return
-        flags = DoctorFlags(target=target, lever=lever, by=this_user(), dry_run=dry_run, ours=True)
+        flags = DoctorFlags(
+            target=target, lever=lever, by=this_user(), dry_run=dry_run, ours=True, checks_gangs=gang_fit
+        )
         try:
             found = await look(flags, bus)
         except CommandError as error:

@@ -62,7 +62,14 @@ async def stay_up(flags: UpFlags) -> int:
             with _remembered(state, RunningInstance(url=stack.url, pid=os.getpid(), store=str(plan.store))):
                 for note in stack.notes:
                     say(note)
-                await examined(flags.kubernetes, stack.bus, lever=flags.lever, dry_run=flags.dry_run, end=end)
+                await examined(
+                    flags.kubernetes,
+                    stack.bus,
+                    lever=flags.lever,
+                    dry_run=flags.dry_run,
+                    gang_fit=flags.gang_fit,
+                    end=end,
+                )
                 await examined_slurm(flags.slurm, stack.bus, dry_run=flags.dry_run, end=end)
                 await _introduce(stack, plan, end)
                 await end.wait()

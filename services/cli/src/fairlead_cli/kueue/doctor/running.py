@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_bus import Bus, JetStreamNotFoundError, NoStreamError
+from fairlead_bus import Bucket, Bus, DeniedError, JetStreamNotFoundError, NoStreamError, RetryableBusError
 from fairlead_cli.client import leave
 from fairlead_cli.client.connection import connected, server_of
 from fairlead_cli.client.controls import control_words
@@ -56,6 +56,8 @@ class DoctorFlags(msgspec.Struct, frozen=True, kw_only=True):
     """Look, and give no leave."""
     ours: bool = False
     """Whether whoever looks started the cluster's services just now: nobody else may know its name yet."""
+    checks_gangs: bool = False
+    """Whether a checker of gangs was started with them: it may not lead yet."""
     form: Format = "table"
 
 
@@ -109,6 +111,7 @@ async def look(flags: DoctorFlags, bus: Bus | None) -> DoctorReport:
             survey,
             elsewhere=await _stated_elsewhere(bus, question),
             # Services that were started just now have told of nothing yet.
+            checker_leads=flags.checks_gangs or await checker_leads(bus, flags.target.cluster),
             told_of=[] if flags.ours else await other_clusters(bus, flags.target.cluster),
         )
     verdict = judge(survey, examine(survey), flags.accept)
@@ -149,6 +152,14 @@ async def settle(
         f"levels may be written from now on, by {given.lever} (fairlead doctor --revoke takes it back)",
         *await _not_written(bus, survey),
     ]
+
+
+async def checker_leads(bus: Bus, cluster: str) -> bool | None:
+    """Whether a checker of gangs leads; None where we may not know."""
+    try:
+        return await Bucket(bus, topology.MEMBERS).get(subjects.leader_key("checker", cluster)) is not None
+    except (DeniedError, JetStreamNotFoundError, RetryableBusError):
+        return None
 
 
 async def _not_written(bus: Bus, survey: Survey) -> list[str]:

@@ -103,6 +103,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """What other clusters state of their members of the policy's pools; none where NATS was not reached."""
     told_of: list[str] = []
     """The clusters that services of Fairlead tell of, where this one is none of them."""
+    checker_leads: bool | None = None
+    """Whether a checker of gangs answers for this cluster; None where NATS did not tell."""
     unread: dict[str, str] = {}
     """By plural: kinds that could not be read, and why."""
 

@@ -8,7 +8,7 @@ from fairlead_cli.kueue.doctor.checks.reserving import STRICT, reserved_pools
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.frontend.capabilities import preempting_settings
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
-from fairlead_kube import PRIORITY_BOOST, ClusterQueue, Preemption, ResourceGroup, in_base_units
+from fairlead_kube import PRIORITY_BOOST, ClusterQueue, Preemption, ResourceGroup, holds, in_base_units
 from fairlead_policy.rules.rulebook import Rulebook
 
 AFS = "UsageBasedAdmissionFairSharing"
@@ -182,14 +182,40 @@ def _activity(survey: Survey) -> Iterator[Finding]:
             )
 
 
+def _checks_of(queue: ClusterQueue) -> set[str]:
+    """The AdmissionChecks that a queue names, in either place."""
+    strategy = queue.spec.admission_checks_strategy
+    named = {rule.name for rule in (strategy.admission_checks if strategy is not None else None) or ()}
+    return named | set(queue.spec.admission_checks or ())
+
+
+def _gang_fit(survey: Survey) -> Iterator[Finding]:
+    """A check that was claimed once stays so: that its checker is gone shows on NATS alone."""
+    ours = set(survey.gang_checks)
+    claimed = {
+        check.metadata.name for check in survey.admission_checks if holds(check.status.conditions, "Active")
+    }
+    if survey.checker_leads:
+        return
+    for queue in survey.cluster_queues:
+        named = ours & _checks_of(queue)
+        if silent := sorted(named if survey.checker_leads is False else named - claimed):
+            yield warning(
+                "gang-fit-unanswered",
+                _subject(queue),
+                f"it names the check {listed(silent)}, and no checker answers for {survey.cluster}",
+                why="a job that Kueue lets in holds its quota, and starts nothing while the check is `Pending`",
+                mend=f"python -m fairlead_checker --cluster {survey.cluster} --nats-url ADDRESS"
+                "\n# on a laptop `fairlead up --kubeconfig FILE --gang-fit`; or take the check off the queue",
+            )
+
+
 def _multikueue(survey: Survey) -> Iterator[Finding]:
     checks = {
         check.metadata.name for check in survey.admission_checks if check.spec.controller_name == MULTIKUEUE
     }
     for queue in survey.cluster_queues:
-        strategy = queue.spec.admission_checks_strategy
-        named = {rule.name for rule in (strategy.admission_checks if strategy is not None else None) or ()}
-        if found := sorted(checks & (named | set(queue.spec.admission_checks or ()))):
+        if found := sorted(checks & _checks_of(queue)):
             yield error(
                 "multikueue",
                 _subject(queue),
@@ -241,6 +267,13 @@ CHECKS = (
         names=("multikueue",),
         look=_multikueue,
         fine="no queue sends its Workloads to other clusters",
+        needs=("clusterqueues", "admissionchecks"),
+    ),
+    Check(
+        topic="gang-fit",
+        names=("gang-fit-unanswered",),
+        look=_gang_fit,
+        fine="no queue is known to name the check of gangs without a checker that answers it",
         needs=("clusterqueues", "admissionchecks"),
     ),
 )
