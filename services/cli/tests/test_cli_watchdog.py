@@ -4,6 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairlead_bus import ConnectionSettings, Leadership, connect, provision
@@ -55,6 +56,8 @@ async def test_a_queue_that_the_cluster_has_not_is_refused_unless_another_is_the
 
     with pytest.raises(InputError, match="cluster lab has no ClusterQueue nosuch"):
         await run_watchdog(flags("nosuch"))
+    with pytest.raises(InputError, match="cluster lab has no AdmissionCheck gangfit"):
+        await run_watchdog(msgspec.structs.replace(flags("gpus"), checks=("gangfit",)))
     watching = asyncio.create_task(run_watchdog(flags("gpus", "nosuch")))
     told = ""
 

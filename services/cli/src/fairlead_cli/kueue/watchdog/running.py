@@ -13,7 +13,7 @@ from fairlead_cli.client.instance import find_url, without_password
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.kueue.clusters import KubeTarget, opened
-from fairlead_cli.kueue.watchdog.checks import CheckGuard
+from fairlead_cli.kueue.watchdog.checks import CheckGuard, unknown_checks
 from fairlead_cli.kueue.watchdog.queues import (
     FILLING,
     STRICT,
@@ -101,7 +101,7 @@ async def run_watchdog(flags: WatchdogFlags) -> None:
     """Watch until a signal asks for the end: it is a service, whoever keeps it stops it so.
 
     Raises:
-        InputError: the cluster has none of these queues.
+        InputError: the cluster has none of these queues, or none of these checks.
     """
     await _look_at_names(flags)
     with ending_on_signals() as end:
@@ -113,16 +113,23 @@ async def run_watchdog(flags: WatchdogFlags) -> None:
 
 
 async def _look_at_names(flags: WatchdogFlags) -> None:
-    """A misspelt queue would be watched in vain. Where the cluster does not answer now, names are taken as they are."""
+    """A misspelt name would be watched in vain. Where the cluster does not answer now, names are taken as they are."""
     try:
         async with opened(flags.target) as client:
-            unknown = await unknown_queues(client, flags.queues)
+            queues = await unknown_queues(client, flags.queues)
+            checks = await unknown_checks(client, flags.checks)
     except CommandError as error:
         warn(str(error))
         return
-    told = f"cluster {flags.target.cluster} has no ClusterQueue {', '.join(unknown)}"
-    if unknown and len(unknown) == len(flags.queues):
-        raise InputError(told, hint="`kubectl get clusterqueues` lists them.")
+    _look_at("ClusterQueue", flags.target.cluster, flags.queues, queues)
+    _look_at("AdmissionCheck", flags.target.cluster, flags.checks, checks)
+
+
+def _look_at(kind: str, cluster: str, names: Sequence[str], unknown: Sequence[str]) -> None:
+    """Raises: InputError where the cluster has none of the names; a warning where it has some."""
+    told = f"cluster {cluster} has no {kind} {', '.join(unknown)}"
+    if unknown and len(unknown) == len(names):
+        raise InputError(told, hint=f"`kubectl get {kind.lower()}s` lists them.")
     if unknown:
         warn(f"{told}: the others are watched")
 
