@@ -304,6 +304,8 @@ def test_without_limits_nothing_is_promised_and_it_is_said() -> None:
     for _ in range(3):
         assert play.turn(["gang", "small"], after=10) == []
     assert "without a limit" in (play.record.told() or "")
+    [stated] = play.record.stated()
+    assert stated.in_its_way == ["r"], "whoever explains the head names the run"
     assert play.line()[0] == "gang"
 
 

@@ -240,6 +240,10 @@ def test_promises_are_told_without_names_to_a_tenant_and_with_the_reason_where_t
     assert "no start is promised to it: nobody knows" in promised_in_words(
         Promised(job="a/b", tenant="a", why_none="nobody knows")
     )
+    unlimited = Promised(
+        job="a/b", tenant="a", why_none="runs without a limit", in_its_way=["a/nl", "c/more"]
+    )
+    assert promised_in_words(unlimited).endswith(": runs without a limit: a/nl, c/more")
     assert promised_in_words(Promised(job="ns/x", tenant="a", by=NOW)).startswith("ns/x of a is the first")
     assert promised_in_words(Promised(why_not="it is BestEffortFIFO")).endswith(": it is BestEffortFIFO")
 

@@ -5,7 +5,7 @@ import pytest
 
 from fairlead_contracts.messages.members import LeaderLease, Reserved
 from fairlead_contracts.messages.questions import Explanation
-from fairlead_contracts.messages.state import subject_of
+from fairlead_contracts.messages.state import Phase, subject_of
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.reservations import ReserveView
@@ -69,6 +69,26 @@ def test_where_somebody_passes_it_is_said_that_numbers_are_those_by_fairness_alo
 
 def test_others_jobs_are_not_named_to_a_tenant() -> None:
     assert "gang" not in told("small", PROMISED, open_names=False)
+
+
+@pytest.mark.parametrize("uid", ["run", "unknown"])
+def test_a_run_that_keeps_the_head_from_a_promise_is_named_but_to_another_tenant(uid: str) -> None:
+    cache = ClusterCache()
+    cache.adopt(a_document(), 1)
+    run = a_job(uid="run", id="nl", scope="team-b", phase=Phase.RUNNING)
+    cache.learn({subject_of(one): one for one in (HEAD, run)})
+    reserved = Reserved(pool="gpu", head="head", why_none="runs without a limit", in_its_way=[uid])
+    view = ReserveView(cache, Leader(reserved))
+    asked = Explanation(
+        cluster="c1", scope="team-a", id="gang", uid="head", phase="waiting", queue="main", pool="gpu"
+    )
+    [told] = view.reasons(asked, open_names=True)
+    assert told.endswith("runs without a limit: team-b/nl." if uid == "run" else "runs without a limit.")
+    [told] = view.reasons(asked, open_names=False)
+    assert told.endswith("runs without a limit.")
+    promised = view.promised("c1", "gpu")
+    assert promised is not None
+    assert promised.in_its_way == (["team-b/nl"] if uid == "run" else msgspec.UNSET)
 
 
 @pytest.mark.parametrize("reserved", [None, PROMISED, Reserved(pool="cpu", why_not="other")])

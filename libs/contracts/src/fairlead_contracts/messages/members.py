@@ -46,6 +46,8 @@ class Reserved(
     """When it starts at the latest; None where nothing is promised to it."""
     why_none: str = ""
     """Why nothing is, in words."""
+    in_its_way: list[str] = []
+    """The runs of which nobody knows the end, where that is why: the first ones, where they are many."""
     passing: list[str] = []
     """Those that may start before it: the first ones, where they are many."""
 

@@ -48,6 +48,8 @@ class Promised(msgspec.Struct, frozen=True, kw_only=True, rename={"why_none": "o
     """When it starts at the latest; None where nothing is promised to it."""
     why_none: str = ""
     """Why nothing is."""
+    in_its_way: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """The runs of which nobody knows the end, as `<scope>/<name>`, where that is why. Left out for none."""
     passing: list[str] = []
     """Those that may start before it, as `<scope>/<name>`: they end by then, or leave room for it."""
 

@@ -17,6 +17,7 @@ from fairlead_runtime import Metrics
 
 _PASSES_STATED = 64
 """In a lease, which is written each second."""
+_RUNS_STATED = 8
 _UNHEARD = 1_000
 """News that nobody has taken yet; more are counted as lost."""
 
@@ -42,6 +43,7 @@ class _Open(msgspec.Struct):
     promise: Promise | None = None
     passes: dict[str, Pass] = {}
     why_none: NoReservation | None = None
+    in_its_way: tuple[str, ...] = ()
     head: str | None = None
 
     def stated(self, pool: str) -> Reserved:
@@ -51,6 +53,7 @@ class _Open(msgspec.Struct):
             head=self.head,
             shadow=None if self.promise is None else self.promise.shadow,
             why_none="" if self.why_none is None else WHY_NONE[self.why_none],
+            in_its_way=list(self.in_its_way[:_RUNS_STATED]),
             passing=list(islice(self.passes, _PASSES_STATED)),
         )
 
@@ -146,6 +149,7 @@ class ReservationRecord:
             *self._of_promise(pool, known, found, job_of),
         ]
         known.promise, known.why_none = found.promise, found.why_none
+        known.in_its_way = _in_its_way(found)
         known.head = None if found.head is None else found.head.uid
         known.passes = {uid: one for uid, one in found.standing.passes.items() if one.withdrawn is None}
         self._shadow.labels(pool).set(0 if found.promise is None else found.promise.shadow / SECOND)
@@ -266,6 +270,13 @@ WITHDRAWALS = {
     "changed": "it asks for more than it was given the pass for, or runs for longer",
     "promise-lost": "the head that it went before has no promise any more",
 }
+
+
+def _in_its_way(found: Reservation) -> tuple[str, ...]:
+    """The runs of which nobody knows the end, where nothing can be promised for that."""
+    if found.shadow is None or found.why_none not in (NoReservation.ENDLESS, NoReservation.OVERDUE):
+        return ()
+    return (*found.shadow.endless, *found.shadow.overdue)
 
 
 def _of_pass(

@@ -224,7 +224,8 @@ def promised_in_words(found: Promised) -> str:
     if found.job and found.job.partition("/")[0] != found.tenant:
         head = f"{head} of {found.tenant}"
     if found.by is None:
-        return f"{head} is the first that does not fit; no start is promised to it: {found.why_none}"
+        runs = f": {', '.join(found.in_its_way)}" if found.in_its_way else ""
+        return f"{head} is the first that does not fit; no start is promised to it: {found.why_none}{runs}"
     starts = (
         f"{head} is the first that does not fit, and starts by {found.by:%Y-%m-%d %H:%M:%S} UTC at the latest"
     )

@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+import msgspec
+
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.messages.members import LeaderLease, Reserved
 from fairlead_contracts.messages.questions import Explanation, Promised
@@ -57,7 +59,8 @@ class ReserveView:
         if found is None or not (found.why_not or found.head):
             return None
         head = None if found.head is None else self._job(found.head)
-        passing = [job for job in map(self._job, found.passing) if job is not None]
+        passing = self._jobs(found.passing)
+        in_its_way = self._jobs(found.in_its_way)
         rulebook = self._cache.rulebook
         return Promised(
             why_not=found.why_not,
@@ -65,6 +68,7 @@ class ReserveView:
             tenant="" if head is None or rulebook is None else rulebook.tenant_of(head),
             by=None if found.shadow is None else to_datetime(found.shadow),
             why_none=found.why_none,
+            in_its_way=[job.full_name for job in in_its_way] or msgspec.UNSET,
             passing=[job.full_name for job in passing],
         )
 
@@ -73,7 +77,9 @@ class ReserveView:
             return [f"No start can be promised in its pool: {found.why_not}."]
         if found.head == job.uid:
             if found.shadow is None:
-                return [f"It is the first that does not fit. No start is promised to it: {found.why_none}."]
+                runs = self._named(job, found.in_its_way, open_names=open_names)
+                why = f"{found.why_none}: {runs}" if runs else found.why_none
+                return [f"It is the first that does not fit. No start is promised to it: {why}."]
             promised = (
                 f"It is the first that does not fit, and starts by {_clock(found.shadow)} at the latest."
             )
@@ -88,6 +94,19 @@ class ReserveView:
             passes = f"It passes {name}: it ends before that one's promised start, or leaves room for it."
             return [passes, _BY_FAIRNESS]
         return []
+
+    def _named(self, asked: Explanation, uids: list[str], *, open_names: bool) -> str:
+        """The names of runs, without those of other tenants where these may not be named."""
+        rulebook = self._cache.rulebook
+        return ", ".join(
+            run.full_name
+            for run in self._jobs(uids)
+            if open_names or (rulebook is not None and rulebook.tenant_of(run) == asked.tenant)
+        )
+
+    def _jobs(self, uids: list[str]) -> list[JobState]:
+        """Those of them that are known."""
+        return [job for job in map(self._job, uids) if job is not None]
 
     def _job(self, uid: str) -> JobState | None:
         return self._cache.stated(uid)

@@ -117,7 +117,7 @@ def as_a_tenant_hears(steering: Steering) -> Steering:
     """Without others' jobs, and how many others submit."""
     promised = steering.promised
     if promised is not msgspec.UNSET:
-        promised = msgspec.structs.replace(promised, job="", passing=[])
+        promised = msgspec.structs.replace(promised, job="", in_its_way=msgspec.UNSET, passing=[])
     return msgspec.structs.replace(steering, untaken=msgspec.UNSET, promised=promised)
 
 
