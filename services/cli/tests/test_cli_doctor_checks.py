@@ -417,6 +417,16 @@ FOUND: list[tuple[str, Severity, Survey]] = [
     ),
 ]
 
+
+@pytest.mark.parametrize(
+    ("deployed", "why"),
+    [(True, "its image names no version"), (False, "it was not found, or may not be read")],
+)
+def test_why_the_release_of_kueue_is_unknown_is_told(*, deployed: bool, why: str) -> None:
+    found = examine(changed(kueue=KueueSeen(served=("v1beta2",), deployed=deployed)))
+    assert [one.what.startswith(why) for one in found if one.name == "kueue-version-unknown"] == [True]
+
+
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 FINE: list[tuple[str, Survey]] = [
     ("kueue-untested", SOUND),

@@ -116,7 +116,9 @@ def config(text: str) -> ConfigMap:
     ],
 )
 def test_the_release_is_that_of_the_image(image: str, release: KueueRelease | None) -> None:
-    assert seen(["v1beta2"], deployment(image), None).release == release
+    found = seen(["v1beta2"], deployment(image), None)
+    assert (found.release, found.deployed) == (release, True)
+    assert not seen(["v1beta2"], None, None).deployed
 
 
 def test_gates_and_sharing_are_read_from_configuration_and_arguments() -> None:

@@ -45,6 +45,8 @@ class KueueSeen(msgspec.Struct, frozen=True, kw_only=True):
     """Versions of its API, the preferred one first; none where Kueue is not installed."""
     release: KueueRelease | None = None
     """None where its deployment cannot be read or its image names no version."""
+    deployed: bool = False
+    """Whether its Deployment was found and could be read."""
     gates: dict[str, bool] = {}
     """Those that its configuration or its arguments name."""
     configured: bool = False
@@ -66,10 +68,13 @@ def seen(served: list[str], deployment: Deployment | None, config: ConfigMap | N
     found = _configuration(config)
     gates = _gates(deployment)
     if found is None:
-        return KueueSeen(served=tuple(served), release=_release(deployment), gates=gates)
+        return KueueSeen(
+            served=tuple(served), release=_release(deployment), gates=gates, deployed=deployment is not None
+        )
     return KueueSeen(
         served=tuple(served),
         release=_release(deployment),
+        deployed=deployment is not None,
         gates={**(found.feature_gates or {}), **gates},
         configured=True,
         # Configurations up to v1beta1 have a switch in it; since v1beta2 its presence turns it on.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, error, info, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
-from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease
+from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_kube import KUEUE, Lever
 
@@ -40,6 +40,15 @@ def _named(survey: Survey) -> Iterator[Finding]:
         )
 
 
+def _why_unknown(kueue: KueueSeen) -> str:
+    if kueue.deployed:
+        return "its image names no version"
+    return (
+        "it was not found, or may not be read, and its image names the release. Kueue as a plain process, as in Fairlead's lab, "
+        "has no Deployment"
+    )
+
+
 def _version(survey: Survey) -> Iterator[Finding]:
     kueue = survey.kueue
     if CURRENT_API not in kueue.served:
@@ -55,7 +64,7 @@ def _version(survey: Survey) -> Iterator[Finding]:
         yield info(
             "kueue-version-unknown",
             "Deployment/kueue-system/kueue-controller-manager",
-            "its image names no version, or it cannot be read",
+            _why_unknown(kueue),
             why="known faults of old releases cannot be ruled out",
         )
         return
