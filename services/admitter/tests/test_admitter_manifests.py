@@ -13,6 +13,7 @@ from fairlead_admitter.frontends.kueue.manifests import (
     pod_manifests,
     pytorch_manifest,
 )
+from fairlead_admitter.frontends.kueue.pods import requests_of
 from fairlead_admitter.intake.creation import JobOrder
 from fairlead_admitter.intake.entry_queue import EntryQueue, entry_queue_for
 from fairlead_contracts.base.errors import FieldError
@@ -212,6 +213,22 @@ def test_what_cannot_be_an_object_is_refused_by_its_field(name: str) -> None:
     with pytest.raises(FieldError) as caught:
         made_of(order)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "near"),
+    [
+        ("cpu", 32, "33 or 30"),
+        ("cpu", 1, "3"),
+        ("memory", 100 * 2**30, "102Gi or 99Gi"),
+        ("memory", 100, "102 or 99"),
+        ("nvidia.com/gpu", 8, "9 or 6"),
+    ],
+)
+def test_what_does_not_divide_is_told_with_amounts_that_do(resource: str, amount: int, near: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        requests_of(an_order(pods=3, demand={resource: amount}).submission)
+    assert caught.value.reason == f"must divide evenly by 3 pods, e.g. {near}"
 
 
 def test_a_class_that_is_no_name_in_kubernetes_cannot_be_asked_for() -> None:

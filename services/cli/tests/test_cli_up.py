@@ -118,6 +118,7 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     found = Instance(tmp_path_factory.mktemp("home"))
     try:
         found.wait_said("Ctrl-C ends it")
+        assert found.log.read_text().count("running:") == 1, "scripts wait for it"
         yield found
     finally:
         if found.process.poll() is None:

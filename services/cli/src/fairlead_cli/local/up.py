@@ -55,7 +55,7 @@ async def stay_up(flags: UpFlags) -> int:
     plan = _plan(flags, state)
     if flags.policy is not None:
         remark_on(plan.policy.policy)
-    say("starting … (wait for `running:`, half a minute at most on most machines)")
+    say("starting … (half a minute at most on most machines; a line then says what runs)")
     with ending_on_signals() as end:
         dry_run = dry_run_of(plan) if plan.dry_run else contextlib.nullcontext()
         async with dry_run, running(plan, say=say) as stack:
