@@ -213,7 +213,8 @@ def test_of_what_finished_long_ago_only_the_end_is_kept() -> None:
 def test_what_cannot_start_is_held_and_says_why(item: KubeObject, why: str) -> None:
     job = job_of(item)
     assert job.phase is Phase.HELD
-    assert why in job.said
+    assert why in job.held_by
+    assert job.said == "", "Kueue has said nothing of it"
 
 
 def test_why_it_is_held_is_said_beside_what_kueue_last_said() -> None:
@@ -250,7 +251,8 @@ def test_what_kueue_deactivated_runs_no_more_although_nobody_clears_its_reservat
 def test_what_a_queue_does_not_let_start_is_held(queue: dict[str, object], why: str) -> None:
     job = job_of(raw(), a_view(**queue))
     assert job.phase is Phase.HELD
-    assert why in job.said
+    assert why in job.held_by
+    assert job.said == "", "Kueue has said nothing of it"
 
 
 def test_a_stopped_local_queue_holds() -> None:
@@ -385,7 +387,7 @@ def test_a_queue_that_does_not_take_the_namespace_holds(
     job = job_of(raw(), view)
     assert (job.phase is Phase.HELD) is held
     if held:
-        assert "takes no Workloads of namespace team-a" in job.said
+        assert "takes no Workloads of namespace team-a" in job.held_by
         assert [fault.field for fault in job.faults] == ["spec.queueName"]
         view.namespace(Key("", "team-a"), {"gpu": "yes"})
         moved = [one for one in view.settle(NOW).values() if isinstance(one, JobState)]

@@ -87,7 +87,8 @@ class Reader:
     async def job(self, scope: str, name: str, phase: Phase, why: str = "") -> JobState:
         def there() -> JobState | None:
             found = self.one(JobState, name, scope)
-            return found if found is not None and found.phase is phase and why in found.said else None
+            told = "" if found is None else f"{found.said}\n{found.held_by}"
+            return found if found is not None and found.phase is phase and why in told else None
 
         found = await eventually(there, 60, what=f"{scope}/{name} is {phase} {why}")
         assert found is not None

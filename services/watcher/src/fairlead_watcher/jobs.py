@@ -69,7 +69,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         ends_by=_ends_by(facts),
         labels=words.labels,
         annotations=words.annotations,
-        said=facts.said or (hold.why if hold else ""),
+        said=facts.said,
         held_by=hold.why if hold else "",
         faults=_faults(class_request, words, hold),
         carries=words.annotations.get(CARRIES),
