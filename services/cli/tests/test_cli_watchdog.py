@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from fairlead_bus import ConnectionSettings, Leadership, connect, provision
-from fairlead_cli.client.instance import RunningInstance, forget, remember, state_directory
+from fairlead_cli.client.instance import RunningInstance, find_url, forget, remember, state_directory
 from fairlead_cli.errors import InputError
 from fairlead_cli.kueue.clusters import target
 from fairlead_cli.kueue.watchdog import running
@@ -93,6 +94,28 @@ async def test_a_cluster_that_nobody_leads_is_told_beside_those_that_are_led(
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def test_that_nats_is_out_of_reach_is_said_once_however_often_it_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.delenv("NATS_URL", raising=False)
+    monkeypatch.setattr(running, "_RETRY_SECONDS", 0.01)
+    tries = list[str]()
+
+    def noting(stated: str | None, environment: Mapping[str, str]) -> str:
+        tries.append("")
+        return find_url(stated, environment)
+
+    monkeypatch.setattr(running, "find_url", noting)
+    watching = asyncio.create_task(LeaderWatch("lab", None).run())
+    try:
+        await eventually(lambda: len(tries) > 3, what="it tries again")
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+    assert capsys.readouterr().err.count("NATS is out of reach: no running Fairlead is known") == 1
+
+
 @pytest.mark.integration
 async def test_an_instance_that_started_anew_at_another_address_is_found(
     nats_server: NatsServer,
@@ -119,7 +142,14 @@ async def test_an_instance_that_started_anew_at_another_address_is_found(
         await eventually(lambda: asked == [first], what="it connects")
         remember(state, RunningInstance(url=second, pid=os.getpid(), store="x"))
         await eventually(lambda: asked == [first, second], what="it connects to the other")
-        assert "NATS is out of reach: no longer at" in capsys.readouterr().err
+        told = list[str]()
+
+        def back() -> bool:
+            told.append(capsys.readouterr().err)
+            return "NATS is within reach again\n" in told[-1]
+
+        await eventually(back, what="it says that it is connected again")
+        assert "NATS is out of reach: no longer at" in "".join(told)
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)

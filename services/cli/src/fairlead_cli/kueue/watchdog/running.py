@@ -49,6 +49,7 @@ class LeaderWatch:
         self._cluster = cluster
         self._nats = nats
         self._roster: Roster | None = None
+        self._lost = False
 
     @property
     def leader(self) -> str | None:
@@ -72,13 +73,20 @@ class LeaderWatch:
                 settings = connection_settings(url, os.environ)
                 async with connect(settings, name="watchdog") as bus, asyncio.TaskGroup() as group:
                     self._roster = Roster(bus, wake=asyncio.Event())
+                    self._tell(None)
                     group.create_task(self._roster.run(), name="roster")
                     group.create_task(self._until_moved(url), name="address")
                     await bus.wait_closed()
             except* (BusError, CommandError) as lost:
-                say(f"NATS is out of reach: {_first(lost)}")
+                self._tell(_first(lost))
             self._roster = None
             await asyncio.sleep(_RETRY_SECONDS)
+
+    def _tell(self, lost: Exception | None) -> None:
+        """Say it when NATS is lost, and when it is there again: not with every try."""
+        if (lost is not None) != self._lost:
+            say("NATS is within reach again" if lost is None else f"NATS is out of reach: {lost}")
+        self._lost = lost is not None
 
     async def _until_moved(self, url: str) -> None:
         """Look whether NATS is still meant to be there: one that `fairlead up` starts anew has another port.
