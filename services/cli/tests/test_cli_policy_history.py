@@ -8,18 +8,20 @@ import msgspec
 import pytest
 import yaml
 
-from fairlead_bus import Bucket, ConnectionSettings, connect, provision
+from fairlead_bus import Asked, Bucket, ConnectionSettings, connect, provision
 from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.policy.applying import ApplyTerms, put_in_force
 from fairlead_cli.policy.history import Revision, print_history, put_back
 from fairlead_cli.policy.looking import check_file, print_differences, print_file
-from fairlead_cli.policy.members import KnownPools
+from fairlead_cli.policy.members import KnownPools, known_pools
 from fairlead_cli.policy.showing import print_policy
 from fairlead_cli.policy.store import StoredPolicy, in_force, stored_policy, swap
 from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit import NatsServer
+from fairlead_testkit.builders import a_pool_tenants, a_tenant_line, a_tenant_share, a_tenants_reply
 from fairlead_testkit.people import say
 
 pytestmark = pytest.mark.integration
@@ -121,6 +123,31 @@ async def test_a_revert_right_after_an_approval_names_the_revision_before_the_la
     assert found, told
     await put_back(nats, int(found[1]))
     assert await weight_of_a(nats) == 3
+
+
+async def test_apply_and_check_name_tenants_with_jobs_in_the_queue_that_a_file_leaves_out(
+    nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        a_tenant_line(standing=a_tenant_share(tenant=tenant, waiting=waiting))
+        for tenant, waiting in (("a", 2), ("gone", 3), ("idle", 0))
+    ]
+    reply = a_tenants_reply(pools=[a_pool_tenants(pool=pool, tenants=lines) for pool in ("p", "q")])
+
+    async def answer(_: Asked) -> bytes:
+        return to_json(reply)
+
+    async with connect(ConnectionSettings(url=nats), name="scorer") as bus:
+        await bus.serve(subjects.ask("tenants"), answer)
+        await put_in_force(nats, files[0])
+        told = capsys.readouterr().err
+        assert "not in this policy: gone (6 waiting). Unless" in told
+        known = await known_pools(nats)
+    check_file(files[0], lambda: known)
+    assert "not in this policy: gone (6 waiting). Unless" in capsys.readouterr().err
+    files[0].write_text(FIRST + "unlisted_weight: 1\n")
+    check_file(files[0], lambda: known)
+    assert "not in this policy" not in capsys.readouterr().err
 
 
 async def test_history_says_what_each_revision_changed(

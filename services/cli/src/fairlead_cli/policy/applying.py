@@ -26,9 +26,10 @@ from fairlead_cli.policy.approvals import (
 from fairlead_cli.policy.effects import remarks
 from fairlead_cli.policy.files import PolicyFile, differences, read_file
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
-from fairlead_cli.policy.members import nobody_let_in, stated_members, unknown_members
+from fairlead_cli.policy.members import left_out, nobody_let_in, stated_members, unknown_members
 from fairlead_cli.policy.older import over, told_of
 from fairlead_cli.policy.store import StoredPolicy, in_force, kept, swap, unread, writers_since
+from fairlead_cli.policy.worth import waiting_jobs
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.validate import check_document
 
@@ -78,6 +79,7 @@ async def put_in_force(
         for sentence in (
             *nobody_let_in(file.policy),
             *unknown_members(file.policy, await stated_members(bus)),
+            *left_out(file.policy, await waiting_jobs(bus) if file.says is None else {}),
         ):
             warn(sentence)
         applied = await apply_file(bus, file, terms)

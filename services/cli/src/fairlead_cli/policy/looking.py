@@ -13,7 +13,7 @@ from fairlead_cli.policy.approvals import changes_in_words, changes_of_approvals
 from fairlead_cli.policy.effects import remarks, without_effect
 from fairlead_cli.policy.files import PolicyFile, as_yaml, differences, read_file
 from fairlead_cli.policy.job_names import names_in
-from fairlead_cli.policy.members import KnownPools, nobody_let_in, unknown_members, without_unknown
+from fairlead_cli.policy.members import KnownPools, left_out, nobody_let_in, unknown_members, without_unknown
 from fairlead_cli.policy.older import told_of
 from fairlead_cli.policy.store import StoredPolicy, in_force, kept
 from fairlead_cli.policy.worth import Capacities, worth_of_waiting
@@ -45,7 +45,11 @@ def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format 
         warn(sentence)
     for note in notes:
         tell(note, form)
-    absent = [*nobody_let_in(file.policy), *unknown_members(file.policy, known.stated)]
+    absent = [
+        *nobody_let_in(file.policy),
+        *unknown_members(file.policy, known.stated),
+        *_left_out(file, known),
+    ]
     for sentence in absent:
         warn(sentence)
     found = PolicyChecked(
@@ -57,6 +61,11 @@ def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format 
         notes=notes,
     )
     print_outcome(found, [str(path)], form)
+
+
+def _left_out(file: PolicyFile, known: KnownPools) -> Iterator[str]:
+    """Of a file that says who the tenants are; one of an older format leaves them as they are."""
+    return left_out(file.policy, known.waiting if file.says is None else {})
 
 
 def print_file(path: Path, ask_capacities: Callable[[], Capacities], *, form: Format) -> None:

@@ -1,14 +1,14 @@
 """The members of a policy's pools against what clusters state: a name that no cluster has joins nothing, or stops the pool."""
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import NamedTuple
 
 from fairlead_bus import Bus, DeniedError, JetStreamNotFoundError, RetryableBusError
 from fairlead_cli.client.connection import connected
 from fairlead_cli.errors import NotRunningError
-from fairlead_cli.policy.worth import Capacities, capacities
+from fairlead_cli.policy.worth import Capacities, capacities, waiting_jobs
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.errors import MalformedError
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -22,6 +22,8 @@ class KnownPools(NamedTuple):
     capacities: Capacities = {}
     stated: frozenset[str] = frozenset()
     """`<cluster>/<pool>` of each pool that a cluster states."""
+    waiting: Mapping[str, int] = {}
+    """Of each tenant, how many jobs wait."""
 
 
 async def known_pools(nats: str | None) -> KnownPools:
@@ -32,7 +34,9 @@ async def known_pools(nats: str | None) -> KnownPools:
     """
     try:
         async with connected(nats) as bus:
-            return KnownPools(await capacities(bus), frozenset(await stated_members(bus)))
+            return KnownPools(
+                await capacities(bus), frozenset(await stated_members(bus)), await waiting_jobs(bus)
+            )
     except NotRunningError:
         if nats is not None:
             raise
@@ -74,6 +78,21 @@ def nobody_let_in(document: PolicyDocument) -> Iterator[str]:
     if not document.tenants and document.unlisted_weight is None:
         yield (
             "tenants: none is listed, and without `unlisted_weight` no other is let in: every submission is refused"
+        )
+
+
+def left_out(document: PolicyDocument, waiting: Mapping[str, int]) -> Iterator[str]:
+    """That tenants with jobs in the queue are neither named nor let in."""
+    if document.unlisted_weight is not None:
+        return
+    listed = {tenant.name for tenant in document.tenants}
+    gone = {tenant: jobs for tenant, jobs in sorted(waiting.items()) if jobs and tenant not in listed}
+    if gone:
+        told = ", ".join(f"{tenant} ({jobs} waiting)" for tenant, jobs in list(gone.items())[:_MOST_NAMED])
+        more = f" and {len(gone) - _MOST_NAMED} more" if len(gone) > _MOST_NAMED else ""
+        yield (
+            f"tenants: these have jobs in the queue and are not in this policy: {told}{more}. Unless a `match` takes them, "
+            "their jobs go last and new ones are refused"
         )
 
 

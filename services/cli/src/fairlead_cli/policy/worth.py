@@ -1,11 +1,12 @@
 """What the rate of aging in a policy means in pools: in cards a day, where somebody knows how many there are."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from fairlead_bus import Bus, DeniedError
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.errors import CommandError, NotRunningError
-from fairlead_contracts.messages.questions import TENANTS_REPLY, TenantsQuestion
+from fairlead_contracts.messages.questions import TENANTS_REPLY, PoolTenants, TenantsQuestion
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.explain.aging_text import aging_in_words, worth_in_words
 
@@ -33,11 +34,22 @@ async def known_capacities(nats: str | None) -> Capacities:
 
 async def capacities(bus: Bus) -> Capacities:
     """The same over a connection; empty where no scorer answers, or none may be asked: what is said of it is beside the point."""
+    return {pool.pool: pool.capacity for pool in await _pools(bus)}
+
+
+async def waiting_jobs(bus: Bus) -> Mapping[str, int]:
+    """How many jobs of each tenant wait, over all pools; empty where nobody says."""
+    waiting: Counter[str] = Counter()
+    for pool in await _pools(bus):
+        waiting.update({line.standing.tenant: line.standing.waiting for line in pool.tenants})
+    return waiting
+
+
+async def _pools(bus: Bus) -> Sequence[PoolTenants]:
     try:
-        reply = await ask(bus, "tenants", TenantsQuestion(), TENANTS_REPLY)
+        return (await ask(bus, "tenants", TenantsQuestion(), TENANTS_REPLY)).pools
     except (CommandError, DeniedError):
-        return {}
-    return {pool.pool: pool.capacity for pool in reply.pools}
+        return []
 
 
 def worth_of_waiting(document: PolicyDocument, known: Capacities) -> Iterator[str]:
