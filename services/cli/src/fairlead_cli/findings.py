@@ -94,7 +94,7 @@ def _finding(finding: Finding) -> Iterator[RenderableType]:
     if finding.why:
         yield Padding(Text(finding.why, style="dim"), (0, 0, 0, 4), expand=False)
     if finding.mend:
-        # As it stands: a command that was wrapped could not be copied.
+        # As it stands: a command that was wrapped could not be copied. Who prints it lets it run over (`crop=False`).
         yield Text(
             "\n".join(f"      {line}" for line in finding.mend.splitlines()),
             style="green",

@@ -31,7 +31,7 @@ def print_result(result: Result, form: Format) -> None:
             if isinstance(view, str):
                 write_line(view)
             else:
-                output(wide=form == "wide").print(view)
+                output(wide=form == "wide").print(view, crop=False)  # a command runs over
         case "name":
             print_names(result.names())
         case "json" | "yaml":

@@ -40,7 +40,7 @@ async def examined(
         except CommandError as error:
             warn(f"{error}; read-only until `fairlead doctor` passes")
             continue
-        remarks().print(view(found, quiet=True))
+        remarks().print(view(found, quiet=True), crop=False)
         for line in found.said:
             say(line)
 
@@ -62,7 +62,7 @@ async def examined_slurm(
         except CommandError as error:
             warn(f"{target.cluster}: {error}; read-only until the next `fairlead up` finds it fit")
             continue
-        remarks().print(view(found, quiet=True))
+        remarks().print(view(found, quiet=True), crop=False)
         if not found.passed:
             warn(f"{target.cluster}: read-only, nothing is written to it (`fairlead slurm check` says why)")
         elif taken := await leave.revoked(bus, target.cluster):
