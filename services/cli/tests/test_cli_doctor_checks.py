@@ -190,6 +190,14 @@ TWO_QUEUES = [
 ]
 NO_QUOTA = things.cluster_queue("x", {GPU: 0}, flavor="a100", cohort="gpus") | {"status": ACTIVE}
 
+NESTED = {
+    "cohorts": [things.cohort("gpus", {GPU: 16}, flavor="a100"), things.cohort("left", parentName="gpus")],
+    "cluster_queues": [
+        NO_QUOTA,
+        {**NO_QUOTA, "metadata": {"name": "y"}, "spec": {**NO_QUOTA["spec"], "cohortName": "left"}},
+    ],
+}
+
 FOUND: list[tuple[str, Severity, Survey]] = [
     ("kueue-absent", Severity.ERROR, changed(kueue=KueueSeen())),
     ("cluster-unknown", Severity.WARNING, changed(told_of=["kubelab"])),
@@ -303,6 +311,7 @@ FOUND: list[tuple[str, Severity, Survey]] = [
         changed(cluster_queues=[{**QUEUE, "status": {**ACTIVE, "fairSharing": {"weightedShare": 0}}}]),
     ),
     ("own-quota", Severity.INFO, changed(cluster_queues=TWO_QUEUES)),
+    ("nested-cohorts", Severity.INFO, changed(**NESTED)),
     ("strict-fifo", Severity.WARNING, queue(queueingStrategy="StrictFIFO")),
     ("not-reservable", Severity.WARNING, changed(policy=RESERVED)),
     ("not-reservable", Severity.WARNING, changed(policy=RESERVED, cluster_queues=TWO_QUEUES)),
@@ -439,6 +448,9 @@ FINE: list[tuple[str, Survey]] = [
     ("preempting-queue", queue(preemption={"withinClusterQueue": "Never", "reclaimWithinCohort": "Any"})),
     ("gang-fit-unanswered", asks_for_gang_fit(GANG_FIT | {"status": ACTIVE})),
     ("gang-fit-unanswered", asks_for_gang_fit(GANG_FIT, leads=True)),
+    ("own-quota", changed(**NESTED)),
+    ("nested-cohorts", changed(cluster_queues=TWO_QUEUES)),
+    ("nested-cohorts", changed(cluster_queues=[NO_QUOTA, {**NO_QUOTA, "metadata": {"name": "y"}}])),
     ("own-quota", changed(cluster_queues=[NO_QUOTA, {**NO_QUOTA, "metadata": {"name": "y"}}])),
     ("narrow-band", changed(workload_classes=classes(urgent=5_000_000, approved=2_000_000))),
     (
@@ -623,3 +635,20 @@ def test_kinds_of_the_survey_are_read_as_the_server_gives_them() -> None:
 def test_a_strict_queue_is_right_where_starts_are_promised() -> None:
     found = msgspec.structs.replace(queue(queueingStrategy="StrictFIFO"), policy=RESERVED)
     assert {one.name for one in examine(found)} & {"strict-fifo", "not-reservable"} == set()
+
+
+@pytest.mark.parametrize("account", ["me", "system:serviceaccount:fairlead:fairlead-admitter"])
+def test_what_only_the_user_was_asked_for_is_told_as_the_users_own(account: str) -> None:
+    asked = [
+        Right(service="admitter", account=account, verb=verb, resource="x", namespace="team-a", allowed=True)
+        for verb in ("patch", "impersonate")
+    ]
+    told = [
+        one.what
+        for one in examine(changed(user="me", rights=asked))
+        if one.subject in ("rights", "submissions")
+    ]
+    assert len(told) == 2
+    assert all(
+        ("--service-accounts" in what and what.startswith("you may")) is (account == "me") for what in told
+    )

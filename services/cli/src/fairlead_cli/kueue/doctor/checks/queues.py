@@ -123,6 +123,25 @@ def _sharing(survey: Survey) -> Iterator[Finding]:
         )
 
 
+def _between_queues(survey: Survey) -> Iterator[Finding]:
+    yield from _own_quota(survey)
+    yield from _nested(survey)
+
+
+def _nested(survey: Survey) -> Iterator[Finding]:
+    for pool, queues in survey.pools().items():
+        nested = sorted({queue.spec.parent for queue in queues} - {pool, ""})
+        if len(queues) > 1 and nested:
+            yield info(
+                "nested-cohorts",
+                f"Cohort/{pool}",
+                f"its {len(queues)} ClusterQueues stand in nested cohorts: {listed(nested)}",
+                why="each cohort has a turn of its own, whatever the levels: the order is exact within a queue, and a "
+                "tie-break between them",
+                mend=f"let the ClusterQueues name {pool} itself, or give the tenants LocalQueues of one ClusterQueue",
+            )
+
+
 def _own_quota(survey: Survey) -> Iterator[Finding]:
     for pool, queues in survey.pools().items():
         owners = [queue.metadata.name for queue in queues if _has_quota(queue.spec.resource_groups)]
@@ -243,9 +262,9 @@ CHECKS = (
     ),
     Check(
         topic="quota",
-        names=("own-quota",),
-        look=_own_quota,
-        fine="no quota goes before the order: one ClusterQueue a pool, or all quota on its Cohort",
+        names=("own-quota", "nested-cohorts"),
+        look=_between_queues,
+        fine="no quota goes before the order: one ClusterQueue a pool, or all quota on its Cohort and no other in it",
         needs=("clusterqueues", "cohorts"),
     ),
     Check(

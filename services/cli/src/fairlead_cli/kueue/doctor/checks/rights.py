@@ -2,10 +2,16 @@
 
 from collections.abc import Iterator
 
-from fairlead_cli.findings import Finding, error, info, listed, warning
+from fairlead_cli.findings import Finding, Severity, error, info, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.rights import CHECKER, IMPERSONATE, SUBMITTER
 from fairlead_cli.kueue.doctor.survey import Right, Survey
+
+
+def _fine_for_you(topic: str, what: str) -> Finding:
+    """The word on rights that are the user's own: whoever runs the doctor may be an administrator."""
+    told = f"{what}; whether the services' accounts may: `fairlead doctor --service-accounts NAMESPACE`"
+    return Finding(name=topic, severity=Severity.OK, subject=topic, what=told)
 
 
 def _rights(survey: Survey) -> Iterator[Finding]:
@@ -13,6 +19,8 @@ def _rights(survey: Survey) -> Iterator[Finding]:
     for right in survey.rights:
         if not right.allowed and right.verb != IMPERSONATE and right.service != CHECKER:
             missing.setdefault((right.service, right.account), []).append(right)
+    if not missing and any(right.account == survey.user for right in survey.rights):
+        yield _fine_for_you("rights", "you may do all that watcher and admitter have to")
     for (service, account), rights in sorted(missing.items()):
         yield error(
             "rights-missing",
@@ -26,8 +34,13 @@ def _rights(survey: Survey) -> Iterator[Finding]:
 
 
 def _submitters(survey: Survey) -> Iterator[Finding]:
-    shut = [right for right in survey.rights if right.verb == IMPERSONATE and not right.allowed]
+    asked = [right for right in survey.rights if right.verb == IMPERSONATE]
+    shut = [right for right in asked if not right.allowed]
     if not shut:
+        if any(right.account == survey.user for right in asked):
+            yield _fine_for_you(
+                "submissions", f"you may act as {SUBMITTER} in every namespace with a LocalQueue"
+            )
         return
     yield info(
         "submit-rights-missing",
@@ -78,7 +91,7 @@ CHECKS = (
         topic="submissions",
         names=("submit-rights-missing",),
         look=_submitters,
-        fine="the admitter may make jobs in every namespace with a LocalQueue",
+        fine=f"the admitter may act as {SUBMITTER} in every namespace with a LocalQueue",
         needs=("localqueues",),
     ),
     Check(
