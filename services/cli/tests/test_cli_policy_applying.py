@@ -25,6 +25,7 @@ from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 from fairlead_contracts.policyfile.read import decode_document, encode_document, read_document
 from fairlead_testkit import NatsServer
+from fairlead_testkit.builders import a_leader
 
 pytestmark = pytest.mark.integration
 
@@ -72,6 +73,30 @@ async def test_a_member_that_no_cluster_states_is_told_by_check_and_apply(
     assert f"warning: {said}" in told.err
     await put_in_force(url, file)
     assert f"warning: {less}" in capsys.readouterr().err
+
+
+async def test_a_member_of_a_cluster_that_ended_is_told_by_check_and_apply(
+    url: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its facts stay in the store: they are no sign that it is there."""
+    file = tmp_path / "policy.yaml"
+    file.write_text("pools: [{name: gpu, members: [sim/gpu, lab/gpu]}]\ntenants: [{name: a}]\n")
+    for cluster in ("sim", "lab"):
+        state = PoolState(cluster=cluster, epoch=1, rev=1, name="gpu", capacity={})
+        await bus.publish(subjects.state(cluster, "pool", "gpu"), to_json(state))
+    await check(url, file)
+    assert "members" not in capsys.readouterr().err, "where no cluster is led, nothing is known"
+    for cluster in ("sim", "lab"):
+        lease = a_leader(cluster=cluster)
+        await Bucket(bus, topology.MEMBERS).create(
+            subjects.leader_key(lease.role, lease.cluster), to_json(lease)
+        )
+    await Bucket(bus, topology.MEMBERS).delete(subjects.leader_key("admitter", "sim"))
+    said = "pools[0].members: pool gpu has sim/gpu, and no service leads cluster sim now: what is known of it is old. Led now: lab"
+    await check(url, file, form="json")
+    assert json.loads(capsys.readouterr().out)["warnings"] == [said]
+    await put_in_force(url, file)
+    assert f"warning: {said}" in capsys.readouterr().err
 
 
 async def test_a_pool_of_which_nobody_knows_what_it_has_is_not_counted_in_cards(

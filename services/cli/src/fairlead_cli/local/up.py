@@ -20,7 +20,7 @@ from fairlead_cli.local.examining import examined, examined_slurm
 from fairlead_cli.local.stack import Stack, StackPlan, child_environment, running
 from fairlead_cli.policy.applying import remark_on
 from fairlead_cli.policy.files import PolicyFile, read_file, shipped_policy
-from fairlead_cli.policy.members import stated_members, unknown_members
+from fairlead_cli.policy.members import ended_members, running_clusters, stated_members, unknown_members
 from fairlead_cli.signals import ending_on_signals
 from fairlead_cli.slurm.clusters import SlurmTarget
 from fairlead_sim import SimError, load_cluster
@@ -140,7 +140,11 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
     if os.environ.get(ADDRESS, stack.url) not in {stack.url, without_password(stack.url)}:
         warn(f"{ADDRESS} is set to another address, and other commands go there: unset it to reach this one")
     if not plan.keep_policy:
-        for sentence in unknown_members(plan.policy.policy, await stated_members(stack.bus)):
+        policy, stated = plan.policy.policy, await stated_members(stack.bus)
+        for sentence in (
+            *unknown_members(policy, stated),
+            *ended_members(policy, stated, await running_clusters(stack.bus)),
+        ):
             warn(sentence)
     await _tell_words(stack)
     say("")

@@ -13,7 +13,14 @@ from fairlead_cli.policy.approvals import changes_in_words, changes_of_approvals
 from fairlead_cli.policy.effects import remarks, without_effect
 from fairlead_cli.policy.files import PolicyFile, as_yaml, differences, read_file
 from fairlead_cli.policy.job_names import names_in
-from fairlead_cli.policy.members import KnownPools, left_out, nobody_let_in, unknown_members, without_unknown
+from fairlead_cli.policy.members import (
+    KnownPools,
+    ended_members,
+    left_out,
+    nobody_let_in,
+    unknown_members,
+    without_unknown,
+)
 from fairlead_cli.policy.older import told_of
 from fairlead_cli.policy.store import StoredPolicy, in_force, kept
 from fairlead_cli.policy.worth import Capacities, worth_of_waiting
@@ -48,6 +55,7 @@ def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format 
     absent = [
         *nobody_let_in(file.policy),
         *unknown_members(file.policy, known.stated),
+        *ended_members(file.policy, known.stated, known.running),
         *_left_out(file, known),
     ]
     for sentence in absent:

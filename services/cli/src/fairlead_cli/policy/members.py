@@ -5,12 +5,13 @@ from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from fairlead_bus import Bus, DeniedError, JetStreamNotFoundError, RetryableBusError
+from fairlead_bus import Bus, DeniedError, JetStreamNotFoundError, RetryableBusError, bucket_stream
 from fairlead_cli.client.connection import connected
 from fairlead_cli.errors import NotRunningError
 from fairlead_cli.policy.worth import Capacities, capacities, waiting_jobs
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.base.errors import MalformedError
+from fairlead_contracts.base.errors import ContractError, MalformedError
+from fairlead_contracts.messages.members import LEADER_LEASE
 from fairlead_contracts.policyfile.document import PolicyDocument
 
 _MOST_NAMED = 5
@@ -24,6 +25,8 @@ class KnownPools(NamedTuple):
     """`<cluster>/<pool>` of each pool that a cluster states."""
     waiting: Mapping[str, int] = {}
     """Of each tenant, how many jobs wait."""
+    running: frozenset[str] = frozenset()
+    """The clusters that a service leads."""
 
 
 async def known_pools(nats: str | None) -> KnownPools:
@@ -35,7 +38,10 @@ async def known_pools(nats: str | None) -> KnownPools:
     try:
         async with connected(nats) as bus:
             return KnownPools(
-                await capacities(bus), frozenset(await stated_members(bus)), await waiting_jobs(bus)
+                await capacities(bus),
+                frozenset(await stated_members(bus)),
+                await waiting_jobs(bus),
+                frozenset(await running_clusters(bus)),
             )
     except NotRunningError:
         if nats is not None:
@@ -59,6 +65,26 @@ async def stated_members(bus: Bus) -> list[str]:
     except (DeniedError, JetStreamNotFoundError, RetryableBusError):
         return []
     return sorted(found)
+
+
+async def running_clusters(bus: Bus) -> set[str]:
+    """The clusters that some service leads now; none where leases may not be read.
+
+    What a cluster stated outlasts its services, its leases do not.
+    """
+    found: set[str] = set()
+    filter_of_leases = subjects.kv_subject(topology.MEMBERS, "leader.>")
+    seq = 1
+    try:
+        while (
+            stored := await bus.jetstream.next_of(bucket_stream(topology.MEMBERS), filter_of_leases, seq)
+        ) is not None:
+            seq = stored.seq + 1
+            with contextlib.suppress(ContractError):
+                found.update([LEADER_LEASE.decode(stored.payload).cluster] if stored.payload else ())
+    except (DeniedError, JetStreamNotFoundError, RetryableBusError):
+        return set()
+    return found
 
 
 async def other_clusters(bus: Bus, cluster: str) -> list[str]:
@@ -94,6 +120,22 @@ def left_out(document: PolicyDocument, waiting: Mapping[str, int]) -> Iterator[s
             f"tenants: these have jobs in the queue and are not in this policy: {told}{more}. Unless a `match` takes them, "
             "their jobs go last and new ones are refused"
         )
+
+
+def ended_members(
+    document: PolicyDocument, stated: Collection[str], running: Collection[str]
+) -> Iterator[str]:
+    """A sentence for each member whose cluster stated it and runs no more; none where no cluster runs."""
+    if not running:
+        return
+    for place, pool in enumerate(document.pools):
+        for member in pool.members:
+            cluster = member.partition("/")[0]
+            if member in stated and cluster not in running:
+                yield (
+                    f"pools[{place}].members: pool {pool.name} has {member}, and no service leads cluster {cluster} now: "
+                    f"what is known of it is old. Led now: {', '.join(sorted(running)[:_MOST_NAMED])}"
+                )
 
 
 def unknown_members(document: PolicyDocument, stated: Collection[str]) -> Iterator[str]:
