@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from fairlead_cli.local.up import an_account
+from fairlead_contracts.policyfile.document import Match, PolicyDocument, Tenant
+
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
 READY_SECONDS = 90.0
@@ -131,7 +134,17 @@ def test_up_says_where_it_is_and_what_to_type(instance: Instance) -> None:
     said = instance.log.read_text()
     assert "NATS: nats://127.0.0.1:" in said
     assert "fairlead submit --tenant team-a --gpus 8" in said
+    assert "NATS has no users here: everybody on this machine may submit as any tenant." in said
     assert len(instance.children()) == 6, "reaper, nats-server, sim, two scorers, admitter"
+
+
+def test_only_an_account_that_the_policy_takes_jobs_of_is_offered() -> None:
+    accounts = ["vision", "speech"]
+    match = Match(scopes=["speech"])
+    assert an_account(accounts, PolicyDocument(tenants=[Tenant(name="speech")])) == "speech"
+    assert an_account(accounts, PolicyDocument(tenants=[Tenant(name="nlp", match=match)])) == "speech"
+    assert an_account(accounts, PolicyDocument(tenants=[Tenant(name="team-a")])) is None
+    assert an_account(accounts, PolicyDocument(tenants=[], unlisted_weight=1)) == "vision"
 
 
 def test_a_second_instance_on_the_same_store_is_refused(instance: Instance) -> None:

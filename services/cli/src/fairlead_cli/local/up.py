@@ -21,13 +21,16 @@ from fairlead_cli.local.stack import Stack, StackPlan, child_environment, runnin
 from fairlead_cli.policy.applying import remark_on
 from fairlead_cli.policy.files import PolicyFile, read_file, shipped_policy
 from fairlead_cli.policy.members import ended_members, running_clusters, stated_members, unknown_members
+from fairlead_cli.policy.store import in_force
 from fairlead_cli.signals import ending_on_signals
 from fairlead_cli.slurm.clusters import SlurmTarget
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_sim import SimError, load_cluster
 
 LAPTOP, KUBERNETES, SLURM = "laptop", "kubernetes", "slurm"
 """Policies that ship with the command, for a first start."""
 ADDRESS = "FAIRLEAD_NATS_URL"
+_MOST_NAMED = 5
 _LONGEST_NAME = 200
 """Of a directory, whatever clusters are called."""
 
@@ -104,18 +107,35 @@ def _plan(flags: UpFlags, state: Path) -> StackPlan:
     )
 
 
-def _an_account(plan: StackPlan) -> str | None:
-    """One that the simulated cluster lets in, and if there is one the policy, too.
-
-    None where the cluster has none, or its file has changed meanwhile.
-    """
+def _accounts(plan: StackPlan) -> list[str]:
+    """Those of the simulated cluster; none where its file has changed meanwhile."""
     try:
-        accounts = list(load_cluster(None if plan.cluster_file is None else str(plan.cluster_file)).accounts)
+        return list(load_cluster(None if plan.cluster_file is None else str(plan.cluster_file)).accounts)
     except SimError:
-        return None
-    listed = {tenant.name for tenant in plan.policy.policy.tenants}
-    parents = {tenant.parent for tenant in plan.policy.policy.tenants}
-    return next((name for name in accounts if name in listed - parents), next(iter(accounts), None))
+        return []
+
+
+def _offer(accounts: Sequence[str], policy: PolicyDocument) -> None:
+    """Say how to submit as one of the accounts, if the policy lets one in."""
+    account = an_account(accounts, policy)
+    if account is not None:
+        say(f"  fairlead submit --tenant {account} --gpus 8 --cpu 32 --memory 128Gi --run-seconds 60")
+    elif accounts:
+        named = ", ".join(accounts[:_MOST_NAMED])
+        warn(
+            f"the policy in force may let in none of the cluster's accounts ({named}): `fairlead policy show` says whom it lets in"
+        )
+
+
+def an_account(accounts: Sequence[str], policy: PolicyDocument) -> str | None:
+    """An account that the policy takes jobs of: one that is a tenant, else one of a `match`, else any if others are let in."""
+    parents = {tenant.parent for tenant in policy.tenants}
+    leaves = [tenant for tenant in policy.tenants if tenant.name not in parents]
+    named = {tenant.name for tenant in leaves if tenant.match is None}
+    matched = {scope for tenant in leaves if tenant.match is not None for scope in tenant.match.scopes or ()}
+    let_in = (*(one for one in accounts if one in named), *(one for one in accounts if one in matched))
+    others = accounts if policy.unlisted_weight is not None else ()
+    return next(iter((*let_in, *others)), None)
 
 
 def _look_at(cluster_file: Path | None) -> None:
@@ -149,8 +169,8 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
     await _tell_words(stack)
     say("")
     say("In another terminal:")
-    if plan.cluster and (account := _an_account(plan)):
-        say(f"  fairlead submit --tenant {account} --gpus 8 --cpu 32 --memory 128Gi --run-seconds 60")
+    if plan.cluster:
+        _offer(_accounts(plan), (await in_force(stack.bus)).policy or plan.policy.policy)
     say("  fairlead queue | tenants | top | explain JOB")
     say("Ctrl-C ends it.")
 
@@ -163,8 +183,8 @@ async def _tell_words(stack: Stack) -> None:
 
 def _who_may_connect(plan: StackPlan) -> str:
     if plan.real:
-        return "It has no accounts, and one password that your own commands find: share it with nobody."
-    return "It has no accounts: every user of this machine may submit as any tenant."
+        return "NATS has one user here, whose password your own commands find: share it with nobody."
+    return "NATS has no users here: everybody on this machine may submit as any tenant."
 
 
 def _steering(plan: StackPlan) -> str:
