@@ -252,6 +252,21 @@ async def test_explain_says_who_granted_a_class_when_and_why(
 
 
 @pytest.mark.integration
+async def test_a_name_without_the_letters_that_kubernetes_added_is_told_those_that_begin_so(
+    nats_server: NatsServer,
+) -> None:
+    async def answer(asked: Asked) -> bytes:
+        near = [f"research/{EXPLAIN_QUESTION.decode(asked.payload).job}-462xw"]
+        return to_json(ExplainReply(at=to_datetime(0), found=[], near=near))
+
+    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
+        await bus.serve(subjects.ask_filter("explain"), answer)
+        with pytest.raises(CommandError, match="nobody knows a job 'fine-tune'") as refused:
+            await show_explanation(nats_server.url, "fine-tune", tenant=None, form="table")
+    assert refused.value.hint == "Names that begin so: research/fine-tune-462xw."
+
+
+@pytest.mark.integration
 async def test_what_somebody_else_writes_meanwhile_is_kept(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,6 +108,13 @@ async def ask_tenants(harness: BusHarness, tenant: str | None = None) -> Tenants
     return TENANTS_REPLY.decode(await harness.bus.request(subject, to_json(TenantsQuestion()), timeout=30))
 
 
+async def near(harness: BusHarness, job: str, tenant: str | None = None) -> list[str] | msgspec.UnsetType:
+    question = to_json(ExplainQuestion(job=job))
+    return EXPLAIN_REPLY.decode(
+        await harness.bus.request(subjects.ask("explain", tenant), question, timeout=30)
+    ).near
+
+
 async def explain(harness: BusHarness, job: str, tenant: str | None = None) -> list[Explanation]:
     subject = subjects.ask("explain", tenant)
     reply: ExplainReply = EXPLAIN_REPLY.decode(
@@ -303,6 +310,10 @@ async def test_jobs_are_explained_in_every_phase(harness: BusHarness) -> None:
     assert "counts as its tenant's use" in await reasons("runs")
     assert "in no order" in await reasons("lost")
     assert await explain(harness, "never-heard-of") == []
+    assert await near(harness, "never-heard-of") is msgspec.UNSET
+    assert await near(harness, "b") == ["team-b/b2", "team-b/b1", "team-b/b0"]
+    assert await near(harness, "team-b/b") == ["team-b/b2", "team-b/b1", "team-b/b0"]
+    assert await near(harness, "b", tenant="team-a") is msgspec.UNSET
     assert f"no pods yet: {UNCHECKED}" in await reasons("checked")
     assert [one.unchecked or "" for [one] in [await explain(harness, "checked")]] == [UNCHECKED]
     told = await ask_queue(harness)

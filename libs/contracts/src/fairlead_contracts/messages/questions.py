@@ -298,6 +298,8 @@ class ExplainReply(Message, frozen=True, kw_only=True):
 
     at: Moment
     found: list[Explanation]
+    near: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Where nobody knows it, up to three jobs whose names begin so, with their scopes. Left out for none."""
 
 
 MOST_ANSWERS = 100

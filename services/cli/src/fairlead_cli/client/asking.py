@@ -1,5 +1,7 @@
 """Questions to the scorers, and their answers on a terminal or as JSON."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from fairlead_bus import Bus, BusError
@@ -77,10 +79,12 @@ async def show_explanation(
         print_result(found, form)
     if not reply.found:
         of_whom = f" of {tenant}" if tenant else ""
-        raise CommandError(f"nobody knows a job {job!r}{of_whom}", hint=_what_is_known(job))
+        raise CommandError(f"nobody knows a job {job!r}{of_whom}", hint=_what_is_known(job, reply.near or ()))
 
 
-def _what_is_known(job: str) -> str:
+def _what_is_known(job: str, near: Sequence[str]) -> str:
+    if near:
+        return f"Names that begin so: {', '.join(near)}."
     of_all = "`fairlead queue` lists those that wait; refused ones were never jobs, and ended ones are forgotten after a while."
     array, _, task = job.rpartition("/")[2].partition("_")
     if array.isdecimal() and task.isdecimal():

@@ -21,6 +21,7 @@ from fairlead_scorer.state.pool import ScoredPool
 
 _MOST_FOUND = 10
 """Jobs explained for one name; names are rarely shared by more than a few clusters."""
+_MOST_NEAR = 3
 _SHOWN_FIRST = (Phase.WAITING, Phase.HELD, Phase.RUNNING, Phase.ENDED)
 
 
@@ -66,6 +67,17 @@ class Explainer:
         asked = [fact for fact in known if tenant in (None, fact.tenant)][:_MOST_FOUND]
         found = [await self._complete(fact, at, open_names=tenant is None) for fact in asked]
         return [self._with_reservation(fact, open_names=tenant is None) for fact in found]
+
+    def near(self, name: str, tenant: str | None) -> list[str]:
+        """A few jobs whose names begin so, with their scopes, those that wait first: Kubernetes adds letters to a `generateName`."""
+        rulebook = self._cache.rulebook
+        begin = sorted(self._cache.beginning(name), key=_shown_first)
+        asked = [
+            f"{job.scope}/{job.name}"
+            for job in begin
+            if tenant in (None, None if rulebook is None else rulebook.tenant_of(job))
+        ]
+        return list(dict.fromkeys(asked))[:_MOST_NEAR]
 
     def _with_reservation(self, fact: Explanation, *, open_names: bool) -> Explanation:
         if fact.steering is not None and not open_names:

@@ -137,9 +137,11 @@ class Questions:
             refuse("job", question.job, "must be a job's name, with or without its scope, or its uid")
         at = self._now()
         found = await self._explainer.explain(question.job, tenant, at)
+        near: list[str] = []
         if not found:
             self._known(tenant)
-        return to_json(ExplainReply(at=to_datetime(at), found=found))
+            near = self._explainer.near(question.job, tenant)
+        return to_json(ExplainReply(at=to_datetime(at), found=found, near=near or UNSET))
 
     async def _order(self, pool: ScoredPool, at: Micros, limit: int) -> PoolQueue:
         wanted = min(limit or MOST_PLACES, MOST_PLACES)

@@ -394,6 +394,14 @@ class ClusterCache:
         """
         return [job for job in self._jobs if name in _names(job)]
 
+    def beginning(self, name: str) -> list[JobState]:
+        """The jobs, in any phase, whose names begin so, with or without the scope."""
+        return [
+            job
+            for job in self._jobs
+            if job.name.startswith(name) or f"{job.scope}/{job.name}".startswith(name)
+        ]
+
     def stated(self, uid: str) -> JobState | None:
         """A job as its cluster states it, in any phase."""
         return self._jobs.get(uid)
