@@ -307,6 +307,7 @@ async def test_an_ambiguous_an_ended_and_an_unknown_job_are_refused(nats_server:
         with pytest.raises(InputError) as ambiguous:
             await approve(nats_server.url, ApprovalRequest(job="train"))
         assert len(ambiguous.value.problems) == 2, "the ended one is out"
+        assert "say which by its name with the scope, as team-a/" in str(ambiguous.value)
         with pytest.raises(CommandError, match="has ended"):
             await approve(nats_server.url, ApprovalRequest(job=jobs[2].uid))
         with pytest.raises(CommandError, match="nobody knows"):

@@ -48,8 +48,8 @@ def test_words_say_what_the_share_is_made_of_who_is_before_it_and_what_would_mov
         "Before it stands first of team-c: its tenant comes to 78.1 % of its part, this one's to 171.9 %.",
         # 22 - 11 = 11 of 64 is 85.9 %, above 83.3 %: 12 have to end; team-c's 10 of 64 ask for 12 and the tie by uid.
         "It goes before second of team-a once its own tenant gives back 12 of its 20 gpu.",
-        "As approved it would be number 2: an operator can grant that with `fairlead approve train --class approved`.",
-        "As urgent it would be number 1: an operator can grant that with `fairlead approve train --class urgent`.",
+        "As approved it would be number 2: an operator can grant that with `fairlead approve team-b/train --class approved`.",
+        "As urgent it would be number 1: an operator can grant that with `fairlead approve team-b/train --class urgent`.",
         (
             "It cannot start yet: it needs 2 gpu more than are free "
             "(team-a holds 32 gpu, team-b holds 20 gpu, team-c holds 10 gpu)."
@@ -87,6 +87,23 @@ def test_a_job_is_found_as_queue_names_it() -> None:
     assert explain("team-a/train").returncode == 1
 
 
+def test_jobs_of_one_id_are_found_by_it_and_told_apart_by_their_scopes() -> None:
+    """`fairlead snapshot` writes the scope before an id that several have."""
+    waiting = [
+        {"id": f"{team}/same", "uid": team, "tenant": team, "submitted": NOW - 900, "demand": {GPU: 4}}
+        for team in ("team-b", "team-c")
+    ]
+    twins = SNAPSHOT | {"jobs": waiting}
+    both = explain("same", snapshot=twins)
+    assert both.returncode == 0, both.stderr
+    named = [line for line in both.stdout.splitlines() if line.startswith("team-")]
+    assert [line.split()[0].rstrip(",") for line in named] == ["team-b/same", "team-c/same"]
+    alone = explain("team-c/same", "-o", "json", snapshot=twins)
+    [found] = json.loads(alone.stdout)["found"]
+    assert (found["scope"], found["id"]) == ("team-c", "same")
+    assert "`fairlead approve team-b/same --class urgent`" in explain("team-b/same", snapshot=twins).stdout
+
+
 def test_what_no_node_has_is_said_where_the_policy_looks_at_nodes() -> None:
     policy = {"aging": {"entitlement_per_day": 7.2}, "fit": {"strategy": "binpack"}}
     nodes = [{"name": "n1", "allocatable": {GPU: 2}}]
@@ -114,7 +131,7 @@ def test_the_two_nearest_changes_that_would_move_it_are_told_unasked() -> None:
     brief = explain("train", whole=False).stdout
     assert "It goes before second of team-a once its own tenant gives back 12 of its 20 gpu." in brief
     assert (
-        "As approved it would be number 2: an operator can grant that with `fairlead approve train --class"
+        "As approved it would be number 2: an operator can grant that with `fairlead approve team-b/train --class"
         in brief
     )
     assert " more with -v" in brief

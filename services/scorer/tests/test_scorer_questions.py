@@ -336,7 +336,7 @@ async def test_a_class_that_was_refused_and_a_demand_above_the_pool_are_said(har
     text = " ".join(found.reasons)
     assert found.refused_class == "urgent"
     assert (
-        "asked for class urgent, which is not granted to team-a. An operator grants it to this job by `fairlead approve big --class urgent`"
+        "asked for class urgent, which is not granted to team-a. An operator grants it to this job by `fairlead approve team-a/big --class urgent`"
         in text
     )
     assert "20 nvidia.com/gpu, more than the 16 that the pool has" in text

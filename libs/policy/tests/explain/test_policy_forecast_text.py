@@ -189,7 +189,7 @@ def test_a_start_out_of_turn_and_a_weight_are_told() -> None:
     assert "It becomes first once its own tenant gives back 21 of its 30 gpu." in text
     assert "It becomes first if operators give bob a weight above 3; a little less may be enough." in text
     assert (
-        "As urgent it would be number 1: an operator can grant that with `fairlead approve late --class urgent`."
+        "As urgent it would be number 1: an operator can grant that with `fairlead approve bob/late --class urgent`."
         in text
     )
 

@@ -18,6 +18,7 @@ from fairlead_contracts.messages.explanations import (
     TenantHolding,
     WhatIf,
 )
+from fairlead_contracts.snapshot.types import name_in_snapshot
 from fairlead_policy.exact.terms import counted_as
 from fairlead_policy.explain.bound_text import bound_in_words
 from fairlead_policy.explain.figures import duration, part_of, percent
@@ -140,11 +141,17 @@ def _by_time(move: Counterfactual, place: Place, now: Micros) -> str:
     )
 
 
+def approve_command(place: Place, job_class: str) -> str:
+    """The command that grants a class to the job. It names the scope: several may have a job of that id."""
+    name = name_in_snapshot(place.scope, place.id) if place.id else place.uid
+    return f"`fairlead approve {name} --class {job_class}`"
+
+
 def _by_class(move: Counterfactual, place: Place, now: Micros) -> str:
     del now
     return (
         f"As {move.job_class} it would be number {(move.rank or 0) + 1}: an operator can grant that with "
-        f"`fairlead approve {place.id or place.uid} --class {move.job_class}`."
+        f"{approve_command(place, move.job_class or '')}."
     )
 
 

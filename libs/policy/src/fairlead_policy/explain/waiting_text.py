@@ -13,6 +13,7 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import WhatIf
 from fairlead_contracts.messages.questions import AheadOf, Explanation
 from fairlead_policy.explain.forecast_text import (
+    approve_command,
     breakdown_in_words,
     changes_in_words,
     limits_in_words,
@@ -77,7 +78,7 @@ def _refused(found: Explanation, place: Place, classes: Sequence[str]) -> list[s
         return [
             f"It asked for class {asked}, which the policy does not have: its classes are {', '.join(classes)}."
         ]
-    by = f"`fairlead approve {place.id or place.uid} --class {asked}`, or to the tenant in the policy"
+    by = f"{approve_command(place, asked)}, or to the tenant in the policy"
     return [
         f"It asked for class {asked}, which is not granted to {found.tenant}. An operator grants it to this job by {by}."
     ]

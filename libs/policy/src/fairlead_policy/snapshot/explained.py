@@ -16,17 +16,25 @@ from fairlead_policy.snapshot.ordering import orders_of
 
 
 def explain_in_snapshot(snapshot: Snapshot, job: str) -> list[Explanation]:
-    """The waiting jobs of that name, alone or as `<tenant>/<name>`, or of that uid; none where there is none.
+    """The waiting jobs of that name, alone or as `<scope>/<name>`, or of that uid; none where there is none.
+
+    Where an id in the snapshot has its scope before it, what stands behind that is a name of the job, too.
 
     Raises:
         DocumentError: as `order_snapshot`.
     """
-    named = [one for one in snapshot.jobs if job in (one.id, f"{one.scope}/{one.id}", one.uid)]
+    named = [one for one in snapshot.jobs if job in (_scope_and_id(one)[1], one.id, one.full_name, one.uid)]
     if not named:
         return []
     orders = orders_of(snapshot)
     found = (_explained(one, orders[one.pool], snapshot.now) for one in named)
     return [one for one in found if one is not None]
+
+
+def _scope_and_id(job: SnapshotJob) -> tuple[str, str]:
+    """As `fairlead explain` tells them of a live job: an id that is not alone in a snapshot has its scope before it."""
+    scope, slash, name = job.id.partition("/")
+    return (scope, name) if slash else (job.scope, job.id)
 
 
 def _explained(job: SnapshotJob, known: PoolFacts, now: Micros) -> Explanation | None:
@@ -35,10 +43,11 @@ def _explained(job: SnapshotJob, known: PoolFacts, now: Micros) -> Explanation |
         return None
     counts = count_before(order, place)
     standings = {one.tenant: one for one in order.snapshot.standings([place.tenant])}
+    scope, name = _scope_and_id(job)
     found = Explanation(
         cluster=job.cluster,
-        scope=job.scope,
-        id=job.id,
+        scope=scope,
+        id=name,
         uid=job.uid,
         phase=Phase.WAITING.value,
         queue=job.queue,

@@ -185,7 +185,9 @@ def _only(found: list[Explanation], job: str) -> Explanation:
     alive = [one for one in found if one.phase != Phase.ENDED] or found
     if len(alive) > 1:
         lines = [f"{one.uid}  {named(one)} on {one.cluster}, {one.phase}" for one in alive]
-        raise InputError(f"several jobs are called {job!r}; say which by its uid:", problems=lines)
+        unique = len({named(one) for one in alive}) == len(alive)
+        by = f"its name with the scope, as {named(alive[0])}, or by its uid" if unique else "its uid"
+        raise InputError(f"several jobs are called {job!r}; say which by {by}:", problems=lines)
     if alive[0].phase == Phase.ENDED:
         raise CommandError(f"{named(alive[0])} has ended: a class would change nothing")
     return alive[0]
