@@ -286,7 +286,7 @@ def test_what_is_equal_is_told_by_what_settles_it() -> None:
     text = words(rules(), {}, "late", a_job("late", "bob"), a_job("first", "ada"))
     assert "they are equal in everything, and its uid comes first" in text
     none = words(rules(weights={"ada": Fraction(1)}), {}, "late", a_job("late", "bob"), a_job("first", "ada"))
-    assert "Before it stands first of ada: this one's tenant has weight 0 here" in none
+    assert "Before it stands first of ada: this one's tenant is not in the policy" in none
 
 
 def test_an_end_that_makes_an_infinite_share_finite_passes_finite_ones_too() -> None:

@@ -136,6 +136,7 @@ def test_a_weight_of_nothing_below_a_tenant_is_the_reason() -> None:
             "this one's tenant has jobs before this one that ask for nvidia.com/gpu, of which the pool has none",
         ),
         ("jw", "Its tenant w has weight 0 here", "this one's tenant has weight 0 here"),
+        ("jx", "Its tenant x is not in the policy", "this one's tenant is not in the policy"),
     ],
 )
 def test_of_what_makes_a_share_infinite_the_one_cause_is_told(uid: str, cause: str, neighbour: str) -> None:
@@ -145,6 +146,7 @@ def test_of_what_makes_a_share_infinite_the_one_cause_is_told(uid: str, cause: s
         "ja": a_job("ja", "a", cpu=1),
         "jb2": a_job("jb2", "b", cpu=1),
         "jw": a_job("jw", "w", cpu=1),
+        "jx": a_job("jx", "x", cpu=1),
     }
     first = a_job("first", "c") if uid == "jb2" else jobs["jb"]
     named = rules(capacity=lacking.capacity, weights={**lacking.weights, "c": ONE})

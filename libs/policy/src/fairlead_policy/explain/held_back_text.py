@@ -10,19 +10,22 @@ from fairlead_policy.explain.figures import decimals, part_of, percent
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
 
+NOT_IN_POLICY = "is not in the policy"
+"""What gives a tenant weight 0 that the policy neither names nor lets in."""
+
 
 def infinite_in_words(place: Place, rules: PoolRules) -> str:
     """The cause of an infinite share, and its effect on the place."""
     others = "the jobs of its class" if rules.strict else "all jobs"
     free = " that ask for nothing that is used up" if rules.saturated and not place.blocked else ""
-    return f"{_cause(place)}: it goes last among {others}{free}."
+    return f"{_cause(place, rules)}: it goes last among {others}{free}."
 
 
-def _cause(place: Place) -> str:
+def _cause(place: Place, rules: PoolRules) -> str:
     tenant, use = place.top or place.tenant, format_quantity(place.dominant, place.use)
     match place.unbounded_by:
         case "weight":
-            return f"Its tenant {tenant} has weight 0 here"
+            return f"Its tenant {tenant} {'has weight 0 here' if tenant in rules.weights else NOT_IN_POLICY}"
         case "held":
             return f"Its tenant {tenant} holds {use} {place.dominant}, of which the pool has none"
         case "asked":

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import ComparedTerm, Neighbour
 from fairlead_policy.explain.figures import MANY, percent
-from fairlead_policy.explain.held_back_text import used_up_of
+from fairlead_policy.explain.held_back_text import NOT_IN_POLICY, used_up_of
 from fairlead_policy.rules.pool_rules import PoolRules
 
 _NO_LEAD = 5e-5
@@ -55,7 +55,7 @@ def _why(one: Neighbour, place: Place, rules: PoolRules) -> str:
     if one.term == "used-up":
         return f"this one asks for {used_up_of(place, rules)}, which is used up"
     if one.term == "infinite":
-        return _infinite(one, place)
+        return _infinite(one, place, rules)
     return _PLAIN[one.term]
 
 
@@ -66,11 +66,13 @@ _PLAIN: Mapping[ComparedTerm, str] = {
 }
 
 
-def _infinite(one: Neighbour, place: Place) -> str:
+def _infinite(one: Neighbour, place: Place, rules: PoolRules) -> str:
     """The one cause."""
     tenant = one.own_side or place.tenant
     whose = f"{tenant}, which this one counts for," if one.own_side else "this one's tenant"
     match one.unbounded_by:
+        case "weight" if not one.within and tenant not in rules.weights:
+            return f"{whose} {NOT_IN_POLICY}"
         case "weight":
             return f"{whose} has weight 0 {f'below {one.within}' if one.within else 'here'}"
         case "held":
