@@ -11,7 +11,6 @@ from fairlead_cli.kueue.doctor.checks import CHECKS, examine, known_names
 from fairlead_cli.kueue.doctor.kinds import Deployment, Written
 from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.survey import Right, Survey
-from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import read_document
@@ -573,47 +572,6 @@ def test_preemption_that_the_policy_takes_is_no_warning(preemption: str) -> None
     assert {finding.severity for finding in named(survey, "preempting-queue")} == {Severity.INFO}
 
 
-def test_a_gang_that_its_quota_keeps_out_for_ever_is_not_said_to_be_admitted() -> None:
-    """The queue has quota of GPUs alone: Kueue never admits what asks for more than these."""
-    [covered] = named(
-        changed(workloads=[things.workload("w", "team-a", "main", {GPU: 9})]), "gang-fits-nowhere"
-    )
-    assert "Kueue admits it all the same" in covered.why
-    asks = {GPU: 9, "example.com/fpga": 1}
-    [finding] = named(changed(workloads=[things.workload("w", "team-a", "main", asks)]), "gang-fits-nowhere")
-    assert "its ClusterQueue has no quota of example.com/fpga" in finding.why
-    assert "admits it all the same" not in finding.why
-    [beyond] = named(changed(workloads=[things.workload("w", "team-a", "main", {GPU: 99})]), finding.name)
-    assert f"Kueue never admits it either: all quotas of its pool together are 16 {GPU}" in beyond.why
-
-
-def test_an_unsafe_queue_is_told_with_the_levels_that_still_stand_in_its_pool() -> None:
-    unsafe: KubeObject = {
-        **QUEUE,
-        "spec": {**QUEUE["spec"], "preemption": {"withinClusterQueue": "LowerPriority"}},
-    }
-    runs = things.workload("runs", "team-a", "main", {GPU: 1}, boost=9)
-    runs["status"] = {"conditions": [{"type": "QuotaReserved", "status": "True"}]}
-    found = [
-        things.workload("boosted", "team-a", "main", {GPU: 1}, boost=7),
-        things.workload("noted", "team-a", "main", {GPU: 1}, annotations={BASE_PRIORITY: "0"}),
-        things.workload("plain", "team-a", "main", {GPU: 1}),
-        things.workload("elsewhere", "team-z", "main", {GPU: 1}, boost=7),
-        runs,
-    ]
-    [finding] = named(changed(cluster_queues=[unsafe], workloads=found), "preempting-queue")
-    assert "in pool lab/gpus (`preemption: never`), and levels that stand there are taken away" in finding.why
-    assert "2 levels still stand there" in finding.why
-    [clean] = named(changed(cluster_queues=[unsafe], workloads=found[2:]), "preempting-queue")
-    assert "None stands there" in clean.why
-
-
-def test_gangs_that_are_alike_are_one_finding() -> None:
-    found = [things.workload(f"w{n}", "team-a", "main", {GPU: 9}) for n in range(3)]
-    [finding] = named(changed(workloads=found), "gang-fits-nowhere")
-    assert "and 2 more alike" in finding.what
-
-
 def test_pools_are_root_cohorts() -> None:
     inner = things.cohort("inner") | {"spec": {"parentName": "root"}}
     inside = {**QUEUE, "spec": {**QUEUE["spec"], "cohortName": "inner"}}
@@ -635,20 +593,3 @@ def test_kinds_of_the_survey_are_read_as_the_server_gives_them() -> None:
 def test_a_strict_queue_is_right_where_starts_are_promised() -> None:
     found = msgspec.structs.replace(queue(queueingStrategy="StrictFIFO"), policy=RESERVED)
     assert {one.name for one in examine(found)} & {"strict-fifo", "not-reservable"} == set()
-
-
-@pytest.mark.parametrize("account", ["me", "system:serviceaccount:fairlead:fairlead-admitter"])
-def test_what_only_the_user_was_asked_for_is_told_as_the_users_own(account: str) -> None:
-    asked = [
-        Right(service="admitter", account=account, verb=verb, resource="x", namespace="team-a", allowed=True)
-        for verb in ("patch", "impersonate")
-    ]
-    told = [
-        one.what
-        for one in examine(changed(user="me", rights=asked))
-        if one.subject in ("rights", "submissions")
-    ]
-    assert len(told) == 2
-    assert all(
-        ("--service-accounts" in what and what.startswith("you may")) is (account == "me") for what in told
-    )

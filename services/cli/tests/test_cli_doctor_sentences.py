@@ -1,0 +1,96 @@
+"""What the doctor says in whole sentences: of gangs, of what stands in an unsafe queue, and of rights."""
+
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+
+from fairlead_cli.findings import Finding
+from fairlead_cli.kueue.doctor.checks import examine
+from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, KueueSeen
+from fairlead_cli.kueue.doctor.survey import Right, Survey
+from fairlead_contracts.frontend.marks import BASE_PRIORITY
+from fairlead_contracts.policyfile.read import read_document
+from fairlead_kube import ClusterQueue, Lever, LeverProbe, LocalQueue, Node, ResourceFlavor, Workload
+from fairlead_testkit.kubelab import A100, GPU, GPU_PRODUCT, KubeObject, gpu_nodes, things
+
+PLAIN = things.cluster_queue("gpus", {GPU: 16}, flavor="a100")
+
+
+def surveyed(
+    *workloads: KubeObject, queue: KubeObject = PLAIN, user: str = "", rights: Iterable[Right] = ()
+) -> Survey:
+    """Two nodes of eight cards, one queue of all of them, and these waiting."""
+    return Survey(
+        cluster="lab",
+        user=user,
+        kueue=KueueSeen(served=("v1beta2", "v1beta1"), release=KueueRelease(0, 19, 2)),
+        probe=LeverProbe(Lever.BOOST, "the webhook reads boosts"),
+        rights=list(rights),
+        policy=read_document({"unlisted_weight": 1}),
+        cluster_queues=msgspec.convert([queue], list[ClusterQueue]),
+        local_queues=msgspec.convert([things.local_queue("main", "team-a", "gpus")], list[LocalQueue]),
+        flavors=msgspec.convert([things.flavor("a100", {GPU_PRODUCT: A100})], list[ResourceFlavor]),
+        nodes=msgspec.convert(gpu_nodes("a", 2, "zone-a").nodes(), list[Node]),
+        workloads=msgspec.json.decode(msgspec.json.encode(workloads), type=list[Workload]),
+    )
+
+
+def named(survey: Survey, name: str) -> list[Finding]:
+    return [finding for finding in examine(survey) if finding.name == name]
+
+
+def test_a_gang_that_its_quota_keeps_out_for_ever_is_not_said_to_be_admitted() -> None:
+    """The queue has quota of GPUs alone: Kueue never admits what asks for more than these."""
+    [covered] = named(surveyed(things.workload("w", "team-a", "main", {GPU: 9})), "gang-fits-nowhere")
+    assert "Kueue admits it all the same" in covered.why
+    asks = {GPU: 9, "example.com/fpga": 1}
+    [finding] = named(surveyed(things.workload("w", "team-a", "main", asks)), "gang-fits-nowhere")
+    assert "its ClusterQueue has no quota of example.com/fpga" in finding.why
+    assert "admits it all the same" not in finding.why
+    [beyond] = named(surveyed(things.workload("w", "team-a", "main", {GPU: 99})), finding.name)
+    assert f"Kueue never admits it either: all quotas of its pool together are 16 {GPU}" in beyond.why
+
+
+def test_an_unsafe_queue_is_told_with_the_levels_that_still_stand_in_its_pool() -> None:
+    unsafe: KubeObject = {
+        **PLAIN,
+        "spec": {**PLAIN["spec"], "preemption": {"withinClusterQueue": "LowerPriority"}},
+    }
+    runs = things.workload("runs", "team-a", "main", {GPU: 1}, boost=9)
+    runs["status"] = {"conditions": [{"type": "QuotaReserved", "status": "True"}]}
+    found = [
+        things.workload("boosted", "team-a", "main", {GPU: 1}, boost=7),
+        things.workload("noted", "team-a", "main", {GPU: 1}, annotations={BASE_PRIORITY: "0"}),
+        things.workload("plain", "team-a", "main", {GPU: 1}),
+        things.workload("elsewhere", "team-z", "main", {GPU: 1}, boost=7),
+        runs,
+    ]
+    [finding] = named(surveyed(*found, queue=unsafe), "preempting-queue")
+    assert "in pool lab/gpus (`preemption: never`), and levels that stand there are taken away" in finding.why
+    assert "2 levels still stand there" in finding.why
+    [clean] = named(surveyed(*found[2:], queue=unsafe), "preempting-queue")
+    assert "None stands there" in clean.why
+
+
+def test_gangs_that_are_alike_are_one_finding() -> None:
+    found = [things.workload(f"w{n}", "team-a", "main", {GPU: 9}) for n in range(3)]
+    [finding] = named(surveyed(*found), "gang-fits-nowhere")
+    assert "and 2 more alike" in finding.what
+
+
+@pytest.mark.parametrize("account", ["me", "system:serviceaccount:fairlead:fairlead-admitter"])
+def test_what_only_the_user_was_asked_for_is_told_as_the_users_own(account: str) -> None:
+    asked = [
+        Right(service="admitter", account=account, verb=verb, resource="x", namespace="team-a", allowed=True)
+        for verb in ("patch", "impersonate")
+    ]
+    told = [
+        one.what
+        for one in examine(surveyed(user="me", rights=asked))
+        if one.subject in ("rights", "submissions")
+    ]
+    assert len(told) == 2
+    assert all(
+        ("--service-accounts" in what and what.startswith("you may")) is (account == "me") for what in told
+    )
