@@ -98,7 +98,7 @@ async def test_what_a_pod_is_given_and_leaves_behind(
 
 async def _results_of_a_users_claim_are_moved_and_checked(site: PodFleetSite, storage: Path) -> None:
     out = storage / "run"
-    job = site.submit(f"--comment=env={SECONDS} claim={DATA}:/data results=/data/run", seconds=3)
+    job = site.submit(f"--comment=env={SECONDS} claim={DATA}:/data results=/data/run", seconds=8)
     await runs(site, job)
     site.lab.run(
         "sh",
@@ -227,18 +227,24 @@ async def test_a_program_begins_once_where_slurmd_is_killed_while_it_starts_the_
 ) -> None:
     """Slurm puts the job back, and the first attempt's process never comes."""
     slurmd = site.lab.part("slurmd-n1")
+    put_back = False
     async with PodFleet(tmp_path, site).running(), watched(site) as watch:
-        slurmd.pause()  # it is sent the job, and does not take it
-        jobs = [site.submit(seconds=1, code=code) for code in (0, 3)]
-        for job in jobs:
-            await runs(site, job)
-        await asyncio.sleep(1)
-        slurmd.kill()
-        slurmd.start()
-        ends = [await ended(site, job) for job in jobs]
-    assert ends == ["COMPLETED", "FAILED"]
-    assert all("Restarts=1" in site.story(job) for job in jobs), "Slurm has put them back"
-    assert [len(pods) for pods in watch.began.values()] == [1, 1]
+        for _ in range(
+            4
+        ):  # on a busy machine it may be killed before it is sent anything: then nothing is put back
+            slurmd.pause()  # it is sent the job, and does not take it
+            jobs = [site.submit(seconds=1, code=code) for code in (0, 3)]
+            for job in jobs:
+                await runs(site, job)
+            await asyncio.sleep(1)
+            slurmd.kill()
+            slurmd.start()
+            assert [await ended(site, job) for job in jobs] == ["COMPLETED", "FAILED"]
+            put_back = all("Restarts=1" in site.story(job) for job in jobs)
+            if put_back:
+                break
+    assert put_back, "Slurm has put none back"
+    assert {len(pods) for pods in watch.began.values()} == {1}
     assert watch.harm == []
 
 
