@@ -11,23 +11,21 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from fairlead_cli.kueue.watchdog.queues import FIELD_MANAGER
 from fairlead_contracts.base.instants import Micros, from_seconds, to_datetime
 from fairlead_kube import (
     ADMISSION_CHECKS,
     WORKLOADS,
     CheckState,
-    ForbiddenError,
     Key,
     KubeClient,
     KubeError,
-    NotFoundError,
     Reflector,
     Workload,
     holds,
     instant,
 )
 
-FIELD_MANAGER = "fairlead-watchdog"
 _BY_CHECK = "AdmissionCheck"
 
 
@@ -66,23 +64,6 @@ def unanswered(workload: Workload, names: Collection[str]) -> Unanswered | None:
         checks=tuple(one.name for one in open_ones),
         since=max(since),
     )
-
-
-async def unknown_checks(client: KubeClient, names: Collection[str]) -> list[str]:
-    """Those of these names that no AdmissionCheck has. One that may not be read, or not just now, is taken for known.
-
-    Raises:
-        KubeError: the cluster cannot be reached.
-    """
-    unknown = []
-    for name in names:
-        try:
-            await client.get(ADMISSION_CHECKS, name)
-        except NotFoundError:
-            unknown.append(name)
-        except ForbiddenError:
-            continue
-    return unknown
 
 
 def _since(check: CheckState) -> Micros:

@@ -6,11 +6,10 @@ Kueue takes the change of `spec.queueingStrategy` on a living queue, and acts by
 """
 
 import enum
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from fairlead_contracts.frontend.marks import WATCHDOG
-from fairlead_kube import CLUSTER_QUEUES, ForbiddenError, KubeClient, NotFoundError
+from fairlead_kube import CLUSTER_QUEUES, KubeClient
 
 
 class QueueAction(enum.StrEnum):
@@ -57,23 +56,6 @@ class LeadClock:
 
 STRICT, FILLING = "StrictFIFO", "BestEffortFIFO"
 FIELD_MANAGER = "fairlead-watchdog"
-
-
-async def unknown_queues(client: KubeClient, queues: Sequence[str]) -> list[str]:
-    """Those of these names that no ClusterQueue has. One that may not be read, or not just now, is taken for known.
-
-    Raises:
-        KubeError: the cluster cannot be reached.
-    """
-    unknown = []
-    for queue in queues:
-        try:
-            await client.get(CLUSTER_QUEUES, queue)
-        except NotFoundError:
-            unknown.append(queue)
-        except ForbiddenError:
-            continue
-    return unknown
 
 
 async def carry_out(client: KubeClient, queue: str, verdict: QueueAction) -> str:

@@ -13,17 +13,24 @@ from fairlead_cli.client.instance import find_url, without_password
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.kueue.clusters import KubeTarget, opened
-from fairlead_cli.kueue.watchdog.checks import CheckGuard, unknown_checks
+from fairlead_cli.kueue.watchdog.checks import CheckGuard
 from fairlead_cli.kueue.watchdog.queues import (
     FILLING,
     STRICT,
     LeadClock,
     QueueAction,
     carry_out,
-    unknown_queues,
 )
 from fairlead_cli.signals import ending_on_signals
-from fairlead_kube import KubeError
+from fairlead_kube import (
+    ADMISSION_CHECKS,
+    CLUSTER_QUEUES,
+    ForbiddenError,
+    KubeClient,
+    KubeError,
+    NotFoundError,
+    Resource,
+)
 
 _ROLE = "admitter"
 _RETRY_SECONDS = 1.0
@@ -124,13 +131,30 @@ async def _look_at_names(flags: WatchdogFlags) -> None:
     """A misspelt name would be watched in vain. Where the cluster does not answer now, names are taken as they are."""
     try:
         async with opened(flags.target) as client:
-            queues = await unknown_queues(client, flags.queues)
-            checks = await unknown_checks(client, flags.checks)
+            queues = await _unknown(client, CLUSTER_QUEUES, flags.queues)
+            checks = await _unknown(client, ADMISSION_CHECKS, flags.checks)
     except CommandError as error:
         warn(str(error))
         return
     _look_at("ClusterQueue", flags.target.cluster, flags.queues, queues)
     _look_at("AdmissionCheck", flags.target.cluster, flags.checks, checks)
+
+
+async def _unknown[T](client: KubeClient, kind: Resource[T], names: Sequence[str]) -> list[str]:
+    """Those of these names that no object has. One that may not be read, or not just now, is taken for known.
+
+    Raises:
+        KubeError: the cluster cannot be reached.
+    """
+    unknown = []
+    for name in names:
+        try:
+            await client.get(kind, name)
+        except NotFoundError:
+            unknown.append(name)
+        except ForbiddenError:
+            continue
+    return unknown
 
 
 def _look_at(kind: str, cluster: str, names: Sequence[str], unknown: Sequence[str]) -> None:
