@@ -26,14 +26,7 @@ from fairlead_cli.policy.approvals import (
 from fairlead_cli.policy.effects import remarks
 from fairlead_cli.policy.files import PolicyFile, differences, read_file
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
-from fairlead_cli.policy.members import (
-    ended_members,
-    left_out,
-    nobody_let_in,
-    running_clusters,
-    stated_members,
-    unknown_members,
-)
+from fairlead_cli.policy.members import KnownPools, doubts_of, running_clusters, stated_members
 from fairlead_cli.policy.older import over, told_of
 from fairlead_cli.policy.store import StoredPolicy, in_force, kept, swap, unread, writers_since
 from fairlead_cli.policy.worth import waiting_jobs
@@ -83,13 +76,12 @@ async def put_in_force(
     file = read_file(path)
     remark_on(file.policy)
     async with connected(nats) as bus:
-        stated = await stated_members(bus)
-        for sentence in (
-            *nobody_let_in(file.policy),
-            *unknown_members(file.policy, stated),
-            *ended_members(file.policy, stated, await running_clusters(bus)),
-            *left_out(file.policy, await waiting_jobs(bus) if file.says is None else {}),
-        ):
+        known = KnownPools(
+            stated=frozenset(await stated_members(bus)),
+            waiting=await waiting_jobs(bus) if file.says is None else {},
+            running=frozenset(await running_clusters(bus)),
+        )
+        for sentence in doubts_of(file, known):
             warn(sentence)
         applied = await apply_file(bus, file, terms)
     for note in applied.notes:

@@ -13,14 +13,7 @@ from fairlead_cli.policy.approvals import changes_in_words, changes_of_approvals
 from fairlead_cli.policy.effects import remarks, without_effect
 from fairlead_cli.policy.files import PolicyFile, as_yaml, differences, read_file
 from fairlead_cli.policy.job_names import names_in
-from fairlead_cli.policy.members import (
-    KnownPools,
-    ended_members,
-    left_out,
-    nobody_let_in,
-    unknown_members,
-    without_unknown,
-)
+from fairlead_cli.policy.members import KnownPools, doubts_of, without_unknown
 from fairlead_cli.policy.older import told_of
 from fairlead_cli.policy.store import StoredPolicy, in_force, kept
 from fairlead_cli.policy.worth import Capacities, worth_of_waiting
@@ -52,28 +45,18 @@ def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format 
         warn(sentence)
     for note in notes:
         tell(note, form)
-    absent = [
-        *nobody_let_in(file.policy),
-        *unknown_members(file.policy, known.stated),
-        *ended_members(file.policy, known.stated, known.running),
-        *_left_out(file, known),
-    ]
-    for sentence in absent:
+    doubts = list(doubts_of(file, known))
+    for sentence in doubts:
         warn(sentence)
     found = PolicyChecked(
         file=str(path),
         valid=True,
         tenants=tenants,
         pools=pools,
-        warnings=[*remarks(file.policy), *absent],
+        warnings=[*remarks(file.policy), *doubts],
         notes=notes,
     )
     print_outcome(found, [str(path)], form)
-
-
-def _left_out(file: PolicyFile, known: KnownPools) -> Iterator[str]:
-    """Of a file that says who the tenants are; one of an older format leaves them as they are."""
-    return left_out(file.policy, known.waiting if file.says is None else {})
 
 
 def print_file(path: Path, ask_capacities: Callable[[], Capacities], *, form: Format) -> None:

@@ -1,13 +1,14 @@
 """The members of a policy's pools against what clusters state: a name that no cluster has joins nothing, or stops the pool."""
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from fairlead_bus import Bus, DeniedError, JetStreamNotFoundError, RetryableBusError, bucket_stream
+from fairlead_bus import Bus, DeniedError, JetStreamNotFoundError, RetryableBusError, Stored, bucket_stream
 from fairlead_cli.client.connection import connected
 from fairlead_cli.errors import NotRunningError
+from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.worth import Capacities, capacities, waiting_jobs
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.errors import ContractError, MalformedError
@@ -52,16 +53,12 @@ async def known_pools(nats: str | None) -> KnownPools:
 async def stated_members(bus: Bus) -> list[str]:
     """`<cluster>/<pool>` of each pool that a cluster states, in order; none where the state may not be read."""
     found: set[str] = set()
-    seq = 1
     try:
-        while (
-            stored := await bus.jetstream.next_of(topology.STATE, subjects.pools_filter(), seq)
-        ) is not None:
-            seq = stored.seq + 1
-            # A tombstone is empty; and a name that cannot be read is one that no policy can mean.
+        async for stored in _each(bus, topology.STATE, subjects.pools_filter()):
+            # A name that cannot be read is one that no policy can mean.
             with contextlib.suppress(MalformedError):
                 named = subjects.parse_state(stored.subject)
-                found.update([f"{named.cluster}/{named.name}"] if stored.payload else ())
+                found.add(f"{named.cluster}/{named.name}")
     except (DeniedError, JetStreamNotFoundError, RetryableBusError):
         return []
     return sorted(found)
@@ -73,18 +70,23 @@ async def running_clusters(bus: Bus) -> set[str]:
     What a cluster stated outlasts its services, its leases do not.
     """
     found: set[str] = set()
-    filter_of_leases = subjects.kv_subject(topology.MEMBERS, "leader.>")
-    seq = 1
+    leases = _each(bus, bucket_stream(topology.MEMBERS), subjects.kv_subject(topology.MEMBERS, "leader.>"))
     try:
-        while (
-            stored := await bus.jetstream.next_of(bucket_stream(topology.MEMBERS), filter_of_leases, seq)
-        ) is not None:
-            seq = stored.seq + 1
+        async for stored in leases:
             with contextlib.suppress(ContractError):
-                found.update([LEADER_LEASE.decode(stored.payload).cluster] if stored.payload else ())
+                found.add(LEADER_LEASE.decode(stored.payload).cluster)
     except (DeniedError, JetStreamNotFoundError, RetryableBusError):
         return set()
     return found
+
+
+async def _each(bus: Bus, stream: str, subject: str) -> AsyncIterator[Stored]:
+    """What a stream keeps under these subjects, but for tombstones, which are empty."""
+    seq = 1
+    while (stored := await bus.jetstream.next_of(stream, subject, seq)) is not None:
+        seq = stored.seq + 1
+        if stored.payload:
+            yield stored
 
 
 async def other_clusters(bus: Bus, cluster: str) -> list[str]:
@@ -97,6 +99,15 @@ def without_unknown(known: KnownPools, document: PolicyDocument) -> Capacities:
     """What pools have, without those of which the document names a member that no cluster states: nobody knows of these."""
     unknown = {pool.name for pool in document.pools if known.stated and not known.stated >= set(pool.members)}
     return {pool: amounts for pool, amounts in known.capacities.items() if pool not in unknown}
+
+
+def doubts_of(file: PolicyFile, known: KnownPools) -> Iterator[str]:
+    """What of a valid file may not be meant, beside what is known; whom it leaves out only where it says who the tenants are."""
+    policy = file.policy
+    yield from nobody_let_in(policy)
+    yield from unknown_members(policy, known.stated)
+    yield from ended_members(policy, known.stated, known.running)
+    yield from left_out(policy, known.waiting if file.says is None else {})
 
 
 def nobody_let_in(document: PolicyDocument) -> Iterator[str]:
