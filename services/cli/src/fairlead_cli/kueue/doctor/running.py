@@ -18,7 +18,7 @@ from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.findings import listed
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.doctor.checks import examine, known_names
-from fairlead_cli.kueue.doctor.checks.queues import preempting_pools
+from fairlead_cli.kueue.doctor.checks.queues import named_pools, preempting_pools
 from fairlead_cli.kueue.doctor.reading import SurveyQuestion, take
 from fairlead_cli.kueue.doctor.rendering import DoctorReport, acceptance, closing, open_names, report, view
 from fairlead_cli.kueue.doctor.survey import Survey
@@ -34,7 +34,6 @@ from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import STATE, PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube import Lever
-from fairlead_policy.rules.rulebook import Rulebook
 
 DEFAULT_POLICY = "kubernetes"
 
@@ -164,8 +163,7 @@ async def checker_leads(bus: Bus, cluster: str) -> bool | None:
 
 async def _not_written(bus: Bus, survey: Survey) -> list[str]:
     """Where nothing is written in spite of leave, and what changes that."""
-    rulebook = Rulebook(survey.policy, 0)
-    pools = {rulebook.pool_of(survey.cluster, stated) for stated in survey.pools()}
+    pools = {pool for pool, _ in named_pools(survey)}
     said = [f"but {told}" for told in (await control_words(bus)).held_back(pools)]
     if preempting := preempting_pools(survey):
         said.append(

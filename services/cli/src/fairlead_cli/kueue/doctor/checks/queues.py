@@ -1,6 +1,6 @@
 """ClusterQueues: whom a level could preempt, what goes before priority, what blocks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fairlead_cli.findings import Finding, counted, error, info, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
@@ -39,13 +39,10 @@ def _patch(queue: ClusterQueue, spec: str) -> str:
 
 
 def _preemption(survey: Survey) -> Iterator[Finding]:
-    rulebook = Rulebook(survey.policy, 0)
-    for stated, queues in survey.pools().items():
-        pool = rulebook.pool_of(survey.cluster, stated)  # as `fairlead queue` calls it
+    for pool, queues in named_pools(survey):
         left = _levels_left(survey, {queue.metadata.name for queue in queues})
         for queue in queues:
-            found = preempting_settings(preemption_words(queue.spec.preemption))
-            if found:
+            if found := _preempting_settings(queue):
                 yield _preempting(survey, pool, queue, found, left)
 
 
@@ -53,12 +50,18 @@ def preempting_pools(survey: Survey) -> list[str]:
     """The pools in which the policy has nothing written, because a queue of theirs preempts; as `fairlead queue` calls them."""
     if survey.policy.preemption != "never":
         return []
+    return sorted(pool for pool, queues in named_pools(survey) if any(map(_preempting_settings, queues)))
+
+
+def named_pools(survey: Survey) -> Iterator[tuple[str, Sequence[ClusterQueue]]]:
+    """The pools by the names that `fairlead queue` has for them, each with its queues."""
     rulebook = Rulebook(survey.policy, 0)
-    return sorted(
-        rulebook.pool_of(survey.cluster, stated)
-        for stated, queues in survey.pools().items()
-        if any(preempting_settings(preemption_words(queue.spec.preemption)) for queue in queues)
-    )
+    for stated, queues in survey.pools().items():
+        yield rulebook.pool_of(survey.cluster, stated), queues
+
+
+def _preempting_settings(queue: ClusterQueue) -> dict[str, str]:
+    return preempting_settings(preemption_words(queue.spec.preemption))
 
 
 def _levels_left(survey: Survey, queues: set[str]) -> int:
