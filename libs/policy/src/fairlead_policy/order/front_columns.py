@@ -60,13 +60,11 @@ class FrontColumns:
 def _moved(
     known: _KnownFront, trees: Sequence[TenantTree], chosen: Sequence[ChosenTree], now: Micros, window: int
 ) -> _KnownFront:
-    others = set(compress(count(), map(is_not, trees, known.trees)))
-    found = {
-        number: chosen[number][0].front(now, window, chosen[number][1]) for number in {*others, *known.moving}
-    }
+    others = {*compress(count(), map(is_not, trees, known.trees)), *known.moving}
+    found = {number: chosen[number][0].front(now, window, chosen[number][1]) for number in others}
     found = {number: part for number, part in found.items() if part is not known.parts[number]}
     parts = [*known.parts]
     for number, part in found.items():
         parts[number] = part
-    moving = [number for number in {*others, *known.moving} if not trees[number].alone]
+    moving = [number for number in others if not trees[number].alone]
     return _KnownFront(trees, moving, parts, known.joined.with_parts(found))
