@@ -145,6 +145,8 @@ def test_only_an_account_that_the_policy_takes_jobs_of_is_offered() -> None:
     assert an_account(accounts, PolicyDocument(tenants=[Tenant(name="nlp", match=match)])) == "speech"
     assert an_account(accounts, PolicyDocument(tenants=[Tenant(name="team-a")])) is None
     assert an_account(accounts, PolicyDocument(tenants=[], unlisted_weight=1)) == "vision"
+    listed = PolicyDocument(tenants=[Tenant(name="speech")], unlisted_weight=1)
+    assert an_account(accounts, listed) == "speech", "one that is listed before one that is let in"
 
 
 def test_a_second_instance_on_the_same_store_is_refused(instance: Instance) -> None:
