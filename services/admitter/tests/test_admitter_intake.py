@@ -262,6 +262,7 @@ async def test_a_repeated_submission_is_one_job_and_hears_where_it_stands(
         await submit(bus, a_body(id="x"))
         await heard(answers, 4)
         assert [type(answer) for answer in answers] == [Accepted, Accepted, Started, Started]
+        assert [answer.repeated is True for answer in answers] == [False, True, False, True]
         assert list(cluster.jobs) == ["team-a/x"]
         await eventually(lambda: sample(admitter, "submissions_total", outcome="repeated") == 2)
 

@@ -14,7 +14,7 @@ from fairlead_cli.client.submitting.publishing import pack
 from fairlead_cli.client.submitting.reading import Draft
 from fairlead_cli.errors import InputError
 from fairlead_contracts.messages.state import Outcome
-from fairlead_contracts.messages.submissions import Accepted, Ended, Refused, Started
+from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused, Started
 
 FLAGS = JobFlags(cluster="sim", tenant="team-a")
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -200,3 +200,36 @@ def test_each_step_is_one_line() -> None:
     ]
     warned = msgspec.structs.replace(accepted("a"), warnings=["prioirty is odd", "so is x"])
     assert answer_line(warned).endswith("class normal; warning: prioirty is odd; warning: so is x")
+
+
+def again(answer: AnyAnswer) -> AnyAnswer:
+    return msgspec.structs.replace(answer, repeated=True)
+
+
+def test_jobs_that_were_known_already_are_counted_apart_and_say_that_nothing_new_runs() -> None:
+    following = Following([("t", "a"), ("t", "b"), ("t", "c")])
+    following.take(again(ended("a")))
+    following.take(again(accepted("b")))
+    following.take(accepted("c"))
+    following.take(again(accepted("c")))
+    assert [following.is_known(("t", job)) for job in "abc"] == [True, True, False], (
+        "c was made here, and its second copy was sent for safety"
+    )
+    following.take(ended("b"))
+    following.take(ended("c"))
+    tally = following.tally()
+    assert tally.well, "what is asked for twice is done"
+    assert tally.words() == "3 submitted, 1 accepted, 2 known already, 3 succeeded"
+    assert tally.why_nothing_new_runs() == (
+        "2 jobs were known already, with the same id and the same body: nothing new runs for them. "
+        "A new run needs new ids."
+    )
+    assert answer_line(again(ended("a"))) == "t/a: known already: succeeded after running 2.0 s"
+
+
+def test_of_jobs_that_are_all_known_none_is_said_to_be_accepted() -> None:
+    following = Following([("t", "a")])
+    following.take(again(accepted("a")))
+    assert following.tally().words() == "1 submitted, 1 known already, 0 succeeded"
+    assert following.tally().why_nothing_new_runs().endswith("for it. A new run needs a new id.")
+    assert not Following([("t", "a")]).tally().why_nothing_new_runs()

@@ -180,6 +180,11 @@ def test_jobs_are_followed_to_their_end(instance: Instance) -> None:
         "submit", "--tenant", "team-a", "--gpus", "2", "--cpu", "4", "--run-seconds", "0.2", "--id", "one"
     )
     assert again.returncode == 0, "the same job again is that job"
+    assert again.stdout.startswith("team-a/one: known already: succeeded after running ")
+    assert (
+        "1 job was known already, with the same id and the same body: nothing new runs for it."
+        in again.stderr
+    )
 
 
 def test_many_jobs_come_from_standard_input_and_refusals_name_field_value_and_reason(

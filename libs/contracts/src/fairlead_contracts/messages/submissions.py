@@ -358,6 +358,9 @@ class Answer(Message, frozen=True, kw_only=True):
     tenant: str
     cluster: str
     at: Moment
+    repeated: bool | msgspec.UnsetType = msgspec.UNSET
+    """True where the same id came again with the same body: this is the last word on the job that it names already, and
+    nothing new runs. Left out otherwise."""
 
 
 class Accepted(

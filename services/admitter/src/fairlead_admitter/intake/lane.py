@@ -9,6 +9,7 @@ deliveries are held. What is wrong with a submission never changes by retrying, 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
+import msgspec
 import structlog
 
 from fairlead_admitter.errors import FrontendRefusedError
@@ -146,7 +147,7 @@ class IntakeLane:
     ) -> None:
         """The job was made before, by a delivery that was not acked or by another copy of the submission.
 
-        Its sender hears where the job stands: not "accepted" again after "ended".
+        Its sender hears where the job stands, and that this is known already: not "accepted" again after "ended".
         """
         standing = await self._replies.standing(sender)
         if standing is None or isinstance(standing, Refused):
@@ -154,7 +155,8 @@ class IntakeLane:
             return
         self._taken("repeated")
         if delivery.deliveries == 1:
-            await self._replies.tell(standing, msg_id=f"repeated-{self._cluster}-{delivery.stream_seq}")
+            again = msgspec.structs.replace(standing, repeated=True)
+            await self._replies.tell(again, msg_id=f"repeated-{self._cluster}-{delivery.stream_seq}")
 
     async def _refuse(self, delivery: Delivery, refusal: SubmissionRefusal) -> None:
         answer = Refused(

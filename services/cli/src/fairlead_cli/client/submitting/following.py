@@ -15,6 +15,9 @@ class SubmissionTally(msgspec.Struct, frozen=True, kw_only=True):
 
     submitted: int
     accepted: int
+    """Taken as new jobs."""
+    known: int
+    """Jobs before: the same id with the same body."""
     refused: int
     started: int
     succeeded: int
@@ -28,10 +31,26 @@ class SubmissionTally(msgspec.Struct, frozen=True, kw_only=True):
 
     def words(self) -> str:
         """The tally on one line."""
-        parts = [f"{self.submitted} submitted", f"{self.accepted} accepted", f"{self.succeeded} succeeded"]
+        parts = [f"{self.submitted} submitted", *self.taken_in_words(), f"{self.succeeded} succeeded"]
         parts += [f"{self.refused} refused"] if self.refused else []
         parts += [f"{self.unsuccessful} failed or cancelled"] if self.unsuccessful else []
         return ", ".join(parts)
+
+    def taken_in_words(self) -> list[str]:
+        """How many are new jobs, and how many are jobs that were there before."""
+        new = [f"{self.accepted} accepted"] if self.accepted or not self.known else []
+        return [*new, f"{self.known} known already"] if self.known else new
+
+    def why_nothing_new_runs(self) -> str:
+        """What to do for a new run of those that are known already; empty where none is."""
+        if not self.known:
+            return ""
+        jobs, them, ids = (
+            ("1 job was", "it", "a new id")
+            if self.known == 1
+            else (f"{self.known} jobs were", "them", "new ids")
+        )
+        return f"{jobs} known already, with the same id and the same body: nothing new runs for {them}. A new run needs {ids}."
 
 
 class Following:
@@ -41,6 +60,7 @@ class Following:
         self._names = set(names)
         self._open = set(self._names)
         self._unanswered = set(self._names)
+        self._known: set[SubmissionName] = set()
         self._seen: dict[type[object], set[SubmissionName]] = {
             kind: set() for kind in (Accepted, Refused, Started, Ended)
         }
@@ -54,6 +74,10 @@ class Following:
     def is_refused(self, name: SubmissionName) -> bool:
         """Whether one of ours was refused."""
         return name in self._seen[Refused]
+
+    def is_known(self, name: SubmissionName) -> bool:
+        """Whether one of ours was a job before, under the same id with the same body."""
+        return name in self._known
 
     @property
     def unanswered(self) -> int:
@@ -81,6 +105,9 @@ class Following:
         if name not in self._names or name in seen:
             return False
         seen.add(name)
+        # Whoever has heard that it is accepted made it: what is told again then answers a copy that was sent for safety.
+        if answer.repeated is True and name in self._unanswered:
+            self._known.add(name)
         self._unanswered.discard(name)
         if isinstance(answer, Ended | Refused):
             self._open.discard(name)
@@ -98,7 +125,8 @@ class Following:
         ended = len(self._seen[Ended])
         return SubmissionTally(
             submitted=len(self._names),
-            accepted=len(self._seen[Accepted] | self._seen[Started] | self._seen[Ended]),
+            accepted=len((self._seen[Accepted] | self._seen[Started] | self._seen[Ended]) - self._known),
+            known=len(self._known),
             refused=len(self._seen[Refused]),
             started=len(self._seen[Started]),
             succeeded=len(self._succeeded),
@@ -108,7 +136,8 @@ class Following:
 
 def answer_line(answer: AnyAnswer) -> str:
     """One answer as one line."""
-    who = f"{answer.tenant}/{answer.id}"
+    again = ": known already" if answer.repeated is True else ""
+    who = f"{answer.tenant}/{answer.id}{again}"
     match answer:
         case Accepted():
             warned = "".join(f"; warning: {warning}" for warning in answer.warnings)

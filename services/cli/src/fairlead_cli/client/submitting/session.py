@@ -116,6 +116,8 @@ async def submit_all(
     tally = session.following.tally()
     if len(drafts) > 1 or not tally.well:
         say(tally.words())
+    if told := tally.why_nothing_new_runs():
+        say(told)
     return 0 if tally.well else 1
 
 
@@ -125,9 +127,12 @@ def _told_unfollowed(session: Session, sent: Sequence[PublishOutcome], form: For
     stored = [one for one in sent if not one.problem]
     taken = [one for one in stored if not following.is_refused((one.parcel.tenant, one.parcel.id))]
     for one in taken if not (quiet or form in ("json", "yaml")) else []:
-        told = "" if form == "name" else ": published"
+        known = following.is_known((one.parcel.tenant, one.parcel.id))
+        told = "" if form == "name" else ": known already" if known else ": published"
         write_line(f"{one.parcel.tenant}/{one.parcel.id}{told}")
     say(_published_in_words(following, stored=len(stored), of=len(sent)))
+    if why := following.tally().why_nothing_new_runs():
+        say(why)
     if stored and following.unanswered == len(stored) == len(sent):
         return NotRunningError.exit_code
     return 0 if len(stored) == len(sent) and not following.tally().refused else 1
@@ -137,7 +142,7 @@ def _published_in_words(following: Following, *, stored: int, of: int) -> str:
     """How many are stored, and what became of them within a moment."""
     tally = following.tally()
     parts = [f"{stored} of {of} published"]
-    parts += [f"{tally.accepted} accepted"] if tally.accepted else []
+    parts += tally.taken_in_words() if tally.accepted or tally.known else []
     parts += [f"{tally.refused} refused"] if tally.refused else []
     told = ", ".join(parts)
     if not following.unanswered:
