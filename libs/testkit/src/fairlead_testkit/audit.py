@@ -21,6 +21,14 @@ def simulated_jobs(store: Path) -> list[SimJob]:
     return [msgspec.msgpack.decode(body, type=SimJob) for (body,) in rows]
 
 
+def forgotten_jobs(store: Path, scope: str) -> list[str]:
+    """The ids of the jobs of a scope that ended so long ago that the cluster keeps their names alone."""
+    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as database:
+        rows = database.execute("SELECT id FROM names WHERE scope = ?", (scope,)).fetchall()
+    database.close()
+    return [name for (name,) in rows]
+
+
 async def history(bus: Bus, cluster: str, jobs: set[str]) -> list[AnyEvent]:
     """All events of a cluster, once these jobs have ended."""
     events: list[AnyEvent] = []
