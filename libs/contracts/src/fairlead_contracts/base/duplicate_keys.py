@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-import msgspec
-
 from fairlead_contracts.base.errors import FieldError
 
 _REASON = "is given twice: only the last one counts"
@@ -46,44 +44,6 @@ def parse_json(
 
     found: object = json.loads(text, object_pairs_hook=build, parse_constant=constant)
     return found, list(islice(_told(found), most)) if marked else []
-
-
-def keys_given_twice(text: bytes, *, most: int | None = None) -> list[FieldError]:
-    """Each key that a JSON text gives more than once, by its path; the first so many, if said.
-
-    Most texts give none, and that costs a tenth to find out: each key has a colon behind it, so a text with no more colons
-    than it has different keys gives none of them twice.
-
-    Raises:
-        ValueError: it is not JSON.
-        RecursionError: it is nested too deeply.
-    """
-    try:
-        found = msgspec.json.decode(text)
-    except (ValueError, RecursionError):
-        return parse_json(text, most=most)[
-            1
-        ]  # Python reads more than the standard has, and says better what is wrong
-    return [] if text.count(b":") == _keys_in(found) else parse_json(text, most=most)[1]
-
-
-def gives_twice(text: bytes) -> bool:
-    """Whether some object of the JSON text gives a key more than once; raises as `keys_given_twice`."""
-    return bool(keys_given_twice(text))
-
-
-def _keys_in(root: object) -> int:
-    """The keys of all objects together."""
-    count = 0
-    waiting = [root]
-    while waiting:
-        found = waiting.pop()
-        if isinstance(found, dict):
-            count += len(found)
-            waiting += found.values()
-        elif isinstance(found, list):
-            waiting += found
-    return count
 
 
 def _told(root: object) -> Iterator[FieldError]:

@@ -265,7 +265,7 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     priority_override: int | None = None
     """A priority that it asks for in its class's place."""
     local_queue: str | None = None
-    """The tenant's own door to the queue, where the frontend has one: a Kueue LocalQueue of the scope."""
+    """The tenant's entry queue, where the frontend has such: a Kueue LocalQueue of the scope."""
     owner: str | None = None
     """What it was made for, as `<kind>/<name>`: people know that name."""
     submission: str | None = None

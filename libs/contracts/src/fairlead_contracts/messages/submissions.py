@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from fairlead_contracts.base.codec import Codec, Message
-from fairlead_contracts.base.duplicate_keys import keys_given_twice
+from fairlead_contracts.base.duplicate_keys import parse_json
 from fairlead_contracts.base.errors import (
     SHOWN_CHARACTERS,
     ContractError,
@@ -42,8 +42,8 @@ MAX_RESOURCES = 64
 MAX_PODS = 100_000
 _MOST_WARNINGS = 8
 """Of each kind in one answer: a body may have any number of odd fields."""
-_MOST_LOOKED_THROUGH = 64 * 1024
-"""Bytes of a body in which keys that are given twice are looked for: in the longest it took 144 ms, and nobody else was served."""
+_MOST_LOOKED_THROUGH = 16 * 1024
+"""Bytes of a body in which duplicate keys are looked for: in the longest that may be sent it took 144 ms, and nobody else was served."""
 _OFTEN_MEANT = {
     "priority": "class",
     "resources": "demand",
@@ -236,7 +236,7 @@ def _twice_in(payload: bytes) -> list[str]:
             f"the body is longer than {_MOST_LOOKED_THROUGH} bytes, so nobody looked for keys that are given twice"
         ]
     try:
-        twice = keys_given_twice(payload, most=_MOST_WARNINGS)
+        _, twice = parse_json(payload, most=_MOST_WARNINGS)
     except (ValueError, RecursionError):
         return []  # deeper or longer than any field of a job, in one that counts for nothing: that is told
     return [f"{one.field}: {one.reason}" for one in twice]

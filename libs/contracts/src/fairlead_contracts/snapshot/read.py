@@ -28,7 +28,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from fairlead_contracts.base.duplicate_keys import gives_twice, parse_json
+from fairlead_contracts.base.duplicate_keys import parse_json
 from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.base.reading import EMPTY, StructReader, with_unread
 from fairlead_contracts.policyfile.read import names_of
@@ -49,7 +49,7 @@ def decode_snapshot(payload: bytes) -> Snapshot:
         DocumentError: with every problem found; up to a megabyte, a key that an object gives twice is one.
     """
     try:
-        if len(payload) > WRITTEN_BY_HAND or not gives_twice(payload):
+        if len(payload) > WRITTEN_BY_HAND or not parse_json(payload)[1]:
             return _decode(payload)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         pass
