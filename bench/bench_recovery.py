@@ -71,7 +71,7 @@ def _fill(fleet: Fleet, folder: Path) -> None:
         cluster.create(wanted, now + number)
     changes = cluster.take_changes()
     changes.events.clear()  # told long ago
-    store.commit(batch_of(changes, cluster.ledger, []))
+    store.commit(batch_of(changes, cluster.counters, []))
     store.close()
 
 

@@ -12,9 +12,12 @@ ROOT = Path(__file__).parents[2]
 OLD_WORDS = {
     "arena": "a bus harness",
     "clearance": "leave",
+    "door": "an entry queue (a LocalQueue, an account), or an endpoint",
+    "doors": "entry queues, or endpoints",
     "estate": "a namespace fixture",
     "hand_played": "a fake cluster",
     "kins": "interned",
+    "ledger": "a cache, or counters",
     "lifter": "an effective row",
     "makeup": "a share breakdown",
     "mangled": "fuzz inputs",

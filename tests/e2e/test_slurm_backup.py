@@ -74,7 +74,7 @@ async def test_the_order_goes_on_at_the_backup(slurm_labs: SlurmLabFactory, tmp_
 @pytest.fixture
 def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodFleetSite]:
     del slurm_programs
-    with PodFleetSite(kube_lab, gpus=GPUS, doors=2, backup=True).running() as found:
+    with PodFleetSite(kube_lab, gpus=GPUS, tls_bridges=2, backup=True).running() as found:
         yield found
 
 

@@ -23,7 +23,7 @@ TOKENS = "fairlead_gpu@fairlead"
 def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodFleetSite]:
     """Slurm has eight times the GPUs of Kubernetes."""
     del slurm_programs
-    with PodFleetSite(kube_lab, gpus=GPUS, doors=2, tokens=TOKENS).running() as found:
+    with PodFleetSite(kube_lab, gpus=GPUS, tls_bridges=2, tokens=TOKENS).running() as found:
         yield found
 
 

@@ -263,7 +263,7 @@ def test_a_restored_cluster_goes_on_as_if_it_had_never_stopped() -> None:
             msgspec.msgpack.decode(body, type=type(job))
             for body, job in zip(packed, kept.jobs.values(), strict=True)
         ],
-        kept.ledger,
+        kept.counters,
         10,
     )
     for cluster in (one, again):
@@ -273,7 +273,7 @@ def test_a_restored_cluster_goes_on_as_if_it_had_never_stopped() -> None:
         one.advance(due)
         again.advance(due)
         assert started(one) == started(again)
-    assert again.ledger.rev > kept.ledger.rev
+    assert again.counters.rev > kept.counters.rev
 
 
 def test_a_job_whose_queue_is_gone_is_cancelled_at_the_restart() -> None:
@@ -283,7 +283,7 @@ def test_a_job_whose_queue_is_gone_is_cancelled_at_the_restart() -> None:
         nodes=before.config.nodes, queues=[QueueConfig(name="other")], accounts={"a": "other"}
     )
     after = SimCluster("sim", config, uid_prefix="test")
-    after.restore(before.jobs.values(), before.ledger, 5)
+    after.restore(before.jobs.values(), before.counters, 5)
     assert after.jobs[JobName("a", "one")].outcome is Outcome.CANCELLED
     assert after.count(Phase.WAITING) == 0
 

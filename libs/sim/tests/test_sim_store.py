@@ -43,9 +43,9 @@ def test_what_was_committed_comes_back(tmp_path: Path) -> None:
     cluster.delete(DeleteJob(scope="team-a", id="three"), 11)
     cluster.advance(12)
     event = Outgoing(seq=1, subject="s", msg_id="m", payload=b"p")
-    store.commit(batch_of(cluster.take_changes(), cluster.ledger, [event]))
+    store.commit(batch_of(cluster.take_changes(), cluster.counters, [event]))
     cluster.advance(61)  # "three" ended at 11: it is forgotten, and its name is kept
-    store.commit(batch_of(cluster.take_changes(), cluster.ledger, []))
+    store.commit(batch_of(cluster.take_changes(), cluster.counters, []))
     store.close()
 
     again = ClusterStore(path, "sim")
@@ -55,12 +55,12 @@ def test_what_was_committed_comes_back(tmp_path: Path) -> None:
     assert found is not None
     assert (found.digest, found.until) == ("d", 11 + 50 + 50)
     assert again.find(JobName("team-a", "one")) is None
-    assert kept.ledger == cluster.ledger
+    assert kept.counters == cluster.counters
     assert kept.outbox == [event]
     again.commit(batch_of(ClusterChanges(at=found.until), ClusterCounters(rev=99), [], [1]))
     assert again.load().outbox == []
     assert again.find(JobName("team-a", "three")) is None
-    assert again.load().ledger.rev == 99
+    assert again.load().counters.rev == 99
     again.close()
 
 
@@ -72,11 +72,11 @@ def test_what_was_forgotten_with_its_name_at_once_is_gone_for_good(tmp_path: Pat
     )
     cluster.create(a_request("one"), 10)
     cluster.delete(DeleteJob(scope="team-a", id="one"), 11)
-    store.commit(batch_of(cluster.take_changes(), cluster.ledger, []))
+    store.commit(batch_of(cluster.take_changes(), cluster.counters, []))
     cluster.advance(1000)
     changes = cluster.take_changes()
     assert changed(cluster, changes) == {subjects.state("sim", "job", "one", scope="team-a"): None}
-    store.commit(batch_of(changes, cluster.ledger, []))
+    store.commit(batch_of(changes, cluster.counters, []))
     assert store.load().jobs == []
     assert store.find(JobName("team-a", "one")) is None
     store.close()
@@ -119,7 +119,7 @@ def test_a_name_that_is_used_again_at_once_is_the_new_job(tmp_path: Path) -> Non
     cluster.create(a_request("one"), 1000)
     changes = cluster.take_changes()
     assert None not in changed(cluster, changes).values()
-    store.commit(batch_of(changes, cluster.ledger, []))
+    store.commit(batch_of(changes, cluster.counters, []))
     assert {job.name: job for job in store.load().jobs} == cluster.jobs
     store.close()
 

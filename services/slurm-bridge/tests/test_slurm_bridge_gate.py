@@ -1,4 +1,4 @@
-"""The ledger of room, against a count by hand; and what stands behind an attempt."""
+"""The capacity that is left, against a count by hand; and what stands behind an attempt."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,8 +8,8 @@ from fairlead_kube.pods import Container, ResourceRequirements
 from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
-from fairlead_slurm_bridge.gate.ledger import CapacityLedger, NoRoom, PodDemand, RoomKept
-from fairlead_slurm_bridge.pods.resting import Rests
+from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom, PodDemand, RoomKept
+from fairlead_slurm_bridge.pods.restart_backoff import RestartBackoff
 from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
 from fairlead_testkit.slurm_builders import a_slurm_job
 
@@ -35,48 +35,48 @@ def key(number: int) -> Key:
 
 
 def test_fifty_in_the_same_second_get_no_room_twice() -> None:
-    ledger = CapacityLedger()
-    ledger.node("a", node("a", 8))
-    answers = [ledger.reserve(key(number), ask(2)) for number in range(50)]
+    capacity = CapacityCache()
+    capacity.node("a", node("a", 8))
+    answers = [capacity.reserve(key(number), ask(2)) for number in range(50)]
     assert [isinstance(answer, RoomKept) for answer in answers] == [True] * 4 + [False] * 46
     assert isinstance(answers[-1], NoRoom)
     assert "nvidia.com/gpu" in answers[-1].why
 
 
 def test_whoever_asks_again_has_its_room_already() -> None:
-    ledger = CapacityLedger()
-    ledger.node("a", node("a", 2))
-    assert ledger.reserve(key(1), ask(2)) == ledger.reserve(key(1), ask(2)) == RoomKept(node="a")
+    capacity = CapacityCache()
+    capacity.node("a", node("a", 2))
+    assert capacity.reserve(key(1), ask(2)) == capacity.reserve(key(1), ask(2)) == RoomKept(node="a")
 
 
 def test_a_promise_becomes_its_pod_and_goes_with_it() -> None:
-    ledger = CapacityLedger()
-    ledger.node("a", node("a", 2))
-    ledger.reserve(key(1), ask(2))
-    ledger.pod(key(1), use("a", 2))
-    assert ledger.promised == frozenset()
-    assert isinstance(ledger.reserve(key(2), ask(1)), NoRoom)
-    before = ledger.freed
-    ledger.pod(key(1), None)
-    assert ledger.freed > before
-    assert ledger.reserve(key(2), ask(2)) == RoomKept(node="a")
+    capacity = CapacityCache()
+    capacity.node("a", node("a", 2))
+    capacity.reserve(key(1), ask(2))
+    capacity.pod(key(1), use("a", 2))
+    assert capacity.promised == frozenset()
+    assert isinstance(capacity.reserve(key(2), ask(1)), NoRoom)
+    before = capacity.freed
+    capacity.pod(key(1), None)
+    assert capacity.freed > before
+    assert capacity.reserve(key(2), ask(2)) == RoomKept(node="a")
 
 
 def test_a_pod_that_the_scheduler_put_elsewhere_frees_what_was_kept() -> None:
-    ledger = CapacityLedger()
+    capacity = CapacityCache()
     for name in ("a", "b"):
-        ledger.node(name, node(name, 2))
-    ledger.reserve(key(1), ask(2))
-    ledger.pod(key(1), use("b", 2))
-    assert ledger.reserve(key(2), ask(2)) == RoomKept(node="a")
+        capacity.node(name, node(name, 2))
+    capacity.reserve(key(1), ask(2))
+    capacity.pod(key(1), use("b", 2))
+    assert capacity.reserve(key(2), ask(2)) == RoomKept(node="a")
 
 
 def test_room_that_no_node_has_is_said_never_to_come() -> None:
-    ledger = CapacityLedger()
-    ledger.node("a", node("a", 8))
-    never, not_now = ledger.reserve(key(1), ask(9)), None
-    ledger.reserve(key(2), ask(8))
-    not_now = ledger.reserve(key(3), ask(8))
+    capacity = CapacityCache()
+    capacity.node("a", node("a", 8))
+    never, not_now = capacity.reserve(key(1), ask(9)), None
+    capacity.reserve(key(2), ask(8))
+    not_now = capacity.reserve(key(3), ask(8))
     assert isinstance(never, NoRoom)
     assert isinstance(not_now, NoRoom)
     assert (never.never, not_now.never) == (True, False)
@@ -89,37 +89,37 @@ def test_room_that_no_node_has_is_said_never_to_come() -> None:
 def test_never_more_is_given_than_there_is(sizes: list[int], steps: list[tuple[str, int, int]]) -> None:
     """By hand: of each node what is bound to it or promised on it; no room is refused that one node has."""
     names = [f"n{place}" for place in range(len(sizes))]
-    ledger = CapacityLedger()
+    capacity = CapacityCache()
     for name, size in zip(names, sizes, strict=True):
-        ledger.node(name, node(name, size))
+        capacity.node(name, node(name, size))
     given_: dict[Key, tuple[str, int]] = {}
     for verb, number, gpus in steps:
         one = key(number)
         free = {name: size - sum(part for where, part in given_.values() if where == name) for name, size in zip(names, sizes, strict=True)}  # fmt: skip
         if verb == "reserve" and one not in given_:
-            answer = ledger.reserve(one, ask(gpus))
+            answer = capacity.reserve(one, ask(gpus))
             assert isinstance(answer, RoomKept) == any(left >= gpus for left in free.values())
             if isinstance(answer, RoomKept):
                 assert free[answer.node] >= gpus
                 given_[one] = (answer.node, gpus)
         elif verb == "bind" and one in given_:
-            ledger.pod(one, use(*given_[one]))
+            capacity.pod(one, use(*given_[one]))
         elif verb == "end" and one in given_:
-            ledger.pod(one, None)
+            capacity.pod(one, None)
             del given_[one]
-        elif verb == "release" and one in ledger.promised:
-            ledger.release(one)
+        elif verb == "release" and one in capacity.promised:
+            capacity.release(one)
             del given_[one]
     for name, size in zip(names, sizes, strict=True):
         left = size - sum(part for where, part in given_.values() if where == name)
-        assert ledger.nodes()[name].free[GPU] == left * 1000
+        assert capacity.nodes()[name].free[GPU] == left * 1000
 
 
 def test_of_several_only_those_would_fit_that_do_beside_those_before() -> None:
-    ledger = CapacityLedger()
-    ledger.node("a", node("a", 4))
-    assert ledger.would_fit([ask(3), ask(2), ask(1), ask(1)]) == [True, False, True, False]
-    assert ledger.would_fit([ask(4)]) == [True]
+    capacity = CapacityCache()
+    capacity.node("a", node("a", 4))
+    assert capacity.would_fit([ask(3), ask(2), ask(1), ask(1)]) == [True, False, True, False]
+    assert capacity.would_fit([ask(4)]) == [True]
 
 
 def test_a_pod_is_its_attempts_by_its_labels_alone() -> None:
@@ -167,7 +167,7 @@ def test_who_is_woken() -> None:
 
 def test_a_job_that_has_gone_back_does_not_start_again_in_the_same_second() -> None:
     at = 100.0
-    rests = Rests(lambda: at)
+    rests = RestartBackoff(lambda: at)
     first, second = a_slurm_job("7", restarts=1), a_slurm_job("8", restarts=1)
     assert rests.over([first]) == []
     at = 101.0

@@ -8,8 +8,8 @@ from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
 from fairlead_kube import Key, Node, Pod
 from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
+from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom, PodDemand, RoomKept
 from fairlead_slurm_bridge.gate.kube_facts import bare_node, pod_facts
-from fairlead_slurm_bridge.gate.ledger import CapacityLedger, NoRoom, PodDemand, RoomKept
 from fairlead_slurm_bridge.gate.tokens import free_gpus, whole_gpus
 
 GPU = "nvidia.com/gpu"
@@ -26,27 +26,27 @@ def ask(gpus: int) -> PodAsk:
     return PodAsk(whole=gang, by_card=gang)
 
 
-def total(ledger: CapacityLedger, *holding: Key) -> int:
-    return free_gpus(ledger.nodes().values(), ANYWHERE) + ledger.gpus_of(holding)
+def total(capacity: CapacityCache, *holding: Key) -> int:
+    return free_gpus(capacity.nodes().values(), ANYWHERE) + capacity.gpus_of(holding)
 
 
 def test_the_number_stays_as_a_job_begins_and_ends() -> None:
-    ledger, pod = CapacityLedger(), Key("slurm", "a")
-    ledger.node("n", node("n", 8))
-    assert total(ledger) == 8
-    assert isinstance(ledger.reserve(pod, ask(3)), RoomKept)
-    assert total(ledger, pod) == 8, "promised"
-    ledger.pod(pod, PodDemand(node="n", demand={GPU: 3000}))
-    assert total(ledger, pod) == 8, "on its node"
-    ledger.pod(pod, None)
-    assert total(ledger) == 8, "over"
+    capacity, pod = CapacityCache(), Key("slurm", "a")
+    capacity.node("n", node("n", 8))
+    assert total(capacity) == 8
+    assert isinstance(capacity.reserve(pod, ask(3)), RoomKept)
+    assert total(capacity, pod) == 8, "promised"
+    capacity.pod(pod, PodDemand(node="n", demand={GPU: 3000}))
+    assert total(capacity, pod) == 8, "on its node"
+    capacity.pod(pod, None)
+    assert total(capacity) == 8, "over"
 
 
 def test_what_others_have_and_what_takes_its_time_to_end_is_missing() -> None:
-    ledger, stranger = CapacityLedger(), Key("default", "b")
-    ledger.node("n", node("n", 8))
-    ledger.pod(stranger, PodDemand(node="n", demand={GPU: 5000}))
-    assert total(ledger) == 3
+    capacity, stranger = CapacityCache(), Key("default", "b")
+    capacity.node("n", node("n", 8))
+    capacity.pod(stranger, PodDemand(node="n", demand={GPU: 5000}))
+    assert total(capacity) == 3
 
 
 def test_nodes_where_no_pod_may_run_have_none() -> None:
@@ -85,22 +85,22 @@ def part(name: str, held: str = "", *, memory: int = 8000, cores: int = 30) -> P
 
 
 def test_parts_of_cards_are_charged_by_their_shares_and_leave_fewer_whole_ones() -> None:
-    ledger = CapacityLedger()
-    ledger.node("n", a_node_under_hami("GPU-1", "GPU-2"))
-    assert total(ledger) == 2
+    capacity = CapacityCache()
+    capacity.node("n", a_node_under_hami("GPU-1", "GPU-2"))
+    assert total(capacity) == 2
     for number in range(6):
         asked = pod_ask(part("p").spec, "p")
-        assert isinstance(ledger.reserve(Key("slurm", f"p{number}"), asked), RoomKept), "three on each card"
-    assert isinstance(ledger.reserve(Key("slurm", "p6"), pod_ask(part("p").spec, "p")), NoRoom)
-    assert total(ledger, *ledger.promised) == 0
+        assert isinstance(capacity.reserve(Key("slurm", f"p{number}"), asked), RoomKept), "three on each card"
+    assert isinstance(capacity.reserve(Key("slurm", "p6"), pod_ask(part("p").spec, "p")), NoRoom)
+    assert total(capacity, *capacity.promised) == 0
     for number in range(6):
         facts = pod_facts(part(f"p{number}", f"GPU-{1 + number % 2},NVIDIA,8000,30:;"), "hpc")
         assert facts is not None
-        ledger.pod(Key("slurm", f"p{number}"), facts.use)
-    assert isinstance(ledger.reserve(Key("slurm", "p6"), pod_ask(part("p").spec, "p")), NoRoom)
+        capacity.pod(Key("slurm", f"p{number}"), facts.use)
+    assert isinstance(capacity.reserve(Key("slurm", "p6"), pod_ask(part("p").spec, "p")), NoRoom)
     for number in (0, 2, 4):
-        ledger.pod(Key("slurm", f"p{number}"), None)
-    assert total(ledger) == 1, "one card is whole again"
+        capacity.pod(Key("slurm", f"p{number}"), None)
+    assert total(capacity) == 1, "one card is whole again"
 
 
 def test_parts_of_gpus_take_none() -> None:

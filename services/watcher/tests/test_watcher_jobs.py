@@ -15,7 +15,7 @@ from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.equivalence import equivalence
 from fairlead_watcher.jobs import MOST_FAULTS
 from fairlead_watcher.quota import QueueFacts, Quota, QuotaKey
-from fairlead_watcher.surroundings import DoorFacts
+from fairlead_watcher.surroundings import LocalQueueFacts
 from fairlead_watcher.workload_facts import MOST_OWNERS, End, WorkloadFacts, owner_facts, workload_facts
 
 CREATED = "2026-11-21T10:00:00Z"
@@ -31,7 +31,7 @@ QUOTAS = {
 
 def a_view(**queue: Any) -> ClusterView:  # noqa: ANN401 # fields of QueueFacts
     view = ClusterView("c1", ended_stay=STAY)
-    view.local_queue(Key("team-a", "main"), DoorFacts(queue="cq"))
+    view.local_queue(Key("team-a", "main"), LocalQueueFacts(queue="cq"))
     facts = QueueFacts(**({"name": "cq", "quotas": QUOTAS} | queue))
     view.cluster_queue(Key("", facts.name), facts)
     return view
@@ -257,7 +257,7 @@ def test_what_a_queue_does_not_let_start_is_held(queue: dict[str, object], why: 
 
 def test_a_stopped_local_queue_holds() -> None:
     view = a_view()
-    view.local_queue(Key("team-a", "main"), DoorFacts(queue="cq", stopped=True))
+    view.local_queue(Key("team-a", "main"), LocalQueueFacts(queue="cq", stopped=True))
     assert job_of(raw(), view).phase is Phase.HELD
 
 

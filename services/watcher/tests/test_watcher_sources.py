@@ -29,7 +29,7 @@ from fairlead_testkit import NatsServer, eventually
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.sources import BELIEVED_DENIALS, KindSource, WatchedKinds
-from fairlead_watcher.surroundings import DoorFacts, door_facts
+from fairlead_watcher.surroundings import LocalQueueFacts, local_queue_facts
 from fairlead_watcher.watcher import Watcher
 
 GROUP = "kueue.x-k8s.io"
@@ -129,14 +129,14 @@ class Taker:
 
     def __init__(self, client: KubeClient, *, optional: bool = False) -> None:
         self.wake = asyncio.Event()
-        self.values: dict[Key, DoorFacts] = {}
+        self.values: dict[Key, LocalQueueFacts] = {}
         self.gone: list[Key] = []
         self.troubles: set[str] = set()
         self.tally = BusTally()
         self.source = KindSource(
             client,
             LOCAL_QUEUES,
-            project=door_facts,
+            project=local_queue_facts,
             deliver=self.take,
             wake=self.wake,
             observer=self.tally,
@@ -144,7 +144,7 @@ class Taker:
             optional=optional,
         )
 
-    def take(self, key: Key, value: DoorFacts | None) -> None:
+    def take(self, key: Key, value: LocalQueueFacts | None) -> None:
         if value is None:
             del self.values[key]
             self.gone.append(key)
@@ -261,7 +261,7 @@ async def test_nothing_is_stated_before_every_kind_was_heard(
                 KindSource(
                     client,
                     LOCAL_QUEUES,
-                    project=door_facts,
+                    project=local_queue_facts,
                     deliver=view.local_queue,
                     wake=wake,
                     observer=BusTally(),

@@ -27,7 +27,7 @@ from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.metadata import MetadataWords
 from fairlead_watcher.pools import node
 from fairlead_watcher.quota import CohortFacts, QueueFacts, Quota, QuotaKey
-from fairlead_watcher.surroundings import DoorFacts
+from fairlead_watcher.surroundings import LocalQueueFacts
 from fairlead_watcher.workload_facts import End, Known, Owner, OwnerFacts, QuotaHold, WorkloadFacts
 
 STAY = 600 * SECOND
@@ -40,7 +40,7 @@ class World(msgspec.Struct):
     """The objects that there are."""
 
     workloads: dict[Key, Known] = {}
-    doors: dict[Key, DoorFacts] = {}
+    local_queues: dict[Key, LocalQueueFacts] = {}
     queues: dict[Key, QueueFacts] = {}
     cohorts: dict[Key, CohortFacts] = {}
     classes: dict[tuple[ClassKind, Key], int] = {}
@@ -63,8 +63,8 @@ class World(msgspec.Struct):
             view.cohort(key, cohort)
         for key, queue in self.queues.items():
             view.cluster_queue(key, queue)
-        for key, door in self.doors.items():
-            view.local_queue(key, door)
+        for key, local_queue in self.local_queues.items():
+            view.local_queue(key, local_queue)
         for key, holding in reversed(self.holders.items()):
             view.card_holder(key, holding)
         for key, state in self.nodes.items():
@@ -77,7 +77,7 @@ class World(msgspec.Struct):
 
 QUEUES = st.sampled_from(["a", "b", "c"])
 COHORTS = st.sampled_from(["r", "s", ""])
-DOORS = st.sampled_from([Key("n1", "main"), Key("n1", "side"), Key("n2", "main")])
+LOCAL_QUEUE_KEYS = st.sampled_from([Key("n1", "main"), Key("n1", "side"), Key("n2", "main")])
 CLASSES = st.sampled_from(["high", "low"])
 KINDS: st.SearchStrategy[ClassKind] = st.sampled_from(["WorkloadPriorityClass", "PriorityClass"])
 OWNERS = st.sampled_from(["x", "y"])
@@ -156,9 +156,12 @@ class ViewMachine(RuleBasedStateMachine):
         put(self.world.workloads, key, facts)
         self.view.workload(key, facts)
 
-    @rule(key=DOORS, facts=st.none() | st.builds(DoorFacts, queue=QUEUES, stopped=st.booleans()))
-    def local_queue(self, key: Key, facts: DoorFacts | None) -> None:
-        put(self.world.doors, key, facts)
+    @rule(
+        key=LOCAL_QUEUE_KEYS,
+        facts=st.none() | st.builds(LocalQueueFacts, queue=QUEUES, stopped=st.booleans()),
+    )
+    def local_queue(self, key: Key, facts: LocalQueueFacts | None) -> None:
+        put(self.world.local_queues, key, facts)
         self.view.local_queue(key, facts)
 
     @rule(
@@ -270,7 +273,7 @@ def a_busy_cluster(jobs: int) -> World:
         world.queues[Key("", name)] = QueueFacts(
             name=name, parent=f"r{number % 5}", quotas={GPU: Quota(nominal=20)}
         )
-        world.doors[Key(f"team-{number}", "main")] = DoorFacts(queue=name)
+        world.local_queues[Key(f"team-{number}", "main")] = LocalQueueFacts(queue=name)
     world.classes["WorkloadPriorityClass", Key("", "high")] = 100
     for number in range(jobs):
         namespace = f"team-{number % 30}"
@@ -330,7 +333,7 @@ def test_a_change_translates_only_what_looked_it_up() -> None:
 
 def test_what_stands_beside_the_jobs_is_stated_and_goes() -> None:
     view = ClusterView("c1", ended_stay=STAY)
-    view.local_queue(Key("team-a", "main"), DoorFacts(queue="cq"))
+    view.local_queue(Key("team-a", "main"), LocalQueueFacts(queue="cq"))
     view.class_value("WorkloadPriorityClass", Key("", "high"), 3)
     view.class_value("PriorityClass", Key("", "high"), 4)
     assert set(view.settle(T0).values()) == {

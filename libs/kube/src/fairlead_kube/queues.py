@@ -165,7 +165,7 @@ class LocalQueueStatus(KubeStruct, frozen=True, kw_only=True):
 
 
 class LocalQueue(KubeStruct, frozen=True, kw_only=True):
-    """The door of a namespace to a ClusterQueue."""
+    """An entry of a namespace to a ClusterQueue."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: LocalQueueSpec = LocalQueueSpec()

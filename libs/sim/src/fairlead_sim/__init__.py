@@ -5,9 +5,9 @@ drives it through a workload under a discipline. `python -m fairlead_sim` serves
 `demo_workload` makes the demo's workload from a real trace.
 
 Where to find what. The core: `cluster`, with its `pool`s and their `lines`, `jobs` and their `lifecycle`; `changes` leave
-it. The service: `service` is the loop, `store` the file, `doors` take requests, `statements` are what
-the bus's announcer tells NATS, `app` wires it. Virtual time: `workload`, `trace` and `demo` make jobs, `virtual` runs them, `disciplines` and `steered`
-order them, `meter` measures.
+it. The service: `service` is the loop, `store` the file, `statements` are what the bus's announcer tells NATS, `app` wires
+it. Virtual time: `workload`, `trace` and `demo` make jobs, `virtual` runs them, `disciplines` and `steered` order them,
+`meter` measures.
 """
 
 from fairlead_sim.changes import ClusterChanges, ClusterCounters, JobRetention, UsedName

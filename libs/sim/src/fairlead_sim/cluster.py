@@ -49,7 +49,7 @@ class SimCluster:
         self.name = name
         self.config = config
         self.retention = retention or JobRetention()
-        self.ledger = ClusterCounters()
+        self.counters = ClusterCounters()
         self.nodes: dict[str, SimNode] = {}
         self.pools = {pool: SimPool(pool) for pool in config.pools()}
         self.queues = {queue.name: queue for queue in config.queues}
@@ -154,16 +154,16 @@ class SimCluster:
 
     def next_rev(self) -> int:
         """A revision above all that were given."""
-        self.ledger.rev += 1
-        return self.ledger.rev
+        self.counters.rev += 1
+        return self.counters.rev
 
-    def restore(self, jobs: Iterable[SimJob], ledger: ClusterCounters, now: Micros) -> None:
+    def restore(self, jobs: Iterable[SimJob], counters: ClusterCounters, now: Micros) -> None:
         """Take over what a store kept: the cluster goes on as if it had never stopped.
 
         A job that waits or runs in a queue which the configuration no longer has is cancelled.
         """
-        self.ledger = ClusterCounters(
-            rev=max(self.ledger.rev, ledger.rev), created=ledger.created, fence=ledger.fence
+        self.counters = ClusterCounters(
+            rev=max(self.counters.rev, counters.rev), created=counters.created, fence=counters.fence
         )
         for job in jobs:
             self.jobs[job.name] = job
@@ -210,9 +210,9 @@ class SimCluster:
             self._changes.pools.add(pool.name)
 
     def _job_of(self, wanted: CreateJob, queue: QueueConfig) -> SimJob:
-        self.ledger.created += 1
+        self.counters.created += 1
         return SimJob(
-            uid=f"{self._uid_prefix}-{self.ledger.created:0{UID_DIGITS}d}",
+            uid=f"{self._uid_prefix}-{self.counters.created:0{UID_DIGITS}d}",
             scope=wanted.scope,
             id=wanted.id,
             digest=wanted.digest,

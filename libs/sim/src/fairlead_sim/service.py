@@ -89,12 +89,12 @@ class SimService:
         self._wake = asyncio.Event()
         self._requests: list[_Request] = []
         self._parked: set[asyncio.Future[None]] = set()
-        self._ledger_changed = False
+        self._counters_changed = False
         self._stopped = False
         self._published: list[int] = []
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         kept = store.load()
-        cluster.restore(kept.jobs, kept.ledger, self._tick())
+        cluster.restore(kept.jobs, kept.counters, self._tick())
         self._untold = kept.outbox
         """Events of an earlier life that are not known to be on the stream; nothing else of what was kept is needed again."""
         self._last_event = max((event.seq for event in kept.outbox), default=0)
@@ -132,12 +132,12 @@ class SimService:
     @property
     def fence(self) -> int:
         """The highest epoch of a leader that was obeyed."""
-        return self._cluster.ledger.fence
+        return self._cluster.counters.fence
 
     def obey(self, epoch: int) -> None:
         """What is asked from now on is asked by this leader, and by none before it."""
-        self._cluster.ledger.fence = epoch
-        self._ledger_changed = True
+        self._cluster.counters.fence = epoch
+        self._counters_changed = True
 
     def published(self, sequences: list[int]) -> None:
         """These events are on the stream: the next commit lets go of them."""
@@ -192,9 +192,9 @@ class SimService:
 
     async def _record(self, changes: ClusterChanges) -> list[Outgoing]:
         """Commit in the writer's thread: the loop goes on meanwhile. A cancelled service still ends its commit."""
-        if not changes and not self._published and not self._ledger_changed:
+        if not changes and not self._published and not self._counters_changed:
             return []
-        self._ledger_changed = False
+        self._counters_changed = False
         outgoing = [
             Outgoing(
                 seq=self._last_event + number,
@@ -206,7 +206,7 @@ class SimService:
         ]
         self._last_event += len(outgoing)
         published, self._published = self._published, []
-        batch = batch_of(changes, self._cluster.ledger, outgoing, published)
+        batch = batch_of(changes, self._cluster.counters, outgoing, published)
         with self._instruments.commit_seconds.time():
             await asyncio.shield(
                 asyncio.get_running_loop().run_in_executor(self._writer, self._store.commit, batch)

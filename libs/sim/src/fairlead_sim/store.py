@@ -34,16 +34,19 @@ _VERSION = 2
 _BEFORE = 1
 """In which names said until when they are kept in their body alone."""
 
+_COUNTERS = "ledger"
+"""The row of the counters, by the name that the first files gave it."""
+
 _packer = msgspec.msgpack.Encoder()
 _job = msgspec.msgpack.Decoder(SimJob)
 _known = msgspec.msgpack.Decoder(UsedName)
-_ledger = msgspec.msgpack.Decoder(ClusterCounters)
+_counted = msgspec.msgpack.Decoder(ClusterCounters)
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """Changes of one commit as rows: taken when they were decided, so that nothing can change under the writer."""
 
-    ledger: bytes
+    counters: bytes
     jobs: list[tuple[str, str, bytes]]
     names: list[tuple[str, str, bytes, Micros]]
     at: Micros
@@ -54,11 +57,14 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def batch_of(
-    changes: ClusterChanges, ledger: ClusterCounters, outgoing: list[Outgoing], published: Iterable[int] = ()
+    changes: ClusterChanges,
+    counters: ClusterCounters,
+    outgoing: list[Outgoing],
+    published: Iterable[int] = (),
 ) -> Batch:
     """The rows of some changes."""
     return Batch(
-        ledger=_packer.encode(ledger),
+        counters=_packer.encode(counters),
         jobs=[(name.scope, name.id, _packer.encode(job)) for name, job in changes.jobs.items()],
         names=[
             (name.scope, name.id, _packer.encode(known), known.until) for name, known in changes.gone.items()
@@ -72,7 +78,7 @@ def batch_of(
 class StoredCluster(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a file, but for the names of forgotten jobs: of those there may be millions."""
 
-    ledger: ClusterCounters
+    counters: ClusterCounters
     jobs: list[SimJob]
     outbox: list[Outgoing]
 
@@ -119,9 +125,9 @@ class ClusterStore:
 
     def load(self) -> StoredCluster:
         """Everything that was committed."""
-        ledger = self._fact("ledger")
+        counters = self._fact(_COUNTERS)
         return StoredCluster(
-            ledger=_ledger.decode(ledger) if ledger else ClusterCounters(),
+            counters=_counted.decode(counters) if counters else ClusterCounters(),
             jobs=[_job.decode(body) for (body,) in self._database.execute("SELECT body FROM jobs")],
             outbox=[
                 Outgoing(seq=seq, subject=subject, msg_id=msg_id, payload=payload)
@@ -171,7 +177,7 @@ class ClusterStore:
             [(event.seq, event.subject, event.msg_id, event.payload) for event in batch.outgoing],
         )
         write("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq in batch.published])
-        self._database.execute("REPLACE INTO facts (name, value) VALUES ('ledger', ?)", (batch.ledger,))
+        self._database.execute("REPLACE INTO facts (name, value) VALUES (?, ?)", (_COUNTERS, batch.counters))
 
     def _fact(self, name: str) -> bytes:
         row = self._database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()

@@ -165,9 +165,9 @@ def _node(rng: random.Random, name: str) -> PlainDocument:
 
 def _queues(rng: random.Random, jobs: list[PlainDocument]) -> PlainDocument:
     """All queues that these jobs stand in, and what their cluster says of classes."""
-    doors = sorted({(str(job["pool"]), str(job.get("frontend", "")), str(job["queue"])) for job in jobs})
+    used = sorted({(str(job["pool"]), str(job.get("frontend", "")), str(job["queue"])) for job in jobs})
     queues: list[PlainDocument] = []
-    for pool, frontend, name in doors:
+    for pool, frontend, name in used:
         queue: PlainDocument = {"name": name, "pool": pool, "bands_by_class": not seldom(rng)}
         if frontend:
             queue["frontend"] = frontend

@@ -87,8 +87,8 @@ class FakeKueue(FakeCluster):
         team = self._team
         await self._say("pool", "gpu", a_pool(capacity=a_demand(cpu=32, memory_gib=256, gpu=16)))
         await self._say("queue", team.queue, a_queue(name=team.queue, frontend="kueue", bands_by_class=True))
-        door = a_tenant_state(name="main", scope=team.name, queue=team.queue)
-        await self._say("tenant", "main", door, scope=team.name)
+        entry = a_tenant_state(name="main", scope=team.name, queue=team.queue)
+        await self._say("tenant", "main", entry, scope=team.name)
         await self._say("mark", "sync", a_mark(incarnation=self.bus.incarnation))
 
     async def state_workload(self, workload: KubeObject, **changes: object) -> JobState:

@@ -47,7 +47,7 @@ class PodFleetSite:
         lines: more of slurm.conf.
         away: see `HookSettings`.
         tokens: see `HookSettings`; accounting gets the licence.
-        doors: so many bridges listen over TLS, and hooks ask there alone.
+        tls_bridges: so many bridges listen over TLS, and hooks ask there alone.
         backup: whether a second slurmctld stands by.
     """
 
@@ -62,7 +62,7 @@ class PodFleetSite:
         lines: Sequence[str] = (),
         away: str = "requeue",
         tokens: str = "",
-        doors: int = 0,
+        tls_bridges: int = 0,
         backup: bool = False,
     ) -> None:
         self.kube = kube
@@ -71,7 +71,7 @@ class PodFleetSite:
         self._folder = Path(tempfile.mkdtemp(prefix="slurmpods-"))
         self._folder.chmod(0o755)  # plain users run the hooks' program as the body of their jobs
         self.socket = self._folder / "gate.sock"
-        self.endpoints = [f"{LOOPBACK}:{port}" for port in free_ports(doors)]
+        self.endpoints = [f"{LOOPBACK}:{port}" for port in free_ports(tls_bridges)]
         self.settings = HookSettings(
             folder=str(self._folder / "hooks"),
             partition=PARTITION,
@@ -81,8 +81,8 @@ class PodFleetSite:
             timeout=60,
             tokens=tokens,
             endpoints=self.endpoints,
-            authority=str(self._folder / "ca.pem") if doors else "",
-            munge_socket=str(self._folder / "lab" / "munge" / "socket") if doors else "",
+            authority=str(self._folder / "ca.pem") if tls_bridges else "",
+            munge_socket=str(self._folder / "lab" / "munge" / "socket") if tls_bridges else "",
         )
         self._volumes: list[str] = []
         self._kube_nodes = kube_nodes
@@ -138,7 +138,7 @@ class PodFleetSite:
             **({"pods_tokens": self.settings.tokens} if self.settings.tokens else {}),
         }
 
-    def door_settings(self, number: int) -> Mapping[str, object]:
+    def tls_settings(self, number: int) -> Mapping[str, object]:
         """What one of several bridges is told of where it listens for hooks on other hosts."""
         if not self.endpoints:
             return {}
@@ -426,5 +426,5 @@ class PodFleet(ProcessFleet):
         self, service: str, name: str, own: Mapping[str, object], sources: Sequence[Path] = ()
     ) -> ServiceProcess:
         number = len(self.services)
-        each = {"store": self.directory / f"{name}.db", **self.site.door_settings(number)}
+        each = {"store": self.directory / f"{name}.db", **self.site.tls_settings(number)}
         return super()._process(service, name, {**own, **each}, sources)

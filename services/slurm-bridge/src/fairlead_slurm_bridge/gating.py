@@ -22,7 +22,7 @@ from fairlead_slurm.pod_comment import claim
 from fairlead_slurm_bridge.checking import BatchChecks
 from fairlead_slurm_bridge.errors import BridgeError
 from fairlead_slurm_bridge.hooks.server import HookServer, trusted_users
-from fairlead_slurm_bridge.hooks.tls import TlsDoor, endpoint, server_context
+from fairlead_slurm_bridge.hooks.tls import TlsEndpoint, endpoint, server_context
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.pods.following import PodFollower
 from fairlead_slurm_bridge.pods.keeping import ResultKeeper
@@ -123,7 +123,7 @@ class Gate:
             trusted=trusted_users(self._settings.hooks_users),
             why_not=lambda: self._why_not(leads),
             instruments=instruments,
-            door=self._door(leads),
+            tls=self._tls(leads),
             hint=hint,
         )
         tasks.start("mirror of Kubernetes", self._mirror.run())
@@ -138,12 +138,12 @@ class Gate:
         if tokens is not None:
             tasks.start("tokens", tokens.run())
 
-    def _door(self, leads: Callable[[], bool]) -> TlsDoor | None:
+    def _tls(self, leads: Callable[[], bool]) -> TlsEndpoint | None:
         settings = self._settings
         if settings.hooks_listen is None:
             return None
         host, port = endpoint(settings.hooks_listen)
-        return TlsDoor(
+        return TlsEndpoint(
             host=host,
             port=port,
             context=server_context(settings),

@@ -9,7 +9,7 @@ from fairlead_contracts.messages.state import JobArray, JobHolder, JobState, Out
 from fairlead_slurm import UNLABELLED, Ladder, SlurmJob
 from fairlead_slurm.submitting import submission_mark
 from fairlead_slurm_bridge.domains import Naming
-from fairlead_slurm_bridge.windows import Rest
+from fairlead_slurm_bridge.windows import ArrayRemainder
 
 NO_EPOCH = 0
 UNSTAMPED = 0
@@ -92,7 +92,7 @@ def state_of(job: SlurmJob, since: Micros, frame: Frame) -> JobState:
     )
 
 
-def rest_of(rest: Rest, since: Micros, frame: Frame) -> JobState:
+def rest_of(rest: ArrayRemainder, since: Micros, frame: Frame) -> JobState:
     """What is left of an array, as it is stated: each task of the window is a job to others, by contract.
 
     Args:

@@ -31,7 +31,7 @@ from fairlead_slurm_bridge.domains import Naming, domains
 from fairlead_slurm_bridge.first_seen import FirstSeen, Remembered
 from fairlead_slurm_bridge.jobs import NO_EPOCH, UNSTAMPED, Frame, rest_of, state_of
 from fairlead_slurm_bridge.waiting_places import WaitingTurn, traded
-from fairlead_slurm_bridge.windows import Rest, WindowedJobs, placed
+from fairlead_slurm_bridge.windows import ArrayRemainder, WindowedJobs, placed
 
 FRONTEND = "slurm"
 MULTIFACTOR = "priority/multifactor"
@@ -89,7 +89,7 @@ class StatedView:
         self._stated: dict[str, State] = {}
         self._jobs: dict[str, tuple[SlurmJob, JobState]] = {}
         """By id: as read, and as translated before anybody traded places. Tasks in the window of an array, too."""
-        self._rests: dict[int, tuple[Rest, JobState]] = {}
+        self._rests: dict[int, tuple[ArrayRemainder, JobState]] = {}
         """By array, what is left of it."""
         self._surroundings: SlurmContext | None = None
         self.phases: Counter[Phase] = Counter()
@@ -211,7 +211,7 @@ class StatedView:
             return before
         return job, state_of(job, self._first_seen.since(job), frame)
 
-    def _translated_rest(self, rest: Rest, frame: Frame) -> tuple[Rest, JobState]:
+    def _translated_rest(self, rest: ArrayRemainder, frame: Frame) -> tuple[ArrayRemainder, JobState]:
         before = self._rests.get(rest.first.array)
         if before is not None and before[0] == rest:
             return before

@@ -14,7 +14,7 @@ from fairlead_slurm import SlurmJob
 _PENDING = "PENDING"
 
 
-class Rest(msgspec.Struct, frozen=True, kw_only=True):
+class ArrayRemainder(msgspec.Struct, frozen=True, kw_only=True):
     """What is left of an array: waiting tasks that share a record."""
 
     tasks: int
@@ -28,7 +28,7 @@ class WindowedJobs(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs that are told one by one, and what is left of arrays."""
 
     alone: list[SlurmJob]
-    rests: list[Rest]
+    rests: list[ArrayRemainder]
 
 
 def placed(jobs: Sequence[SlurmJob], window: int) -> WindowedJobs:
@@ -54,9 +54,9 @@ def placed(jobs: Sequence[SlurmJob], window: int) -> WindowedJobs:
     )
 
 
-def _rest(tasks: list[SlurmJob], window: int) -> Rest:
+def _rest(tasks: list[SlurmJob], window: int) -> ArrayRemainder:
     tasks.sort(key=_task)
-    return Rest(tasks=len(tasks), first=tasks[0], window=tuple(tasks[: max(0, window)]))
+    return ArrayRemainder(tasks=len(tasks), first=tasks[0], window=tuple(tasks[: max(0, window)]))
 
 
 def _task(job: SlurmJob) -> int:

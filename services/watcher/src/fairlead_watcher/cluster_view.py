@@ -17,7 +17,15 @@ from fairlead_watcher import pools
 from fairlead_watcher.cards import CardBook, CardHolding
 from fairlead_watcher.jobs import translate
 from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts
-from fairlead_watcher.surroundings import LEVER, ClassKind, Dependency, DoorFacts, Labels, Noting, queue_view
+from fairlead_watcher.surroundings import (
+    LEVER,
+    ClassKind,
+    Dependency,
+    Labels,
+    LocalQueueFacts,
+    Noting,
+    queue_view,
+)
 from fairlead_watcher.surroundings import LookupTables as KnownAround
 from fairlead_watcher.workload_facts import End, Eviction, Known, OwnerFacts, WorkloadFacts
 
@@ -64,13 +72,13 @@ class ClusterView:
             self._workloads[key] = facts
         self._dirty[key] = None
 
-    def local_queue(self, key: Key, facts: DoorFacts | None) -> None:
+    def local_queue(self, key: Key, facts: LocalQueueFacts | None) -> None:
         """A LocalQueue."""
         if facts is None:
-            self._around.doors.pop(key, None)
+            self._around.local_queues.pop(key, None)
             self._state(subjects.state(self._cluster, "tenant", key.name, scope=key.namespace), None)
         else:
-            self._around.doors[key] = facts
+            self._around.local_queues[key] = facts
             self._state_one(pools.tenant(self._cluster, key, facts))
         self._dirty_readers(Dependency("local queue", "", key))
 

@@ -5,7 +5,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros, to_datetime
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.state import Fault
-from fairlead_watcher.surroundings import DoorFacts, QueueView, WorkloadContext
+from fairlead_watcher.surroundings import LocalQueueFacts, QueueView, WorkloadContext
 from fairlead_watcher.workload_facts import EVICTED_BY_CHECK, WorkloadFacts
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -35,11 +35,11 @@ def hold_on(
     facts: WorkloadFacts, demand: dict[str, int], around: WorkloadContext, now: Micros
 ) -> Hold | None:
     """The first reason, if there is one: of the Workload itself, of its queue, of what it asks for."""
-    door = around.door(facts.namespace, facts.local_queue) if facts.local_queue else None
-    queue = around.queue(door.queue) if door is not None else None
+    local_queue = around.local_queue(facts.namespace, facts.local_queue) if facts.local_queue else None
+    queue = around.queue(local_queue.queue) if local_queue is not None else None
     return (
         _own_hold(facts, now)
-        or _queue_hold(facts, door, queue)
+        or _queue_hold(facts, local_queue, queue)
         or (_selector_hold(facts, queue, around) if queue is not None else None)
         or (_demand_hold(demand, queue) if queue is not None else None)
     )
@@ -72,21 +72,23 @@ def _by_a_check(facts: WorkloadFacts) -> str:
     return f"; {facts.open_checks}" if by_check and facts.open_checks else ""
 
 
-def _queue_hold(facts: WorkloadFacts, door: DoorFacts | None, queue: QueueView | None) -> Hold | None:
+def _queue_hold(
+    facts: WorkloadFacts, local_queue: LocalQueueFacts | None, queue: QueueView | None
+) -> Hold | None:
     name = facts.local_queue
-    if door is None:
+    if local_queue is None:
         remedy = f"name a LocalQueue of namespace {facts.namespace} in the label {QUEUE_LABEL}, or have one made of this name"
         return Hold(
             why=f"no LocalQueue {name!r} in namespace {facts.namespace}",
             fault=Fault(field=QUEUE_FIELD, value=name, remedy=remedy),
         )
     if queue is None:
-        remedy = f"have ClusterQueue {door.queue} made, or name another LocalQueue"
+        remedy = f"have ClusterQueue {local_queue.queue} made, or name another LocalQueue"
         return Hold(
-            why=f"LocalQueue {name} leads to ClusterQueue {door.queue!r}, which does not exist",
+            why=f"LocalQueue {name} leads to ClusterQueue {local_queue.queue!r}, which does not exist",
             fault=Fault(field=QUEUE_FIELD, value=name, remedy=remedy),
         )
-    if door.stopped:
+    if local_queue.stopped:
         return Hold(why=f"LocalQueue {name} is on hold (its stopPolicy)")
     if queue.stopped:
         return Hold(why=f"ClusterQueue {queue.name} is on hold (its stopPolicy)")

@@ -88,8 +88,8 @@ def _queue(facts: WorkloadFacts, around: WorkloadContext) -> str:
     """An admission says in which ClusterQueue the quota is; without one the LocalQueue says where it stands."""
     if facts.run is not None and facts.run.queue:
         return facts.run.queue
-    door = around.door(facts.namespace, facts.local_queue) if facts.local_queue else None
-    return door.queue if door else ""
+    local_queue = around.local_queue(facts.namespace, facts.local_queue) if facts.local_queue else None
+    return local_queue.queue if local_queue else ""
 
 
 def _demand(facts: WorkloadFacts, queue: str, around: WorkloadContext) -> dict[str, int]:

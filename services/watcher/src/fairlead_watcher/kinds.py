@@ -41,7 +41,7 @@ from fairlead_watcher.cards import CardHolding, Refusals, holding_of
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.quota import cohort_facts, queue_facts
 from fairlead_watcher.sources import KindSource, WatchedKind
-from fairlead_watcher.surroundings import ClassKind, class_value, door_facts, namespace_labels
+from fairlead_watcher.surroundings import ClassKind, class_value, local_queue_facts, namespace_labels
 from fairlead_watcher.workload_facts import Known, OwnerFacts, owner_facts, workload_facts
 
 MANAGED = "kueue.x-k8s.io/managed=true"
@@ -93,7 +93,7 @@ class Kinds:
         return [
             self._of(CLUSTER_QUEUES, queue_facts, view.cluster_queue),
             self._of(COHORTS, cohort_facts, view.cohort, optional=True),
-            self._of(LOCAL_QUEUES, door_facts, view.local_queue),
+            self._of(LOCAL_QUEUES, local_queue_facts, view.local_queue),
             self._of(WORKLOAD_PRIORITY_CLASSES, class_value, self._class("WorkloadPriorityClass")),
             self._of(PRIORITY_CLASSES, class_value, self._class("PriorityClass")),
             self._of(NODES, self._node, self._with_cards),

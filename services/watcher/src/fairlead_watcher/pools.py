@@ -19,7 +19,7 @@ from fairlead_watcher.enforcement import enforcement, where_jobs_differ
 from fairlead_watcher.jobs import UNSTAMPED
 from fairlead_watcher.quota import CohortFacts, Forest, QueueFacts, Quotas
 from fairlead_watcher.reservable import why_not_reservable
-from fairlead_watcher.surroundings import DoorFacts
+from fairlead_watcher.surroundings import LocalQueueFacts
 
 FRONTEND = "kueue"
 
@@ -86,7 +86,7 @@ def _by_flavor(quotas: Quotas) -> list[FlavorQuota]:
     return list(found.values())
 
 
-def tenant(cluster: str, key: Key, door: DoorFacts) -> TenantState:
+def tenant(cluster: str, key: Key, local_queue: LocalQueueFacts) -> TenantState:
     """A LocalQueue."""
     return TenantState(
         cluster=cluster,
@@ -94,7 +94,7 @@ def tenant(cluster: str, key: Key, door: DoorFacts) -> TenantState:
         rev=UNSTAMPED,
         name=key.name,
         scope=key.namespace,
-        queue=door.queue,
+        queue=local_queue.queue,
     )
 
 

@@ -27,7 +27,7 @@ class Dependency(NamedTuple):
 LEVER = Dependency("lever", "", Key("", ""))
 
 
-class DoorFacts(msgspec.Struct, frozen=True, kw_only=True):
+class LocalQueueFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What we need of a LocalQueue."""
 
     queue: str
@@ -55,7 +55,7 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
 class WorkloadContext(Protocol):
     """Looks things up; each look is noted by whoever keeps translations up to date."""
 
-    def door(self, namespace: str, name: str) -> DoorFacts | None:
+    def local_queue(self, namespace: str, name: str) -> LocalQueueFacts | None:
         """A LocalQueue."""
 
     def queue(self, name: str) -> QueueView | None:
@@ -74,9 +74,9 @@ class WorkloadContext(Protocol):
         """Whether Kueue reads boosts at all."""
 
 
-def door_facts(local_queue: LocalQueue) -> DoorFacts:
+def local_queue_facts(local_queue: LocalQueue) -> LocalQueueFacts:
     """What is kept of a LocalQueue."""
-    return DoorFacts(queue=local_queue.spec.cluster_queue, stopped=local_queue.spec.stopped)
+    return LocalQueueFacts(queue=local_queue.spec.cluster_queue, stopped=local_queue.spec.stopped)
 
 
 def namespace_labels(namespace: PartialObject) -> Labels:
@@ -108,7 +108,7 @@ def queue_view(queue: QueueFacts, forest: Forest) -> QueueView:
 class LookupTables(msgspec.Struct, kw_only=True):
     """Everything that translations look up, by key."""
 
-    doors: dict[Key, DoorFacts] = {}
+    local_queues: dict[Key, LocalQueueFacts] = {}
     queues: Mapping[str, QueueView] = {}
     classes: dict[tuple[str, str], int] = {}
     """By kind and name."""
@@ -130,11 +130,11 @@ class Noting:
         found, self._looked_up = self._looked_up, set()
         return frozenset(found)
 
-    def door(self, namespace: str, name: str) -> DoorFacts | None:
+    def local_queue(self, namespace: str, name: str) -> LocalQueueFacts | None:
         """See `WorkloadContext`."""
         key = Key(namespace, name)
         self._looked_up.add(Dependency("local queue", "", key))
-        return self._known.doors.get(key)
+        return self._known.local_queues.get(key)
 
     def queue(self, name: str) -> QueueView | None:
         """See `WorkloadContext`."""

@@ -69,7 +69,7 @@ class MatchSubject(Protocol):
 
     @property
     def local_queue(self) -> str | None:
-        """The door through which it came, in its scope."""
+        """The entry queue through which it came, in its scope."""
 
 
 class Rulebook:
@@ -311,7 +311,7 @@ class Rulebook:
             cluster: that it would run in; empty where none is known.
             queue: that it would stand in; None where it has none.
             queues: the queues that the cluster has; None where they are not known.
-            local_queue: its door to that queue, where the frontend has such doors.
+            local_queue: its entry queue to that queue, where the frontend has such.
             frontend: of that queue; None where none is known.
 
         Raises:

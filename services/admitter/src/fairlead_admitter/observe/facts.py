@@ -109,11 +109,11 @@ class ClusterFacts:
         return tie_of(rule, job.queue_time, name=job.id, uid=job.uid)
 
     def entries(self, scope: str) -> Mapping[str, str]:
-        """The doors of a scope, by name, with the queue behind each: its accounts, or its LocalQueues."""
+        """The entry queues of a scope, by name, with the queue that each leads to: its accounts, or its LocalQueues."""
         return self._queues_by_scope.get(scope, {})
 
     def queue_behind(self, scope: str, entry: str) -> str | None:
-        """The queue that a tenant's door leads to (in Kueue, a LocalQueue of a namespace); None for an unknown one."""
+        """The queue that a tenant's entry queue leads to (in Kueue, a LocalQueue of a namespace); None for an unknown one."""
         return self._queues_by_scope.get(scope, {}).get(entry)
 
     def waiting(self, scope: str) -> int:

@@ -11,7 +11,7 @@ from fairlead_kube import Node, Pod, holds, pod_demand, readable_amounts
 from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
-from fairlead_slurm_bridge.gate.ledger import PodDemand
+from fairlead_slurm_bridge.gate.capacity import PodDemand
 
 _PODS = "pods"
 _ONE_POD = 1000

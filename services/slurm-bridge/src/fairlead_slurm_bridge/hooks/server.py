@@ -16,7 +16,7 @@ import structlog
 from fairlead_slurm import Remark, SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.hooks import words
-from fairlead_slurm_bridge.hooks.tls import HANDSHAKE_SECONDS, TlsDoor
+from fairlead_slurm_bridge.hooks.tls import HANDSHAKE_SECONDS, TlsEndpoint
 from fairlead_slurm_bridge.hooks.words import LATER, REQUEST, Request
 from fairlead_slurm_bridge.pods.following import PodEnd, PodFollower, PodOutput, Said, Word
 from fairlead_slurm_bridge.pods.keeping import ResultKeeper
@@ -82,7 +82,7 @@ class HookServer:
         why_not: why nothing is decided here now, if so.
         instruments: count.
         hint: told that one of Slurm's daemons asks.
-        door: for hooks on other hosts; None for none.
+        tls: for hooks on other hosts; None for none.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class HookServer:
         why_not: "WhyNot",
         instruments: HookInstruments,
         hint: Callable[[], None],
-        door: TlsDoor | None = None,
+        tls: TlsEndpoint | None = None,
     ) -> None:
         self._path = path
         self._life = life
@@ -107,7 +107,7 @@ class HookServer:
         self._trusted = frozenset(trusted)
         self._why_not = why_not
         self._instruments = instruments
-        self._door = door
+        self._tls = tls
         self._hint = hint
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -118,28 +118,28 @@ class HookServer:
         server = await asyncio.start_unix_server(self._serve, self._path, limit=_LONGEST_LINE)
         self._path.chmod(0o666)
         async with server, contextlib.AsyncExitStack() as others:
-            if self._door is not None:
-                await others.enter_async_context(await self._tls_server(self._door))
+            if self._tls is not None:
+                await others.enter_async_context(await self._tls_server(self._tls))
             await server.serve_forever()
 
-    async def _tls_server(self, door: TlsDoor) -> asyncio.Server:
+    async def _tls_server(self, tls: TlsEndpoint) -> asyncio.Server:
         return await asyncio.start_server(
-            lambda reader, writer: self._serve(reader, writer, door),
-            door.host,
-            door.port,
+            lambda reader, writer: self._serve(reader, writer, tls),
+            tls.host,
+            tls.port,
             limit=_LONGEST_LINE,
-            ssl=door.context,
+            ssl=tls.context,
             ssl_handshake_timeout=HANDSHAKE_SECONDS,
         )
 
     async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: TlsDoor | None = None
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tls: TlsEndpoint | None = None
     ) -> None:
         began = asyncio.get_running_loop().time()
         hook, answer = "unknown", "broken"
         try:
             async with asyncio.timeout(_FIRST_LINE_SECONDS):
-                user = _user(writer) if door is None else await door.welcome(reader, writer)
+                user = _user(writer) if tls is None else await tls.welcome(reader, writer)
                 request = None if user is None else REQUEST.decode(await reader.readline())
             if user is None or request is None:
                 answer = "away"

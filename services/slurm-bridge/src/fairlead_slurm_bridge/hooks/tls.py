@@ -1,4 +1,4 @@
-"""The door for hooks on other hosts: TLS shows them that this is the gate, and munge shows the gate who asks.
+"""The TLS endpoint for hooks on other hosts: TLS shows them that this is the gate, and munge shows the gate who asks.
 
 Before the first word of a hook stands a welcome: `{"challenge": word}` from the gate, `{"munge": credential over it}` from the
 hook, and `{}` from the gate, or `{"away": why}` where another bridge leads.
@@ -43,8 +43,8 @@ class _Introduction(msgspec.Struct, frozen=True):
 _INTRODUCTION = msgspec.json.Decoder(_Introduction)
 
 
-class TlsDoor(msgspec.Struct, frozen=True, kw_only=True):
-    """Where it is, and how it knows whom."""
+class TlsEndpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Where hooks on other hosts connect, and how a caller proves who it is."""
 
     host: str
     port: int

@@ -32,8 +32,8 @@ from fairlead_slurm import PodCommentError, SlurmError, SlurmJob
 from fairlead_slurm.pod_comment import PodWords, pod_words
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.gate.capacity import NoRoom
 from fairlead_slurm_bridge.gate.kube_facts import JobPod, pod_facts
-from fairlead_slurm_bridge.gate.ledger import NoRoom
 from fairlead_slurm_bridge.pods.bodies import Bodies
 from fairlead_slurm_bridge.pods.errors import NotPreparedError, PodRefusedError
 from fairlead_slurm_bridge.pods.forgetting import Forgetting, is_left, is_run_of, node_of
@@ -157,7 +157,7 @@ class PodLife:
             return PrologVerdict(code=REQUEUE, why=why, kind="away")
         attempt = Attempt(int(hook["SLURM_JOB_ID"]), int(hook.get("SLURM_JOB_RESTART_COUNT", "0")))
         known = self.short.get(attempt.job)
-        if known is not None and not self._mirror.ledger.would_fit([known])[0]:
+        if known is not None and not self._mirror.capacity.would_fit([known])[0]:
             return PrologVerdict(code=REQUEUE, why="there is still no room", kind="short")
         self._beginning[attempt] = False
         try:
@@ -239,7 +239,7 @@ class PodLife:
         if await self._others_are_there(attempt):
             self.short[attempt.job] = ask  # it is woken when there is room
             return PrologVerdict(code=REQUEUE, why="the pod of another attempt has to go first", kind="short")
-        room = self._mirror.ledger.reserve(key, ask)
+        room = self._mirror.capacity.reserve(key, ask)
         if isinstance(room, NoRoom):
             self.short[attempt.job] = ask
             return PrologVerdict(code=REQUEUE, why=room.why, kind="short")
@@ -254,7 +254,7 @@ class PodLife:
         finally:
             self.making.discard(key)
             if not kept and key not in self._mirror.pods:
-                self._mirror.ledger.release(key)
+                self._mirror.capacity.release(key)
                 if wanted.scratch:
                     await self._claim_is_gone(key)
 
@@ -460,10 +460,10 @@ class PodLife:
         if self._mirror.of_attempt(attempt) is not None or not is_over(attempt, job, completing=True):
             return
         for key in [
-            key for key in self._mirror.ledger.promised if key.name == attempt.pod_name(self._rules.cluster)
+            key for key in self._mirror.capacity.promised if key.name == attempt.pod_name(self._rules.cluster)
         ]:
             await self._delete(key, None)
-            self._mirror.ledger.release(key)
+            self._mirror.capacity.release(key)
 
     async def _delete(self, key: Key, uid: str | None) -> None:
         try:

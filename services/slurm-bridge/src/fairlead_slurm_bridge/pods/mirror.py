@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from fairlead_kube import NODES, PODS, Key, KubeClient, KubeObserver, Node, Pod, Reflector
 from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.gate.capacity import CapacityCache
 from fairlead_slurm_bridge.gate.kube_facts import JobPod, PodFacts, bare_node, pod_facts
-from fairlead_slurm_bridge.gate.ledger import CapacityLedger
 from fairlead_slurm_bridge.pods.news import News
 
 
 class KubeMirror:
-    """What a cluster has and what runs there, and the ledger that follows it.
+    """What a cluster has and what runs there, and the capacity cache that follows it.
 
     Args:
         client: of the cluster.
@@ -25,7 +25,7 @@ class KubeMirror:
     def __init__(
         self, client: KubeClient, cluster: str, node_labels: Mapping[str, str], *, observer: KubeObserver
     ) -> None:
-        self.ledger = CapacityLedger()
+        self.capacity = CapacityCache()
         self.pods: dict[Key, JobPod] = {}
         """Of jobs of this cluster."""
         self._wake = asyncio.Event()
@@ -51,7 +51,7 @@ class KubeMirror:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._nodes.run(), name="mirror of nodes")
             group.create_task(self._all_pods.run(), name="mirror of pods")
-            group.create_task(self._follow(), name="ledger")
+            group.create_task(self._follow(), name="capacity")
 
     def why_not(self, longest_seconds: float) -> str | None:
         """Why nothing can be decided from it, if so: not all is known, or it has been silent for longer than that."""
@@ -77,7 +77,7 @@ class KubeMirror:
     def look(self) -> None:
         """Take in what was heard."""
         for key, node in self._nodes.take().changed.items():
-            self.ledger.node(key.name, node)
+            self.capacity.node(key.name, node)
         for key, facts in self._all_pods.take().changed.items():
             self._take(key, facts)
         self._news.tell()
@@ -89,12 +89,12 @@ class KubeMirror:
         else:
             self.pods[key] = job
         if facts is None or (facts.use is None and job is not None and job.over):
-            self.ledger.pod(key, None)
+            self.capacity.pod(key, None)
         elif facts.use is not None:
-            self.ledger.pod(key, facts.use)
+            self.capacity.pod(key, facts.use)
         elif facts.ask is not None:
             # Of an earlier bridge, or of this one: what was promised to it stays promised.
-            self.ledger.reserve(key, facts.ask)
+            self.capacity.reserve(key, facts.ask)
 
     async def _follow(self) -> None:
         while True:

@@ -14,7 +14,7 @@ from fairlead_slurm_bridge.pods.forgetting import is_left
 from fairlead_slurm_bridge.pods.lasting import Lasting
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
-from fairlead_slurm_bridge.pods.resting import Rests
+from fairlead_slurm_bridge.pods.restart_backoff import RestartBackoff
 from fairlead_slurm_bridge.pods.verdicts import is_put_off
 
 _ASKS = ("CONFIGURING", "RUNNING")
@@ -67,7 +67,7 @@ class Sweeper:
         self._seconds = seconds
         self._silence = Lasting(lost_seconds)
         self._freed = -1
-        self._rests = Rests(time.monotonic)
+        self._backoff = RestartBackoff(time.monotonic)
         self._idle_promises: frozenset[Key] = frozenset()
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._complained = ""
@@ -94,16 +94,16 @@ class Sweeper:
         return True
 
     async def _something_to_do(self) -> None:
-        until = time.monotonic() + (_REST_SECONDS if self._rests.short() else self._seconds)
+        until = time.monotonic() + (_REST_SECONDS if self._backoff.short() else self._seconds)
         while (left := until - time.monotonic()) > 0:
-            if self._life.short and self._mirror.ledger.freed != self._freed:
+            if self._life.short and self._mirror.capacity.freed != self._freed:
                 return
             await self._mirror.change(left)
 
     async def _look(self) -> None:
-        self._freed = self._mirror.ledger.freed
+        self._freed = self._mirror.capacity.freed
         before = dict(self._mirror.pods)
-        promised = self._mirror.ledger.promised
+        promised = self._mirror.capacity.promised
         jobs = {job.number: job for job in await self._queue.jobs()}
         for key, pod in before.items():
             job = jobs.get(pod.attempt.job)
@@ -136,17 +136,19 @@ class Sweeper:
         """Room that nobody is making a pod for, and that no pod has taken since the last look."""
         idle = promised - self._life.making - self._mirror.pods.keys()
         for key in idle & self._idle_promises:
-            self._mirror.ledger.release(key)
+            self._mirror.capacity.release(key)
         self._idle_promises = frozenset(idle)
 
     async def _wake(self, jobs: Mapping[int, SlurmJob]) -> None:
         for number in [number for number in self._life.short if number not in jobs]:
             self._life.short.pop(number)
-        waiting = self._rests.over([jobs[number] for number in self._life.short if is_put_off(jobs[number])])
+        waiting = self._backoff.over(
+            [jobs[number] for number in self._life.short if is_put_off(jobs[number])]
+        )
         waiting.sort(key=lambda job: (-job.priority, job.number))
         asks = [(job, self._life.short[job.number]) for job in waiting]
         short = [(job, ask) for job, ask in asks if ask is not None]
-        fits = self._mirror.ledger.would_fit([ask for _, ask in short])
+        fits = self._mirror.capacity.would_fit([ask for _, ask in short])
         woken = [job.id for job, ask in asks if ask is None]
         woken += [job.id for (job, _), fit in zip(short, fits, strict=True) if fit]
         if woken:

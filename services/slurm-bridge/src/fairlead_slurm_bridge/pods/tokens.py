@@ -84,9 +84,9 @@ class TokenKeeper:
 
     def wanted(self) -> int:
         """What is free, and what is taken by pods whose jobs hold tokens."""
-        ledger = self._mirror.ledger
-        holding = (key for key in ledger.promised | self._mirror.pods.keys() if self._holds(key))
-        return free_gpus(ledger.nodes().values(), self._shape) + ledger.gpus_of(holding)
+        capacity = self._mirror.capacity
+        holding = (key for key in capacity.promised | self._mirror.pods.keys() if self._holds(key))
+        return free_gpus(capacity.nodes().values(), self._shape) + capacity.gpus_of(holding)
 
     def _holds(self, key: Key) -> bool:
         """A job gives its tokens back as soon as it is told to end, and its pod is asked to end then, too."""

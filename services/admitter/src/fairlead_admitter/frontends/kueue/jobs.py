@@ -45,7 +45,7 @@ class KueueJobs:
 
     Args:
         client: of the cluster, with writes of its own to spend: a flood of jobs must not hold levels back.
-        entry: the door for a tenant and the queue that it named; None where there is none.
+        entry: the entry queue of a tenant that named a queue; None where there is none.
         classes: names of the cluster's WorkloadPriorityClasses.
         accounts: who is acted as, and who the pods run as.
         refusals: which refusals of the API server are believed.

@@ -125,13 +125,13 @@ def _flavors_of(survey: Survey, queue: ClusterQueue | None) -> list[list[Resourc
 
 def _unfinished(survey: Survey) -> Iterator[tuple[Workload, ClusterQueue | None]]:
     """Active Workloads with their queues, admitted ones too: one that fits nowhere is admitted all the same."""
-    doors = {(q.metadata.namespace, q.metadata.name): q.spec.cluster_queue for q in survey.local_queues}
+    leads_to = {(q.metadata.namespace, q.metadata.name): q.spec.cluster_queue for q in survey.local_queues}
     queues = {queue.metadata.name: queue for queue in survey.cluster_queues}
     for workload in survey.workloads:
         pods = sum(pod_set.count for pod_set in workload.spec.pod_sets or ())
         if pods and workload.active:
-            door = (workload.metadata.namespace, workload.spec.queue_name)
-            yield workload, queues.get(doors.get(door, ""))
+            entry = (workload.metadata.namespace, workload.spec.queue_name)
+            yield workload, queues.get(leads_to.get(entry, ""))
 
 
 def _gangs(survey: Survey) -> Iterator[Finding]:

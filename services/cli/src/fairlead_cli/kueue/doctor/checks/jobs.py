@@ -45,7 +45,7 @@ def _standing(survey: Survey) -> Iterator[_SeenJob]:
 
 
 def _queueless(survey: Survey) -> Iterator[Finding]:
-    doors = {queue.metadata.namespace: queue.metadata.name for queue in reversed(survey.local_queues)}
+    entries = {queue.metadata.namespace: queue.metadata.name for queue in reversed(survey.local_queues)}
     found = [one for one in _standing(survey) if not queue_label(one.metadata)]
     for (kind, namespace), several in _grouped(found).items():
         first = several[0].metadata.name
@@ -57,20 +57,20 @@ def _queueless(survey: Survey) -> Iterator[Finding]:
             why="they wait for ever: Kueue was told to hold such jobs back"
             if survey.kueue.manages_all_jobs
             else "they run beside the queue, take what Kueue believes to be free, and count in nobody's share",
-            mend=f"metadata:\n  labels: {{kueue.x-k8s.io/queue-name: {doors[namespace]}}}\n# and {field}: true, on the new job",
+            mend=f"metadata:\n  labels: {{kueue.x-k8s.io/queue-name: {entries[namespace]}}}\n# and {field}: true, on the new job",
         )
 
 
 def _misdirected(survey: Survey) -> Iterator[Finding]:
-    doors = {(queue.metadata.namespace, queue.metadata.name) for queue in survey.local_queues}
+    entries = {(queue.metadata.namespace, queue.metadata.name) for queue in survey.local_queues}
     found = [
         one
         for one in _standing(survey)
-        if (label := queue_label(one.metadata)) and (one.metadata.namespace, label) not in doors
+        if (label := queue_label(one.metadata)) and (one.metadata.namespace, label) not in entries
     ]
     for (kind, namespace), several in _grouped(found).items():
         first = several[0].metadata
-        there = sorted(name for scope, name in doors if scope == namespace)
+        there = sorted(name for scope, name in entries if scope == namespace)
         yield warning(
             "job-queue-missing",
             f"{kind}/{namespace}/{first.name}",

@@ -11,8 +11,8 @@ from fairlead_kube import LabelSelector, LocalQueue
 from fairlead_policy.rules.rulebook import Rulebook
 
 
-class _Door(NamedTuple):
-    """A LocalQueue as something whose jobs belong to a tenant."""
+class _EntryJob(NamedTuple):
+    """A job as it would come through a LocalQueue: what decides whose it is."""
 
     scope: str
     cluster: str
@@ -22,9 +22,9 @@ class _Door(NamedTuple):
     annotations: Mapping[str, str]
 
 
-def _door(survey: Survey, queue: LocalQueue, match: Match | None = None) -> _Door:
-    """The LocalQueue; with a match, as a job in it that has the labels and annotations asked for."""
-    return _Door(
+def _entry_job(survey: Survey, queue: LocalQueue, match: Match | None = None) -> _EntryJob:
+    """A job of that LocalQueue; with a match, one that has the labels and annotations asked for."""
+    return _EntryJob(
         scope=queue.metadata.namespace,
         cluster=survey.cluster,
         queue=queue.spec.cluster_queue,
@@ -41,11 +41,11 @@ def _by_labels(match: Match | None) -> bool:
 def _reached(survey: Survey) -> set[str]:
     """The tenants whose jobs can come through some LocalQueue."""
     rulebook = Rulebook(survey.policy, 0)
-    found = {rulebook.tenant_of(_door(survey, queue)) for queue in survey.local_queues}
+    found = {rulebook.tenant_of(_entry_job(survey, queue)) for queue in survey.local_queues}
     for tenant in survey.policy.tenants:
         if _by_labels(tenant.match):
-            doors = (_door(survey, queue, tenant.match) for queue in survey.local_queues)
-            found |= {rulebook.tenant_of(door) for door in doors}
+            jobs = (_entry_job(survey, queue, tenant.match) for queue in survey.local_queues)
+            found |= {rulebook.tenant_of(job) for job in jobs}
     return found
 
 
@@ -55,7 +55,7 @@ def _strangers(survey: Survey) -> Iterator[Finding]:
     strangers = [
         f"{queue.metadata.namespace}/{queue.metadata.name}"
         for queue in survey.local_queues
-        if rulebook.tenant_of(_door(survey, queue)) not in named
+        if rulebook.tenant_of(_entry_job(survey, queue)) not in named
     ]
     if not strangers:
         return
@@ -132,7 +132,7 @@ def _dangling(survey: Survey) -> Iterator[Finding]:
             )
 
 
-def _without_door(survey: Survey) -> Iterator[Finding]:
+def _without_local_queue(survey: Survey) -> Iterator[Finding]:
     reached = {queue.spec.cluster_queue for queue in survey.local_queues}
     for queue in survey.cluster_queues:
         name = queue.metadata.name
@@ -154,9 +154,9 @@ END""",
 def _shut_out(survey: Survey) -> Iterator[Finding]:
     queues = {queue.metadata.name: queue for queue in survey.cluster_queues}
     namespaces = {one.metadata.name: one.metadata.labels for one in survey.namespaces}
-    for door in survey.local_queues:
-        namespace, name = door.metadata.namespace, door.metadata.name
-        queue = queues.get(door.spec.cluster_queue)
+    for entry in survey.local_queues:
+        namespace, name = entry.metadata.namespace, entry.metadata.name
+        queue = queues.get(entry.spec.cluster_queue)
         if queue is None or namespace not in namespaces:
             continue
         selector = queue.spec.namespace_selector
@@ -194,7 +194,7 @@ CHECKS = (
         needs=("localqueues",),
     ),
     Check(
-        topic="doors",
+        topic="dangling local queues",
         names=("local-queue-dangling",),
         look=_dangling,
         fine="every LocalQueue leads to a ClusterQueue",
@@ -203,7 +203,7 @@ CHECKS = (
     Check(
         topic="entries",
         names=("queue-without-local-queue",),
-        look=_without_door,
+        look=_without_local_queue,
         fine="every ClusterQueue has a LocalQueue",
         needs=("localqueues", "clusterqueues"),
     ),

@@ -54,7 +54,7 @@ class _Promise(msgspec.Struct, frozen=True, kw_only=True):
     """Whole ones."""
 
 
-class CapacityLedger:
+class CapacityCache:
     """The capacity of one cluster for pods of Slurm's jobs."""
 
     def __init__(self) -> None:

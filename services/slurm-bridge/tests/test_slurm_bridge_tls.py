@@ -1,4 +1,4 @@
-"""The door for hooks on other hosts: who gets in, and who is sent on."""
+"""The TLS endpoint for hooks on other hosts: who gets in, and who is sent on."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairlead_slurm_bridge.errors import BridgeError
-from fairlead_slurm_bridge.hooks.tls import StrangerError, TlsDoor, endpoint, server_context
+from fairlead_slurm_bridge.hooks.tls import StrangerError, TlsEndpoint, endpoint, server_context
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 
 
@@ -25,7 +25,7 @@ class Visit:
     def __init__(self, *, away: str | None = None) -> None:
         self._reader = asyncio.StreamReader()
         self._written: asyncio.Queue[dict[str, str]] = asyncio.Queue()
-        self._door = TlsDoor(
+        self._endpoint = TlsEndpoint(
             host="",
             port=0,
             context=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
@@ -38,7 +38,7 @@ class Visit:
 
     async def welcomed(self, credential: str) -> tuple[int | None, dict[str, str]]:
         """Who got in, and the last word of the welcome; `{}` in a credential stands for what was drawn."""
-        coming = asyncio.create_task(self._door.welcome(self._reader, self))
+        coming = asyncio.create_task(self._endpoint.welcome(self._reader, self))
         drawn = (await self._written.get())["challenge"]
         self._reader.feed_data(json.dumps({"munge": credential.format(drawn)}).encode() + b"\n")
         return await coming, await self._written.get()

@@ -14,8 +14,8 @@ _SECONDS = 1.5
 """The next second has begun by then, also where the clocks of the hosts differ by half of one."""
 
 
-class Rests:
-    """Of jobs that wait for the time that Slurm puts between two attempts.
+class RestartBackoff:
+    """Keeps the time that Slurm needs between two attempts of a job.
 
     Args:
         clock: in seconds.
@@ -31,5 +31,5 @@ class Rests:
         return [by_attempt[attempt] for attempt in self._waiting.lasted(by_attempt)]
 
     def short(self) -> bool:
-        """Whether one will have rested in a moment."""
+        """Whether one may start again in a moment."""
         return self._waiting.some_left()
