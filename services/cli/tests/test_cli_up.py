@@ -221,6 +221,14 @@ def test_a_refusal_is_told_to_who_does_not_follow(instance: Instance) -> None:
         assert ended.returncode == 1
 
 
+def test_a_tenant_that_no_cluster_has_a_queue_for_is_told_who_may_be_meant(instance: Instance) -> None:
+    ended = instance.ask("submit", "--tenant", "team-aa", "--cpu", "1")
+    assert ended.returncode == 1
+    assert "no cluster has a queue for tenant 'team-aa': check the name" in ended.stdout
+    assert "team-b" not in ended.stdout
+    assert "tenant team-aa: did you mean team-a? The policy names team-a, team-b, team-c" in ended.stderr
+
+
 def test_questions_are_answered_as_tables_and_as_json(instance: Instance) -> None:
     # They want all memory, so that two wait for as long as we look, and no GPU, so that later jobs can start.
     jobs = [{"id": f"long-{number}", "demand": {"memory": "2Ti"}, "run_seconds": 600} for number in range(3)]

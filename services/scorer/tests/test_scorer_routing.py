@@ -8,7 +8,7 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.state import Phase, State, subject_of
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument, Tenant
-from fairlead_scorer.route.choice import choose
+from fairlead_scorer.route.choice import NoQueueError, choose
 from fairlead_scorer.route.router import with_id
 from fairlead_scorer.state.cluster_cache import ClusterCache, StatedKey
 from fairlead_testkit.builders import (
@@ -95,7 +95,11 @@ def test_a_named_queue_decides_among_the_clusters_that_have_it() -> None:
 def test_a_tenant_without_a_queue_is_refused() -> None:
     refused = refusal(*BOTH, a_tenant_state(cluster="c2", scope="team-c"), tenant="team-b")
     assert refused.field == "tenant"
-    assert refused.reason == "no cluster has a queue for tenant 'team-b'; these have one: team-a, team-c"
+    assert isinstance(refused, NoQueueError)
+    assert refused.reason == (
+        "no cluster has a queue for tenant 'team-b': check the name, or ask an operator for a queue"
+    ), "a sender hears of no other tenant"
+    assert refused.for_operators.endswith("; these have one: team-a, team-c")
 
 
 def test_a_tenant_that_the_policy_does_not_know_is_refused() -> None:

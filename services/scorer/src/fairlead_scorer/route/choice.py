@@ -12,6 +12,24 @@ from fairlead_scorer.state.cluster_cache import ClusterCache, StatedKey
 _MOST_NAMED = 20
 
 
+class NoQueueError(FieldError):
+    """No cluster has a queue for the tenant. What its sender is told names nobody else; whom clusters let in is for operators.
+
+    Args:
+        tenant: that it was submitted as.
+        let_in: the tenants that have a queue.
+    """
+
+    def __init__(self, tenant: str, let_in: Sequence[str]) -> None:
+        super().__init__(
+            "tenant",
+            tenant,
+            f"no cluster has a queue for tenant {tenant!r}: check the name, or ask an operator for a queue",
+        )
+        more = ", …" if len(let_in) > _MOST_NAMED else ""
+        self.for_operators = f"{self}; these have one: {', '.join(let_in[:_MOST_NAMED]) or 'none'}{more}"
+
+
 class Choice(NamedTuple):
     """The cluster that a submission goes to."""
 
@@ -111,8 +129,4 @@ def _without_queue(submission: Submission, let_in: Sequence[str]) -> FieldError:
             submission.queue,
             f"no cluster has a queue of that name for tenant {tenant!r}: submit without `queue` for the tenant's own",
         )
-    more = ", …" if len(let_in) > _MOST_NAMED else ""
-    named = ", ".join(let_in[:_MOST_NAMED]) or "none"
-    return FieldError(
-        "tenant", tenant, f"no cluster has a queue for tenant {tenant!r}; these have one: {named}{more}"
-    )
+    return NoQueueError(tenant, let_in)

@@ -206,7 +206,8 @@ class Router:
             subject = subjects.answer(tenant, submission)
         except FieldError as unanswerable:
             raise PoisonError(f"its sender cannot be answered: {unanswerable}") from unanswerable
-        self._record.not_routed(submission, tenant, str(problem))
+        why = problem.for_operators if isinstance(problem, routing.NoQueueError) else str(problem)
+        self._record.not_routed(submission, tenant, why)
         answer = Refused(
             id=submission,
             tenant=tenant,

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 
 import msgspec
@@ -10,9 +10,10 @@ import msgspec
 from fairlead_bus import Bus
 from fairlead_cli.client.connection import connected
 from fairlead_cli.client.submitting.answers import hearing_answers
-from fairlead_cli.client.submitting.following import Following, answer_line
+from fairlead_cli.client.submitting.following import Following, SubmissionTally, answer_line
 from fairlead_cli.client.submitting.publishing import Parcel, PublishOutcome, pack, publish_all
 from fairlead_cli.client.submitting.reading import Draft
+from fairlead_cli.client.submitting.strangers import who_is_meant
 from fairlead_cli.console import fail, say, warn, write_line
 from fairlead_cli.errors import NotRunningError
 from fairlead_cli.options import Format
@@ -37,6 +38,8 @@ class Session:
         self._tell = tell
         self._done = asyncio.Event()
         self._answered = asyncio.Event()
+        self.strangers: set[str] = set()
+        """Tenants that were refused as such."""
         self.following = Following((parcel.tenant, parcel.id) for parcel in parcels)
 
     async def publish(self, bus: Bus) -> list[PublishOutcome]:
@@ -71,6 +74,8 @@ class Session:
 
     def _take(self, answer: AnyAnswer) -> None:
         if self.following.take(answer):
+            if isinstance(answer, Refused) and answer.field == "tenant":
+                self.strangers.add(answer.tenant)
             self._tell(answer)
             self._check_done()
 
@@ -107,21 +112,31 @@ async def submit_all(
     async with connected(nats) as bus:
         if not follow:
             sent = await session.publish_and_listen(bus, _SOON_SECONDS)
-            return _told_unfollowed(session, sent, form, quiet=quiet)
+            meant = await who_is_meant(bus, session.strangers)
+            return _told_unfollowed(session, sent, form, quiet=quiet, meant=meant)
         try:
             await session.publish_and_follow(bus)
         except asyncio.CancelledError:
             say(f"{session.following.open} have not ended; they go on without being followed")
             raise
+        meant = await who_is_meant(bus, session.strangers)
     tally = session.following.tally()
     if len(drafts) > 1 or not tally.well:
         say(tally.words())
-    if told := tally.why_nothing_new_runs():
-        say(told)
+    _say_what_next(tally, meant)
     return 0 if tally.well else 1
 
 
-def _told_unfollowed(session: Session, sent: Sequence[PublishOutcome], form: Format, *, quiet: bool) -> int:
+def _say_what_next(tally: SubmissionTally, meant: Iterable[str]) -> None:
+    if told := tally.why_nothing_new_runs():
+        say(told)
+    for sentence in meant:
+        say(sentence)
+
+
+def _told_unfollowed(
+    session: Session, sent: Sequence[PublishOutcome], form: Format, *, quiet: bool, meant: Iterable[str]
+) -> int:
     """Say what was stored, and what became of it within a moment; the exit code."""
     following = session.following
     stored = [one for one in sent if not one.problem]
@@ -131,8 +146,7 @@ def _told_unfollowed(session: Session, sent: Sequence[PublishOutcome], form: For
         told = "" if form == "name" else ": known already" if known else ": published"
         write_line(f"{one.parcel.tenant}/{one.parcel.id}{told}")
     say(_published_in_words(following, stored=len(stored), of=len(sent)))
-    if why := following.tally().why_nothing_new_runs():
-        say(why)
+    _say_what_next(following.tally(), meant)
     if stored and following.unanswered == len(stored) == len(sent):
         return NotRunningError.exit_code
     return 0 if len(stored) == len(sent) and not following.tally().refused else 1
