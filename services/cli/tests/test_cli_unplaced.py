@@ -66,3 +66,15 @@ def test_who_waits_behind_a_promised_start_is_told_of_it_and_the_first_is_not_to
     assert told in explain_text(ExplainReply(at=NOW, found=[found]))
     first = msgspec.structs.replace(found, rank=0)
     assert "reserved" not in explain_text(ExplainReply(at=NOW, found=[first]))
+
+
+def test_jobs_whose_check_nobody_answers_are_told_with_what_lets_them_start() -> None:
+    [pool] = a_queue_reply().pools
+    silent = Steering(cluster="lab", frontend="kueue", enforcement="exact", unanswered=2)
+    shown = queue_view(
+        msgspec.structs.replace(a_queue_reply(), pools=[msgspec.structs.replace(pool, steering=[silent])])
+    )
+    assert (
+        "lab: 2 jobs have their quota and start nothing: no checker leads, so nobody answers the check gang-fit. "
+        "Start one, or let them through unchecked by `fairlead watchdog --check gang-fit`"
+    ) in " ".join(shown.split())

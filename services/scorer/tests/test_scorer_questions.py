@@ -295,7 +295,7 @@ async def test_jobs_are_explained_in_every_phase(harness: BusHarness) -> None:
         a_job("over", phase=Phase.ENDED, started=NOW, ended=NOW + MINUTE, outcome=Outcome.FAILED),
         a_job("lost", queue="nowhere"),
         a_job("stray", queue="typo", phase=Phase.HELD, held_by="no LocalQueue 'typo' in namespace team-a."),
-        a_job("checked", phase=Phase.RUNNING, started=NOW, unchecked=UNCHECKED),
+        a_job("checked", phase=Phase.RUNNING, started=NOW, unchecked=UNCHECKED, open_checks=["gang-fit"]),
     )
 
     async def reasons(job: str) -> str:
@@ -314,7 +314,9 @@ async def test_jobs_are_explained_in_every_phase(harness: BusHarness) -> None:
     assert await near(harness, "b") == ["team-b/b2", "team-b/b1", "team-b/b0"]
     assert await near(harness, "team-b/b") == ["team-b/b2", "team-b/b1", "team-b/b0"]
     assert await near(harness, "b", tenant="team-a") is msgspec.UNSET
-    assert f"no pods yet: {UNCHECKED}" in await reasons("checked")
+    checked = await reasons("checked")
+    assert f"no pods yet: {UNCHECKED}" in checked
+    assert "Nobody answers its check gang-fit now: no checker leads for cluster c1. An operator" in checked
     assert [one.unchecked or "" for [one] in [await explain(harness, "checked")]] == [UNCHECKED]
     told = await ask_queue(harness)
     [pool] = told.pools

@@ -8,7 +8,7 @@ from fairlead_contracts.messages.questions import Steering
 from fairlead_contracts.messages.state import JobState, Phase, State, subject_of
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_scorer.query.reservations import ReserveView
-from fairlead_scorer.query.steering import SteeringView
+from fairlead_scorer.query.steering import SteeringView, as_a_tenant_hears
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 
@@ -98,3 +98,28 @@ def test_jobs_differ_by_class_and_by_all_that_their_frontend_tells_them_apart_by
         other = msgspec.structs.replace(ALIKE, id=uid, uid=uid, **more)
         cache.learn({subject_of(job): job for job in (ALIKE, other)})
         assert cache.waiting_differ([a_queue()]) == differ
+
+
+GANG = msgspec.structs.replace(
+    a_job("gang", phase=Phase.RUNNING), started=NOW, unchecked="gang-fit is Pending", open_checks=["gang-fit"]
+)
+
+
+def test_jobs_whose_check_nobody_answers_are_counted_while_no_checker_leads() -> None:
+    cache = ClusterCache()
+    cache.adopt(a_document(), 1)
+    other = msgspec.structs.replace(GANG, id="other", uid="other", open_checks=["provisioning"])
+    cache.learn({subject_of(one): one for one in (a_pool(), a_queue(), GANG, other)})
+
+    def told(*leases: LeaderLease) -> tuple[object, list[bool]]:
+        leaders = Leaders(*leases)
+        view = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders))
+        [steering] = view.of("c1/gpu")
+        assert as_a_tenant_hears(steering).unanswered is msgspec.UNSET
+        return steering.unanswered, [view.is_unanswered(job) for job in (GANG, other)]
+
+    assert told() == (1, [True, False])
+    assert told(a_lease("checker")) == (msgspec.UNSET, [False, False])
+    started = msgspec.structs.replace(GANG, unchecked="", open_checks=msgspec.UNSET, rev=2)
+    cache.learn({subject_of(started): started})
+    assert told() == (msgspec.UNSET, [True, False]), "the one that is asked about is as it was"

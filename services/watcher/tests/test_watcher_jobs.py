@@ -324,6 +324,7 @@ def test_quota_is_no_start_before_kueue_admits(
 ) -> None:  # a parameter
     job = job_of(raw(RESERVED, *([ADMITTED] if admitted else []), status__admissionChecks=checks))
     assert (job.phase, job.unchecked) == (Phase.RUNNING, told)
+    assert (job.open_checks or []) == (["gang-fit"] if told == CHECK_SAID else [])
 
 
 def test_who_was_put_back_by_a_check_is_told_what_the_check_said() -> None:

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import msgspec
+
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units
 from fairlead_contracts.frontend.marks import CARRIES, SUBMISSION, TRACEPARENT
@@ -63,6 +65,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         charged=facts.run.charged if facts.run and not facts.end else {},
         started=_started(facts),
         unchecked=_unchecked(facts),
+        open_checks=_open_checks(facts) or msgspec.UNSET,
         ended=facts.end.at if facts.end else None,
         outcome=facts.end.outcome if facts.end else None,
         run_limit=facts.run_limit,
@@ -123,6 +126,10 @@ def _unchecked(facts: WorkloadFacts) -> str:
     if facts.end is not None or facts.run is None or facts.run.admitted is not None:
         return ""
     return facts.open_checks or "Kueue has not admitted it yet"
+
+
+def _open_checks(facts: WorkloadFacts) -> list[str]:
+    return list(facts.unanswered) if _unchecked(facts) else []
 
 
 def _ends_by(facts: WorkloadFacts) -> Micros | None:

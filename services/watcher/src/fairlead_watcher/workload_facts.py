@@ -36,7 +36,7 @@ PODS = "pods"
 MOST_OWNERS = 16
 """Of a pod group each pod is an owner. They say the same; so many are read, by name."""
 LONGEST_SAID = 512
-_AGREED = "Ready"
+_AGREED, _OPEN = "Ready", "Pending"
 EVICTED_BY_CHECK = "AdmissionCheck"
 _BACK_OF_THE_LINE = ("PodsReadyTimeout", EVICTED_BY_CHECK)
 """Evictions after which Kueue orders by the eviction's time (`GetQueueOrderTimestamp`, pkg/workload), with its
@@ -140,6 +140,8 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     end: End | None = None
     open_checks: str = ""
     """The admission checks that do not let it start, in words with what they say."""
+    unanswered: tuple[str, ...] = ()
+    """Those of them that are `Pending`, by name."""
     said: str = ""
 
 
@@ -194,6 +196,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         eviction=eviction,
         end=end,
         open_checks="" if end else _open_checks(workload),
+        unanswered=() if end else _unanswered(workload),
         said=_said(workload),
     )
 
@@ -325,6 +328,10 @@ def _open_checks(workload: Workload) -> str:
     """A check that is `Ready` is none."""
     found = [_check_in_words(one) for one in workload.status.admission_checks or () if one.state != _AGREED]
     return _shortened("; ".join(found))
+
+
+def _unanswered(workload: Workload) -> tuple[str, ...]:
+    return tuple(one.name for one in workload.status.admission_checks or () if one.state == _OPEN)
 
 
 def _check_in_words(check: CheckState) -> str:

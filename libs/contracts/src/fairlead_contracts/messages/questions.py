@@ -69,6 +69,9 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     """Why what is known of the cluster may be old: it does not answer, or nobody watches it. Left out where all is heard."""
     untaken: int | msgspec.UnsetType = msgspec.UNSET
     """Submissions that are published for the cluster and not taken up yet, as of a few seconds ago. Left out for none."""
+    unanswered: int | msgspec.UnsetType = msgspec.UNSET
+    """Jobs that have their quota and start nothing, as nobody answers the check of gangs: no checker leads there. Left out for
+    none, and where a tenant asks."""
     promised: Promised | msgspec.UnsetType = msgspec.UNSET
     """Left out without reserve mode, and where all jobs fit."""
     levels_left: int = 0

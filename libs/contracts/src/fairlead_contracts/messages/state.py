@@ -278,6 +278,8 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     unchecked: str = ""
     """Of a running job: what has yet to let it start, in words, as an admission check of Kueue. It counts as use, and has no
     pods. Empty where it started."""
+    open_checks: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Of the same: the names of the admission checks that have not been answered yet. Left out for none."""
     ended: Micros | None = None
     outcome: Outcome | None = None
     run_limit: Micros | None = None

@@ -9,6 +9,7 @@ from fairlead_cli.client.words import (
     levels_left_in_words,
     preempted_in_words,
     promised_in_words,
+    unanswered_in_words,
     untaken_in_words,
     unwell_in_words,
 )
@@ -45,6 +46,8 @@ def steering_lines(steering: Iterable[Steering], *, columns: int, style: Style =
             yield style(wrapped(f"{one.cluster}: {trouble}", columns), "yellow")
         if waiting := untaken_in_words(one):
             yield style(wrapped(f"{one.cluster}: {waiting}", columns), "yellow")
+        if stuck := unanswered_in_words(one):
+            yield style(wrapped(f"{one.cluster}: {stuck}", columns), "yellow")
         if one.promised:
             yield wrapped(f"{one.cluster}: {promised_in_words(one.promised)}.", columns)
         for harm in filter(None, (levels_left_in_words(one), preempted_in_words(one))):

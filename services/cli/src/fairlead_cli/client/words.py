@@ -6,6 +6,7 @@ from datetime import datetime
 from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.frontend.cards import PER_VGPU
+from fairlead_contracts.frontend.marks import GANG_FIT
 from fairlead_contracts.messages.decisions import EffectiveJob, Place, UnboundedBy
 from fairlead_contracts.messages.questions import Adherence, Approval, Promised, Steering
 
@@ -214,6 +215,21 @@ def untaken_in_words(steering: Steering) -> str:
         return ""
     count = "1 submission is" if steering.untaken == 1 else f"{steering.untaken} submissions are"
     return f"{count} published and not taken up yet, so not in this list"
+
+
+def unanswered_in_words(steering: Steering) -> str:
+    """How many jobs start nothing because nobody answers their check; empty for none."""
+    if not steering.unanswered:
+        return ""
+    jobs = (
+        "1 job has its quota and starts"
+        if steering.unanswered == 1
+        else f"{steering.unanswered} jobs have their quota and start"
+    )
+    return (
+        f"{jobs} nothing: no checker leads, so nobody answers the check {GANG_FIT}. "
+        f"Start one, or let them through unchecked by `fairlead watchdog --check {GANG_FIT}`"
+    )
 
 
 def promised_in_words(found: Promised) -> str:

@@ -113,13 +113,16 @@ class Explainer:
             waited_seconds=to_seconds(max(0, until - job.submitted)),
             refused_class=refused,
             approved=self._cache.approval_of(job),
-            reasons=_reasons(job),
+            reasons=[*_reasons(job), *self._unanswered(job)],
             never=misfit.never,
             no_quota=misfit.no_quota,
             no_room=misfit.no_room,
             shortfalls=misfit.shortfalls,
             trace=trace.trace_id if trace.kept else msgspec.UNSET,
         )
+
+    def _unanswered(self, job: JobState) -> list[str]:
+        return [words.unanswered(job)] if self._steering.is_unanswered(job) else []
 
     async def _complete(self, fact: Explanation, at: Micros, *, open_names: bool) -> Explanation:
         """Adds the standing in the pool and, of a waiting job, the place and the rank."""

@@ -5,14 +5,17 @@ import msgspec
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.members import LeaderLease
 from fairlead_contracts.messages.questions import Adherence, Steering
-from fairlead_contracts.messages.state import PoolState, QueueState
+from fairlead_contracts.messages.state import JobState, PoolState, QueueState
 from fairlead_policy.levels.operators import OperatorWords
 from fairlead_policy.levels.withholding import Fate, Withholding, judge_withholding
 from fairlead_scorer.query.reservations import ADMITTER, Leaders, ReserveView
 from fairlead_scorer.state.cluster_cache import ClusterCache
+from fairlead_scorer.state.queue_indexes import awaits_gang_fit
 
 _WATCHER = "watcher"
 """The role whose leader states a cluster, whatever its frontend."""
+_CHECKER = "checker"
+"""The role whose leader answers the check of gangs."""
 _UNWATCHED = "nobody watches it now, so all is as it was last told"
 _NO_ADMITTER = "no admitter leads there: none runs, or only a dry run. Submissions wait, too"
 _LOOK_INTO_IT = "`fairlead doctor` says what is broken"
@@ -53,6 +56,10 @@ class SteeringView:
         """By cluster that somebody watches and hears nothing of, why what is known of it may be old."""
         return {lease.cluster: lease.silent for lease in self._leaders.leaders(_WATCHER) if lease.silent}
 
+    def is_unanswered(self, job: JobState) -> bool:
+        """Whether the job has its quota and waits for a check that nobody answers now."""
+        return awaits_gang_fit(job) and self._leaders.leader(_CHECKER, job.cluster) is None
+
     def _unheard(self, cluster: str) -> str:
         lease = self._leaders.leader(_WATCHER, cluster)
         return _UNWATCHED if lease is None else lease.silent
@@ -68,6 +75,7 @@ class SteeringView:
         judged = self._decider(pool, cluster, queues)
         going = judged.unsafe or judged.fate is Fate.GO
         lease = self._leaders.leader(ADMITTER, cluster)
+        checked = self._leaders.leader(_CHECKER, cluster) is not None
         return Steering(
             cluster=cluster,
             frontend=queues[0].frontend,
@@ -76,6 +84,7 @@ class SteeringView:
             withheld=judged.why or _unwritten(lease),
             unheard=self._unheard(cluster) or msgspec.UNSET,
             untaken=(0 if lease is None else lease.untaken) or msgspec.UNSET,
+            unanswered=(0 if checked else self._cache.awaiting_gang_fit(queues)) or msgspec.UNSET,
             promised=self._reserved.promised(cluster, pool) or msgspec.UNSET,
             levels_left=sum(map(self._cache.levels_in, queues)) if going else 0,
             preemptions_by_left_levels=0 if lease is None else lease.preemptions_by_left_levels.get(pool, 0),
@@ -118,7 +127,8 @@ def as_a_tenant_hears(steering: Steering) -> Steering:
     promised = steering.promised
     if promised is not msgspec.UNSET:
         promised = msgspec.structs.replace(promised, job="", in_its_way=msgspec.UNSET, passing=[])
-    return msgspec.structs.replace(steering, untaken=msgspec.UNSET, promised=promised)
+    hidden = {"untaken": msgspec.UNSET, "unanswered": msgspec.UNSET}
+    return msgspec.structs.replace(steering, promised=promised, **hidden)
 
 
 def _looseness(pool: PoolState) -> int:

@@ -1,6 +1,7 @@
 """Reasons in words: what a person reads about one job's place. Every number is one that the place was made from."""
 
 from fairlead_contracts.base.instants import to_seconds
+from fairlead_contracts.frontend.marks import GANG_FIT
 from fairlead_contracts.messages.state import JobHolder, JobState, Outcome, Phase
 from fairlead_policy.explain.figures import duration
 
@@ -43,6 +44,14 @@ def running(job: JobState) -> list[str]:
         return ["It runs, and counts as its tenant's use."]
     waited = duration(to_seconds(job.started - job.submitted))
     return [f"It started {waited} after it was submitted, and counts as its tenant's use while it runs."]
+
+
+def unanswered(job: JobState) -> str:
+    """A sentence on a job whose check nobody answers, with what an operator can do."""
+    return (
+        f"Nobody answers its check {GANG_FIT} now: no checker leads for cluster {job.cluster}. "
+        f"An operator starts one, or lets it through unchecked by `fairlead watchdog --check {GANG_FIT}`."
+    )
 
 
 def _sentence(told: str) -> str:

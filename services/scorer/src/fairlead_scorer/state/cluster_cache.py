@@ -493,6 +493,10 @@ class ClusterCache:
         """
         return self._unplaced_of(((queue.cluster, queue.name) for queue in self.queues_of(pool)), tenant)
 
+    def awaiting_gang_fit(self, queues: Iterable[QueueState]) -> int:
+        """How many jobs of these queues have their quota and wait for the check of gangs."""
+        return self._unplaced.awaiting_gang_fit((queue.cluster, queue.name) for queue in queues)
+
     def unplaced_nowhere(self, tenant: str | None) -> list[JobState]:
         """The same of the jobs whose queue leads to no pool."""
         lost = (queue for queue in self._unplaced.queues() if self.queue_leads_to(*queue) is None)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from fairlead_contracts.frontend.marks import GANG_FIT
 from fairlead_contracts.messages.state import JobArray, JobState, Phase
 
 type _Kind = tuple[int, str, tuple[tuple[str, int], ...]]
@@ -46,16 +47,23 @@ class UnplacedJobs:
     def __init__(self) -> None:
         self._jobs: dict[tuple[str, str], dict[str, JobState]] = {}
         """By cluster and queue, then by uid."""
+        self._gangs: Counter[tuple[str, str]] = Counter()
+        """How many of them wait for the check of gangs, by cluster and queue."""
 
     def replace(self, before: JobState | None, after: JobState | None) -> None:
         """The job is this now."""
         if before is not None and _is_unplaced(before):
             queue = (before.cluster, before.queue)
             del self._jobs[queue][before.uid]
+            if awaits_gang_fit(before):
+                self._gangs[queue] -= 1
             if not self._jobs[queue]:
                 del self._jobs[queue]
         if after is not None and _is_unplaced(after):
-            self._jobs.setdefault((after.cluster, after.queue), {})[after.uid] = after
+            queue = (after.cluster, after.queue)
+            self._jobs.setdefault(queue, {})[after.uid] = after
+            if awaits_gang_fit(after):
+                self._gangs[queue] += 1
 
     def queues(self) -> list[tuple[str, str]]:
         """Where they are, by cluster and name."""
@@ -64,6 +72,10 @@ class UnplacedJobs:
     def within(self, queues: Iterable[tuple[str, str]]) -> Iterator[JobState]:
         """The jobs of these queues, by cluster and name."""
         return (job for queue in queues for job in self._jobs.get(queue, {}).values())
+
+    def awaiting_gang_fit(self, queues: Iterable[tuple[str, str]]) -> int:
+        """How many of these queues have their quota and wait for the check of gangs."""
+        return sum(self._gangs[queue] for queue in queues)
 
 
 def array_rest(subject: str, stated: JobState | None) -> JobState | None:
@@ -81,6 +93,11 @@ def array_rest(subject: str, stated: JobState | None) -> JobState | None:
         if tasks > 0
         else None
     )
+
+
+def awaits_gang_fit(job: JobState) -> bool:
+    """Whether a job has its quota and waits for the check of gangs."""
+    return GANG_FIT in (job.open_checks or ())
 
 
 def _is_unplaced(job: JobState) -> bool:
