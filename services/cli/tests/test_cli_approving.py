@@ -117,7 +117,7 @@ def test_only_a_class_that_is_granted_at_all_can_be(job_class: str, said: str) -
 
 @asynccontextmanager
 async def fairlead(
-    server: NatsServer, document: PolicyDocument, jobs: Sequence[Explanation]
+    server: NatsServer, document: PolicyDocument, jobs: Sequence[Explanation], near: Sequence[str] = ()
 ) -> AsyncIterator[Bus]:
     """NATS with a policy, and something that answers for a scorer."""
 
@@ -125,7 +125,7 @@ async def fairlead(
         name = EXPLAIN_QUESTION.decode(asked.payload).job
         known = [job for job in jobs if name in (job.uid, job.id, "train", f"{job.scope}/train")]
         found = [job for job in known if name != GONE]
-        return to_json(ExplainReply(at=to_datetime(0), found=found))
+        return to_json(ExplainReply(at=to_datetime(0), found=found, near=list(near) or msgspec.UNSET))
 
     async with connect(ConnectionSettings(url=server.url), name="test") as bus:
         await provision(bus, topology.topology(["lab"]))
@@ -133,6 +133,11 @@ async def fairlead(
         endpoint = await bus.serve(subjects.ask_filter("explain"), answer)
         yield bus
         await endpoint.close()
+
+
+def grant_to_come() -> dict[str, object]:
+    """Of a job that is yet to come, by a name that no cluster gives."""
+    return {"tenant": "team-a", "classes": ["urgent"], "job": "to-come"}
 
 
 async def stored(bus: Bus) -> list[Grant]:
@@ -312,3 +317,51 @@ async def test_an_ambiguous_an_ended_and_an_unknown_job_are_refused(nats_server:
             await approve(nats_server.url, ApprovalRequest(job=jobs[2].uid))
         with pytest.raises(CommandError, match="nobody knows"):
             await approve(nats_server.url, ApprovalRequest(job="other"))
+
+
+@pytest.mark.integration
+async def test_who_approves_the_same_twice_hears_since_when_and_makes_no_revision(
+    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with fairlead(nats_server, policy(grants=[grant_to_come()]), [a_job()]) as bus:
+        await approve(nats_server.url, ApprovalRequest(job="train", by="ann", why="demo"))
+        first = (await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY))[-1]
+        capsys.readouterr()
+        await approve(nats_server.url, ApprovalRequest(job="train", by="ann"))
+        since = f"{to_datetime(first.at):%Y-%m-%d %H:%M} UTC"
+        assert capsys.readouterr().out == (
+            f"team-a/train was approved already: urgent, granted to it by ann since {since} (demo). Nothing was changed\n"
+        )
+        last = (await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY))[-1]
+        assert last.seq == first.seq
+        await approve(nats_server.url, ApprovalRequest(job="train", by="ann"), form="json")
+        told = json.loads(capsys.readouterr().out)
+        assert (told["written"], told["revision"]) == (False, first.seq)
+
+
+@pytest.mark.integration
+async def test_whose_own_grant_stands_is_not_told_of_a_new_one_where_others_are_dropped(
+    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with fairlead(nats_server, policy(), [a_job()]) as bus:
+        await approve(nats_server.url, ApprovalRequest(job="train", by="ann"))
+        found = await stored_policy(bus)
+        assert found is not None
+        dead = Grant(tenant="team-a", classes=["urgent"], job=GONE)
+        with_dead = msgspec.structs.replace(found[0], grants=[*found[0].grants, dead])
+        await apply_file(bus, PolicyFile(name="x", policy=with_dead), ApplyTerms(force=True))
+        capsys.readouterr()
+        await approve(nats_server.url, ApprovalRequest(job="train", by="ann"))
+        told = capsys.readouterr().out
+        assert "was approved already" in told
+        assert "dropped 1 grant of a job" in told
+
+
+@pytest.mark.integration
+async def test_who_approves_a_job_that_nobody_knows_hears_of_names_that_begin_so(
+    nats_server: NatsServer,
+) -> None:
+    async with fairlead(nats_server, policy(), [], near=["team-a/train-462xw"]):
+        with pytest.raises(CommandError, match="nobody knows a job 'tra'") as refused:
+            await approve(nats_server.url, ApprovalRequest(job="tra"))
+    assert refused.value.hint == "Names that begin so: team-a/train-462xw."

@@ -31,6 +31,8 @@ class ClassGranted(msgspec.Struct, frozen=True, kw_only=True):
     """None where it was taken back."""
     revision: int
     """Of the policy."""
+    written: bool = True
+    """False where the job had this very grant already: the policy is left as it stands."""
 
 
 class PolicyChecked(msgspec.Struct, frozen=True, kw_only=True):

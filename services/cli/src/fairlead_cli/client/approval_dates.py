@@ -11,23 +11,37 @@ from fairlead_contracts.policyfile.document import Grant
 from fairlead_contracts.policyfile.read import decode_document
 
 
-async def granted_since(bus: Bus, names: Collection[str]) -> datetime | None:
-    """Since when a job has the grant that it has now; None where it has none, or the history does not reach so far.
+class GrantHistory:
+    """The grants of each policy that is kept, the first one first.
 
     Args:
-        bus: the connection.
-        names: of the job.
+        stored: the policies, as the bucket keeps them.
     """
-    stored = await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY)
-    since, now = None, None
-    for one in reversed(stored):
-        found = [grant for grant in _grants_at(one) if grant.job in names]
-        if now is None:
-            now = found
-        if not found or found != now:
-            return since
-        since = to_datetime(one.at)
-    return since if len(stored) < topology.KEPT_POLICIES else None
+
+    def __init__(self, stored: Sequence[Stored]) -> None:
+        self._revisions = [(to_datetime(one.at), _grants_at(one)) for one in stored]
+        self._whole = len(stored) < topology.KEPT_POLICIES
+
+    def since(self, names: Collection[str]) -> datetime | None:
+        """Since when a job has the grant that it has now; None where it has none, or the history does not reach so far.
+
+        Args:
+            names: of the job.
+        """
+        since, now = None, None
+        for at, grants in reversed(self._revisions):
+            found = [grant for grant in grants if grant.job in names]
+            if now is None:
+                now = found
+            if not found or found != now:
+                return since
+            since = at
+        return since if self._whole else None
+
+
+async def grant_history(bus: Bus) -> GrantHistory:
+    """The history of grants, read once for any number of jobs."""
+    return GrantHistory(await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY))
 
 
 def _grants_at(stored: Stored) -> Sequence[Grant]:

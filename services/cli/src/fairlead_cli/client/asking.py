@@ -1,6 +1,6 @@
 """Questions to the scorers, and their answers on a terminal or as JSON."""
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -8,6 +8,7 @@ from fairlead_bus import Bus, BusError
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.tables import queue_view, tenants_view
+from fairlead_cli.client.unknown_jobs import what_is_known
 from fairlead_cli.console import styled
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
@@ -20,9 +21,14 @@ from fairlead_contracts.messages.questions import (
     ExplainQuestion,
     Explanation,
     QueueQuestion,
+    QueueReply,
+    RankedPlace,
     TenantsQuestion,
 )
 from fairlead_contracts.messages.state import job_name
+
+if TYPE_CHECKING:
+    from fairlead_cli.client.approval_dates import GrantHistory
 
 
 async def show_queue(
@@ -32,9 +38,13 @@ async def show_queue(
     question = QueueQuestion(pool=pool, tenant=tenant, limit=limit)
     async with connected(nats) as bus:
         reply = await ask(bus, "queue", question, QUEUE_REPLY, tenant=tenant)
+        if form in ("wide", "json", "yaml"):
+            reply = await _with_dates(bus, reply)
     found = Result(
         document=lambda: published(reply),
-        view=lambda columns: queue_view(reply, tenant=tenant, columns=columns, style=styled),
+        view=lambda columns: queue_view(
+            reply, tenant=tenant, columns=columns, style=styled, approvals=form == "wide"
+        ),
         names=lambda: (
             _full_name(one.place.scope, one.place.id, one.owner)
             for pool in reply.pools
@@ -79,33 +89,45 @@ async def show_explanation(
         print_result(found, form)
     if not reply.found:
         of_whom = f" of {tenant}" if tenant else ""
-        raise CommandError(f"nobody knows a job {job!r}{of_whom}", hint=_what_is_known(job, reply.near or ()))
-
-
-def _what_is_known(job: str, near: Sequence[str]) -> str:
-    if near:
-        return f"Names that begin so: {', '.join(near)}."
-    of_all = "`fairlead queue` lists those that wait; refused ones were never jobs, and ended ones are forgotten after a while."
-    array, _, task = job.rpartition("/")[2].partition("_")
-    if array.isdecimal() and task.isdecimal():
-        return f"Of an array the first waiting tasks alone have a place, and those behind them are not known one by one. {of_all}"
-    return (
-        f"{of_all} On Kubernetes a job without the label kueue.x-k8s.io/queue-name is none of Kueue's, so nobody tells of it: "
-        "`fairlead doctor` lists such jobs."
-    )
+        raise CommandError(f"nobody knows a job {job!r}{of_whom}", hint=what_is_known(job, reply.near or ()))
 
 
 async def _dated(bus: Bus, found: Explanation) -> Explanation:
     """With the instant at which a class was granted to the job, where the policy's history tells and we may read it."""
-    if found.approved is None:
+    if found.approved is None or (history := await _history(bus)) is None:
         return found
-    from fairlead_cli.client.approval_dates import granted_since
+    since = history.since({found.id, found.uid})
+    return msgspec.structs.replace(found, approved=msgspec.structs.replace(found.approved, since=since))
+
+
+async def _with_dates(bus: Bus, reply: QueueReply) -> QueueReply:
+    """The same of all jobs of an order."""
+    if not any(one.approved for pool in reply.pools for one in pool.places):
+        return reply
+    if (history := await _history(bus)) is None:
+        return reply
+    pools = [
+        msgspec.structs.replace(pool, places=[_dated_place(one, history) for one in pool.places])
+        for pool in reply.pools
+    ]
+    return msgspec.structs.replace(reply, pools=pools)
+
+
+def _dated_place(one: RankedPlace, history: "GrantHistory") -> RankedPlace:
+    if one.approved is None:
+        return one
+    since = history.since({one.place.id, one.place.uid})
+    return msgspec.structs.replace(one, approved=msgspec.structs.replace(one.approved, since=since))
+
+
+async def _history(bus: Bus) -> "GrantHistory | None":
+    """The history of grants, where we may read it."""
+    from fairlead_cli.client.approval_dates import grant_history
 
     try:
-        since = await granted_since(bus, {found.id, found.uid})
+        return await grant_history(bus)
     except BusError:
-        return found
-    return msgspec.structs.replace(found, approved=msgspec.structs.replace(found.approved, since=since))
+        return None
 
 
 def _full_name(scope: str, job: str, owner: str | None) -> str:

@@ -7,6 +7,7 @@ from fairlead_cli.client.marks import BAR_WIDTH, share_bar, steering_lines
 from fairlead_cli.client.plain_table import Cell, Column, Piece, table_lines
 from fairlead_cli.client.words import (
     amounts,
+    approval_in_words,
     demand,
     multiple,
     reason,
@@ -44,12 +45,27 @@ def queue_view(
     tenant: str | None = None,
     columns: int = WIDE_COLUMNS,
     style: Style = unstyled,
+    approvals: bool = False,
 ) -> str:
-    """Who waits, in order, a table a pool; of one tenant alone where one was asked for. Columns: of the terminal."""
-    return "\n".join([*_pools_lines(reply, tenant, columns, style), *_nowhere_lines(reply, columns, style)])
+    """Who waits, in order, a table a pool.
+
+    Args:
+        reply: the answer.
+        tenant: whose jobs alone, where one was asked for.
+        columns: of the terminal.
+        style: of what leads.
+        approvals: whether to say under each table when, why and by whom jobs of it were granted their class.
+    """
+    lines = [
+        *_pools_lines(reply, tenant, columns, style, approvals=approvals),
+        *_nowhere_lines(reply, columns, style),
+    ]
+    return "\n".join(lines)
 
 
-def _pools_lines(reply: QueueReply, tenant: str | None, columns: int, style: Style) -> Iterator[str]:
+def _pools_lines(
+    reply: QueueReply, tenant: str | None, columns: int, style: Style, *, approvals: bool
+) -> Iterator[str]:
     if not reply.pools:
         yield from _no_pools(reply, columns, style)
     elif not any(pool.waiting for pool in reply.pools):
@@ -61,6 +77,7 @@ def _pools_lines(reply: QueueReply, tenant: str | None, columns: int, style: Sty
         for pool in reply.pools:
             if pool.waiting or pool.unplaced:
                 yield from _queue_lines(pool, reply.at, tenant, columns, style)
+                yield from _approval_lines(pool, columns) if approvals else ()
 
 
 def _no_pools(reply: QueueReply, columns: int, style: Style) -> Iterator[str]:
@@ -101,6 +118,16 @@ def _queue_lines(
         yield style(wrapped(f"… and {more} more{of_whom} ({_how_to_see_more(pool)})", columns), "dim")
     yield from _unplaced_lines(pool, columns, style)
     yield from _silences(pool, columns, style)
+
+
+def _approval_lines(pool: PoolQueue, columns: int) -> Iterator[str]:
+    """Who granted a class to which job, when and why."""
+    for one in pool.places:
+        if one.approved is not None:
+            job = f"{one.place.scope}/{job_name(one.place.id, one.owner)}"
+            yield wrapped(
+                f"{job} is {approval_in_words(one.approved)}", columns, indent="  · ", hanging="    "
+            )
 
 
 def _unplaced_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:

@@ -7,17 +7,27 @@ other name are an operator's own and stay: the job that they name may be yet to 
 
 import re
 from collections.abc import Awaitable, Callable, Collection
+from typing import NamedTuple
 
 import msgspec
 
 from fairlead_bus import Bus
+from fairlead_cli.client.approval_dates import grant_history
 from fairlead_cli.client.connection import ask, connected
+from fairlead_cli.client.unknown_jobs import what_is_known
+from fairlead_cli.client.words import approval_in_words
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import ClassGranted, print_outcome, tell
 from fairlead_cli.policy.job_names import named
 from fairlead_cli.policy.store import in_force, swap, unread
-from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, Explanation
+from fairlead_contracts.messages.questions import (
+    EXPLAIN_REPLY,
+    Approval,
+    ExplainQuestion,
+    ExplainReply,
+    Explanation,
+)
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 from fairlead_contracts.policyfile.validate import check_document
@@ -48,23 +58,44 @@ async def approve(nats: str | None, approval: ApprovalRequest, *, form: Format =
         job = await _find(bus, approval.job, approval.tenant)
         gone: set[str] = set()
         asked: set[str] = set()
+        had_it = False
 
         async def change(document: PolicyDocument) -> PolicyDocument:
+            nonlocal had_it
             fresh = _prunable(document) - asked - {job.uid}
             asked.update(fresh)
             gone.update([uid for uid in fresh if await _is_gone(bus, uid)])
-            return granted(without(document, gone), job, approval)
+            after = granted(without(document, gone), job, approval)
+            had_it = _grants_to(document, job.uid) == _grants_to(after, job.uid)
+            return after
 
-        document, revision = await _rewrite(bus, change, approval.by)
-    job_class = next(grant.classes[0] for grant in document.grants if grant.job == job.uid)
-    tell(f"{named(job)} is {job_class} from now on (policy revision {revision})", form)
+        rewritten = await _rewrite(bus, change, approval.by)
+        [grant] = _grants_to(rewritten.policy, job.uid)
+        since = (await grant_history(bus)).since({job.uid}) if had_it else None
+    job_class = grant.classes[0]
+    if had_it:
+        standing = Approval(job_class=job_class, by=grant.by, why=grant.why, since=since)
+        left = "" if rewritten.written else ". Nothing was changed"
+        tell(f"{named(job)} was approved already: {approval_in_words(standing)}{left}", form)
+    else:
+        tell(f"{named(job)} is {job_class} from now on (policy revision {rewritten.revision})", form)
     if job.phase == Phase.RUNNING:
         tell("It runs already: its class counts only if it has to wait again.", form)
     if gone:
         dropped = "1 grant of a job" if len(gone) == 1 else f"{len(gone)} grants of jobs"
         tell(f"dropped {dropped} that nobody knows any more", form)
-    said = ClassGranted(job=named(job), uid=job.uid, job_class=job_class, revision=revision)
+    said = ClassGranted(
+        job=named(job),
+        uid=job.uid,
+        job_class=job_class,
+        revision=rewritten.revision,
+        written=rewritten.written,
+    )
     print_outcome(said, [said.job], form)
+
+
+def _grants_to(document: PolicyDocument, uid: str) -> list[Grant]:
+    return [grant for grant in document.grants if grant.job == uid]
 
 
 async def withdraw(nats: str | None, approval: ApprovalRequest, *, form: Format = "table") -> None:
@@ -83,7 +114,7 @@ async def withdraw(nats: str | None, approval: ApprovalRequest, *, form: Format 
             uid = _granted_to(document, names, approval.job)
             return without(document, {uid})
 
-        _, revision = await _rewrite(bus, change, approval.by)
+        revision = (await _rewrite(bus, change, approval.by)).revision
     job = next((named(one) for one in found if one.uid == uid), approval.job)
     tell(f"{job}: what was granted to it is taken back (policy revision {revision})", form)
     print_outcome(ClassGranted(job=job, uid=uid, job_class=None, revision=revision), [job], form)
@@ -112,9 +143,11 @@ def granted(document: PolicyDocument, job: Explanation, approval: ApprovalReques
     job_class = _class(document, job, approval.job_class)
     tenant = job.tenant or job.scope
     _check_let_in(document, tenant)
-    rest = without(document, {job.uid})
     why = approval.why or _reason_given(document, job.uid, job_class)
     grant = Grant(tenant=tenant, classes=[job_class], job=job.uid, by=approval.by, why=why)
+    if _grants_to(document, job.uid) == [grant]:
+        return document
+    rest = without(document, {job.uid})
     changed = msgspec.structs.replace(rest, grants=[*rest.grants, grant])
     if problems := check_document(changed):
         raise InputError("this cannot be granted:", problems=[str(problem) for problem in problems])
@@ -169,15 +202,19 @@ async def _is_gone(bus: Bus, uid: str) -> bool:
 
 
 async def _find(bus: Bus, job: str, tenant: str | None) -> Explanation:
-    found = await _found(bus, job, tenant)
-    if not found:
-        raise CommandError(f"nobody knows a job {job!r}", hint="`fairlead queue` lists those that wait.")
-    return _only(found, job)
+    reply = await _asked(bus, job, tenant)
+    if not reply.found:
+        raise CommandError(f"nobody knows a job {job!r}", hint=what_is_known(job, reply.near or ()))
+    return _only(reply.found, job)
 
 
 async def _found(bus: Bus, job: str, tenant: str | None) -> list[Explanation]:
-    reply = await ask(bus, "explain", ExplainQuestion(job=job, tenant=tenant), EXPLAIN_REPLY, tenant=tenant)
-    return reply.found
+    return (await _asked(bus, job, tenant)).found
+
+
+async def _asked(bus: Bus, job: str, tenant: str | None) -> ExplainReply:
+    question = ExplainQuestion(job=job, tenant=tenant)
+    return await ask(bus, "explain", question, EXPLAIN_REPLY, tenant=tenant)
 
 
 def _only(found: list[Explanation], job: str) -> Explanation:
@@ -196,8 +233,16 @@ def _only(found: list[Explanation], job: str) -> Explanation:
 type _Change = Callable[[PolicyDocument], Awaitable[PolicyDocument]]
 
 
-async def _rewrite(bus: Bus, change: _Change, by: str) -> tuple[PolicyDocument, int]:
-    """Change the stored policy by compare-and-swap; the document and its revision afterwards."""
+class _Rewritten(NamedTuple):
+    """The policy afterwards, its revision, and whether that is a new one: an equal one is left as it stands."""
+
+    policy: PolicyDocument
+    revision: int
+    written: bool
+
+
+async def _rewrite(bus: Bus, change: _Change, by: str) -> _Rewritten:
+    """Change the stored policy by compare-and-swap."""
     for _ in range(_ATTEMPTS):
         standing = await in_force(bus)
         if standing.why_not_last is not None:
@@ -207,8 +252,10 @@ async def _rewrite(bus: Bus, change: _Change, by: str) -> tuple[PolicyDocument, 
                 "there is no policy yet", hint="Put one in force with `fairlead policy apply FILE`."
             )
         document = await change(standing.policy)
+        if document == standing.policy:
+            return _Rewritten(document, standing.revision, written=False)
         revision = await swap(bus, document, standing, by)
         if revision is not None:
-            return document, revision
+            return _Rewritten(document, revision, written=True)
         # Somebody wrote in between: look again.
     raise CommandError("the policy is being written by somebody else; it was left as it is")
