@@ -11,7 +11,6 @@ from fairlead_contracts.base.instants import SECOND, to_seconds
 from fairlead_contracts.messages.submissions import read_submission
 from fairlead_contracts.policyfile.validate import check_document
 from fairlead_sim import (
-    ConfigError,
     Fifo,
     SimWorkload,
     TraceError,
@@ -19,7 +18,6 @@ from fairlead_sim import (
     demand_of,
     demo_workload,
     load_cluster,
-    read_config,
     read_trace,
     render_config,
     shipped_trace,
@@ -171,36 +169,3 @@ def test_a_trace_that_cannot_be_read_is_refused_with_the_place(
     path.write_text(text)
     with pytest.raises(TraceError, match=complaint):
         read_trace(path)
-
-
-def test_a_cluster_that_does_not_fit_together_is_refused_with_all_problems() -> None:
-    from fairlead_sim import ConfigError
-
-    with pytest.raises(ConfigError, match=r"twice.*does not exist"):
-        read_config(
-            {
-                "nodes": [],
-                "queues": [{"name": "main"}, {"name": "main"}],
-                "accounts": {"team": "elsewhere"},
-            }
-        )
-    with pytest.raises(ConfigError, match=r"-1 nodes.*quantity.*band above"):
-        read_config(
-            {
-                "nodes": [{"name": "n", "count": -1, "allocatable": {"cpu": "many"}}],
-                "queues": [{"name": "main", "default_level": 5}],
-                "accounts": {},
-            }
-        )
-    with pytest.raises(ConfigError, match="misspelled"):
-        read_config({"nodes": [], "queues": [], "accounts": {}, "misspelled": 1})
-
-
-@pytest.mark.parametrize("text", ["nodes: {", "nodes: 2026-02-30", "[" * 5_000, "nodes: 3"])
-def test_a_cluster_file_that_cannot_be_read_is_an_error_of_its_own(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "odd.yaml"
-    path.write_text(text)
-    with pytest.raises(ConfigError):
-        load_cluster(str(path))
-    with pytest.raises(ConfigError, match=r"none[.]yaml cannot be read: No such file or directory$"):
-        load_cluster(str(tmp_path / "none.yaml"))

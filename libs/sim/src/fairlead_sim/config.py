@@ -1,5 +1,7 @@
 """The parts of a simulated cluster: nodes, queues and the accounts through which jobs enter."""
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -8,16 +10,14 @@ import yaml
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import parse_quantity
-from fairlead_contracts.base.yaml_text import YamlError, read_yaml
+from fairlead_contracts.base.reading import EMPTY, Strict, StructReader, with_unread
+from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, with_places
+from fairlead_contracts.policyfile.read import names_of
 from fairlead_sim.errors import ConfigError
 from fairlead_sim.lines import QueueStrategy
 
 
-class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A misspelled key is an error, not a silent default."""
-
-
-class NodeGroup(_Strict, frozen=True, kw_only=True):
+class NodeGroup(Strict, frozen=True, kw_only=True):
     """Equal nodes of a pool, named `<name>-0`, `<name>-1` and so on."""
 
     name: str
@@ -35,7 +35,7 @@ class NodeGroup(_Strict, frozen=True, kw_only=True):
         }
 
 
-class QueueConfig(_Strict, frozen=True, kw_only=True):
+class QueueConfig(Strict, frozen=True, kw_only=True):
     """A queue of a pool. Several queues may share one pool's capacity."""
 
     name: str
@@ -46,7 +46,7 @@ class QueueConfig(_Strict, frozen=True, kw_only=True):
     highest_level: int = 1_000_000
 
 
-class ClusterConfig(_Strict, frozen=True, kw_only=True):
+class ClusterConfig(Strict, frozen=True, kw_only=True):
     """A whole simulated cluster."""
 
     version: Literal[1] = 1
@@ -77,15 +77,11 @@ def read_config(found: object) -> ClusterConfig:
     """The configuration in plain values, as a YAML parser gives them.
 
     Raises:
-        ConfigError: a key is unknown, a value has the wrong type, or names do not fit together.
+        ConfigError: a key is unknown, a value has the wrong type, or names do not fit together; with every problem.
     """
-    try:
-        config = msgspec.convert(found, ClusterConfig)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"the cluster's configuration: {error}") from error
-    problems = _problems(config)
-    if problems:
-        raise ConfigError("the cluster's configuration: " + "; ".join(problems))
+    config, problems = _read(found)
+    if config is None or problems:
+        raise ConfigError("the cluster's configuration is not valid", problems)
     return config
 
 
@@ -93,17 +89,25 @@ def load_cluster(path: str | None) -> ClusterConfig:
     """The cluster's configuration from a YAML file, or the default one.
 
     Raises:
-        ConfigError: the file cannot be read, or what it says does not fit together.
+        ConfigError: the file cannot be read, or what it says does not fit together; with every problem and its line.
     """
     if path is None:
         return DEFAULT
     try:
-        found: object = read_yaml(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (UnicodeDecodeError, YamlError) as error:
-        raise ConfigError(f"{path}: {error}") from error
-    return read_config(found)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} cannot be read: its text must be in UTF-8") from error
+    try:
+        parsed = parse_yaml(text)
+        found = parsed.only
+    except YamlError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}") from error
+    config, problems = _read(found, parsed.problems)
+    if config is None or problems:
+        raise ConfigError(f"{path} is not a valid cluster", with_places(problems, text))
+    return config
 
 
 def render_config(config: ClusterConfig) -> str:
@@ -113,35 +117,76 @@ def render_config(config: ClusterConfig) -> str:
     return rendered
 
 
-def _problems(config: ClusterConfig) -> list[str]:
-    queues = [queue.name for queue in config.queues]
-    return [
-        *_twice("node group", [group.name for group in config.nodes]),
-        *_twice("queue", queues),
-        *(problem for group in config.nodes for problem in _group_problems(group)),
-        *(
-            f"account {scope!r} enters queue {queue!r}, which does not exist"
-            for scope, queue in config.accounts.items()
-            if queue not in queues
-        ),
-        *(
-            f"queue {queue.name!r}: levels {queue.lowest_level} to {queue.highest_level} must be a band above its "
-            f"default level {queue.default_level}"
-            for queue in config.queues
-            if not queue.default_level < queue.lowest_level <= queue.highest_level
-        ),
-        *("a name may not be empty" for name in (*queues, *config.accounts, *config.pools()) if not name),
-    ]
+def _read(
+    found: object, unread: Collection[FieldError] = ()
+) -> tuple[ClusterConfig | None, list[FieldError]]:
+    """What can be read, and every problem; `unread` are those of the parser."""
+    if not isinstance(found, dict):
+        nothing = found is None
+        reason = EMPTY if nothing else "must be a mapping of keys and values"
+        problem = FieldError("document", msgspec.UNSET if nothing else found, reason)
+        return None, [*unread, problem]
+    reader = StructReader()
+    config = reader.struct(ClusterConfig, found, "")
+    if config is not None:
+        # A queue that could not be read is still one: whoever names it made no mistake.
+        reader.problems += _problems(config, reader.kept, names_of(found.get("queues")))
+    return config, with_unread(unread, reader.problems)
 
 
-def _twice(what: str, names: list[str]) -> list[str]:
-    return [f"{what} {name!r} is named twice" for name in sorted({n for n in names if names.count(n) > 1})]
+def _problems(
+    config: ClusterConfig, kept: Mapping[str, Sequence[int]], queues: Collection[str]
+) -> Iterator[FieldError]:
+    nodes = dict(zip((f"nodes[{number}]" for number in kept.get("nodes", ())), config.nodes, strict=False))
+    stated = dict(
+        zip((f"queues[{number}]" for number in kept.get("queues", ())), config.queues, strict=False)
+    )
+    yield from _twice("node group", {where: group.name for where, group in nodes.items()})
+    yield from _twice("queue", {where: queue.name for where, queue in stated.items()})
+    for where, group in nodes.items():
+        yield from _group_problems(where, group)
+    for scope, queue in config.accounts.items():
+        if queue not in queues:
+            yield FieldError(f"accounts.{scope}", queue, f"is not a queue here{_meant(queue, queues)}")
+    for where, one in stated.items():
+        if not one.default_level < one.lowest_level <= one.highest_level:
+            band = f"levels {one.lowest_level} to {one.highest_level}"
+            reason = f"{band} must be a band above its default level {one.default_level}"
+            yield FieldError(where, msgspec.UNSET, reason)
+    yield from _empty(nodes, stated, config.accounts)
 
 
-def _group_problems(group: NodeGroup) -> list[str]:
-    problems = [f"node group {group.name!r} has {group.count} nodes"] if group.count < 0 else []
-    try:
-        group.amounts()
-    except FieldError as error:
-        problems.append(str(error))
-    return problems
+def _empty(
+    nodes: Mapping[str, NodeGroup], queues: Mapping[str, QueueConfig], accounts: Collection[str]
+) -> Iterator[FieldError]:
+    named = {
+        **{f"{where}.pool": group.pool for where, group in nodes.items()},
+        **{f"{where}.name": queue.name for where, queue in queues.items()},
+        **{f"{where}.pool": queue.pool for where, queue in queues.items()},
+        'accounts.""': "" if "" in accounts else "named",
+    }
+    yield from (FieldError(where, name, "may not be empty") for where, name in named.items() if not name)
+
+
+def _meant(queue: str, queues: Collection[str]) -> str:
+    near = get_close_matches(queue, queues, 1)
+    meant = f": did you mean {near[0]}? Queues are" if near else "; queues are"
+    return f"{meant} {', '.join(sorted(queues)) or '(none)'}"
+
+
+def _twice(what: str, names: Mapping[str, str]) -> Iterator[FieldError]:
+    first: dict[str, str] = {}
+    for where, name in names.items():
+        if name in first:
+            yield FieldError(f"{where}.name", name, f"names a {what} twice: {first[name]} has this name")
+        first.setdefault(name, where)
+
+
+def _group_problems(where: str, group: NodeGroup) -> Iterator[FieldError]:
+    if group.count < 0:
+        yield FieldError(f"{where}.count", group.count, "must be a whole number from 0")
+    for resource, value in group.allocatable.items():
+        try:
+            parse_quantity(resource, value, field=f"{where}.allocatable.{resource}")
+        except FieldError as error:
+            yield error

@@ -1,5 +1,8 @@
 """The errors of this library, under one root."""
 
+from collections.abc import Iterable
+
+from fairlead_contracts.base.errors import FieldError
 from fairlead_runtime import ServiceError
 
 
@@ -8,7 +11,17 @@ class SimError(ServiceError):
 
 
 class ConfigError(SimError):
-    """The configuration of a cluster does not fit together."""
+    """The configuration of a cluster cannot be read, or does not fit together; carries every problem found, not only the first.
+
+    Args:
+        what: is wrong, as far as it can be said without them.
+        problems: each with its field.
+    """
+
+    def __init__(self, what: str, problems: Iterable[FieldError] = ()) -> None:
+        self.what = what
+        self.problems = [str(problem) for problem in problems]
+        super().__init__(f"{what}: {'; '.join(self.problems)}" if self.problems else what)
 
 
 class TraceError(SimError):

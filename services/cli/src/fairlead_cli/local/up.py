@@ -25,7 +25,7 @@ from fairlead_cli.policy.store import in_force
 from fairlead_cli.signals import ending_on_signals
 from fairlead_cli.slurm.clusters import SlurmTarget
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_sim import SimError, load_cluster
+from fairlead_sim import ConfigError, load_cluster
 
 LAPTOP, KUBERNETES, SLURM = "laptop", "kubernetes", "slurm"
 """Policies that ship with the command, for a first start."""
@@ -111,7 +111,7 @@ def _accounts(plan: StackPlan) -> list[str]:
     """Those of the simulated cluster; none where its file has changed meanwhile."""
     try:
         return list(load_cluster(None if plan.cluster_file is None else str(plan.cluster_file)).accounts)
-    except SimError:
+    except ConfigError:
         return []
 
 
@@ -142,8 +142,9 @@ def _look_at(cluster_file: Path | None) -> None:
     """A file that the simulated cluster would refuse is refused here: it would only say so in its log."""
     try:
         load_cluster(None if cluster_file is None else str(cluster_file))
-    except SimError as error:
-        raise InputError(str(error)) from error
+    except ConfigError as error:
+        what = f"{error.what}:" if error.problems else error.what
+        raise InputError(what, problems=error.problems) from error
 
 
 async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
