@@ -110,3 +110,14 @@ def test_exits_are_described() -> None:
     assert describe_exit(3) == "exit code 3"
     assert describe_exit(-9) == "signal SIGKILL"
     assert describe_exit(-250) == "signal 250"
+
+
+async def test_the_last_words_are_of_those_alone_that_said_something(tmp_path: Path) -> None:
+    said: list[str] = []
+    async with kept("print('no port is free', flush=True)\n" + FOREVER, tmp_path, said) as supervisor:
+        await eventually(supervisor.last_words, what="it has said something")
+        assert supervisor.last_words() == "--- child\nno port is free"
+        (tmp_path / "child.log").write_text("")
+        assert supervisor.last_words() == ""
+        (tmp_path / "child.log").unlink()
+        assert supervisor.last_words() == ""

@@ -3,39 +3,65 @@
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable, Sequence
 
 from fairlead_bus import Bus, RetryableBusError
 from fairlead_cli.client.connection import ask
 from fairlead_cli.errors import CommandError
-from fairlead_contracts.messages.questions import TENANTS_REPLY, TenantsQuestion
+from fairlead_contracts.messages.questions import TENANTS_REPLY, PoolTenants, TenantsQuestion
 
 READY_WITHIN_SECONDS = 30.0
 _PAUSE_SECONDS = 0.1
+_TOLD_EVERY_SECONDS = 10.0
 
 
-async def wait_answering(bus: Bus, end: asyncio.Event) -> bool:
+async def wait_answering(
+    bus: Bus,
+    end: asyncio.Event,
+    *,
+    within: float = READY_WITHIN_SECONDS,
+    told: Callable[[str], None] = lambda _: None,
+) -> str:
     """Return once the scorers answer for at least one pool with no shard silent.
 
     Args:
         bus: the connection.
         end: gives up early.
+        within: gives up after so many seconds.
+        told: hears now and then for how long, and for what, is waited.
 
     Returns:
-        Whether they do.
+        What was missing at the end; empty where they answer.
     """
-    deadline = time.monotonic() + READY_WITHIN_SECONDS
-    while time.monotonic() < deadline and not end.is_set():
-        if await _answers(bus):
-            return True
+    began = time.monotonic()
+    next_word = began + _TOLD_EVERY_SECONDS
+    while why := await _why_not(bus):
+        now = time.monotonic()
+        if now >= began + within or end.is_set():
+            return why
+        if now >= next_word:
+            next_word = now + _TOLD_EVERY_SECONDS
+            told(f"not ready after {now - began:.0f} s: {why}")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PAUSE_SECONDS):
                 await end.wait()
-    return False
+    return ""
 
 
-async def _answers(bus: Bus) -> bool:
+async def _why_not(bus: Bus) -> str:
     try:
         reply = await ask(bus, "tenants", TenantsQuestion(), TENANTS_REPLY)
-    except (CommandError, RetryableBusError):
-        return False
-    return bool(reply.pools) and not any(pool.silent_shards for pool in reply.pools)
+    except (CommandError, RetryableBusError) as error:
+        return str(error)
+    if not reply.pools:
+        return "the scorers wait for a cluster: its watcher (of a simulated one, the service `sim`) has told of no pool yet"
+    return "; ".join(_silences(reply.pools))
+
+
+def _silences(pools: Sequence[PoolTenants]) -> list[str]:
+    """The pools with shards for which nobody answers: the scorers divide them while they start."""
+    return [
+        f"pool {pool.pool}: no scorer answers yet for its shards {', '.join(map(str, pool.silent_shards))}"
+        for pool in pools
+        if pool.silent_shards
+    ]

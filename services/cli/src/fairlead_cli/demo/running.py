@@ -1,7 +1,6 @@
 """`fairlead demo`, from the first process to the report."""
 
 import asyncio
-import contextlib
 import os
 import shlex
 import sys
@@ -42,6 +41,10 @@ SECONDS = 60.0
 """For how long the pool is kept busy; with start, drain and report that makes a minute and a half."""
 DEADLINE_SECONDS = 105.0
 """From the start of the command: whatever still runs then is reported as it stands, within the two minutes promised."""
+STARTED_WITHIN_SECONDS = 15.0
+"""A start that takes longer puts the deadline off."""
+READY_WITHIN_SECONDS = 120.0
+"""A busy machine takes a multiple of the few seconds that a start takes."""
 INTERRUPTED = 130
 
 
@@ -59,9 +62,10 @@ async def run_demo(flags: DemoFlags) -> int:
         plan = _plan(Path(directory), workload, flags)
         say(f"starting a NATS server, {flags.scorers} scorers, an admitter and a simulated cluster …")
         async with running(plan, say=say) as stack:
-            if not await wait_answering(stack.bus, end) and not end.is_set():
-                raise CommandError("the services did not get ready", hint=_log_tails(stack))
-            told = await _play(stack, workload, recording, end, deadline=began + DEADLINE_SECONDS)
+            await _ready(stack, end)
+            # Where the start takes long, on a busy machine, what follows has its time all the same.
+            late = max(0.0, time.monotonic() - began - STARTED_WITHIN_SECONDS)
+            told = await _play(stack, workload, recording, end, deadline=began + late + DEADLINE_SECONDS)
             lost = [] if end.is_set() else await _unaccounted(stack.bus, workload, recording)
             restarts = stack.supervisor.restarts
         if end.is_set():
@@ -87,6 +91,15 @@ async def run_demo(flags: DemoFlags) -> int:
     )
     tell(report, flags)
     return verdict(report, recording)
+
+
+async def _ready(stack: Stack, end: asyncio.Event) -> None:
+    lacking = await wait_answering(stack.bus, end, within=READY_WITHIN_SECONDS, told=say)
+    if lacking and not end.is_set():
+        raise CommandError(
+            f"the services did not get ready within {READY_WITHIN_SECONDS:g} s: {lacking}",
+            hint=stack.supervisor.last_words(),
+        )
 
 
 def _workload(flags: DemoFlags) -> SimWorkload:
@@ -186,9 +199,3 @@ async def _unaccounted(bus: Bus, workload: SimWorkload, recording: Recording) ->
             if stored is None or not stored.payload:
                 lost.append(job.id)
     return lost
-
-
-def _log_tails(stack: Stack) -> str:
-    with contextlib.suppress(OSError):
-        return "\n".join(f"--- {name}\n{child.tail()}" for name, child in stack.supervisor.children.items())
-    return ""

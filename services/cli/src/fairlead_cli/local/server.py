@@ -13,7 +13,7 @@ from fairlead_cli.errors import ProcessFailedError
 from fairlead_cli.local.supervision import Program
 
 HOST = "127.0.0.1"
-READY_SECONDS = 15.0
+READY_SECONDS = 60.0
 _USER = "fairlead"
 _PROBE_SECONDS = 0.05
 

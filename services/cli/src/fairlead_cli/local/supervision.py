@@ -88,8 +88,11 @@ class Child:
             await self.process.wait()
 
     def tail(self) -> str:
-        """The last lines of its log."""
-        lines = self.log.read_text(errors="replace").splitlines()
+        """The last lines of its log; empty where it said nothing, or its log is gone."""
+        try:
+            lines = self.log.read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
         return "\n".join(lines[-TAIL_LINES:])
 
 
@@ -129,6 +132,11 @@ class Supervisor:
     def children(self) -> Mapping[str, Child]:
         """Those that run now, by name."""
         return self._children
+
+    def last_words(self) -> str:
+        """The ends of the logs of those that run and have said something, each under its name."""
+        tails = ((name, child.tail()) for name, child in self._children.items())
+        return "\n".join(f"--- {name}\n{tail}" for name, tail in tails if tail)
 
     async def keep(self, program: Program) -> None:
         """Run the program for ever. Cancel it to end the process.

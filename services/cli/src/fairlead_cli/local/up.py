@@ -149,11 +149,11 @@ def _look_at(cluster_file: Path | None) -> None:
 
 async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
     """Say what runs once it answers, and what to type next."""
-    ready = await wait_answering(stack.bus, end)
+    lacking = await wait_answering(stack.bus, end, told=say)
     if end.is_set():
         return
-    if not ready:
-        warn(f"the scorers do not answer for a pool yet; their logs: {plan.store / 'logs'}")
+    if lacking:
+        warn(f"not ready yet: {lacking}; the logs say why: {plan.store / 'logs'}")
     say(f"running: {plan.scorers} scorers, {_steering(plan)}; logs in {plan.store / 'logs'}")
     say(f"NATS: {connection_settings(stack.url, {}).redacted()['url']}")
     if plan.nats is None:
