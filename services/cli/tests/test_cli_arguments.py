@@ -296,7 +296,13 @@ def test_the_version_is_told_without_the_command_line() -> None:
 
 
 def test_wrong_words_end_with_code_2_and_no_stack_trace() -> None:
-    for words in (["submit", "--no-such-flag"], ["demo", "--seconds", "0"], ["up", "--gang-fit"]):
+    wrong = (
+        ["submit", "--no-such-flag"],
+        ["demo", "--seconds", "0"],
+        ["up", "--gang-fit"],
+        ["up", "--kubeconfig", ""],
+    )
+    for words in wrong:
         ended = run_cli(*words)
         assert ended.returncode == 2, words
         assert "Traceback" not in ended.stderr + ended.stdout

@@ -46,6 +46,11 @@ def test_a_cluster_is_called_as_its_slurm_conf_says(tmp_path: Path) -> None:
         target(conf)
     with pytest.raises(InputError, match="cannot be read"):
         target(tmp_path / "missing")
+    with pytest.raises(
+        InputError, match=r"^--slurm-conf: [.] is a directory, and not a slurm.conf$"
+    ) as empty:
+        target(Path())
+    assert "is SLURM_CONF set?" in empty.value.hint
 
 
 def test_a_fit_cluster_has_no_finding_but_what_was_looked_at() -> None:

@@ -74,16 +74,16 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def findings_view(findings: Sequence[Finding], *, quiet: bool = False) -> Iterator[RenderableType]:
-    """Findings for a person, what was fine last; a quiet one leaves that out."""
-    for finding in findings:
-        if finding.severity is not Severity.OK:
-            yield Text("")
-            yield from _finding(finding)
+    """Findings for a person, what was fine first: on a terminal what is to be done stands last. A quiet one leaves out the former."""
     fine = [finding for finding in findings if finding.severity is Severity.OK]
     if fine and not quiet:
         yield Text("")
         for finding in fine:
             yield Text.assemble(_MARKS[Severity.OK], f" {finding.subject}: ", (finding.what, "dim"))
+    for finding in findings:
+        if finding.severity is not Severity.OK:
+            yield Text("")
+            yield from _finding(finding)
 
 
 def _finding(finding: Finding) -> Iterator[RenderableType]:

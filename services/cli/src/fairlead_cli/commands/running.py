@@ -76,7 +76,9 @@ def up(
     from fairlead_cli.slurm.clusters import target as slurm_target
 
     kubernetes = (
-        targets(kubeconfig=kubeconfig, contexts=context, cluster=cluster) if kubeconfig or context else []
+        targets(kubeconfig=kubeconfig, contexts=context, cluster=cluster)
+        if kubeconfig is not None or context
+        else []
     )
     if gang_fit and not kubernetes:
         raise InputError("--gang-fit is for Kubernetes clusters: name one with --kubeconfig or --context")

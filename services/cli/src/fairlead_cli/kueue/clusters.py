@@ -50,6 +50,11 @@ def targets(*, kubeconfig: str | None, contexts: Sequence[str], cluster: str | N
     Raises:
         InputError: see `target`; or two clusters would have one name.
     """
+    if kubeconfig == "":
+        raise InputError(
+            "--kubeconfig is empty, and without a kubeconfig a simulated cluster runs",
+            hint="Is KUBECONFIG set? To run the simulated one, leave the flag out.",
+        )
     if len(contexts) > 1 and cluster is not None:
         raise InputError(
             "--cluster names one cluster, and there are several contexts: each is named after its own"

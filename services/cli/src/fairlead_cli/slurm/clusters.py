@@ -38,6 +38,11 @@ def target(conf: Path, users: Path | None = None) -> SlurmTarget:
     Raises:
         InputError: it cannot be read, or names no cluster.
     """
+    if conf.is_dir():
+        raise InputError(
+            f"--slurm-conf: {conf} is a directory, and not a slurm.conf",
+            hint="An empty variable names the directory that one stands in: is SLURM_CONF set?",
+        )
     try:
         lines = conf.read_text(errors="replace").splitlines()
     except OSError as error:

@@ -96,7 +96,7 @@ def _no_number(name: str) -> object:
 def _no_numbers(value: object, path: str) -> Iterator[str]:
     """NaN and infinities, from flags and YAML: they would be published as null, which says nothing."""
     if isinstance(value, float) and not math.isfinite(value):
-        yield f"{path}: {value}"
+        yield f"{path}: must be a finite number (found {value})"
     elif isinstance(value, dict):
         for key, part in value.items():
             yield from _no_numbers(part, f"{path}.{key}".lstrip("."))
@@ -140,6 +140,6 @@ def draft(found: object, defaults: Defaults) -> Draft:
     if not isinstance(cluster, str) or not cluster:
         raise InputError(f"cluster: must be a name (found {cluster!r})")
     if odd := next(_no_numbers(body, ""), None):
-        raise InputError(f"{odd} is not a number of JSON: write a finite one")
+        raise InputError(odd)
     body.setdefault("id", f"job-{secrets.token_hex(5)}")
     return Draft(cluster=cluster, tenant=tenant, id=str(body["id"]), body=body)
