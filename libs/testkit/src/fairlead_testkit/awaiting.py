@@ -10,6 +10,10 @@ from collections.abc import Awaitable, Callable
 from typing import overload
 
 POLL_SECONDS = 0.02
+_SHARE = 3
+"""So many times as long as a question took nobody asks, up to the longest pause: asking (a list of a thousand Jobs, a
+command of Slurm's) takes the processors from whoever is to get there."""
+_LONGEST_PAUSE = 0.25
 
 
 class NeverHappenedError(AssertionError):
@@ -70,11 +74,15 @@ async def eventually[T](
 
 async def _pause(on: asyncio.Event | None, left: float, cost: float) -> None:
     if on is None:
-        # A question that takes long (a list of a thousand Jobs) shall not keep busy who is to get there.
-        await asyncio.sleep(min(max(POLL_SECONDS, cost), left))
+        await asyncio.sleep(min(pause_after(cost), left))
         return
     try:
         async with asyncio.timeout(left):
             await on.wait()
     except TimeoutError:
         return
+
+
+def pause_after(cost: float) -> float:
+    """Seconds until a question is asked again that took so many."""
+    return max(POLL_SECONDS, cost, min(_SHARE * cost, _LONGEST_PAUSE))

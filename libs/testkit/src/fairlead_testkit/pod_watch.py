@@ -18,6 +18,8 @@ _BEGAN = ("Running", *_OVER)
 _FORGOTTEN = "Duplicate jobid"
 """Slurm's own reason, at a node that was sent a job that runs there (slurmctld/agent.c)."""
 _PAUSE_SECONDS = 0.1
+_SLURM_PAUSE_SECONDS = 0.3
+"""A job stays held and a node drained until somebody acts: the bridge does once in its second."""
 
 
 class PodWatch:
@@ -64,7 +66,7 @@ class PodWatch:
         while True:
             with contextlib.suppress(SlurmCommandError):  # it may be away
                 self.harm += await asyncio.to_thread(self._of_slurm)
-            await asyncio.sleep(_PAUSE_SECONDS)
+            await asyncio.sleep(_SLURM_PAUSE_SECONDS)
 
     def _of_slurm(self) -> list[str]:
         jobs = self._site.waiting()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from fairlead_testkit import pausing
+from fairlead_testkit.awaiting import pause_after
 from fairlead_testkit.kubelab.errors import NeverReadyError, PartDiedError
 
 _SHOWN_CHARACTERS = 3000
@@ -164,7 +165,7 @@ def until[T](condition: Callable[[], T], seconds: float, what: str, *parts: LabP
     """Ask again and again until the condition gives something true, and return that.
 
     Args:
-        condition: asked about thirty times a second.
+        condition: asked about thirty times a second, one that takes long less often.
         seconds: how long at most.
         what: words for the error message.
         parts: processes that have to live meanwhile.
@@ -175,6 +176,7 @@ def until[T](condition: Callable[[], T], seconds: float, what: str, *parts: LabP
     """
     deadline = time.monotonic() + seconds
     while True:
+        asked = time.monotonic()
         value = condition()
         if value:
             return value
@@ -183,4 +185,4 @@ def until[T](condition: Callable[[], T], seconds: float, what: str, *parts: LabP
         if time.monotonic() > deadline:
             logs = "\n".join(f"--- {part.name}\n{part.log[-_SHOWN_CHARACTERS:]}" for part in parts)
             raise NeverReadyError(f"not within {seconds:g} s: {what}; the last value was {value!r}\n{logs}")
-        time.sleep(_POLL_SECONDS)
+        time.sleep(max(_POLL_SECONDS, pause_after(time.monotonic() - asked)))
