@@ -19,6 +19,7 @@ from fairlead_cli.demo.flags import read_weights
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.nats.flags import ServerFlags, WhoFlags
 from fairlead_cli.options import KubeCluster, Reach
+from fairlead_testkit.command import fairlead
 
 
 def parsed(line: str) -> dict[str, object]:
@@ -106,14 +107,7 @@ def test_every_flag_of_a_group_says_what_it_is_for(group: type) -> None:
 
 
 def run_cli(*words: str, columns: int = 80) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-        env=os.environ | {"COLUMNS": str(columns)},
-    )
+    return fairlead(*words, environ=os.environ | {"COLUMNS": str(columns)})
 
 
 ARITHMETIC = {"numpy", "fairlead_policy", "fairlead_sim", "fairlead_kube", "fairlead_runtime"}

@@ -2,7 +2,8 @@
 
 import json
 import subprocess
-import sys
+
+from fairlead_testkit.command import fairlead
 
 GPU = "nvidia.com/gpu"
 NOW = 1_760_000_000
@@ -29,10 +30,7 @@ def explain(
     job: str, *words: str, snapshot: dict[str, object] = SNAPSHOT, whole: bool = True
 ) -> subprocess.CompletedProcess[str]:
     asked = ["order", "-", "--explain", job, *(["-v"] if whole else []), *words]
-    return subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", *asked],
-        input=json.dumps(snapshot), capture_output=True, text=True, check=False, timeout=30,
-    )  # fmt: skip
+    return fairlead(*asked, given=json.dumps(snapshot))
 
 
 def test_words_say_what_the_share_is_made_of_who_is_before_it_and_what_would_move_it() -> None:

@@ -1,26 +1,19 @@
 """`fairlead nats provision`, and what services say on a server where nobody did that."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, ServiceProcess
+from fairlead_testkit.command import fairlead
 
 pytestmark = pytest.mark.integration
 
 
 def provision(server: NatsServer, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", "nats", "provision", *words, "--nats", server.url],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={},
-    )
+    return fairlead("nats", "provision", *words, "--nats", server.url, environ={})
 
 
 def test_it_makes_what_is_missing_says_so_and_again_changes_nothing(nats_server: NatsServer) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from fairlead_bus.server.program import server_program
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.command import fairlead
 from fairlead_testkit.free_ports import await_listening, free_ports
 from fairlead_testkit.nats_server import START_SECONDS
 
@@ -25,14 +25,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
 
 def nats(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", "nats", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={},
-    )
+    return fairlead("nats", *map(str, words), environ={})
 
 
 @pytest.fixture
@@ -206,14 +199,7 @@ def test_with_tls_each_user_is_told_the_authority_and_no_other_one_will_do(tmp_p
 
     def as_user(user: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         told = dict(line.split("=", 1) for line in (made / "users" / f"{user}.env").read_text().splitlines())
-        return subprocess.run(
-            [sys.executable, "-m", "fairlead_cli", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env=told | variables,
-        )
+        return fairlead(*words, environ=told | variables)
 
     with served(made / "nats-server.conf", port):
         provisioned = as_user("provisioner", "nats", "provision", "c1")

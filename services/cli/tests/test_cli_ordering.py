@@ -16,6 +16,7 @@ from fairlead_cli.paper.results import as_json
 from fairlead_cli.paper.running import order
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.read import read_snapshot
+from fairlead_testkit.command import fairlead
 
 GPU = "nvidia.com/gpu"
 NOW = 1_760_000_000
@@ -36,15 +37,8 @@ SNAPSHOT: dict[str, object] = {
 ORDER = ["rush", "late", "next", "early", "last"]
 
 
-def fairlead(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", *words],
-        input=text, capture_output=True, text=True, check=False, timeout=30,
-    )  # fmt: skip
-
-
 def test_json_has_the_documented_form() -> None:
-    ended = fairlead("order", "-", "-o", "json", text=json.dumps(SNAPSHOT))
+    ended = fairlead("order", "-", "-o", "json", given=json.dumps(SNAPSHOT))
     assert ended.returncode == 0, ended.stderr
     [pool] = json.loads(ended.stdout)["pools"]
     assert set(pool) == {"name", "order"}
@@ -64,10 +58,10 @@ def test_json_has_the_documented_form() -> None:
 
 def test_names_are_those_that_every_command_takes() -> None:
     text = json.dumps(SNAPSHOT)
-    names = fairlead("order", "-", "-o", "name", text=text).stdout.split()
+    names = fairlead("order", "-", "-o", "name", given=text).stdout.split()
     assert [name.partition("/")[2] for name in names] == ORDER
     assert names[0] == "team-1/rush"
-    assert fairlead("order", "-", "--explain", names[0], "-o", "name", text=text).stdout == f"{names[0]}\n"
+    assert fairlead("order", "-", "--explain", names[0], "-o", "name", given=text).stdout == f"{names[0]}\n"
 
 
 def test_levels_come_with_the_writes_that_they_cost(tmp_path: Path) -> None:
@@ -111,7 +105,7 @@ def test_levels_lie_in_the_bands_of_classes_that_the_file_states(tmp_path: Path)
     assert 100 < writes["n1"] <= 10_100
     assert "withheld" not in pool
     plain = fairlead(
-        "order", "-", "--levels", "-o", "json", text=json.dumps(STEERED | {"queues": [], "class_values": []})
+        "order", "-", "--levels", "-o", "json", given=json.dumps(STEERED | {"queues": [], "class_values": []})
     )
     first = json.loads(plain.stdout)["pools"][0]["writes"][0]
     assert first["id"] == "u1"
@@ -137,13 +131,13 @@ def test_where_bands_cross_it_is_said_that_nothing_is_written(tmp_path: Path) ->
 
 def test_a_wrong_queue_is_told_with_its_place() -> None:
     wrong = STEERED | {"queues": [KUEUE | {"highest_level": 0}]}
-    ended = fairlead("order", "-", "--levels", text=json.dumps(wrong))
+    ended = fairlead("order", "-", "--levels", given=json.dumps(wrong))
     assert ended.returncode == 2
     assert "queues[0].highest_level: must not be below lowest_level, 1 (found 0)" in ended.stderr
 
 
 def test_words_say_why_each_job_stands_there() -> None:
-    lines = fairlead("order", "-", text=json.dumps(SNAPSHOT)).stdout.splitlines()
+    lines = fairlead("order", "-", given=json.dumps(SNAPSHOT)).stdout.splitlines()
     assert lines[0] == "pool gpu: 5 waiting"
     assert lines[1].split()[:7] == ["#", "job", "tenant", "class", "share", "entitled", "tag"]
     assert [line.split()[1] for line in lines[2:7]] == ORDER
@@ -173,7 +167,7 @@ def test_words_name_the_tenant_that_stands_there_and_the_job_that_goes_first() -
             {"id": "a2", "tenant": "team-2", "submitted": NOW - 7200, "demand": {"cpu": 2}},
         ],
     }
-    lines = fairlead("order", "-", text=json.dumps(tree)).stdout.splitlines()
+    lines = fairlead("order", "-", given=json.dumps(tree)).stdout.splitlines()
     assert lines[1].endswith("  its tenant"), "rows of figures do not say what lets another go first here"
     assert lines[2].endswith("  is below org, which is at 50.00% of its part of cpu")
     assert lines[3].endswith(
@@ -189,13 +183,13 @@ def test_yaml_is_read_too(tmp_path: Path) -> None:
     )
     ended = fairlead("order", str(path), "-o", "json")
     assert [job["id"] for job in json.loads(ended.stdout)["pools"][0]["order"]] == ["one"], ended.stderr
-    assert fairlead("order", "-", text=path.read_text()).returncode == 0
+    assert fairlead("order", "-", given=path.read_text()).returncode == 0
 
 
 def test_what_is_wrong_is_told_at_once_without_a_stack_trace() -> None:
     jobs = [{"id": "a", "tenant": "x", "submitted": "now", "demand": {"cpu": -1}}]
     bad = SNAPSHOT | {"jobs": jobs, "policy": {"mode": "reserved"}, "nonsense": 1}
-    ended = fairlead("order", "-", text=json.dumps(bad))
+    ended = fairlead("order", "-", given=json.dumps(bad))
     assert ended.returncode == 2
     for said in (
         "jobs[0].tenant",
@@ -211,7 +205,7 @@ def test_what_is_wrong_is_told_at_once_without_a_stack_trace() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "now: [", "- 1", '{"now": 1}', "\x00"])
 def test_what_is_no_snapshot_ends_with_code_2(text: str) -> None:
-    ended = fairlead("order", "-", text=text)
+    ended = fairlead("order", "-", given=text)
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr
 
@@ -222,7 +216,7 @@ def test_a_file_that_is_not_there_is_said() -> None:
 
 def test_thousands_of_problems_are_counted() -> None:
     jobs = [{"id": f"j{number}", "tenant": "x", "submitted": 0, "demand": {}} for number in range(1000)]
-    ended = fairlead("order", "-", text=json.dumps(SNAPSHOT | {"jobs": jobs, "running": []}))
+    ended = fairlead("order", "-", given=json.dumps(SNAPSHOT | {"jobs": jobs, "running": []}))
     assert f"… and {1000 - MOST_PROBLEMS} more" in ended.stderr
 
 

@@ -1,9 +1,9 @@
 """`fairlead order` with nodes in view: gangs and fractions of cards, placed or told why not."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
+
+from fairlead_testkit.command import fairlead
 
 GPU, MEM, CORES = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores"
 NOW = 1_760_000_000
@@ -72,15 +72,8 @@ SNAPSHOT: dict[str, object] = {
 }  # fmt: skip
 
 
-def fairlead(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", *words],
-        input=text, capture_output=True, text=True, check=False, timeout=50,
-    )  # fmt: skip
-
-
 def test_json_says_of_each_job_where_it_fits_or_why_not() -> None:
-    ended = fairlead("order", "-", "-o", "json", "--levels", text=json.dumps(SNAPSHOT))
+    ended = fairlead("order", "-", "-o", "json", "--levels", given=json.dumps(SNAPSHOT))
     assert ended.returncode == 0, ended.stderr
     [pool] = json.loads(ended.stdout)["pools"]
     fits = {job["id"]: job["fit"] for job in pool["order"]}
@@ -107,7 +100,7 @@ def test_json_says_of_each_job_where_it_fits_or_why_not() -> None:
 
 
 def test_the_table_says_it_in_a_column_and_below() -> None:
-    ended = fairlead("order", "-", text=json.dumps(SNAPSHOT))
+    ended = fairlead("order", "-", given=json.dumps(SNAPSHOT))
     assert ended.returncode == 0, ended.stderr
     lines = ended.stdout.splitlines()
     assert lines[1].split()[9:11] == ["fit", "waited"]
@@ -119,7 +112,7 @@ def test_the_table_says_it_in_a_column_and_below() -> None:
 
 
 def test_fractions_weigh_their_part_of_the_cards_in_the_order() -> None:
-    [pool] = json.loads(fairlead("order", "-", "-o", "json", text=json.dumps(SNAPSHOT)).stdout)["pools"]
+    [pool] = json.loads(fairlead("order", "-", "-o", "json", given=json.dumps(SNAPSHOT)).stdout)["pools"]
     train = next(job for job in pool["order"] if job["id"] == "train")
     # The notebook's 8000 MiB of 79872 weigh more than its 30 % of 400 %, and a place of 10 on one of 4 cards.
     assert train["tag"] == 3 * 8000 / 79872
@@ -130,18 +123,18 @@ def test_one_job_is_explained_with_where_it_fits() -> None:
     text = json.dumps(SNAPSHOT)
     assert (
         "Its pods fit: 2 on t4-node (GPU-t4-0, GPU-t4-1)."
-        in fairlead("order", "-", "--explain", "gang", text=text).stdout
+        in fairlead("order", "-", "--explain", "gang", given=text).stdout
     )
-    words = fairlead("order", "-", "--explain", "h100", text=text).stdout
+    words = fairlead("order", "-", "--explain", "h100", given=text).stdout
     assert (
         words.count("On the nodes: can never run as things are. pods: no node has the label gpu=h100.") == 1
     )
     assert ": no node of its cluster can hold it, even empty" in words
     assert "it fits now" not in words
-    words = fairlead("order", "-", "--explain", "train", text=text).stdout
+    words = fairlead("order", "-", "--explain", "train", given=text).stdout
     assert "no card has 16000 MiB" in words
     assert "it fits now" not in words
-    found = json.loads(fairlead("order", "-", "--explain", "gang", "-o", "json", text=text).stdout)
+    found = json.loads(fairlead("order", "-", "--explain", "gang", "-o", "json", given=text).stdout)
     assert found["fits"]["gang"]["answer"] == "placed"
 
 
@@ -158,6 +151,6 @@ def test_a_register_that_cannot_be_read_is_refused_with_its_node(tmp_path: Path)
 
 def test_without_a_strategy_nothing_is_placed() -> None:
     policy = {"fit": {"strategy": "none"}}
-    ended = fairlead("order", "-", "-o", "json", text=json.dumps(SNAPSHOT | {"policy": policy}))
+    ended = fairlead("order", "-", "-o", "json", given=json.dumps(SNAPSHOT | {"policy": policy}))
     [pool] = json.loads(ended.stdout)["pools"]
     assert all("fit" not in job for job in pool["order"])

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.policy.looking import check_file, print_file
 from fairlead_cli.policy.members import KnownPools
 from fairlead_contracts.policyfile.read import read_document
+from fairlead_testkit.command import fairlead
 
 WEIGHTS = {"urgent": 1000, "approved": 100, "normal": 1}
 NOBODY_THERE = "127.0.0.1:1"
@@ -31,8 +30,8 @@ def test_weights_of_strict_classes_are_told_by_check_show_and_order(
     assert SAID in capsys.readouterr().err
     print_file(policy, dict, form="json")
     assert SAID in capsys.readouterr().err
-    order = [sys.executable, "-m", "fairlead_cli", "order", str(snapshot)]
-    assert SAID in subprocess.run(order, capture_output=True, text=True, check=True, timeout=30).stderr
+    ended = fairlead("order", str(snapshot))
+    assert (ended.returncode, SAID in ended.stderr) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +114,10 @@ def test_check_and_show_say_what_a_day_of_waiting_is_worth(
 def test_without_a_running_instance_check_tells_it_in_parts(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("unlisted_weight: 1\n")
-    check = [sys.executable, "-m", "fairlead_cli", "policy", "check", str(policy)]
     environ = os.environ | {"XDG_STATE_HOME": str(tmp_path)}
     environ.pop("FAIRLEAD_NATS_URL", None)
-    done = subprocess.run(check, capture_output=True, text=True, check=True, timeout=30, env=environ)
+    done = fairlead("policy", "check", str(policy), environ=environ)
+    assert done.returncode == 0
     assert "pool (each): a day is worth 1.0 % of it for each unlisted tenant" in done.stdout
 
 
@@ -126,17 +125,7 @@ def test_without_a_running_instance_check_tells_it_in_parts(tmp_path: Path) -> N
 def test_what_is_wrong_with_a_file_is_told_before_anybody_is_asked(verb: str, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("window: 0\n")
-    words = [
-        sys.executable,
-        "-m",
-        "fairlead_cli",
-        "policy",
-        verb,
-        str(policy),
-        "--nats",
-        f"nats://{NOBODY_THERE}",
-    ]
-    told = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+    told = fairlead("policy", verb, str(policy), "--nats", f"nats://{NOBODY_THERE}")
     assert told.returncode == 2, told.stderr
     assert f"error: {policy} is not a valid policy:" in told.stderr
     assert "changed" not in told.stderr, "nothing was to be"
@@ -145,15 +134,5 @@ def test_what_is_wrong_with_a_file_is_told_before_anybody_is_asked(verb: str, tm
 def test_a_file_that_is_right_is_told_so_also_where_nobody_is_there(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
-    words = [
-        sys.executable,
-        "-m",
-        "fairlead_cli",
-        "policy",
-        "check",
-        str(policy),
-        "--nats",
-        f"nats://{NOBODY_THERE}",
-    ]
-    told = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+    told = fairlead("policy", "check", str(policy), "--nats", f"nats://{NOBODY_THERE}")
     assert (told.returncode, told.stdout) == (3, f"{policy} is valid; tenants: 2, pools: 1\n")

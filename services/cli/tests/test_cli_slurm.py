@@ -26,6 +26,7 @@ from fairlead_contracts import topology
 from fairlead_slurm import SlurmSettings
 from fairlead_testkit import NatsServer, image_registry
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.command import fairlead
 from fairlead_testkit.slurm_builders import some_settings
 from fairlead_testkit.slurm_fleet import slurm_order
 from fairlead_testkit.slurmlab import OPERATOR, PEOPLE, SlurmCommandError, SlurmLab, SlurmOptions
@@ -241,9 +242,7 @@ def checked(conf: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def said(conf: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """`fairlead slurm` in a process of its own."""
-    command = [sys.executable, "-m", "fairlead_cli", "slurm", *words]
-    environ = os.environ | {"SLURM_CONF": str(conf)}
-    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    return fairlead("slurm", *words, environ=os.environ | {"SLURM_CONF": str(conf)})
 
 
 @pytest.mark.slurm
@@ -302,17 +301,14 @@ async def test_up_orders_a_real_slurm(slurm_lab: SlurmLab, tmp_path: Path) -> No
     accounts = ["robots", "robots", "vision", "speech"]
     jobs = [slurm_lab.submit(account, "--gres=gpu:8", "--nodes=1") for account in accounts]
     environ = os.environ | {"XDG_STATE_HOME": str(tmp_path)}
-    fairlead = [sys.executable, "-m", "fairlead_cli"]
+    command = [sys.executable, "-m", "fairlead_cli"]
     log = tmp_path / "up.log"
-    up = started([*fairlead, "up", "--slurm-conf", str(slurm_lab.conf), "--scorers", "1"], environ, log)
+    up = started([*command, "up", "--slurm-conf", str(slurm_lab.conf), "--scorers", "1"], environ, log)
     try:
         # The shipped policy weighs all accounts alike: the second of one account goes last.
         wanted = [jobs[0], jobs[2], jobs[3], jobs[1]]
         await eventually(lambda: slurm_order(slurm_lab) == wanted, 120, what="Slurm follows the order")
-        asked = [*fairlead, "queue", "--output", "json"]
-        shown = await asyncio.to_thread(
-            subprocess.run, asked, env=environ, capture_output=True, text=True, check=True
-        )
+        shown = await asyncio.to_thread(fairlead, "queue", "--output", "json", environ=environ)
         [pool] = json.loads(shown.stdout)["pools"]
         # By the field: a short job number may stand elsewhere, too.
         assert [one["place"]["id"] for one in pool["places"] if one["place"]["id"] in wanted] == wanted

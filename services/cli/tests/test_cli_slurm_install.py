@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -12,6 +11,7 @@ from fairlead_cli.findings import Severity
 from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.survey import SlurmSurvey
 from fairlead_slurm import ALLOW_NONE, BACKUP_CONTROLLER, NO_HOLD, asks_over_tls, pods_partition, pods_tokens
+from fairlead_testkit.command import fairlead
 from fairlead_testkit.slurm_builders import some_settings
 
 HOOKS = {
@@ -26,10 +26,9 @@ HOOKS = {
 }
 
 
-def fairlead(*words: object) -> subprocess.CompletedProcess[str]:
+def install(*words: object) -> subprocess.CompletedProcess[str]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SLURM")}
-    command = [sys.executable, "-m", "fairlead_cli", "slurm", "install", *map(str, words)]
-    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
+    return fairlead("slurm", "install", *map(str, words), environ=environ)
 
 
 def test_the_files_are_written_and_nothing_else(tmp_path: Path) -> None:
@@ -38,7 +37,7 @@ def test_the_files_are_written_and_nothing_else(tmp_path: Path) -> None:
         "ClusterName=hpc\nKillWait=120 # long\nRequeueExit=42\nSchedulerParameters=bf_interval=30\n"
     )
     before = conf.read_text()
-    ran = fairlead(folder, "--partition", "pods", "--slurm-conf", conf)
+    ran = install(folder, "--partition", "pods", "--slurm-conf", conf)
     assert ran.returncode == 1, ran.stderr
     assert f"PrologSlurmctld={folder}/prolog-slurmctld" in ran.stdout
     assert "RequeueExit=42,75" in ran.stdout, "the site's own codes stay"
@@ -49,7 +48,7 @@ def test_the_files_are_written_and_nothing_else(tmp_path: Path) -> None:
     assert os.access(folder / "epilog", os.X_OK)
     assert "SchedulerParameters=bf_interval=30,nohold_on_prolog_fail" in ran.stdout
     conf.write_text(before + (folder / "slurm.conf.add").read_text())
-    again = fairlead(folder, "--partition", "pods", "--slurm-conf", conf)
+    again = install(folder, "--partition", "pods", "--slurm-conf", conf)
     assert again.returncode == 0, again.stdout
 
 
@@ -60,7 +59,7 @@ def test_what_the_lines_would_take_from_a_site_is_said(tmp_path: Path) -> None:
         "PreemptMode=GANG,SUSPEND\nPrologFlags=Alloc,Serial\nInclude nodes.conf\n"
     )
     (tmp_path / "job_submit.lua").write_text("return slurm.SUCCESS\n")
-    said = fairlead(folder, "--slurm-conf", conf).stdout
+    said = install(folder, "--slurm-conf", conf).stdout
     assert f"ln -s /opt/site/epilog {folder}/epilog.site" in said
     assert "job_submit.lua beside it does not call fairlead.lua." in said
     for what in ("Prolog is /opt/site/prolog.", "PreemptMode is GANG,SUSPEND.", "PrologFlags is Alloc,Serial."):  # fmt: skip
@@ -69,12 +68,12 @@ def test_what_the_lines_would_take_from_a_site_is_said(tmp_path: Path) -> None:
     assert "JobSubmitPlugins" not in said.partition("Before you restart")[0], "lua is there already"
     (tmp_path / "job_submit.lua").write_text((folder / "job_submit.lua").read_text())
     conf.write_text((folder / "slurm.conf.add").read_text())
-    assert "Before you restart" not in fairlead(folder, "--slurm-conf", conf).stdout
+    assert "Before you restart" not in install(folder, "--slurm-conf", conf).stdout
 
 
 def test_what_slurm_could_not_read_is_refused(tmp_path: Path) -> None:
     for words in ((tmp_path / "a b",), (tmp_path / "hooks", "--partition", "x;y")):
-        ran = fairlead(*words)
+        ran = install(*words)
         assert ran.returncode == 2
         assert not (tmp_path / "hooks").exists()
 
@@ -132,7 +131,7 @@ def test_tokens_that_slurm_would_refuse_jobs_over_are_found() -> None:
 
 def test_what_was_installed_is_found_again(tmp_path: Path) -> None:
     folder = tmp_path / "hooks"
-    ran = fairlead(
+    ran = install(
         folder, "--tokens", "gpus@fairlead", "--endpoint", "a:1", "--endpoint", "b:2", "--ca", "/ca"
     )
     assert ran.returncode == 0, ran.stderr
@@ -141,7 +140,7 @@ def test_what_was_installed_is_found_again(tmp_path: Path) -> None:
     assert "ENDPOINTS = ('a:1', 'b:2')" in (folder / "fairlead-gate.py").read_text()
     assert asks_over_tls(prolog)
     assert "allow_zero_lic" in (folder / "slurm.conf.add").read_text()
-    assert fairlead(folder).returncode == 0
+    assert install(folder).returncode == 0
     assert pods_tokens(prolog) is None
     assert not asks_over_tls(prolog)
 

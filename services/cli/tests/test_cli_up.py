@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from fairlead_cli.local.up import an_account
 from fairlead_contracts.policyfile.document import Match, PolicyDocument, Tenant
+from fairlead_testkit.command import fairlead
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -26,18 +27,6 @@ type Plain = dict[str, Any]
 def environment(home: Path) -> dict[str, str]:
     """What `env -i` leaves, and a place of our own for the state: no HOME, no PATH, no terminal."""
     return {"XDG_STATE_HOME": str(home)}
-
-
-def fairlead(environ: Mapping[str, str], *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", *words],
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=dict(environ),
-    )
 
 
 def processes() -> dict[int, tuple[int, str]]:
@@ -94,7 +83,7 @@ class Instance:
         return self.process.wait(END_SECONDS)
 
     def ask(self, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-        return fairlead(self.environ, *words, text=text)
+        return fairlead(*words, environ=self.environ, given=text, seconds=120)
 
     def eventually(
         self, right: Callable[[subprocess.CompletedProcess[str]], object], *words: str, text: str = ""
@@ -163,7 +152,7 @@ def test_a_cluster_file_that_cannot_be_used_is_refused_before_anything_runs(
     file = tmp_path / "cluster.yaml"
     if text is not None:
         file.write_text(text)
-    ended = fairlead(environment(tmp_path / "home"), "up", "--cluster-file", str(file))
+    ended = fairlead("up", "--cluster-file", str(file), environ=environment(tmp_path / "home"))
     assert ended.returncode == 2, ended.stderr
     assert ended.stderr.startswith("error: ")
     assert not (tmp_path / "home").exists()
@@ -403,7 +392,7 @@ def test_killed_with_sigkill_it_leaves_no_child_and_goes_on_where_it_was(tmp_pat
 
 
 def test_nobody_there_is_said(tmp_path: Path) -> None:
-    ended = fairlead(environment(tmp_path), "tenants", "--nats", "nats://127.0.0.1:9")
+    ended = fairlead("tenants", "--nats", "nats://127.0.0.1:9", environ=environment(tmp_path))
     assert ended.returncode == 3
     assert "fairlead up" in ended.stderr
     assert "Traceback" not in ended.stderr

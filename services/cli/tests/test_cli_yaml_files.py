@@ -1,8 +1,6 @@
 """YAML that would end the process, never end, or mean another number than it looks like."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from fairlead_cli.paper.reading import parse
 from fairlead_cli.policy.files import parse_policy
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.yaml_text import DEEPEST, YamlError, read_yaml, read_yaml_documents
+from fairlead_testkit.command import fairlead
 
 LAUGHS = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
 CHAIN = "a0: &a0 []\n" + "".join(f"a{n}: &a{n} {'[' * 90}*a{n - 1}{']' * 90}\n" for n in range(1, 40))
@@ -56,13 +55,7 @@ def test_a_deep_file_ends_the_command_with_an_error_and_not_with_a_signal(
 ) -> None:
     path = tmp_path / "deep"
     path.write_text("[" * 30_000)
-    run = subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", *command, str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
+    run = fairlead(*command, str(path))
     assert (run.returncode, "nest more than" in run.stderr) == (2, True), run.stderr
 
 

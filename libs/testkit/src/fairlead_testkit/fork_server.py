@@ -1,8 +1,8 @@
-"""Services as forks of a process that has imported them already: a start costs a tenth of the CPU that it costs from nothing.
+"""Services and commands as forks of a process that has imported them: a start costs a tenth of the CPU that it costs from nothing.
 
 A service imports eight hundred modules at its start, 0.6 to 1.1 s of CPU; tests start services by the hundred. Here a
 server imports what a service is made of once, and forks for each start; the fork runs the service's own `__main__`, with
-the arguments, the environment and the log that it is given.
+the arguments, the environment and the log that it is given. So does the `fairlead` command (`fairlead_testkit.command`).
 
 What a fork shares with the others is what was imported, and the seed by which strings are hashed. That no order hangs on
 that seed is for tests to find; so there are two servers with seeds of their own, in turn, and two replicas differ as in
@@ -10,8 +10,10 @@ production. `make deep` starts each service from nothing.
 """
 
 import contextlib
+import gc
 import importlib
 import os
+import pkgutil
 import runpy
 import select
 import signal
@@ -34,10 +36,16 @@ FORKED = frozenset(
         "fairlead_sim",
     }
 )
-"""What runs as a fork; everything else is started from nothing."""
+"""Services that run as forks; everything else is started from nothing."""
+COMMANDS = frozenset({"fairlead_cli"})
+"""Commands that do, too."""
 _SERVERS = 2
 _LONGEST = 256 * 1024
 """Of an order, in bytes."""
+
+
+type Streams = tuple[int, int, int]
+"""File descriptors of standard input, output and error."""
 
 
 class ForkServerError(Exception):
@@ -118,15 +126,15 @@ class ForkServer:
                 command, pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
             )
 
-    def fork(self, order: ForkOrder, log: BinaryIO) -> ForkedProcess:
-        """Run a module in a fork; what it prints goes to the log.
+    def fork(self, order: ForkOrder, streams: Streams) -> ForkedProcess:
+        """Run a module in a fork.
 
         Raises:
             ForkServerError: the server ended.
         """
         ending, end = os.pipe()
         try:
-            socket.send_fds(self._channel, [msgspec.json.encode(order)], [log.fileno(), end])
+            socket.send_fds(self._channel, [msgspec.json.encode(order)], [*streams, end])
             said, fds, _, _ = socket.recv_fds(self._channel, 16, 1)
         except OSError as error:
             os.close(ending)
@@ -179,18 +187,37 @@ def serves(module: str, environ: Mapping[str, str]) -> bool:
     return _servers.used and module in FORKED and _of_python(environ) == _of_python(os.environ)
 
 
+def serves_command(module: str, environ: Mapping[str, str]) -> bool:
+    """Whether a command may run as a fork: also where its environment says less of its interpreter than ours."""
+    return (
+        _servers.used and module in COMMANDS and _of_python(environ).items() <= _of_python(os.environ).items()
+    )
+
+
 def fork(module: str, arguments: Sequence[str], environ: Mapping[str, str], log: BinaryIO) -> ForkedProcess:
-    """Run a module as `python -m` does.
+    """Run a service as `python -m` does, with nothing to read; what it prints goes to the log.
+
+    Raises:
+        ForkServerError: the server ended.
+    """
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 # as the others have it
+        return fork_with(module, arguments, environ, (nothing.fileno(), log.fileno(), log.fileno()))
+
+
+def fork_with(
+    module: str, arguments: Sequence[str], environ: Mapping[str, str], streams: Streams
+) -> ForkedProcess:
+    """Run a module as `python -m` does, with standard streams of its own.
 
     Raises:
         ForkServerError: the server ended.
     """
     order = ForkOrder(module, list(arguments), dict(environ), os.getcwd())  # noqa: PTH109 # as the order has it, a str
-    return _servers.next().fork(order, log)
+    return _servers.next().fork(order, streams)
 
 
 def _of_python(environ: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in environ.items() if key.startswith("PYTHON")}
+    return {key: value for key, value in environ.items() if key.startswith(("PYTHON", "LANG", "LC_"))}
 
 
 # The server ---------------------------------------------------------------------------------------------------------
@@ -205,21 +232,37 @@ def _serve(channel: socket.socket) -> ForkOrder | None:
                 _tell(*endings.pop(ready))
                 os.close(ready)
                 continue
-            said, fds, _, _ = socket.recv_fds(channel, _LONGEST, 2)
+            said, fds, _, _ = socket.recv_fds(channel, _LONGEST, 4)
             if not said:
                 return None
-            order, [log, end] = msgspec.json.decode(said, type=ForkOrder), fds
-            importlib.import_module(f"{order.module}.app")
+            order, [*streams, end] = msgspec.json.decode(said, type=ForkOrder), fds
+            _import(order.module)
             pid = os.fork()
             if pid == 0:
                 for other in (channel.detach(), end, *endings, *(one for _, one in endings.values())):
                     os.close(other)
-                _become(order, log)
+                _become(order, streams)
                 return order
             pidfd = os.pidfd_open(pid)
             endings[pidfd] = (pid, end)
-            os.close(log)
+            for stream in streams:
+                os.close(stream)
             socket.send_fds(channel, [str(pid).encode()], [pidfd])
+
+
+def _import(module: str) -> None:
+    """Import what a service is made of, or all that some word of a command imports when it runs."""
+    before = len(sys.modules)
+    if module in COMMANDS:
+        package = importlib.import_module(module)
+        for found in pkgutil.walk_packages(package.__path__, f"{module}."):
+            if not found.name.endswith("__main__"):
+                importlib.import_module(found.name)
+    else:
+        importlib.import_module(f"{module}.app")
+    if len(sys.modules) != before:
+        gc.collect()
+        gc.freeze()  # a fork that looks for garbage would copy all of it
 
 
 def _tell(pid: int, end: int) -> None:
@@ -229,10 +272,10 @@ def _tell(pid: int, end: int) -> None:
     os.close(end)
 
 
-def _become(order: ForkOrder, log: int) -> None:
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.close(log)
+def _become(order: ForkOrder, streams: Sequence[int]) -> None:
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
     os.chdir(order.folder)
     os.environ.clear()
     os.environ.update(order.environ)
