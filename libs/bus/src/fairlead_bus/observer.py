@@ -70,7 +70,7 @@ class SparingNotes:
         self._held_back = 0
 
     def note(self, what: str, **facts: object) -> None:
-        """As the observer's."""
+        """Notes as the observer does."""
         now = self._clock()
         if now - self._since >= _MINUTE:
             self._since, self._passed = now, 0

@@ -48,7 +48,7 @@ def decision_filter(pool: str | None = None) -> str:
 
 
 def submit(cluster: str, tenant: str) -> str:
-    """To publish a job of a tenant for a cluster, or for `any`."""
+    """The subject to publish a job of a tenant on, for a cluster or for `any`."""
     return f"{ROOT}.submit.{encode_token(cluster)}.{encode_token(tenant)}"
 
 
@@ -74,7 +74,7 @@ def tenant_of_submit(subject: str) -> str:
 
 
 def line_of(subject: str) -> str:
-    """Whose line a submission or an event stands in: that of the tenant that its subject names, as it is written there."""
+    """The line that a submission or an event stands in: that of the tenant that its subject names, as it is written there."""
     _, _, kind, first, *rest = subject.split(".", 4)
     return rest[0] if kind == "submit" and rest else first
 
@@ -100,7 +100,7 @@ def event_filter(cluster: str | None = None) -> str:
 
 
 def dead(subject: str) -> str:
-    """Where a message that failed its last delivery goes: `fairlead.v1.dead.<the rest of its subject>`.
+    """The subject of a message that failed its last delivery: `fairlead.v1.dead.<the rest of its subject>`.
 
     A subject too long to be prolonged safely is named by its digest; the dead letter's body has it in full.
     """
@@ -111,7 +111,7 @@ def dead(subject: str) -> str:
 
 
 def ask(question: QuestionKind, tenant: str | None = None) -> str:
-    """To ask a question, about one tenant or about all."""
+    """The subject to ask a question on, about one tenant or about all."""
     return f"{ROOT}.ask.{question}.{NO_NAME if tenant is None else encode_token(tenant)}"
 
 
@@ -131,7 +131,7 @@ def shard_questions(pool: str, shard: int) -> str:
 
 
 def frontend(cluster: str, verb: FrontendVerb) -> str:
-    """To the frontend of a cluster that lives behind the bus."""
+    """The subject of a verb for the frontend of a cluster that lives behind the bus."""
     return f"{ROOT}.frontend.{encode_token(cluster)}.{verb}"
 
 

@@ -38,7 +38,7 @@ TOMBSTONE_SECONDS = HOUR
 
 
 class Retention(enum.StrEnum):
-    """When a stream lets go of a message."""
+    """The moment at which a stream lets go of a message."""
 
     LAST_VALUE = "last-value"
     """One message per subject."""

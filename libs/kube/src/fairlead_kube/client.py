@@ -318,7 +318,7 @@ def accepted[T](resource: Resource[T], form: str = "") -> str:
 
 
 def selectors(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
-    """Both as a query, where they are given."""
+    """The selectors as a query, where they are given."""
     given = {"labelSelector": label_selector, "fieldSelector": field_selector}
     return {name: value for name, value in given.items() if value}
 

@@ -66,7 +66,7 @@ async def server_version(client: KubeClient) -> Version:
 
 
 async def served(client: KubeClient, group: str) -> dict[str, dict[str, ServedKind]]:
-    """By version, the one that the server prefers first, then by plural; nothing where the group is not served."""
+    """The kinds of a group by version, the one that the server prefers first, then by plural; none where it is not served."""
     if not group:
         return {"v1": await _kinds(client, "/api/v1")}
     try:

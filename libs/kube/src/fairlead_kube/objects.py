@@ -22,7 +22,7 @@ class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class OwnerReference(KubeStruct, frozen=True, kw_only=True):
-    """Whose part an object is."""
+    """The owner that an object is part of."""
 
     api_version: str = ""
     kind: str = ""
@@ -86,7 +86,7 @@ class Condition(KubeStruct, frozen=True, kw_only=True):
 
     @property
     def since(self) -> Micros:
-        """When it last changed; 0 where that is not said."""
+        """The instant of the last change; 0 where that is not said."""
         return instant(self.last_transition_time)
 
 

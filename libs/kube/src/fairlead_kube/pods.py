@@ -70,7 +70,7 @@ _SCHEDULING = {
 
 
 class NodeAffinity(KubeStruct, frozen=True, kw_only=True, rename=_SCHEDULING):
-    """On which nodes a pod may run."""
+    """The nodes on which a pod may run."""
 
     required: NodeSelector | None = None
     preferred: object = None
@@ -104,7 +104,7 @@ class PodSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class PodTemplate(KubeStruct, frozen=True, kw_only=True):
-    """From what pods are made."""
+    """The template that pods are made from."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()

@@ -45,7 +45,7 @@ class Described(Protocol):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Its metadata."""
+        """The object's metadata."""
 
 
 class KubeChanges[U](msgspec.Struct, frozen=True):
@@ -223,7 +223,7 @@ class Reflector[T: Described, U]:
                 self._observer.count("reflector.unknown_events")
 
     def _move_on(self, version: str) -> None:
-        """Not while everything is shown: those versions come in any order."""
+        """Notes the version, but not while everything is shown: those come in any order."""
         if self._shown is None:
             self._version = version
             self._heard = True

@@ -30,7 +30,7 @@ class Resource[T](msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def api_version(self) -> str:
-        """As in an object's `apiVersion`."""
+        """The version, as in an object's `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def at(self, version: str) -> "Resource[T]":

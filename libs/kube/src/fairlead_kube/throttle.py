@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Throttle:
-    """At most `burst` at once and `qps` a second in the long run; whoever waits is served in order of arrival."""
+    """A token bucket: `burst` at once and `qps` a second in the long run; whoever waits is served in order of arrival."""
 
     def __init__(self, qps: float, burst: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         if qps <= 0 or burst < 1:

@@ -55,7 +55,7 @@ class Sessions:
         return aiohttp.ClientSession(connector=connector, headers=self._headers, read_bufsize=2**20)
 
     async def current(self) -> aiohttp.ClientSession:
-        """That of the newest certificate."""
+        """The session of the newest certificate."""
         if self._made_for != self._certificates:
             self._made_for = self._certificates
             before, self._old, self._session = self._old, self._session, self._open()

@@ -32,14 +32,14 @@ class FrontendSpans:
         self._cluster = cluster
 
     def happened(self, events: Iterable[Event]) -> None:
-        """These events are told of jobs."""
+        """Takes in events that are told of jobs."""
         if self._spans.on:
             now, ratio = self._clock(), self._spans.ratio
             for event in events:
                 self._spans.tell(spans_of_event(event, ratio, now))
 
     def taken_over(self, stood: Mapping[str, State], truth: Mapping[str, State | None] | None = None) -> None:
-        """This process leads from now on: the last stages are told again, as the same spans.
+        """Tells the last stages again, as the same spans: this process leads from now on.
 
         Args:
             stood: what was stated on NATS: up to there whoever led before had come.

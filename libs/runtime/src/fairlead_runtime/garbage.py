@@ -1,4 +1,4 @@
-"""When Python looks for garbage in cycles: among young objects as ever, among older ones when we say so.
+"""Collection of garbage in cycles: among young objects as Python does it, among older ones when we say so.
 
 By itself it looks through every object each time their number has grown by a quarter. With 15,000 waiting jobs that
 stops a service for 0.05 to 0.1 s, in the middle of whatever it reacts to. Nearly all garbage is freed without it, or

@@ -109,7 +109,7 @@ class _Doorman:
 
 
 def _cut(handler: web.RequestHandler) -> None:
-    """At once: closing alone waits for as long as the other side does not read."""
+    """Cuts a connection at once: closing alone waits for as long as the other side does not read."""
     transport = handler.transport
     handler.force_close()
     if transport is not None:

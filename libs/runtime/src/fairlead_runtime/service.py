@@ -101,7 +101,7 @@ async def _live[S: ServiceSettings](
     tracing: Tracing,
     foreseen: tuple[type[Exception], ...],
 ) -> int:
-    """From the first log line to the exit code."""
+    """Runs the service from the first log line to the exit code."""
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
     log.info("starting", settings=redacted(settings), tracing=tracing.on)
     try:
@@ -137,7 +137,7 @@ async def _run_until_stopped[S: ServiceSettings](settings: S, main: Main[S], lif
 
 
 async def _end(main: asyncio.Task[None], lifecycle: Lifecycle, within: float) -> None:
-    """After the stop: see to it that `main` comes to its end, if need be by ending the process."""
+    """Sees to it that `main` comes to its end after the stop, if need be by ending the process."""
     await lifecycle.stop.wait()
     if not lifecycle.awaited:
         main.cancel()  # still on its way up: nobody in it waits for the stop

@@ -84,11 +84,11 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def flag(self) -> str:
-        """Its name on the command line."""
+        """The setting's name on the command line."""
         return "--" + self.name.replace("_", "-")
 
     def variable(self, prefix: str = PREFIX) -> str:
-        """Its name in the environment."""
+        """The setting's name in the environment."""
         return prefix + self.name.upper()
 
 

@@ -122,7 +122,7 @@ class Pacing:
         self._began: float | None = None
 
     async def wake_or_timeout(self, wake: asyncio.Event, seconds: float | None) -> bool:
-        """As the function of that name, rested: to be called at the end of each pass, once."""
+        """Waits as the function of that name, rested: to be called at the end of each pass, once."""
         rested = self._clock() + self._due()
         woken = await wake_or_timeout(wake, seconds)
         if (left := rested - self._clock()) > 0:

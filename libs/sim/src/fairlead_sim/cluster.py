@@ -131,7 +131,7 @@ class SimCluster:
                 self._start(job, pool, now)
 
     def next_due(self) -> Micros | None:
-        """When time alone changes something next: a running job ends, or an ended one is forgotten."""
+        """The instant at which time alone changes something next: a running job ends, or an ended one is forgotten."""
         while self._due and self._due[0][2].phase is not Phase.RUNNING:
             heapq.heappop(self._due)
         instants = [heap[0][0] for heap in (self._due, self._expiring) if heap]

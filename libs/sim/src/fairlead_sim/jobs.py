@@ -54,7 +54,7 @@ class SimJob(msgspec.Struct, kw_only=True):
 
     @property
     def name(self) -> JobName:
-        """Its name."""
+        """The job's name."""
         return JobName(self.scope, self.id)
 
     @property
@@ -74,7 +74,7 @@ class SimJob(msgspec.Struct, kw_only=True):
 
     @property
     def ends_by(self) -> Micros | None:
-        """When it is stopped at the latest, while it runs."""
+        """The instant at which it is stopped at the latest, while it runs."""
         if self.phase is not Phase.RUNNING or self.started is None or self.run_limit is None:
             return None
         return self.started + self.run_limit

@@ -49,7 +49,7 @@ class CommitAudience(Protocol):
     """Hears what was committed."""
 
     def update(self, statements: Statements, outgoing: list[Outgoing]) -> None:
-        """These were committed."""
+        """Hears of what was committed."""
 
 
 class _Request(msgspec.Struct):
@@ -140,13 +140,13 @@ class SimService:
         self._counters_changed = True
 
     def published(self, sequences: list[int]) -> None:
-        """These events are on the stream: the next commit lets go of them."""
+        """Notes that these events are on the stream: the next commit lets go of them."""
         self._published += sequences
 
     # The loop
 
     async def run(self, audience: CommitAudience) -> None:
-        """Until cancelled.
+        """Runs until cancelled.
 
         Raises:
             StoreError: the file cannot be written. The process must end: what it believes is not recorded.

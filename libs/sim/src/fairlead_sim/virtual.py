@@ -112,7 +112,7 @@ class VirtualRun:
         self._writes = 0
 
     def run(self) -> RunResult:
-        """To the end.
+        """Runs to the end.
 
         Raises:
             StuckError: a job waits that nothing can start any more.

@@ -18,7 +18,7 @@ _LABEL = re.compile(r"([A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 
 
 class PodSite(msgspec.Struct, frozen=True, kw_only=True):
-    """Where jobs run as pods."""
+    """A site whose jobs run as pods."""
 
     partition: str
     image: str = ""

@@ -15,7 +15,7 @@ class TargetSource(Protocol):
     """What is asked of a slurmctld."""
 
     async def settings(self) -> SlurmSettings:
-        """Its settings."""
+        """The cluster's settings."""
 
     async def partitions(self) -> list[SlurmPartition]:
         """All partitions."""

@@ -46,13 +46,13 @@ def count(text: str) -> int:
 
 
 def fewest_nodes(text: str) -> int:
-    """Of `2`, `2-4`, `1k`; 1 for what is more involved."""
+    """The fewest nodes of `2`, `2-4`, `1k`; 1 for what is more involved."""
     found = _NODES.fullmatch(text)
     return int(found[1]) * _UNITS[found[2].upper()] if found is not None else 1
 
 
 def gres(text: str) -> dict[str, int]:
-    """Of one node, by name or name and type: `gpu:h100:2,nvme` is {"gpu:h100": 2, "nvme": 1}."""
+    """The resources of one node, by name or name and type: `gpu:h100:2,nvme` is {"gpu:h100": 2, "nvme": 1}."""
     counts = {}
     for part in text.split(","):
         found = _GRES.fullmatch(part)
@@ -63,7 +63,7 @@ def gres(text: str) -> dict[str, int]:
 
 
 def gpus(text: str) -> dict[str, int]:
-    """Of `8` or `h100:8`, by name as `gres` has it."""
+    """The GPUs of `8` or `h100:8`, by name as `gres` has it."""
     counts = {}
     for part in text.split(",") if text else ():
         found = _GPUS.fullmatch(part)
@@ -120,7 +120,7 @@ def _array(text: str) -> str:
 
 
 def highest_task(text: str) -> int:
-    """Of an array in a form that parses: the highest number of its tasks."""
+    """The highest number of an array's tasks, in a form that parses."""
     return max((int(number) for number in re.findall(r"(?<![:%\d])\d+", text)), default=0)
 
 

@@ -84,12 +84,12 @@ def of_each_node(given: Given) -> list[BatchWant]:
 
 
 def value_of(given: Given, name: str) -> str:
-    """Of an option; empty where it is not given."""
+    """The value of an option; empty where it is not given."""
     return given[name].value if name in given else ""
 
 
 def line_of(given: Given, *names: str) -> int:
-    """Of the first of these options that is given; 0 where none is."""
+    """The line of the first of these options that is given; 0 where none is."""
     return next((given[name].line for name in names if name in given), 0)
 
 

@@ -115,7 +115,7 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def nodes(text: str) -> list[SlurmNode]:
-    """Of `scontrol show node`."""
+    """The nodes of `scontrol show node`."""
     return [
         SlurmNode(
             name=words["NodeName"],
@@ -130,7 +130,7 @@ def nodes(text: str) -> list[SlurmNode]:
 
 
 def partitions(text: str) -> list[SlurmPartition]:
-    """Of `scontrol show partition`."""
+    """The partitions of `scontrol show partition`."""
     return [
         SlurmPartition(
             name=words["PartitionName"],
@@ -148,7 +148,7 @@ def partitions(text: str) -> list[SlurmPartition]:
 
 
 def accounts(text: str) -> list[SlurmAccount]:
-    """Of `scontrol show assoc_mgr flags=assoc`; empty where there is no accounting."""
+    """The accounts of `scontrol show assoc_mgr flags=assoc`; empty where there is no accounting."""
     return [
         SlurmAccount(
             name=words["Account"],
@@ -163,7 +163,7 @@ def accounts(text: str) -> list[SlurmAccount]:
 
 
 def settings(text: str) -> SlurmSettings:
-    """Of `scontrol show config`."""
+    """The settings of `scontrol show config`."""
     found = {match[1]: match[2].strip() for line in text.splitlines() if (match := _SETTING.match(line))}
     return SlurmSettings(
         cluster=found.get("ClusterName", ""),
@@ -230,7 +230,7 @@ def _list(text: str) -> tuple[str, ...]:
 
 
 def _named(text: str) -> tuple[str, ...]:
-    """Like `_list`, where a word stands for nothing in particular."""
+    """A list like `_list`'s, where a word stands for nothing in particular."""
     return () if text in _NOTHING else tuple(text.split(","))
 
 

@@ -73,7 +73,7 @@ class Commands:
         return (await self.printed(program, *arguments)).decode(errors="replace")
 
     async def printed(self, program: str, *arguments: str) -> bytes:
-        """As `output`, byte for byte."""
+        """The output as `output` has it, byte for byte."""
         ended = await self.run(program, *arguments)
         if ended.code != 0:
             raise CommandFailedError(f"{program} {_shown(arguments)}: {ended.errors.strip() or ended.code}")

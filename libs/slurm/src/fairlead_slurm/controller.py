@@ -36,7 +36,7 @@ class Controller(Protocol):
         """The tree of accounts; empty where there is no accounting."""
 
     async def settings(self) -> SlurmSettings:
-        """Its settings."""
+        """The cluster's settings."""
 
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
         """Give jobs their SiteFactor, in this order; returns why not by job, of those that were refused."""
@@ -46,7 +46,7 @@ class Controller(Protocol):
 
 
 class CommandController:
-    """By squeue, scontrol and scancel.
+    """A controller by squeue, scontrol and scancel.
 
     Args:
         conf: slurm.conf; by default where Slurm's commands look.

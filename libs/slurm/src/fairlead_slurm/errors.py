@@ -14,7 +14,7 @@ class SlurmUnreachableError(RetryableSlurmError):
 
 
 class FatalSlurmError(SlurmError):
-    """It will not work, however often it is tried."""
+    """An error that comes again, however often it is tried."""
 
 
 class ProgramMissingError(FatalSlurmError):

@@ -13,7 +13,7 @@ _NAME = re.compile(r"([\w.-]{1,64})@([\w.-]{1,64})", re.ASCII)
 
 
 class LicenceName(msgspec.Struct, frozen=True):
-    """As jobs ask for it: `NAME@SERVER`.
+    """A name as jobs ask for it: `NAME@SERVER`.
 
     Raises:
         ValueError: it is none that Slurm would take.
@@ -24,7 +24,7 @@ class LicenceName(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> "LicenceName":
-        """Of a setting."""
+        """The name in a setting."""
         found = _NAME.fullmatch(text)
         if found is None:
             raise ValueError(f"{text!r} is no licence of accounting's, as NAME@SERVER")
@@ -44,7 +44,7 @@ class Licence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def licences(text: str) -> list[Licence]:
-    """Of `scontrol --oneliner show licenses`."""
+    """The licences of `scontrol --oneliner show licenses`."""
     return [
         Licence(name=words["LicenseName"], total=int(words["Total"]), used=int(words["Used"]))
         for words in lines_with(text, "LicenseName")
@@ -68,7 +68,7 @@ class AccountedLicence:
         self._name = name
 
     async def now(self) -> Licence | None:
-        """As slurmctld has it; None where it has none of that name.
+        """The licence as slurmctld has it; None where it has none of that name.
 
         Raises:
             SlurmError: it does not answer.

@@ -50,7 +50,7 @@ class AccountLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def account_limits(text: str) -> AccountLimits:
-    """Of `scontrol show assoc_mgr flags=assoc,qos`."""
+    """The limits of `scontrol show assoc_mgr flags=assoc,qos`."""
     return AccountLimits(
         associations=tuple(
             Association(
@@ -79,7 +79,7 @@ def _limits(words: dict[str, str]) -> AllowedAmounts:
 
 
 def _amounts(text: str) -> dict[str, int]:
-    """Of `cpu=40(3),mem=N(0)`: what is limited, without what is used."""
+    """The limits in `cpu=40(3),mem=N(0)`, without what is used."""
     parts = (part for part in _USED.sub("", text).split(",") if not part.endswith(f"={_UNLIMITED}"))
     return tres(",".join(parts))
 

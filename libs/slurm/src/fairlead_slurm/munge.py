@@ -1,4 +1,4 @@
-"""Who somebody is on another of Slurm's hosts: munge says it, which all of them have and Slurm itself relies on.
+"""Identity of callers on other hosts of Slurm: munge vouches for it, which all of them have and Slurm itself relies on.
 
 A credential is made over a word that whoever asks has drawn a moment ago, so that none can be used twice, nor elsewhere.
 """

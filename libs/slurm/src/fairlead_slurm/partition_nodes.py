@@ -11,7 +11,7 @@ _DUPLICATE = "Duplicate jobid"
 
 
 class PartitionNodes:
-    """By Slurm's commands.
+    """The nodes of a partition by Slurm's commands.
 
     Args:
         conf: slurm.conf; by default where Slurm's commands look.
@@ -24,7 +24,7 @@ class PartitionNodes:
         self._partition = partition
 
     async def drained(self) -> list[str]:
-        """Those that Slurm has drained so, and that are in no other partition.
+        """The nodes that Slurm has drained so, and that are in no other partition.
 
         Raises:
             SlurmError: slurmctld does not answer.
@@ -43,7 +43,7 @@ class PartitionNodes:
 
 
 def duplicates(text: str, partition: str) -> list[str]:
-    """Of `scontrol --oneliner show node`, the nodes of this partition alone that are drained for that reason."""
+    """The nodes of this partition alone that are drained for that reason, of `scontrol --oneliner show node`."""
     return [
         words["NodeName"]
         for words in lines_with(text, "NodeName")

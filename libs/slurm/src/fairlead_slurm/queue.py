@@ -115,7 +115,7 @@ class QueueFormat:
 
     @property
     def arguments(self) -> list[str]:
-        """Of squeue. Width 0 is any width; what follows it stands behind the field."""
+        """The arguments of squeue. Width 0 is any width; what follows it stands behind the field."""
         ends = [_MARK] * _OWN + [self._field] * (_OF_USERS - 1) + [self._line]
         fields = ",".join(f"{name}:0{end}" for name, end in zip(_FIELDS, ends, strict=True))
         # Sorted as slurmctld has them: by partition and priority, as by default, costs squeue more than all else.
@@ -133,7 +133,7 @@ class QueueFormat:
         return self.lines(printed.replace(self._field.encode(), _ANY))
 
     def fields(self, line: bytes) -> list[str]:
-        """Of one line, as many as are asked for where it is a job's."""
+        """The fields of one line, as many as are asked for where it is a job's."""
         *own, users = line.removeprefix(b"\n").decode(errors="replace").split(_MARK, _OWN)
         return [*own, *users.split(self._field)]
 

@@ -25,7 +25,7 @@ _REST_SECONDS = 20.0
 
 
 class TokenMaker(Protocol):
-    """Has tokens made for whoever asks."""
+    """A maker of tokens for whoever asks."""
 
     async def token(self, seconds: int) -> str:
         """One that lasts so long.
@@ -136,7 +136,7 @@ class SlurmToken:
 
 
 def user_of(token: str) -> str:
-    """Whose token it is, as it says itself; empty where it says nothing."""
+    """The user of a token, as it says itself; empty where it says nothing."""
     claims = _claims(token)
     return "" if claims is None else claims.sun
 

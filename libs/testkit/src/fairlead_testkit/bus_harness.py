@@ -39,11 +39,11 @@ from fairlead_testkit.serving import ServiceMain, serving
 
 
 class Server(Protocol):
-    """Where the server listens."""
+    """A server, by where it listens."""
 
     @property
     def url(self) -> str:
-        """Of the server."""
+        """The server's address."""
 
 
 class BusHarness:

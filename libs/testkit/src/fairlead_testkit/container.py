@@ -34,7 +34,7 @@ class ContainerNatsServer:
 
     @property
     def url(self) -> str:
-        """Where clients connect to."""
+        """The address that clients connect to."""
         return f"nats://{LOOPBACK}:{self.port}"
 
     def start(self) -> Self:

@@ -47,7 +47,7 @@ class Arrival:
 
 
 class ContentionOrder(Protocol):
-    """Who goes first of those that wait."""
+    """An order: who goes first of those that wait."""
 
     def wait(self, job: ContendingJob) -> None:
         """The job waits."""
@@ -148,7 +148,7 @@ class Course:
         return Fraction(total, (end - begin) * self.slots)
 
     def shares(self, tenants: Iterable[str], begin: Micros, end: Micros) -> dict[str, Fraction]:
-        """Of each of these."""
+        """The share of each of these tenants."""
         return {tenant: self.share(tenant, begin, end) for tenant in tenants}
 
     def waits(self, tenant: str, begin: Micros = 0) -> list[Micros]:
@@ -199,7 +199,7 @@ class Contention:
         return self.course
 
     def keep(self, tenant: str, jobs: int, size: int = 1) -> None:
-        """From now on the tenant keeps so many jobs waiting: it answers each start with a submission."""
+        """Keeps so many jobs of the tenant waiting from now on: it answers each start with a submission."""
         self._kept[tenant] = Arrival(tenant=tenant, jobs=jobs, size=size)
         self._top_up(tenant)
 

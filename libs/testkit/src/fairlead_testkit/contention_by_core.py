@@ -13,7 +13,7 @@ _QUEUE = ("cluster", "queue")
 
 
 class ByCore:
-    """Who goes first, by the core.
+    """The order by the core.
 
     Args:
         rules: of the pool; its slots are its only resource, in base units.

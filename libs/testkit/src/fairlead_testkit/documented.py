@@ -48,7 +48,7 @@ def documented() -> dict[str, object]:
 
 
 def changed(**changes: object) -> dict[str, object]:
-    """That, with other values at these keys."""
+    """The document with other values at these keys."""
     return {**documented(), **changes}
 
 

@@ -125,7 +125,7 @@ class FakeCluster:
         await self.bus.publish(subjects.event(job.scope, CLUSTER, job.id), to_json(event))
 
     def order(self) -> list[str]:
-        """As the frontend would start the waiting ones."""
+        """The waiting jobs as the frontend would start them."""
         waiting = [job for job in self.jobs.values() if job.phase is Phase.WAITING]
         return [job.uid for job in sorted(waiting, key=lambda job: (-job.level, job.queue_time, job.uid))]
 
@@ -212,7 +212,7 @@ class FakeScorer:
 
     @asynccontextmanager
     async def alive(self) -> AsyncIterator[Self]:
-        """With a lease, as long as the block lasts."""
+        """Keeps a lease as long as the block lasts."""
         async with asyncio.TaskGroup() as group:
             task = group.create_task(self.membership.run())
             try:

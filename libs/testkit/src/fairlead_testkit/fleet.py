@@ -51,7 +51,7 @@ class Fleet(ProcessFleet):
         self._config.write_bytes(msgspec.json.encode(cluster_config))
 
     def own_settings(self, service: str) -> Mapping[str, object]:
-        """As the base says; the simulated cluster has its store and its configuration, too."""
+        """Adds to the base's: the simulated cluster has its store and its configuration, too."""
         own = dict(super().own_settings(service))
         return own | ({"store": self.store, "cluster_file": self._config} if service == "sim" else {})
 

@@ -76,11 +76,11 @@ class ForkedProcess:
         self._ending = ending
 
     def poll(self) -> int | None:
-        """Its exit code once it has ended; negative where a signal ended it."""
+        """The process's exit code once it has ended; negative where a signal ended it."""
         return self._look(0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, once it has ended.
+        """Waits for the end; returns the exit code.
 
         Raises:
             subprocess.TimeoutExpired: it has not ended in time.
@@ -153,7 +153,7 @@ class ForkServer:
 
 
 class _Servers:
-    """Those of this process; none until one is wanted."""
+    """The servers of this process; none until one is wanted."""
 
     def __init__(self) -> None:
         self.used = False
@@ -178,7 +178,7 @@ _servers = _Servers()
 
 
 def use() -> None:
-    """From now on this process starts services as forks."""
+    """Starts services of this process as forks from now on."""
     _servers.used = True
 
 

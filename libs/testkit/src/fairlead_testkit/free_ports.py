@@ -12,7 +12,7 @@ _POLL_SECONDS = 0.01
 
 
 def free_ports(count: int) -> list[int]:
-    """So many different ports that nobody listens on now."""
+    """Different ports that nobody listens on now."""
     found: set[int] = set()
     while len(found) < count:
         port = _LOWEST + secrets.randbelow(_HIGHEST - _LOWEST)

@@ -22,7 +22,7 @@ _EVERYTHING = Grants(publish=[">"], subscribe=[">"])
 
 
 class ServerAccounts(Protocol):
-    """Whose accounts a server gets: a layout's, or others."""
+    """The accounts that a server gets: a layout's, or others."""
 
     @property
     def accounts(self) -> list[Account]:

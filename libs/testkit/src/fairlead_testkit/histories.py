@@ -51,7 +51,7 @@ class PoolHistory(RuleBasedStateMachine):
         raise NotImplementedError
 
     def it_ran(self, uid: str) -> None:
-        """Whatever ran under the uid is over now."""
+        """Ends whatever ran under the uid."""
 
     def it_runs(self, uid: str, tenant: str, demand: dict[str, int]) -> None:
         """A run begins now."""
@@ -63,7 +63,7 @@ class PoolHistory(RuleBasedStateMachine):
 
     @rule(job=jobs)
     def a_job_waits(self, job: WaitingJob) -> None:
-        """Also one that waits or runs already."""
+        """Lets a job wait, also one that waits or runs already."""
         self.kept.wait(job)
         self.it_ran(job.uid)
         self.running.pop(job.uid, None)
@@ -92,7 +92,7 @@ class PoolHistory(RuleBasedStateMachine):
 
     @rule(uid=uids)
     def a_waiting_job_starts(self, uid: str) -> None:
-        """As most do."""
+        """Starts a waiting job, as most do."""
         job = self.waiting.get(uid)
         if job is not None:
             self.a_job_runs(uid, job.tenant, job.demand)
@@ -107,7 +107,7 @@ class PoolHistory(RuleBasedStateMachine):
 
     @invariant()
     def it_is_as_from_scratch(self) -> None:
-        """To the byte."""
+        """Compares with an order made from scratch, to the byte."""
         fresh = self.from_scratch()
         now = 12
         whole = self.kept.at(now).places()[:]

@@ -194,7 +194,7 @@ class _Signer:
         self._certificate = base64.b64encode(made.public_bytes(serialization.Encoding.DER)).decode()
 
     def token(self, path: str, rights: list[str]) -> str:
-        """To do these things with the images of a path."""
+        """A token to do these things with the images of a path."""
         now = int(time.time())
         access = [{"type": "repository", "name": path, "actions": rights}] if rights else []
         head = {"typ": "JWT", "alg": "RS256", "x5c": [self._certificate]}

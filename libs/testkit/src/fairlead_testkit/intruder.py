@@ -98,7 +98,7 @@ class Mutant(NamedTuple):
     payload: bytes
 
     def wire(self) -> bytes:
-        """As the protocol has it."""
+        """The message as the protocol has it."""
         answer = self.reply + b" " if self.reply else b""
         whole = len(self.headers) + len(self.payload)
         if self.headers:
@@ -262,7 +262,7 @@ async def intrude(url: str, seed: str, wires: Sequence[bytes], a_second: float) 
 
 
 def main() -> None:
-    """As a program; prints how many the server said that it denied, and the seconds that sending took."""
+    """Runs as a program; prints how many the server said that it denied, and the seconds that sending took."""
     url, seed_file, first, count, a_second = sys.argv[1:]
     wires = [a_mutant(number).wire() for number in range(int(first), int(first) + int(count))]
     sys.stdout.write("ready\n")

@@ -30,7 +30,7 @@ _ANSWER_SECONDS = 30.0
 
 
 class Reference(msgspec.Struct, rename="camel", frozen=True):
-    """From one span to another: `CHILD_OF` its parent, `FOLLOWS_FROM` a link."""
+    """A reference from one span to another: `CHILD_OF` its parent, `FOLLOWS_FROM` a link."""
 
     ref_type: str
     span_id: str = msgspec.field(name="spanID")
@@ -68,12 +68,12 @@ class FoundSpan(msgspec.Struct, rename="camel", frozen=True):
 
     @property
     def said(self) -> dict[str, object]:
-        """Its attributes."""
+        """The span's attributes."""
         return {tag.key: tag.value for tag in self.tags}
 
 
 class Process(msgspec.Struct, rename="camel", frozen=True):
-    """Whose spans they are."""
+    """A process whose spans they are."""
 
     service_name: str
 
@@ -86,11 +86,11 @@ class FoundTrace(msgspec.Struct, rename="camel", frozen=True):
     processes: dict[str, Process]
 
     def service(self, span: FoundSpan) -> str:
-        """Who sent a span."""
+        """The service that sent a span."""
         return self.processes[span.process_id].service_name
 
     def names(self) -> set[str]:
-        """Of its spans."""
+        """The names of its spans."""
         return {span.operation_name for span in self.spans}
 
     def orphans(self) -> list[FoundSpan]:
@@ -123,7 +123,7 @@ class Jaeger:
 
     @property
     def endpoint(self) -> str:
-        """Where spans go."""
+        """The address that spans go to."""
         return f"http://127.0.0.1:{self._ports[0]}"
 
     def start(self) -> Self:

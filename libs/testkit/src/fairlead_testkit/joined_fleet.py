@@ -37,7 +37,7 @@ class JoinedFleet(ProcessFleet):
         self.kube = kube
 
     async def prepare(self, bus: Bus) -> None:
-        """As the base, with the leave to steer both."""
+        """Prepares as the base does, with the leave to steer both."""
         await super().prepare(bus)
         await clear(bus, "boost")
         await clear(bus, "site-factor", cluster=SLURM_CLUSTER)

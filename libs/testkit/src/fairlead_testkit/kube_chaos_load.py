@@ -12,7 +12,7 @@ from fairlead_testkit.proxy import FlakyProxy
 
 
 class KubeBreaker(Breaker):
-    """As the breaker of a simulated cluster; instead of that it breaks the real one."""
+    """A breaker of the real cluster instead of the simulated one."""
 
     def __init__(self, fleet: KubeFleet, bus: Bus, proxy: FlakyProxy, rng: random.Random) -> None:
         super().__init__(fleet, bus, proxy, rng)
@@ -32,7 +32,7 @@ class KubeBreaker(Breaker):
         ]
 
     async def _restart_kueue(self) -> None:
-        """Its webhook is away meanwhile, and refuses every write of a Workload."""
+        """Restarts Kueue: its webhook is away meanwhile, and refuses every write of a Workload."""
         await self._restart("kueue", self._lab.restart_kueue)
 
     async def _restart_apiserver(self) -> None:

@@ -53,13 +53,13 @@ class KubeFleet(ProcessFleet):
         self._lever = lever
 
     async def prepare(self, bus: Bus) -> None:
-        """As the base, with the leave to steer."""
+        """Prepares as the base does, with the leave to steer."""
         await super().prepare(bus)
         if self._lever is not None:
             await clear(bus, self._lever)
 
     def own_settings(self, service: str) -> Mapping[str, object]:
-        """As the base says; who talks to Kubernetes does so as its own user."""
+        """Adds to the base's: who talks to Kubernetes does so as its own user."""
         own = dict(super().own_settings(service))
         if service in _USERS:
             own["kubeconfig"] = self.lab.kubeconfig(_USERS[service])

@@ -88,7 +88,7 @@ class Rounds:
         self._since = 0.0
 
     def backlog(self, each: int) -> None:
-        """So many jobs of each tenant, one tenant after the other; the first, of one GPU each, fill the pool."""
+        """Makes so many jobs of each tenant, one tenant after the other; the first, of one GPU each, fill the pool."""
         for tenant in self._layout.tenants:
             for _ in range(each):
                 self.arrive(tenant, gpus=1 if self._made < self._layout.gpus else None)

@@ -56,19 +56,19 @@ class Team:
         return self.lab.api.items(f"{root}/namespaces/{self.name}/{plural}")
 
     def jobs(self) -> list[KubeObject]:
-        """Its batch Jobs."""
+        """The team's batch Jobs."""
         return self.items("batch/v1", "jobs")
 
     def pods(self) -> list[KubeObject]:
-        """Its pods."""
+        """The team's pods."""
         return self.items("v1", "pods")
 
     def workloads(self) -> list[KubeObject]:
-        """Its Workloads."""
+        """The team's Workloads."""
         return self.items(things.KUEUE, "workloads")
 
     async def become_known(self, bus: Bus) -> "FakeKueue":
-        """To the policy, and on NATS as a watcher would state it."""
+        """Makes the team known to the policy, and on NATS as a watcher would state it."""
         await put_policy(bus, a_document(shards=2, tenants=[Tenant(name=self.name)]))
         cluster = FakeKueue(bus, self)
         await cluster.declare()

@@ -84,7 +84,7 @@ class LanesPlugin:
         node.workerinput[_LANE] = ",".join(lanes_of(node))
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config) -> "LaneScheduling | None":
-        """By lanes, where there is a plan for so many workers."""
+        """Schedules by lanes, where there is a plan for so many workers."""
         return LaneScheduling(config) if config.option.numprocesses in PLANS else None
 
 

@@ -130,7 +130,7 @@ class NamespaceFixture:
         return [item for item in self.lab.api.items(WORKLOADS) if item["metadata"]["namespace"] in namespaces]
 
     def admitted(self) -> dict[str, KubeObject]:
-        """By name, what holds quota and is not over."""
+        """The Workloads that hold quota and are not over, by name."""
         return {
             item["metadata"]["name"]: item
             for item in self.workloads()
@@ -138,7 +138,7 @@ class NamespaceFixture:
         }
 
     def waiting(self) -> dict[str, KubeObject]:
-        """By name, what holds no quota and is not over."""
+        """The Workloads that hold no quota and are not over, by name."""
         return {
             item["metadata"]["name"]: item
             for item in self.workloads()
@@ -197,7 +197,7 @@ class NamespaceFixture:
         await eventually(self._at_rest, 30, what="Kueue has tried all")
 
     def _at_rest(self) -> bool:
-        """By Kueue's own count of what it is still to try, and tries."""
+        """Whether Kueue rests, by its own count of what it is still to try, and tries."""
         active = [
             line
             for line in self.lab.kueue_metrics().splitlines()

@@ -46,7 +46,7 @@ class NatsCluster:
 
     @property
     def url(self) -> str:
-        """Where clients connect to: every server, without credentials."""
+        """The addresses that clients connect to: every server's, without credentials."""
         return ",".join(server.url for server in self.servers)
 
     @property
@@ -81,7 +81,7 @@ class NatsCluster:
         return [server for server in self.servers if server not in servers]
 
     def meta_leader(self) -> NatsServer | None:
-        """Who leads the whole of JetStream, as one that runs says; None while nobody does, or nobody can say."""
+        """The leader of the whole of JetStream, as one that runs says; None while nobody leads, or nobody can say."""
         for server in self.servers:
             leader = _told_leader(server)
             if leader is not None:
@@ -89,7 +89,7 @@ class NatsCluster:
         return None
 
     async def stream_leader(self, bus: Bus, stream: str) -> NatsServer:
-        """Who leads a stream."""
+        """The leader of a stream."""
         info = json.loads(await bus.jetstream.call(f"STREAM.INFO.{stream}"))
         return self.named(info["cluster"]["leader"])
 
@@ -127,7 +127,7 @@ def _told_leader(server: NatsServer) -> str | None:
 
 
 def _leaders(server: NatsServer) -> set[str]:
-    """Who leads JetStream and each stream, as this server knows it; an empty name where nobody does."""
+    """The leaders of JetStream and of each stream, as this server knows them; an empty name where nobody leads."""
     body = _ask(server, "/jsz?streams=true")
     if body is None:
         return {""}

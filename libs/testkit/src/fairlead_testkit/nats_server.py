@@ -77,7 +77,7 @@ class NatsServer:
 
     @property
     def url(self) -> str:
-        """Where clients connect to, without credentials."""
+        """The address that clients connect to, without credentials."""
         return f"nats://{LOOPBACK}:{self.port}"
 
     @property
@@ -113,7 +113,7 @@ class NatsServer:
         return self
 
     def launch(self) -> None:
-        """As `start`, but returns at once: `await_ready` is due."""
+        """Starts as `start` does, but returns at once: `await_ready` is due."""
         if self.running:
             raise NatsServerError(f"{self.name} runs already")
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ class NatsServer:
             raise
 
     def monitoring_port(self) -> int | None:
-        """Where it answers over HTTP, if its configuration says so: another one after each start."""
+        """The port of its HTTP answers, if its configuration says so: another one after each start."""
         return self._chosen_port("monitoring") if self.running else None
 
     def stop(self) -> None:

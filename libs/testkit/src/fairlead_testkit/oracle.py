@@ -163,5 +163,5 @@ def _aging(job: OracleJob, rules: OracleRules, now: Micros) -> Fraction:
 
 
 def _rank(rules: OracleRules, job: OracleJob) -> int:
-    """Its class's position; an unknown class stands behind all."""
+    """The position of the job's class; an unknown class stands behind all."""
     return list(rules.classes).index(job.job_class) if job.job_class in rules.classes else len(rules.classes)

@@ -98,7 +98,7 @@ class PodFleetSite:
 
     @contextlib.contextmanager
     def running(self) -> Iterator["PodFleetSite"]:
-        """Both of them, for the time of the block."""
+        """Runs both of them for the time of the block."""
         self._install()
         self.kube.api.apply(namespace(self.namespace))
         self.kube.open_to_slurm(self.namespace)
@@ -232,7 +232,7 @@ class PodFleetSite:
         self.kube.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
     def remove_stranger(self) -> None:
-        """It goes at once."""
+        """Removes the stranger at once."""
         self.kube.api.delete(f"/api/v1/namespaces/default/pods/stranger-{self.mark}")
 
     def add_cards(self, *uuids: str, memory: int) -> str:
@@ -256,7 +256,7 @@ class PodFleetSite:
         return name
 
     def remove_cards(self) -> None:
-        """That node goes."""
+        """Removes the node with cards."""
         self.kube.api.delete(f"{NODES}/{self.namespace}-cards-0")
 
     def give_card(self, pod: KubeObject, node: str, held: str) -> None:
@@ -300,7 +300,7 @@ class PodFleetSite:
         return self.kube.api.items(self._claims)
 
     def hook_processes(self) -> dict[int, tuple[str, str]]:
-        """This site's hooks and bodies that run now: by pid which of them it is, and for which job."""
+        """The hooks and bodies of this site that run now: by pid which of them it is, and for which job."""
         mark = f"{self.settings.folder}/{PROGRAM}".encode()
         found = {}
         for folder in Path("/proc").iterdir():
@@ -318,7 +318,7 @@ class PodFleetSite:
         return [kind for kind, of in self.hook_processes().values() if of == job]
 
     def gpus_of(self, pods: Iterable[KubeObject]) -> int:
-        """Of those pods that are not over."""
+        """The GPUs of those pods that are not over."""
         return sum(
             int(pod["spec"]["containers"][0]["resources"]["requests"].get(GPU, 0))
             for pod in pods
@@ -413,7 +413,7 @@ class PodFleet(ProcessFleet):
         return "\n".join(line for line in lines if any(mark in line for mark in marks))
 
     def own_settings(self, service: str) -> Mapping[str, object]:
-        """As the base says; the bridge is told where Slurm is, and of the gate."""
+        """Adds to the base's: the bridge is told where Slurm is, and of the gate."""
         return {
             **super().own_settings(service),
             "slurm_conf": self.site.lab.conf,

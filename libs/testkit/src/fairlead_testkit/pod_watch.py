@@ -46,7 +46,7 @@ class PodWatch:
         """Jobs that were held, nodes that were drained, jobs with two pods at a time."""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         async with asyncio.TaskGroup() as both:
             both.create_task(self._watch_pods())
             both.create_task(self._watch_slurm())

@@ -93,7 +93,7 @@ class ServiceProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id.
+        """The process's id.
 
         Raises:
             ServiceDiedError: it was never started.
@@ -102,7 +102,7 @@ class ServiceProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """Its exit code once it has ended; negative where a signal ended it."""
+        """The process's exit code once it has ended; negative where a signal ended it."""
         return None if self._process is None else self._process.poll()
 
     @property

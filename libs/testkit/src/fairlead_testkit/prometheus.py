@@ -114,13 +114,13 @@ class Prometheus:
         return msgspec.json.decode(told, type=_QueryAnswer[_Result]).data.result
 
     def names(self) -> set[str]:
-        """Of all series that it knows."""
+        """The names of all series that it knows."""
         return set(
             msgspec.json.decode(self._ask("/api/v1/label/__name__/values"), type=_QueryAnswer[list[str]]).data
         )
 
     def alerts(self) -> list[Alert]:
-        """Those whose expressions hold."""
+        """The alerts whose expressions hold."""
         return msgspec.json.decode(self._ask("/api/v1/alerts"), type=_QueryAnswer[_Alerts]).data.alerts
 
     def exemplars(self, metric: str) -> set[str]:
@@ -143,7 +143,7 @@ class Prometheus:
         }
 
     def _await_ready(self) -> None:
-        """It listens before it has read its data and answers 503 until then (its management API, `/-/ready`).
+        """Waits until it is ready: it listens before it has read its data and answers 503 until then (`/-/ready`).
 
         Raises:
             TimeoutError: it is not ready in time.

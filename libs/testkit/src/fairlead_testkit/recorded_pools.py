@@ -104,7 +104,7 @@ def entries(snapshot: PlainDocument, key: str) -> list[PlainDocument]:
 
 
 def policy(snapshot: PlainDocument) -> PlainDocument:
-    """Its policy."""
+    """The policy of a snapshot."""
     return cast("PlainDocument", snapshot["policy"])
 
 

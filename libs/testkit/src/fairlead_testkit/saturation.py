@@ -9,7 +9,7 @@ from fairlead_policy.usage.saturation import Saturation, whole_room
 def used_up(
     rules: PoolRules, running: Iterable[Mapping[str, int]], waiting: Iterable[Mapping[str, int]]
 ) -> frozenset[str]:
-    """Of a pool of one part, without flavors.
+    """The resources that are used up of a pool of one part, without flavors.
 
     Args:
         rules: of the pool.

@@ -1,4 +1,4 @@
-"""In CI a test of real processes that fails is tried once more; part of the plugin.
+"""Second tries: in CI a test of real processes that fails is tried once more; part of the plugin.
 
 On two busy cores a kubelet, an API server or Kueue now and then takes longer than anything waits for. One such miss in
 three thousand tests shall not cost a whole run, and shall not pass unseen: the summary shows the first attempt with its

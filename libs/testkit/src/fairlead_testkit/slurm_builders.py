@@ -79,7 +79,7 @@ def some_accounts() -> list[SlurmAccount]:
 
 
 def some_settings(**weights: int) -> SlurmSettings:
-    """With these priority weights; an age of 3000 unless others are given."""
+    """Settings with these priority weights; an age of 3000 unless others are given."""
     return SlurmSettings(
         cluster="lab",
         version="22.05.8",

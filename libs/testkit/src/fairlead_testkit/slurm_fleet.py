@@ -46,12 +46,12 @@ class SlurmFleet(ProcessFleet):
         self._by_rest = by_rest
 
     async def prepare(self, bus: Bus) -> None:
-        """As the base, with the leave to steer."""
+        """Prepares as the base does, with the leave to steer."""
         await super().prepare(bus)
         await clear(bus, "site-factor", cluster=CLUSTER)
 
     def own_settings(self, service: str) -> Mapping[str, object]:
-        """As the base says; the bridge is told where Slurm is."""
+        """Adds to the base's: the bridge is told where Slurm is."""
         own = dict(super().own_settings(service))
         if service == "slurm_bridge":
             own |= {

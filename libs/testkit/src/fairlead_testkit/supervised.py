@@ -56,7 +56,7 @@ class Supervision[R: Supervised]:
 
     @property
     def folder(self) -> Path:
-        """Where the state file is, and the lab's data and logs."""
+        """The folder of the state file, and of the lab's data and logs."""
         state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
         return state / "fairlead" / self._module.rpartition(".")[2]
 
@@ -102,7 +102,7 @@ class Supervision[R: Supervised]:
             return True
 
     def keep(self, found: R) -> None:
-        """As the supervisor, say in the state file that the lab is up, and return at SIGTERM."""
+        """Says in the state file that the lab is up, as the supervisor, and returns at SIGTERM."""
         # Only now: children inherit what is blocked, and before this the guardian is enough.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
         unfinished = self._state.with_suffix(".new")

@@ -16,7 +16,7 @@ from fairlead_policy.rules.pool_rules import PoolRules
 
 
 def told_prospects(found: WhatIf, place: Place, rules: PoolRules, now: Micros) -> list[str]:
-    """Its neighbours, the parts of its tag, what would move it, its limits, and the room that it waits for."""
+    """The job's neighbours, the parts of its tag, what would move it, its limits, and the room that it waits for."""
     return [
         *neighbours_in_words(found, place, rules),
         *breakdown_in_words(found, place, rules),

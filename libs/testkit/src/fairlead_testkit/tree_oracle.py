@@ -96,7 +96,7 @@ def picks_of(
     now: Micros,
     use: Mapping[str, Mapping[str, int]] | None = None,
 ) -> list[Pick]:
-    """As `fill_tree`, with what each job was compared by."""
+    """The picks as `fill_tree` has them, with what each job was compared by."""
     return _Filling(jobs, rules, now, use or {}).run()
 
 

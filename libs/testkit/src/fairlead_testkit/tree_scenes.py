@@ -27,7 +27,7 @@ class TreeScene:
 
 
 def pool(scene: TreeScene, tops: Collection[str] | None = None) -> PoolFacts:
-    """As the policy core is told it; only what is below these top-level tenants, or all."""
+    """The pool as the policy core is told it; only what is below these top-level tenants, or all."""
     order, top_of = PoolFacts(scene.rules), scene.rules.top_of
     for uid, tenant, demand in scene.running:
         if tops is None or top_of(tenant) in tops:

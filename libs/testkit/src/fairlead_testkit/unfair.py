@@ -36,7 +36,7 @@ def lowest_first(steps: Steps) -> Ordering:
 def asset_fairness(
     capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
 ) -> dict[str, float]:
-    """By the sum of the shares of all resources."""
+    """Orders by the sum of the shares of all resources."""
     return {
         tenant: sum(amount / capacity[name] for name, amount in demand.items()) / float(weights[tenant])
         for tenant, demand in demands.items()
@@ -47,7 +47,7 @@ def asset_fairness(
 def cpu_only(
     capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
 ) -> dict[str, float]:
-    """By the share of one resource, whatever else is scarce."""
+    """Orders by the share of one resource, whatever else is scarce."""
     return {
         tenant: demand["cpu"] / capacity["cpu"] / float(weights[tenant]) for tenant, demand in demands.items()
     }
@@ -57,7 +57,7 @@ def cpu_only(
 def paid_by_memory(
     capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
 ) -> dict[str, float]:
-    """By the dominant share, with a weight that grows with the square of the memory that is asked for."""
+    """Orders by the dominant share, with a weight that grows with the square of the memory that is asked for."""
     return {
         tenant: max(amount / capacity[name] for name, amount in demand.items())
         / (float(weights[tenant]) * demand["memory"] ** 2)

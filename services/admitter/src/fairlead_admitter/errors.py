@@ -29,7 +29,7 @@ class FrontendForbiddenError(AdmitterError):
 
 
 class FrontendForbiddenHereError(FrontendForbiddenError):
-    """It does not let us do this to this job, or in its scope; another one may go well at the same time."""
+    """A refusal of this for this job, or in its scope; another one may go well at the same time."""
 
 
 class FrontendRefusedError(AdmitterError):

@@ -180,7 +180,7 @@ class Reconciler:
         return lambda: self._may_write() and watch.control_stands(pool) and watch.preemption_stands(queues)
 
     def _permit_plan(self, pool: str, queues: frozenset[str], plan: SteeringPlan) -> Callable[[], bool]:
-        """As above; and where room comes free meanwhile, it is looked again who is next."""
+        """Permits as above; and where room comes free meanwhile, it is looked again who is next."""
         permit = self._permit(pool, queues)
         return lambda: permit() and not (plan.while_full and self._watch.room_comes(plan.while_full))
 
@@ -220,7 +220,7 @@ class Reconciler:
         return self._watch.policy.queues_by_pool(self._watch.facts.cluster, self._watch.facts.queues)
 
     def _tell_of_starts(self, seen: Observation, pools: dict[str, frozenset[str]]) -> None:
-        """To traces, and to the waits that are measured; a job that ran for a moment is seen only once it has ended."""
+        """Tells traces and the measured waits of starts; a job that ran for a moment is seen only once it has ended."""
         if self._took_over:
             self._took_over = False
             self._traces.took_over(self._epoch or 0, self._watch.facts.all_jobs())

@@ -139,7 +139,7 @@ class Checker:
         """What was free, and kept, when those who are out of their queues were last tried."""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         self._wake.set()
         while True:
             busy = bool(self._sent or self._released)

@@ -130,7 +130,7 @@ class CheckSources:
         return None
 
     async def run(self) -> None:
-        """Until cancelled.
+        """Runs until cancelled.
 
         Raises:
             FatalKubeError: a kind or the right to read it is missing from the start.

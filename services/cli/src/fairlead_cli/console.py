@@ -1,4 +1,4 @@
-"""Where words go: results to standard output, everything else to standard error. Colours on terminals alone.
+"""Output of commands: results to standard output, everything else to standard error. Colours on terminals alone.
 
 Who only says a line does without `rich`, which takes a fifth of what a short command takes.
 """
@@ -27,7 +27,7 @@ _STYLES = {
 
 
 def output(*, wide: bool = False) -> "Console":
-    """For results: tables, reports. A wide one has room for every column, whatever the terminal has."""
+    """The console of results: tables, reports. A wide one has room for every column, whatever the terminal has."""
     from rich.console import Console
 
     width = None if sys.stdout.isatty() and not wide else PIPED_WIDTH
@@ -35,7 +35,7 @@ def output(*, wide: bool = False) -> "Console":
 
 
 def remarks() -> "Console":
-    """For tables and reports that are not the result itself."""
+    """The console of tables and reports that are not the result itself."""
     from rich.console import Console
 
     width = None if sys.stderr.isatty() else PIPED_WIDTH
@@ -43,7 +43,7 @@ def remarks() -> "Console":
 
 
 def messages() -> "Console":
-    """For progress that moves."""
+    """The console of progress that moves."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, soft_wrap=True)
@@ -136,7 +136,7 @@ def _marked(word: str, style: str) -> str:
 
 
 def _tell(line: str) -> None:
-    """On standard error, if there is one: the caller may have closed it (`2>&-`)."""
+    """Writes a line to standard error, if there is one: the caller may have closed it (`2>&-`)."""
     if sys.stderr is not None:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()

@@ -298,7 +298,7 @@ class Scorer:
         )
 
     def _confirm_after(self) -> float:
-        """So that all quiet owners together ask the server a bounded number of times a second."""
+        """The pause after which all quiet owners together ask the server a bounded number of times a second."""
         return max(CONFIRM_SECONDS, len(self._ownerships) / _CONFIRMS_PER_SECOND)
 
     async def _hold(self, ownership: ShardOwnership) -> None:

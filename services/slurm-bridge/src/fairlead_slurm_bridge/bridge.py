@@ -39,10 +39,10 @@ _GONE = LevelReply(verdict=VerbOutcome.GONE)
 
 
 class BridgeAudience(Protocol):
-    """Who hears what is stated differently from now on."""
+    """The audience of what is stated differently from now on."""
 
     def update(self, statements: Statements) -> None:
-        """This is so now."""
+        """Hears what is so now."""
 
 
 class Bridge:
@@ -87,7 +87,7 @@ class Bridge:
     # --- the loop
 
     async def run(self, audience: BridgeAudience) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         self._audience = audience
         while True:
             pause = self._poll_seconds

@@ -126,7 +126,7 @@ class BatchChecks:
         return await self._weighed(words, user, target)
 
     async def remarks_at_once(self, words: Sequence[str], user: str = "") -> list[Remark]:
-        """As `remarks`, without a question to slurmctld: while job_submit runs, its answer may have to wait for job_submit's end.
+        """The remarks without a question to slurmctld: while job_submit runs, its answer may have to wait for job_submit's end.
 
         Raises:
             SlurmUnreachableError: slurmctld has not told for long what jobs are measured by.

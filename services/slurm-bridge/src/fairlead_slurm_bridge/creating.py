@@ -25,7 +25,7 @@ _IN_DOUBT_SECONDS = 30.0
 
 
 class Submitter(Protocol):
-    """Has a job made as the user of its account."""
+    """A submitter that has a job made as the user of its account."""
 
     async def submit(self, job: BatchJob) -> str:
         """Have it made; returns its number.

@@ -35,7 +35,7 @@ class Naming(msgspec.Struct, frozen=True, kw_only=True):
         return cls(by_tres={"cpu": "cpu", "mem": "memory", "gres/gpu": gres_gpu})
 
     def amounts(self, resources: Mapping[str, int]) -> dict[str, int]:
-        """In Fairlead's words. Slurm counts GPUs of a type a second time under that type."""
+        """The amounts in Fairlead's words. Slurm counts GPUs of a type a second time under that type."""
         return {name: resources[tres] for tres, name in self.by_tres.items() if tres in resources}
 
 

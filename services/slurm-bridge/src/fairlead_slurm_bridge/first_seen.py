@@ -1,4 +1,4 @@
-"""When each job was first submitted, over requeues and restarts. Pure but for whoever keeps it."""
+"""First submission of each job, over requeues and restarts. Pure but for whoever keeps it."""
 
 from collections.abc import Iterable
 
@@ -35,7 +35,7 @@ class FirstSeen:
             self._note(since)
 
     def since(self, job: SlurmJob) -> Micros:
-        """When it, or its array, was first submitted."""
+        """The instant at which the job, or its array, was first submitted."""
         return self._since[str(job.array)]
 
     def take(self, jobs: Iterable[SlurmJob]) -> Remembered:

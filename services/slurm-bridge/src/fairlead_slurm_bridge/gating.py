@@ -234,7 +234,7 @@ def pod_places(rules: PodRules) -> fit.PodShape:
 
 
 def _toleration(text: str) -> Toleration:
-    """As kubectl writes a taint: `key=value:effect`, `key:effect` for any value."""
+    """A toleration of a taint as kubectl writes it: `key=value:effect`, `key:effect` for any value."""
     pair, _, effect = text.rpartition(":")
     key, equals, value = pair.partition("=")
     return Toleration(key=key, operator="Equal" if equals else "Exists", value=value, effect=effect)

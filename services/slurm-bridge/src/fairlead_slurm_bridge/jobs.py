@@ -110,7 +110,7 @@ def rest_of(rest: ArrayRemainder, since: Micros, frame: Frame) -> JobState:
 
 
 def phase_of(job: SlurmJob) -> Phase:
-    """Where it stands."""
+    """The phase at which a job stands."""
     if job.state in _RUNNING:
         return Phase.RUNNING
     if job.state in _HELD:

@@ -82,11 +82,11 @@ class SubmissionStore:
             raise SubmissionStoreError(f"{path} cannot be used: {error}") from error
 
     def first_seen(self) -> dict[str, Micros]:
-        """By job."""
+        """The first instants by job."""
         return dict(self._read("SELECT job, since FROM first_seen"))
 
     def remember(self, seen: Mapping[str, Micros], forgotten: Collection[str]) -> None:
-        """These jobs were first submitted then; those are gone."""
+        """Remembers when these jobs were first submitted; the others are gone."""
         if not seen and not forgotten:
             return
         try:
@@ -121,13 +121,13 @@ class SubmissionStore:
         )
 
     def note_asked(self, scope: str, submission: str, asked: SubmittedJob) -> None:
-        """This is asked for, or was made."""
+        """Notes what is asked for, or was made."""
         values = (scope, submission, asked.digest, asked.job, asked.queue, asked.at)
         self._write("INSERT OR REPLACE INTO asked VALUES (?, ?, ?, ?, ?, ?)", values)
         self._write("DELETE FROM asked WHERE at < ?", (asked.at - _KEPT_SECONDS,))
 
     def forget_asked(self, scope: str, submission: str) -> None:
-        """It was refused: it may be asked for again."""
+        """Forgets what was refused: it may be asked for again."""
         self._write("DELETE FROM asked WHERE scope = ? AND id = ?", (scope, submission))
 
     def runs(self) -> list[EndedProgram]:
@@ -145,7 +145,7 @@ class SubmissionStore:
         self._write("DELETE FROM runs WHERE at < ?", (at - _KEPT_RUN_SECONDS,))
 
     def forget_run(self, job: int) -> None:
-        """It runs anew."""
+        """Forgets the last run: the job runs anew."""
         self._write("DELETE FROM runs WHERE job = ?", (job,))
 
     def stands(self) -> list[Stand]:
@@ -160,7 +160,7 @@ class SubmissionStore:
         self._write("DELETE FROM stands WHERE at < ?", (at - _KEPT_STAND_SECONDS,))
 
     def forget_stand(self, job: int, node: str) -> None:
-        """It holds it no more."""
+        """Forgets a stand that the job holds no more."""
         self._write("DELETE FROM stands WHERE job = ? AND node = ?", (job, node))
 
     def _write(self, statement: str, values: Sequence[object]) -> None:
@@ -177,7 +177,7 @@ class SubmissionStore:
         return [(name, value) for name, value in self._rows(query)]
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Of whatever kinds the schema says."""
+        """The rows, of whatever kinds the schema says."""
         try:
             return self._database.execute(query).fetchall()
         except sqlite3.Error as error:

@@ -81,7 +81,7 @@ def _refuse_all(fields: Mapping[str, Collection[str]], why: str) -> None:
 
 
 def _amounts(demand: Mapping[str, int], naming: Naming, tasks: int) -> dict[str, int]:
-    """Of one task, by Slurm's names."""
+    """The amounts of one task, by Slurm's names."""
     by_name = {name: tres for tres, name in naming.by_tres.items()}
     amounts = {}
     for name, amount in demand.items():

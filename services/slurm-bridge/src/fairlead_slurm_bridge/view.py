@@ -223,7 +223,7 @@ class StatedView:
         return rest is not None and job.number == rest[0].first.number
 
     def _waiting(self) -> Iterator[WaitingTurn]:
-        """Who may trade places: single jobs, and arrays as one."""
+        """The jobs that may trade places: single ones, and arrays as one."""
         alone = (one for one in self._jobs.values() if not self._is_of_rest(one[0]))
         for job, state in (*alone, *((rest.first, state) for rest, state in self._rests.values())):
             if state.phase is Phase.WAITING:
@@ -294,7 +294,7 @@ def _leaves(accounts: Sequence[SlurmAccount]) -> list[str]:
 
 
 def _capabilities(settings: SlurmSettings) -> Capabilities:
-    """Where Slurm's own factors count, they sort what is equal: no tie can be told, and each place needs a level."""
+    """The capabilities. Where Slurm's own factors count, they sort what is equal: no tie can be told."""
     if not settings.own_priority:
         return SLURM
     return msgspec.structs.replace(SLURM, ties=TieRule.CHANCE)

@@ -32,7 +32,7 @@ class WindowedJobs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def placed(jobs: Sequence[SlurmJob], window: int) -> WindowedJobs:
-    """Who has a place, and who stands behind the window of an array.
+    """The jobs that have a place, and those that stand behind the window of an array.
 
     Args:
         jobs: all, as read.

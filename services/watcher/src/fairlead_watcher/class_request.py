@@ -24,7 +24,7 @@ _OF_THE_POLICY = "take it away: aging and weights are not asked for by a job, th
 
 
 class AnnotationSource(NamedTuple):
-    """Where annotations stand."""
+    """The object whose annotations count."""
 
     field: str
     """Of the annotations, as its author finds it."""

@@ -155,7 +155,7 @@ class ClusterView:
         return bool(self._dirty)
 
     def next_due(self) -> Micros | None:
-        """When time alone may change something."""
+        """The instant at which time alone may change something."""
         return self._due[0][0] if self._due else None
 
     def end_of(self, key: Key, uid: str) -> End | None:

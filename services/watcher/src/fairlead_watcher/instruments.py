@@ -54,7 +54,7 @@ class WatcherInstruments:
         self._events.labels(_WORDS[type(event)]).inc()
 
     def settled(self, view: ClusterView, changes: int) -> None:
-        """So much is stated differently."""
+        """Counts what is stated differently."""
         self._changes.inc(changes)
         for phase in Phase:
             self._jobs.labels(phase).set(view.phases[phase])

@@ -104,7 +104,7 @@ def _demand(facts: WorkloadFacts, queue: str, around: WorkloadContext) -> dict[s
 
 
 def _flavors(facts: WorkloadFacts, queue: str, around: WorkloadContext) -> dict[str, str]:
-    """Of what flavors it holds its quota, where its pool has several: elsewhere that tells nothing."""
+    """The flavors of which it holds its quota, where its pool has several: elsewhere that tells nothing."""
     view = around.queue(queue) if queue and facts.run is not None and facts.end is None else None
     return facts.run.flavors if view is not None and view.flavored and facts.run is not None else {}
 

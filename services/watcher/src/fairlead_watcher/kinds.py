@@ -142,7 +142,7 @@ class Kinds:
         )
 
     def _workloads(self) -> WatchedKind:
-        """By itself, as a checker cannot infer a type variable that is a union."""
+        """The kind of Workloads by itself, as a checker cannot infer a type variable that is a union."""
         return KindSource[Workload, Known](
             self._client,
             WORKLOADS,

@@ -18,6 +18,6 @@ class Memory:
         return None if end is None else RunEnd(at=end.at, outcome=end.outcome, started=end.started)
 
     def eviction_of(self, job: JobState) -> LastEviction | None:
-        """Its last eviction, by Kueue's own word."""
+        """The job's last eviction, by Kueue's own word."""
         eviction = self._view.eviction_of(Key(job.scope, job.id), job.uid)
         return None if eviction is None else LastEviction(reason=eviction.reason, at=eviction.at)

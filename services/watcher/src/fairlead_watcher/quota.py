@@ -33,7 +33,7 @@ class QuotaKey(NamedTuple):
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one resource of one flavor, in base units."""
+    """The quota of one resource of one flavor, in base units."""
 
     nominal: int
     borrowing: int | None = None
@@ -168,7 +168,7 @@ class Forest:
         self._potentials: dict[str, dict[QuotaKey, int]] = {}
 
     def trees(self) -> list[Tree]:
-        """Those with a ClusterQueue in them, by name."""
+        """The trees with a ClusterQueue in them, by name."""
         found: dict[str, Tree] = {}
         for queue in self._queues.values():
             name = self.pool_of(queue)

@@ -36,13 +36,13 @@ class WatchedKind(Protocol):
         """Why not all objects of the kind are known; None where they are, or where the kind need not be there."""
 
     def age_seconds(self) -> float:
-        """For how long nothing could be heard of the kind."""
+        """The time for which nothing could be heard of the kind."""
 
     def look(self) -> None:
         """Hand over what changed."""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
 
 
 class KindSource[T: Described, U]:
@@ -153,7 +153,7 @@ class KindSource[T: Described, U]:
             await self._mirror(served)
 
     async def _mirror(self, served: Resource[T]) -> None:
-        """Until the kind is not served any more in this version, or cannot be read from the start."""
+        """Mirrors until the kind is not served any more in this version, or cannot be read from the start."""
         reflector = Reflector(
             self._client,
             served,
@@ -200,14 +200,14 @@ class KindSource[T: Described, U]:
             return True  # nobody says that it is not
 
     def _why_unknown(self) -> str | None:
-        """Of a kind that is not served. An API server that just started may not know all of its CRDs yet."""
+        """The reason why a kind is not served. An API server that just started may not know all of its CRDs yet."""
         doubted = self._delivered and self._denials < BELIEVED_DENIALS
         if doubted or not self._optional:
             return "the API server does not serve the kind"
         return None
 
     def _hears(self) -> bool:
-        """Of a kind that is known not to be served, there is nothing to hear."""
+        """Whether anything can be heard: not of a kind that is known not to be served."""
         return self._trouble is None and (self._reflector is None or self._reflector.following)
 
     def _say(self, trouble: str | None) -> None:
@@ -254,7 +254,7 @@ class WatchedKinds:
             source.look()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
             for source in self._sources:
                 group.create_task(source.run(), name=source.name)

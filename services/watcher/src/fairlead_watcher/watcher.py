@@ -27,10 +27,10 @@ LONGEST_SLEEP = 60.0
 
 
 class WatcherAudience(Protocol):
-    """Who hears what is stated differently from now on."""
+    """The audience of what is stated differently from now on."""
 
     def update(self, statements: Statements) -> None:
-        """This is so now."""
+        """Hears what is so now."""
 
 
 class Watcher:
@@ -68,7 +68,7 @@ class Watcher:
         self._held_back: Statements = {}
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         self._wake.set()
         while True:
             await self._something_to_do()
@@ -89,7 +89,7 @@ class Watcher:
         await self._pacing.wake_or_timeout(self._wake, wait)
 
     async def _settle(self) -> Statements:
-        """In parts: leases are renewed meanwhile."""
+        """Settles in parts: leases are renewed meanwhile."""
         stated: Statements = {}
         with self._instruments.settle_seconds.time():
             while True:

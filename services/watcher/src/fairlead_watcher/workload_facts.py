@@ -221,7 +221,7 @@ def _owners(metadata: ObjectMeta) -> list[Owner]:
 
 
 def _template(workload: Workload) -> MetadataWords:
-    """Of several pod sets the first one wins: it is the leader's."""
+    """The template's words. Of several pod sets the first one wins: it is the leader's."""
     return merged(words_of(pod_set.template.metadata) for pod_set in workload.spec.pod_sets or ())
 
 
@@ -293,7 +293,7 @@ def _end(workload: Workload) -> End | None:
 
 
 def _eviction(workload: Workload) -> Eviction | None:
-    """Also of one that is over: a new admission leaves the condition there as False, with another reason."""
+    """The last eviction, also one that is over: a new admission leaves the condition there as False, with another reason."""
     evicted = workload.condition("Evicted")
     if evicted is None or evicted.status != "True":
         return None

@@ -45,7 +45,7 @@ class Bus:
 
     @property
     def observer(self) -> BusObserver:
-        """Who hears what the bus meets."""
+        """The observer of what the bus meets."""
         return self.wire.observer
 
     @property

@@ -173,7 +173,7 @@ class UnbufferedClient(Client):
 
     @staticmethod
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
-        """As nats-py has it, in half the time: it looks at each letter of a name by itself."""
+        """Parses headers as nats-py does, in half the time: it looks at each letter of a name by itself."""
         found: dict[str, str] = {}
         for line in raw.split(b"\r\n"):
             name, colon, value = line.partition(b":")

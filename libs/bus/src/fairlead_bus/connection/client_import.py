@@ -25,13 +25,13 @@ class _Header(StrEnum):
 
 
 class _Interface(ModuleType):
-    """In the place of `nats.js.api`."""
+    """Stands in the place of `nats.js.api`."""
 
     Header = _Header
 
 
 class _JetStreamClient(ModuleType):
-    """In the place of `nats.js`, which is imported with the first name that is asked of it."""
+    """Stands in the place of `nats.js`, which is imported with the first name that is asked of it."""
 
     api = _Interface(f"{_JETSTREAM}.api")
 
@@ -42,7 +42,7 @@ class _JetStreamClient(ModuleType):
 
 @contextmanager
 def _in_place_of(name: str, module: ModuleType | None) -> Iterator[None]:
-    """For a while the module stands for that name; None: as the reference of import says, "not to be found"."""
+    """Lets the module stand for that name for a while; None: as the reference of import says, "not to be found"."""
     sys.modules[name] = module  # type: ignore[assignment]
     try:
         yield

@@ -119,7 +119,7 @@ class _RawAnswer(msgspec.Struct):
 
 
 class Position(msgspec.Struct):
-    """Where a consumer stands."""
+    """The place at which a consumer stands."""
 
     stream_seq: int = 0
 
@@ -246,7 +246,7 @@ class JetStream:
         return _stored(_raw_answer.decode(data).message)
 
     async def created(self, stream: str) -> str:
-        """When the stream was created, as the server writes it: a stream made anew has another one."""
+        """The time at which the stream was created, as the server writes it: a stream made anew has another one."""
         return _stream_facts.decode(await self._read(f"STREAM.INFO.{stream}")).created
 
     async def create_consumer(
@@ -264,7 +264,7 @@ class JetStream:
         )
 
     async def consumer(self, stream: str, name: str) -> ConsumerFacts:
-        """Where a consumer stands and how it is set."""
+        """The position of a consumer, and its settings."""
         return _consumer_facts.decode(await self._read(f"CONSUMER.INFO.{stream}.{name}"))
 
     async def durable(self, stream: str, name: str) -> ConsumerFacts:

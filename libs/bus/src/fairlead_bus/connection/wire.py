@@ -37,7 +37,7 @@ class Wire:
     """One connection as the rest of this library uses it."""
 
     def __init__(self, observer: BusObserver, has_new_key: Callable[[], bool] = lambda: False) -> None:
-        """Not connected yet.
+        """A wire that is not connected yet.
 
         Args:
             observer: hears what the connection meets.
@@ -200,7 +200,7 @@ class Wire:
             raise InvalidMessageError(f"{subject!r}: {error}") from error
 
     async def drink(self, subject: str, sink: Sink) -> Subscription:
-        """As `listen`, for one who takes each message at once: the hot paths.
+        """Does as `listen`, for one who takes each message at once: the hot paths.
 
         Raises:
             ClosedError: the connection is closed.

@@ -45,7 +45,7 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestEndpoints(Protocol):
-    """Where requests come in: open while we lead, as another leader's must not be answered by us."""
+    """The endpoints where requests come in: open while we lead, as another leader's must not be answered by us."""
 
     async def open(self) -> None:
         """Begin to answer; again changes nothing."""
@@ -67,7 +67,7 @@ type Story = Callable[[StateChange], Iterable[Outgoing]]
 
 
 class NoEndpoints:
-    """Of an owner whom nobody asks for anything."""
+    """No endpoints: for an owner whom nobody asks for anything."""
 
     async def open(self) -> None:
         """See `RequestEndpoints`."""
@@ -82,7 +82,7 @@ def nothing_happened(_: StateChange) -> Iterable[Outgoing]:
 
 
 def nothing_is_missing() -> str | None:
-    """For an owner that knows everything as soon as it has said something."""
+    """Says that nothing is missing: for an owner that knows everything as soon as it has said something."""
     return None
 
 
@@ -157,7 +157,7 @@ class Announcer:
         return self._putting_back.put_back
 
     def update(self, statements: Statements, outgoing: Collection[Outgoing] = ()) -> None:
-        """This is so now, and these happened: say it."""
+        """Takes in what is so now, and what happened, to say it."""
         for subject, state in statements.items():
             if state is None:
                 self._truth.pop(subject, None)
@@ -169,7 +169,7 @@ class Announcer:
         self._wake.set()
 
     def why_not_ready(self) -> str | None:
-        """For /readyz, of an owner without a standby."""
+        """The reason for /readyz not to be green, of an owner without a standby."""
         if self._leadership.epoch is None:
             return "does not lead for the cluster"
         return self.why_not_agreed()
@@ -182,7 +182,7 @@ class Announcer:
         return "the state on NATS is not yet reconciled"
 
     async def run(self) -> None:
-        """Until cancelled; raises only what makes the process useless."""
+        """Runs until cancelled; raises only what makes the process useless."""
         forget = self._bus.on_connection(self._on_connection)
         listening = asyncio.create_task(self._putting_back.run(), name=f"putting back of {self._cluster}")
         listening.add_done_callback(self._listening_ended)
@@ -295,7 +295,7 @@ class Announcer:
         return self._said.keys() - self._too_large.keys() if agreed else frozenset()
 
     async def _look_for_a_purge(self) -> None:
-        """Whatever takes all of a cluster's state away takes its mark away, too."""
+        """Looks whether the state was purged: whatever takes all of a cluster's state away takes its mark away, too."""
         now = asyncio.get_running_loop().time()
         if now - self._looked_at < LOOK_SECONDS:
             return

@@ -50,7 +50,7 @@ class JobMemory(Protocol):
         """How a job ended that is stated no more; None where nobody knows."""
 
     def eviction_of(self, job: JobState) -> LastEviction | None:
-        """Its last eviction; None where nobody knows."""
+        """The job's last eviction; None where nobody knows."""
 
 
 class NoMemory:
@@ -96,7 +96,7 @@ class EventDiff:
         return [_outgoing(event) for event in events]
 
     def _left(self, job: JobState) -> list[Event]:
-        """It is stated no more: it was deleted, or it ended so long ago that its end was never stated."""
+        """The events of a job that is stated no more: it was deleted, or ended so long ago that its end was never stated."""
         if job.phase is Phase.ENDED:
             return []
         end = self._memory.end_of(job)
@@ -135,7 +135,7 @@ class EventDiff:
 
 
 def _is_one_job(state: State | None) -> TypeIs[JobState]:
-    """Of what is left of an array nothing is told: its tasks are, once each is stated by itself."""
+    """Whether this is one job. Nothing is told of what is left of an array: its tasks are, once each is stated by itself."""
     return isinstance(state, JobState) and state.array is None
 
 

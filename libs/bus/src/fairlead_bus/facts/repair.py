@@ -1,4 +1,4 @@
-"""When an owner says again what somebody else wrote over, deleted or added under its subjects."""
+"""Repair of an owner's statements: it says again what somebody else wrote over, deleted or added under its subjects."""
 
 import asyncio
 from collections.abc import Callable
@@ -97,7 +97,7 @@ class Repair:
         return changed
 
     def done(self, subjects: int) -> None:
-        """So many were said again."""
+        """Notes that so many were said again."""
         self.put_back += subjects
         self._observer.count("announcer.put_back", subjects)
         now = asyncio.get_running_loop().time()

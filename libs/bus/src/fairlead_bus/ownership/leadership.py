@@ -144,7 +144,7 @@ class Leadership:
         self._trust(sent)
 
     def _trust(self, sent: float) -> None:
-        """Until two thirds of the lease after a write that was sent at `sent`; whoever depends on it is woken then."""
+        """Trusts the lease until two thirds of it after a write that was sent at `sent`; whoever depends on it is woken then."""
         lapsed = self.epoch is None
         self._trusted_until = sent + TRUSTED_SECONDS
         if lapsed and self.epoch is not None:

@@ -1,4 +1,4 @@
-"""Who lives and who leads, as the `members` bucket has it."""
+"""Live members and leaders, as the `members` bucket has them."""
 
 import asyncio
 
@@ -66,11 +66,11 @@ class Roster:
         return self._members.values.get(kv_subject(MEMBERS, member_key(role, replica)))
 
     def leader(self, role: str, cluster: str) -> LeaderLease | None:
-        """Who leads a role for a cluster; its epoch is 0 until the first renewal."""
+        """The leader of a role for a cluster; its epoch is 0 until the first renewal."""
         return self._leaders.values.get(kv_subject(MEMBERS, leader_key(role, cluster)))
 
     def leaders(self, role: str) -> list[LeaderLease]:
-        """Who leads a role, for each cluster where somebody does."""
+        """The leaders of a role, for each cluster where somebody leads."""
         prefix = kv_subject(MEMBERS, f"leader.{role}.")
         return [lease for subject, lease in self._leaders.values.items() if subject.startswith(prefix)]
 

@@ -53,7 +53,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccountLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """Who shall be let in."""
+    """The accounts and users that shall be let in."""
 
     clusters: list[str]
     groups: dict[str, list[str]]

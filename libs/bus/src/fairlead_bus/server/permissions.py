@@ -1,4 +1,4 @@
-"""Who may do what on NATS: the grants of each role as data. `accounts` puts them into NATS accounts.
+"""Grants on NATS of each role, as data. `accounts` puts them into NATS accounts.
 
 A test runs every cell of the table, the yes and the no, on a real server with this configuration. Each user's own
 inbox, which is named after its key, is granted beside these.
@@ -151,7 +151,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """As NATS calls it."""
+        """The kind, as NATS calls it."""
         return "service" if self.is_service else "stream"
 
 

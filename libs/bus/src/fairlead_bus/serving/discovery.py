@@ -49,7 +49,7 @@ class Service:
                 self._subscriptions.append(await self._bus.wire.listen(subject, self._answer))
 
     async def close(self) -> None:
-        """Is not found any more."""
+        """Ends the service, which is not found any more."""
         for subscription in self._subscriptions:
             await self._bus.wire.unlisten(subscription)
         self._subscriptions.clear()

@@ -1,4 +1,4 @@
-"""Where a frontend behind the bus takes its verbs: open while it leads, deaf to leaders of the past."""
+"""Endpoints where a frontend behind the bus takes its verbs: open while it leads, deaf to leaders of the past."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol

@@ -42,7 +42,7 @@ class Readable[T](msgspec.Struct, frozen=True, kw_only=True):
 
 
 def writer_of(stored: Stored) -> str:
-    """Who wrote a value, as far as the writer said; else empty."""
+    """The writer of a value, as far as the writer said; else empty."""
     return unquote(stored.headers.get(_BY, ""))
 
 
@@ -166,7 +166,7 @@ class Bucket:
     async def _over_what_stands(
         self, key: str, value: bytes, headers: Mapping[str, str] | None = None
     ) -> int:
-        """Over a revision that it names, always.
+        """Writes over a revision that it names, always.
 
         Trap: whoever may read a stream by a pull consumer may have the server store what it gives once more, under the subject
         that it had: an operator's word of last week. The server refuses one that names the revision it was written over.

@@ -1,4 +1,4 @@
-"""When a replay of the last values of a stream is complete."""
+"""Tells when a replay of the last values of a stream is complete."""
 
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import Stored

@@ -29,7 +29,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def msg_id(self) -> str | None:
-        """Its Nats-Msg-Id."""
+        """The message's Nats-Msg-Id."""
         return self.headers.get(MSG_ID)
 
     @property

@@ -171,7 +171,7 @@ class Feed:
         await self._bus.wire.send(verb, msgspec.json.encode(request), reply=self._inbox)
 
     async def position(self) -> ConsumerFacts:
-        """Where the server stands with this feed.
+        """The place at which the server stands with this feed.
 
         Raises:
             ReplayBrokenError: it knows it no more. Trap: in a cluster the server whose memory held the consumer may

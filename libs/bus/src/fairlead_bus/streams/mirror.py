@@ -54,7 +54,7 @@ class MirrorChanges[T](msgspec.Struct, frozen=True):
 
 
 def _anywhere(subject: str, value: object, seq: int) -> bool:
-    """For values that say nothing of where they stand."""
+    """Accepts values that say nothing of where they stand."""
     del subject, value, seq
     return True
 
@@ -146,7 +146,7 @@ class Mirror[T]:
 
     @property
     def stream_created(self) -> str:
-        """When the mirrored stream was made, as the server says; empty before the first replay.
+        """The time at which the mirrored stream was made, as the server says; empty before the first replay.
 
         A change means that the stream was made anew: sequences, and all that was judged by them, begin again.
         """
@@ -307,7 +307,7 @@ class Mirror[T]:
             self._unreadable.pop(subject, None)
 
     def _stamp_of(self, subject: str) -> RevisionStamp | None:
-        """Of the value that stands; None where there is none, and of a stream that was made anew."""
+        """The stamp of the value that stands; None where there is none, and of a stream that was made anew."""
         return self._stamp(self._values[subject]) if self._stamp and subject in self._prints else None
 
     def _is_old(

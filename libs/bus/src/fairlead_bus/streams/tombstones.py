@@ -67,7 +67,7 @@ class Tombstones:
 
 
 def _packed(tombstone: Tombstone) -> bytes:
-    """As text: whoever may write a subject may give a stamp of any size."""
+    """A tombstone as text: whoever may write a subject may give a stamp of any size."""
     return b" ".join(b"%d" % number for number in (tombstone.seq, *(tombstone.stamp or ())))
 
 

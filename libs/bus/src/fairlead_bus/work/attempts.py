@@ -40,13 +40,13 @@ class Attempts:
         return tries.failures
 
     def handed_back(self, delivery: Delivery) -> int:
-        """It was given back for no fault of its own; returns how often it came back before."""
+        """Notes that a message was given back for no fault of its own; returns how often it came back before."""
         tries = self._of(delivery)
         tries.explained += 1
         return tries.explained - 1
 
     def over(self, delivery: Delivery) -> None:
-        """It is settled for good."""
+        """Forgets a message that is settled for good."""
         self._tries.pop(delivery.stream_seq, None)
 
     def _of(self, delivery: Delivery) -> _Tries:

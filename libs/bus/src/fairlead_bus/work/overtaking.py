@@ -124,7 +124,7 @@ class Overtaking:
         )
 
     async def _unread(self, held: Mapping[str, int]) -> dict[str, int]:
-        """By subject, how many of its messages nobody here has read."""
+        """The number of messages that nobody here has read, by subject."""
         self._last = {subject: last for subject, last in self._last.items() if last > self.read_to}
         asked = {"subjects_filter": self._pattern}
         counts = _stream.decode(await self._bus.jetstream.call(f"STREAM.INFO.{self._stream}", asked)).state
@@ -165,7 +165,7 @@ class Overtaking:
         return True, taken.settled
 
     def settle(self, delivery: Delivery, verdict: bytes) -> str:
-        """Where to say what became of a message that was taken; empty where the durable has not brought it yet."""
+        """The subject on which to say what became of a message that was taken; empty where the durable has not brought it yet."""
         taken = self._taken.get(delivery.stream_seq)
         if taken is None:
             return ""
@@ -179,7 +179,7 @@ class Overtaking:
         return ""
 
     def reply_of(self, delivery: Delivery) -> str:
-        """Where the server hears of a message that was taken; empty where the durable has not brought it yet."""
+        """The subject on which the server hears of a message that was taken; empty where the durable has not brought it yet."""
         taken = self._taken.get(delivery.stream_seq)
         return "" if taken is None or taken.brought is None else str(taken.brought.reply)
 

@@ -169,7 +169,7 @@ class Worker:
 
     @property
     def oldest(self) -> Micros | None:
-        """When the oldest was stored of all that it holds, also of those that are parked; None where it holds none."""
+        """The instant at which the oldest was stored of all that it holds, parked ones too; None where it holds none."""
         held = [*self._busy.values(), *self._parked.values(), *self._turns]
         return min((waiting.delivery.at for waiting in held), default=None)
 
@@ -323,7 +323,7 @@ class Worker:
         return waits >= self._batch and (self._behind > 0 or waits > self._read_ahead - self._batch)
 
     async def _overtake(self, overtaking: Overtaking) -> None:
-        """As long as messages stand behind what was read: those of lines in which nobody waits."""
+        """Overtakes as long as messages stand behind what was read: takes those of lines in which nobody waits."""
         while True:
             await self._crowded.wait()
             if not self._is_crowded or self._stopping:
@@ -428,7 +428,7 @@ class Worker:
             self._bus.observer.note("worker.unsettled", subject=delivery.subject, error=str(error))
 
     async def _park(self, waiting: QueuedMessage, not_yet: NotYetError) -> None:
-        """Its place is another's until it is handled again. What comes back goes before what is pulled."""
+        """Parks a message: its place is another's until it is handled again. What comes back goes before what is pulled."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 # a coroutine runs in a task
         del self._busy[task]

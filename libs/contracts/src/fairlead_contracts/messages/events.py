@@ -168,7 +168,7 @@ class Subject(Protocol):
 
     @property
     def uid(self) -> str:
-        """Its unique name."""
+        """The job's unique name."""
 
     @property
     def scope(self) -> str:
@@ -176,7 +176,7 @@ class Subject(Protocol):
 
     @property
     def id(self) -> str:
-        """Its name in its scope."""
+        """The job's name in its scope."""
 
     @property
     def submission(self) -> str | None:

@@ -64,7 +64,7 @@ class Traced(Protocol):
 
     @property
     def submission(self) -> str | None:
-        """Its id on NATS; None where it was not submitted there."""
+        """The job's id on NATS; None where it was not submitted there."""
 
     @property
     def traceparent(self) -> str | None:

@@ -53,7 +53,7 @@ class Leave(Message, frozen=True, kw_only=True):
 
 
 class Revocation(Message, frozen=True, kw_only=True):
-    """That leave to steer a cluster was taken back, as long as none is given again: levels that stand are taken away.
+    """A word that leave to steer a cluster was taken back, as long as none is given again: levels that stand are taken away.
 
     Stored under `revocation.<cluster>`. A leave that is merely gone is none: it may have been lost, and without leave
     nothing is written, not even a level taken away.

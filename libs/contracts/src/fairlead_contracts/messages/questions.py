@@ -333,7 +333,7 @@ class AnswerReply(Message, frozen=True, kw_only=True):
 
 
 class ShardQuestion(Message, frozen=True, kw_only=True):
-    """From a scorer to the owner of one shard; also carries the instant, so that all shards answer for the same."""
+    """A question of a scorer to the owner of one shard; also carries the instant, so that all shards answer for the same."""
 
     at: Micros
     limit: Annotated[int, msgspec.Meta(ge=0)] = 0

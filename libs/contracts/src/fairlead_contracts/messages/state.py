@@ -151,7 +151,7 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
 
     @property
     def preempting(self) -> dict[str, str]:
-        """Its preemption settings under which a level could stop a running job."""
+        """The queue's preemption settings under which a level could stop a running job."""
         return preempting_settings(self.preemption)
 
 
@@ -197,7 +197,7 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True, rename={"card_annotati
 
 
 class JobHolder(enum.StrEnum):
-    """Who keeps a queued job from starting."""
+    """The holder that keeps a queued job from starting."""
 
     USER = "user"
     """Whoever submitted it, or somebody of the same account."""

@@ -57,7 +57,7 @@ def check_pools_of_tree(
 
 
 def _way_up(name: str, parents: Mapping[str, str | None]) -> list[str]:
-    """From the tenant to the top, or to the first tenant that comes again; the name itself ends its own cycle."""
+    """The tenants from this one to the top, or to the first that comes again; the name itself ends its own cycle."""
     way, seen = [name], {name}
     parent = parents.get(name)
     while parent is not None:

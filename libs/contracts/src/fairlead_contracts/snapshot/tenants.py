@@ -130,7 +130,7 @@ class TenantChecks:
 def pools_of_tenants(
     policy: PolicyDocument | None, stated: Iterable[WrittenTenant | SnapshotTenant], alone: str | None
 ) -> dict[str, str | None]:
-    """By tenant of policy or snapshot, the pool that its jobs stand in; None where nothing says.
+    """The pool that the jobs of each tenant of policy or snapshot stand in; None where nothing says.
 
     Args:
         policy: as far as it is known.
@@ -144,7 +144,7 @@ def pools_of_tenants(
 def _parents_and_pools(
     policy: PolicyDocument | None, stated: Iterable[WrittenTenant | SnapshotTenant]
 ) -> tuple[dict[str, str | None], dict[str, str | None]]:
-    """By tenant, its parent and the pool that it names itself: the snapshot's word counts before the policy's."""
+    """The parent of each tenant and the pool that it names itself: the snapshot's word counts before the policy's."""
     listed = [] if policy is None else policy.tenants
     parents = {tenant.name: tenant.parent for tenant in listed}
     pools = {tenant.name: tenant.pool for tenant in listed}

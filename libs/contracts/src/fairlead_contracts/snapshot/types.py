@@ -288,7 +288,7 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def preempting(self) -> dict[str, str]:
-        """Its preemption settings under which a level could stop a running job."""
+        """The queue's preemption settings under which a level could stop a running job."""
         return preempting_settings(self.preemption)
 
 
@@ -377,7 +377,7 @@ class SnapshotJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def full_name(self) -> str:
-        """As every command takes it."""
+        """The job's name as every command takes it."""
         return name_in_snapshot(self.scope, self.id)
 
     @property

@@ -28,7 +28,7 @@ class UnitShares:
         self._shares = Fractions(_UnitTerms(rules, self._tenants, self._resources))
 
     def of(self, tenants: Sequence[str], resource: Ints) -> NumberedFractions:
-        """Of each of these tenants and numbers of resources."""
+        """The shares of these tenants and numbers of resources."""
         numbers = self._numbers
         found = np.array([numbers.setdefault(name, len(numbers)) for name in tenants], np.int64)
         if len(numbers) > len(self._tenants):
@@ -73,7 +73,7 @@ class ClassWeights:
         self._shares = Fractions(self._divided)
 
     def of(self, jobs: Sequence[Classed]) -> NumberedFractions:
-        """Of each."""
+        """The weight of each job's class."""
         return self._weights.of(np.array(list(map(self._number, jobs)), np.int64))
 
     def dividing(self, shares: NumberedFractions, weights: NumberedFractions) -> NumberedFractions:

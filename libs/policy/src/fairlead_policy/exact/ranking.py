@@ -152,7 +152,7 @@ class Shared(NamedTuple):
     """By row: what settles the order of these."""
 
     def take(self, rows: Ints) -> "Shared":
-        """Of some of the rows."""
+        """What some of the rows share."""
         return Shared(self.counted[rows], self.position[rows])
 
 

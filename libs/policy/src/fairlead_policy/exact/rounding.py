@@ -76,7 +76,7 @@ class NumberedFractions:
         return np.fromiter(estimates, np.longdouble, len(self.number))
 
     def at(self, job: int) -> Pair:
-        """Of one job."""
+        """The fraction of one job."""
         return self.fractions.terms[self.number.item(job)]
 
 

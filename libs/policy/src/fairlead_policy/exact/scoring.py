@@ -44,7 +44,7 @@ class Grades:
         return found
 
     def divided(self, exact: Sequence[Fraction], grades: Ints) -> tuple[Ints, Floats]:
-        """For each multiplier (columns) and grade (rows), the number and the float of multiplier / weight."""
+        """The number and the float of multiplier / weight, for each multiplier (columns) and grade (rows)."""
         distinct, where = np.unique(grades, return_inverse=True)
         weights = [self._multipliers.exact[grade] or FULL for grade in distinct.tolist()]
         table = [[multiplier / weight for multiplier in exact] for weight in weights]
@@ -256,7 +256,7 @@ class JobColumns(NamedTuple):
 
 
 class Tenants(NamedTuple):
-    """Who serves jobs, and what each has before any of them starts."""
+    """The tenants that serve jobs, and what each has before any of them starts."""
 
     starts: Ints
     """Where each one's jobs begin; all have some."""

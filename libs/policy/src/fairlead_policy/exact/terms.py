@@ -20,7 +20,7 @@ class Classed(Protocol):
 
     @property
     def job_class(self) -> str:
-        """Its class."""
+        """The job's class."""
 
     @property
     def override(self) -> float | None:
@@ -32,11 +32,11 @@ class Terms(Classed, Protocol):
 
     @property
     def uid(self) -> str:
-        """Of the job."""
+        """The job's unique name."""
 
     @property
     def id(self) -> str:
-        """Its name."""
+        """The job's name."""
 
     @property
     def dominant(self) -> str:
@@ -44,7 +44,7 @@ class Terms(Classed, Protocol):
 
     @property
     def use(self) -> int:
-        """Of that resource, base units."""
+        """The use of that resource, base units."""
 
     @property
     def share(self) -> str:
@@ -52,7 +52,7 @@ class Terms(Classed, Protocol):
 
     @property
     def submitted(self) -> Micros:
-        """When waiting began."""
+        """The instant at which waiting began."""
 
     @property
     def unbounded(self) -> bool:

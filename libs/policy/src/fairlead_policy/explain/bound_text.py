@@ -32,7 +32,7 @@ def bound_of(place: Place, rules: PoolRules) -> Micros | None:
 
 
 def parts_of(place: Place, rules: PoolRules) -> Fraction:
-    """Its tags, from its own tenant's up to the top-level one's, in parts: 1 is all that a tenant is entitled to."""
+    """The job's tags, from its own tenant's up to the top-level one's, in parts: 1 is all that a tenant is entitled to."""
     top = top_of(place)
     levels = ((one.tenant, one.dominant, one.use) for one in place.within)
     below = (
@@ -67,7 +67,7 @@ def bound_in_words(place: Place, rules: PoolRules) -> str | None:
 
 
 def _from_when(submitted: Micros, bound: Micros) -> str:
-    """From which day on, where a calendar has it: a small part of a pool beside a large job may take more years than that."""
+    """The day from which on, where a calendar has it: a small part of a pool beside a large job may take more years."""
     latest = -(-(submitted + bound) // MINUTE) * MINUTE
     if not FIRST_NAMED <= latest <= LAST_NAMED:
         return f"{_days(bound)} after it, or later,"
@@ -75,7 +75,7 @@ def _from_when(submitted: Micros, bound: Micros) -> str:
 
 
 def _days(time: Micros) -> str:
-    """In days, or what is shorter, rounded up: a bound that is told holds."""
+    """A time in days, or in what is shorter, rounded up: a bound that is told holds."""
     if time < DAY:
         return duration(ceil(time / MINUTE) * 60)
     return f"{ceil(time * _TENTHS / DAY) / _TENTHS:g} days"

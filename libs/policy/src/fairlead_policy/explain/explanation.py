@@ -76,7 +76,7 @@ def what_if_in(order: Order, place: Place) -> WhatIf:
 
 
 def ended_of(order: Order, place: Place, ends: Sequence[AmountsByResource | None]) -> list[Promoted | None]:
-    """Where a job would stand after each of these ends; None where there is none, or it is known without trying."""
+    """The place of a job after each of these ends; None where there is none, or it is known without trying."""
     if not _tried(place):
         return [None for _ in ends]
     return [if_ended(order, place, one) if one else None for one in ends]

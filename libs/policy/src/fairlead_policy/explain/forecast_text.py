@@ -38,7 +38,7 @@ def room_in_words(found: WhatIf, place: Place, rules: PoolRules) -> list[str]:
 
 
 def neighbours_in_words(found: WhatIf, place: Place, rules: PoolRules) -> list[str]:
-    """Who stands right before it and why, the nearest first."""
+    """The jobs right before it and why they are there, the nearest first."""
     return [before_in_words(one, place, rules) for one in found.nearest]
 
 
@@ -228,7 +228,7 @@ def _rounded_up(resource: str, amount: int, most: int | None = None) -> str:
 
 
 def _amount(resource: str, amount: int) -> str:
-    """At most a few digits: bytes that are no whole number of anything are given in GiB."""
+    """An amount in at most a few digits: bytes that are no whole number of anything are given in GiB."""
     exact = format_quantity(resource, amount)
     if len(exact) < _FEW_DIGITS or base_units(resource) > 1:
         return exact

@@ -101,7 +101,7 @@ def _at(dominant: str, tag: float, rules: PoolRules) -> str:
 
 
 def _below(one: Within, parent: str, rules: PoolRules) -> str:
-    """Where a tenant stands among its siblings."""
+    """The place of a tenant among its siblings, in words."""
     cause = _cause_within(one)
     if cause:
         others = "the jobs of the same class" if rules.strict else "all jobs"

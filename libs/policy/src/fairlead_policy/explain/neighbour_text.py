@@ -38,7 +38,7 @@ def cause_in_words(one: Neighbour, place: Place, rules: PoolRules) -> str:
 
 
 def _effective(one: Neighbour) -> str:
-    """Whose terms count, where a job stands right behind another that its tenants serve first."""
+    """The job whose terms count, where a job stands right behind another that its tenants serve first."""
     own, its = one.own_effective, one.effective
     if own and its:
         return f"this one counts as {own}, and that one as {its}, which their tenants serve first; "
@@ -120,7 +120,7 @@ def _by_terms(one: Neighbour, place: Place, rules: PoolRules) -> str:
 
 
 def _both(one: Neighbour, place: Place, rules: PoolRules, lead: float) -> str:
-    """Where both stand; nothing where the explained job's own figure is not at hand: by H-DRF, or by another job's terms."""
+    """The figures of both; nothing where the explained job's own is not at hand: by H-DRF, or by another job's terms."""
     if rules.rescaled or one.effective or one.own_effective or one.class_lead:
         return ""
     own = one.own_side or place.tenant
@@ -137,7 +137,7 @@ def _both(one: Neighbour, place: Place, rules: PoolRules, lead: float) -> str:
 def both_in_words(
     its: float, this: float, *, whose: tuple[str, str] | None = None, relative: bool = True
 ) -> str:
-    """Where two tenants stand: of two figures a person sees the difference, of "250 % less" not what it is of.
+    """The figures of two tenants: of two a person sees the difference, of "250 % less" not what it is of.
 
     Args:
         its: of the tenant whose job goes first.

@@ -1,4 +1,4 @@
-"""Who stands before a place, and what stands around it, asked of an order. The place may be another shard's."""
+"""Neighbours of a place, and what stands around it, asked of an order. The place may be another shard's."""
 
 from collections.abc import Iterable
 

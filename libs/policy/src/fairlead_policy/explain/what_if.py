@@ -36,7 +36,7 @@ def breakdown_of(order: Order, place: Place) -> ShareBreakdown | None:
 
 
 def if_promoted(order: Order, place: Place, job_class: str) -> Promoted | None:
-    """Where a waiting job would stand in another class; None where it does not wait."""
+    """The place of a waiting job in another class; None where it does not wait."""
     found = order.find(place)
     if found is None:
         return None
@@ -47,7 +47,7 @@ def if_promoted(order: Order, place: Place, job_class: str) -> Promoted | None:
 
 
 def if_ended(order: Order, place: Place, ends: Ends) -> Promoted | None:
-    """Where a waiting job would stand if so much of its own tenant's running jobs had ended; None where it does not wait."""
+    """The place of a waiting job if so much of its own tenant's running jobs had ended; None where it does not wait."""
     return _promoted(_ended(order, place.tenant, ends), place)
 
 
@@ -61,7 +61,7 @@ def _promoted(order: Order, job: OwnJob) -> Promoted | None:
 
 
 def least_ends_to_pass(order: Order, place: Place, others: Iterable[Place]) -> list[Ends | None]:
-    """By other job, the least of its own tenant's running jobs that has to end before this one passes it.
+    """The least of its own tenant's running jobs that has to end before this one passes each of the other jobs.
 
     Base units by resource. None where no end does it, or where the tree is too large to try: exact where the
     tenant stands alone, elsewhere in whole units of what it holds most of. The others are of other top-level

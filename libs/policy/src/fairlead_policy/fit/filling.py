@@ -132,7 +132,7 @@ def _orders(ground: ZoneNodes, shapes: Sequence[int]) -> list[list[int]]:
 
 
 def fewest(room: Ints, pods: int, load: Ints, rivals: Ints) -> CardShares:
-    """As few nodes as can be: nodes that the gang uses already, then the roomiest.
+    """Fills as few nodes as can be: nodes that the gang uses already, then the roomiest.
 
     The last node is the one with least room of those with enough. With `rivals` and `load` all equal this is the
     smallest number of nodes there is.
@@ -160,7 +160,7 @@ def fewest(room: Ints, pods: int, load: Ints, rivals: Ints) -> CardShares:
 
 
 def widest(room: Ints, pods: int, load: Ints) -> CardShares:
-    """As many nodes as can be, one pod after the other on the node with fewest pods of the gang, then with most room."""
+    """Fills as many nodes as can be, one pod after the other on the node with fewest pods of the gang, then with most room."""
     heap = [(load.item(row), -room.item(row), row) for row in np.flatnonzero(room).tolist()]
     heapq.heapify(heap)
     shares: dict[int, int] = {}

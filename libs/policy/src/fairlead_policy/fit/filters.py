@@ -17,7 +17,7 @@ def may_use(shape: PodShape, node: FitNode) -> bool:
 
 
 def usable(shape: PodShape, nodes: Iterable[FitNode]) -> list[bool]:
-    """By node, whether labels and taints let the pods on it."""
+    """Whether labels and taints let the pods on each node."""
     if shape.selector or shape.affinity:
         return [may_use(shape, node) for node in nodes]
     return [not node.taints or next(untolerated(shape, node), None) is None for node in nodes]

@@ -87,7 +87,7 @@ class ZoneNodes:
         return room
 
     def _room_on_cards(self, shape: int) -> Ints:
-        """By the cards as they were, of nodes that the shape may use at all."""
+        """The room by the cards as they were, of nodes that the shape may use at all."""
         if shape not in self._on_cards:
             asked = self.shapes[shape]
             rows = np.flatnonzero(self.eligible[shape]).tolist()

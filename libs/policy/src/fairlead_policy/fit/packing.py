@@ -35,7 +35,7 @@ class Budget:
         return not self.spent
 
     def part(self, steps: int) -> "Budget":
-        """So many steps of it, or what is left."""
+        """A budget of so many of its steps, or of what is left."""
         return Budget(max(min(steps, self._left), 0))
 
     def settle(self, part: "Budget") -> None:
@@ -81,7 +81,7 @@ def wants_of(shape: PodShape) -> list[Want]:
 
 
 def turn_of(want: Want) -> int:
-    """Whose turn it is when all start at their best moment: this order never loses a fit.
+    """The rank of a shape when all start at their best moment: this order never loses a fit.
 
     What needs an idle card goes before what shares it. What asks for no cores goes before those that may fill them,
     since HAMi refuses it on a card whose cores are full and they don't mind it.

@@ -33,7 +33,7 @@ def place(
     steps: int = SEARCH_STEPS,
     table: CardTable | None = None,
 ) -> Placement | Unfit:
-    """Where all pods of the gang fit together, or what stands in the way.
+    """A placement of all pods of the gang together, or what stands in the way.
 
     A gang of one shape is answered exactly, whatever its size: its pods fit if the nodes' rooms sum up to them, and
     binpack then uses the fewest nodes there are; for pods of several containers with vGPUs both hold only as far as the

@@ -20,7 +20,7 @@ class PlacedPod(msgspec.Struct, frozen=True, gc=False):
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """Where all pods of the gang fit, in an order of starting in which each one finds room."""
+    """A node for each pod of the gang, in an order of starting in which each one finds room."""
 
     pods: tuple[PlacedPod, ...]
     zone: str | None = None

@@ -61,7 +61,7 @@ class _Search:
         return tuple(caps), tuple(self._ground.free[row].tolist()), tuple(cards)
 
     def _sums_ahead(self) -> list[tuple[DemandVector, DemandVector]]:
-        """For each position: room for each shape, and what is free of each resource, from there on."""
+        """The room for each shape and what is free of each resource, from each position on."""
         sums = [(tuple(0 for _ in self._demand), tuple(0 for _ in self._ground.resources))]
         for row, caps in zip(reversed(self.rows), reversed(self._caps), strict=True):
             room, free = sums[-1]

@@ -69,7 +69,7 @@ class FitNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodShape(msgspec.Struct, frozen=True, kw_only=True):
-    """So many pods, all alike.
+    """A number of pods, all alike.
 
     Raises:
         FieldError: a negative count, or a demand that is negative or larger than any cluster.

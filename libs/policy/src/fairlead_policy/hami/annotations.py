@@ -69,11 +69,11 @@ class CardAnnotations(msgspec.Struct, frozen=True, kw_only=True):
         return not any(part and part.upper() in upper for part in self.avoid_models)
 
     def accept_uuid(self, uuid: str) -> bool:
-        """As `CheckUUID` in `pkg/device/devices.go`."""
+        """Whether the card's UUID is accepted, as `CheckUUID` in `pkg/device/devices.go`."""
         return (not self.use_uuids or uuid in self.use_uuids) and uuid not in self.avoid_uuids
 
     def accept_mode(self, card: Card) -> bool:
-        """As `checkType`: the card's mode is part of the annotation's text."""
+        """Whether the card's mode is accepted, as `checkType`: the mode is part of the annotation's text."""
         return self.mode is None or card.mode in self.mode
 
 

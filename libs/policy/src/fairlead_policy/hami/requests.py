@@ -59,7 +59,7 @@ class HamiDefaults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VgpuRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """So many vGPUs, each on a card of its own, each with so much of its card."""
+    """A number of vGPUs, each on a card of its own, each with so much of its card."""
 
     count: int
     cores: int = 0

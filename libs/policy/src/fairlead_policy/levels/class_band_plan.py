@@ -29,7 +29,7 @@ class QueuedFront(Protocol):
         """The class band's jobs in the window, in the wanted order."""
 
     def outside(self, class_band: ClassBand, most: int) -> Iterable[LabelledJob]:
-        """Its other waiting jobs that can be moved, and of those at the default level at least the first.
+        """The queue's other waiting jobs that can be moved, and of those at the default level at least the first.
 
         Of each level the first `most` are enough: to lower so many is never cheaper than to label the window above them.
         """

@@ -103,7 +103,7 @@ class OperatorWords:
         return self._leaves.get(leave_of(cluster))
 
     def revocation(self, cluster: str) -> Revocation | None:
-        """Who took the leave to steer the cluster back; None where nobody did, or leave was given again.
+        """The word that took the leave to steer the cluster back; None where nobody did, or leave was given again.
 
         A leave that can't be read is one: somebody meant to give it.
         """

@@ -1,4 +1,4 @@
-"""From order to level: as few writes as the wanted order can be had with.
+"""Levels of an order, with as few writes as the wanted order can be had with.
 
 A frontend orders by level, highest first, and breaks ties by itself. So a level has to differ only where the wanted
 order goes against the tie. With S_i such strict steps before position i, a window follows the order exactly if
@@ -87,7 +87,7 @@ class _KeptLevels(NamedTuple):
 
 
 class _Front:
-    """As much of the window as the band has levels for, and what stands behind it.
+    """The part of the window that the band has levels for, and what stands behind it.
 
     Inside, the default level is `bottom`, one below the lowest that may be written: levels are then whole numbers
     without a gap. One band serves the queue, so of the bounds per position
@@ -187,7 +187,7 @@ class _Front:
         )
 
     def _not_behind(self, floors: Ints) -> Ints:
-        """For each floor, how many jobs outside stand in front of a last job at that level."""
+        """The number of jobs outside that stand in front of a last job at each floor's level."""
         # Twice the level, plus one where the tie may win over the last job's. Levels beyond those that the plan can give
         # are all alike.
         least, most = self._band.default - 1, self._highest + 1
@@ -210,7 +210,7 @@ def _limits(band: Band) -> tuple[int, int]:
 
 
 class _Firsts:
-    """By queue, the first tie among jobs behind the window that stand at the default level, or may have to."""
+    """The first tie by queue among jobs behind the window that stand at the default level, or may have to."""
 
     def __init__(self, behind: Iterable[LabelledJob], band: Band) -> None:
         self._default = band.default
@@ -232,7 +232,7 @@ class _Firsts:
 
 
 def _longest_ending_at(values: Sequence[int]) -> tuple[list[int], list[int]]:
-    """For each position, the length of the longest non-rising subsequence that ends there, and its one but last.
+    """The length of the longest non-rising subsequence that ends at each position, and its one but last.
 
     The one but last is -1 where there is none.
     """

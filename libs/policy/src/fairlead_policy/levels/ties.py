@@ -50,7 +50,7 @@ def tie_of(rule: TieRule, queue_time: Micros, *, name: str, uid: str) -> Tie:
 
 
 def tied_within(able: Capabilities, queue: str) -> str:
-    """Where a job's tie counts.
+    """The queue, or set of queues, within which a job's tie counts.
 
     Returns:
         The queue, where the frontend has no order between jobs of one instant in two of them; CHANCE where it has none

@@ -22,12 +22,12 @@ class MayPreempt(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The queue's name."""
         ...
 
     @property
     def preempting(self) -> Mapping[str, str]:
-        """Its preemption settings, in its frontend's words, under which a level could stop a running job."""
+        """The queue's preemption settings, in its frontend's words, under which a level could stop a running job."""
         ...
 
 

@@ -46,7 +46,7 @@ class Depth(NamedTuple):
 
     @classmethod
     def of_nobody(cls, jobs: int) -> "Depth":
-        """To be filled in."""
+        """Empty columns, to be filled in."""
         at, use, dominant, effective_row = np.zeros((4, jobs), np.int64)
         return cls(np.full(jobs, NOBODY), at, use, dominant, effective_row, np.ones(jobs, np.bool_))
 
@@ -67,7 +67,7 @@ class LevelsBelow:
         """By sequence: whose jobs are filled in, and the columns, by number in the field."""
 
     def of(self, sequence: ServiceOrder, positions: Ints) -> Sequence[Depth]:
-        """Of jobs of a sequence, from the top down."""
+        """The levels below the top of jobs of a sequence, from the top down."""
         if len(positions) <= _FEW:
             return self._one_by_one(sequence, positions)
         filled, depths = self._known.setdefault(sequence, ({}, []))

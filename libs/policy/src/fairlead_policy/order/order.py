@@ -87,7 +87,7 @@ class Order:
         return min((flip for flip in flips if flip is not None), default=None)
 
     def chosen_trees(self, tenants: Iterable[str] | None) -> list[tuple[TenantTree, Collection[str] | None]]:
-        """By top-level tenant, the tree that one of these tenants waits in, with those of them; None for all."""
+        """The trees that these tenants wait in, by top-level tenant, with those of them that do; None for all."""
         trees, ways = self.snapshot.trees, self.rules.ways
         if tenants is None:
             return [(tree, None) for tree in trees.values() if any(map(len, tree.tenant_queues.values()))]

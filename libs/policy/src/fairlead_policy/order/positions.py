@@ -43,7 +43,7 @@ class PositionedJobs(Protocol):
         """What makes a job's share infinite, where that is a resource that the pool has none of."""
 
     def sequences(self, rows: Ints, /) -> Iterator[InSequence]:
-        """Those of some jobs whose tenants do not stand alone."""
+        """The sequences of some jobs whose tenants do not stand alone."""
 
 
 class _Served(NamedTuple):
@@ -269,7 +269,7 @@ class Positions(Sequence[Place]):
     def _compared(
         self, below: Sequence[Below], served: _Served
     ) -> tuple[list[tuple[EffectiveJob | None, EffectiveJob | None]], list[list[Within]]]:
-        """By job: those that it counts as, and what its tenants below the top stand at."""
+        """The jobs that each counts as, and what its tenants below the top stand at."""
         effective: list[tuple[EffectiveJob | None, EffectiveJob | None]] = [(None, None)] * len(served.part)
         within: list[list[Within]] = [[] for _ in effective]
         for row in np.flatnonzero(served.part >= 0).tolist() if served.sequences else ():

@@ -98,7 +98,7 @@ class TopLevelView:
         return self.jobs.tenants[self._tenant.item(row)].cause_at(self.jobs.columns.at.item(row))
 
     def sequences(self, rows: Ints) -> Iterator[InSequence]:
-        """Those of some jobs whose tenants do not stand alone, by top-level tenant."""
+        """The sequences of some jobs whose tenants do not stand alone, by top-level tenant."""
         served = self.jobs.served
         if not served:
             return
@@ -136,7 +136,7 @@ class TopLevelView:
         return self.jobs.tenants[self._tenant.item(row)].tie_at(self.jobs.columns.at.item(row))
 
     def _shared(self) -> Shared | None:
-        """Where sequences have many jobs that count as few: which of them, numbered through all tenants."""
+        """The many jobs of sequences that count as few: which of them, numbered through all tenants."""
         served, at = self.jobs.served, self.jobs.columns.at
         if not served:
             return None

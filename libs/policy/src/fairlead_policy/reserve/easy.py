@@ -79,7 +79,7 @@ def reserve(scene: ReserveInputs, before: ReservationState) -> Reservation:
 
 
 def recalled(scene: ReserveInputs, stands: Sequence[str]) -> str:
-    """Who was the head before a restart: the first that does not fit of those that carry a level; empty for nobody.
+    """The head before a restart: the first that does not fit of those that carry a level; empty for nobody.
 
     Args:
         scene: the facts.
@@ -210,7 +210,7 @@ class _Deciding:
     # --- who was found in front
 
     def _still_recalled(self, promise: Promise | None, in_place: InPlace | None) -> str:
-        """Until it has a promise, or it is known that it had none.
+        """The head as recalled, until it has a promise, or it is known that it had none.
 
         It had none where runs without an end keep it from one: what began since the promise of a head ends by its shadow
         or leaves room for it. For a reaction time more of them may be seen than that.
@@ -283,7 +283,7 @@ class _Deciding:
         )
 
     def _free_way(self, at: Micros) -> Micros:
-        """From an instant on, when nothing that is before the head can stand in its way, not even what does not start."""
+        """The instant from which nothing before the head can stand in its way, not even what does not start."""
         return max([at, *(one.begins for one in self._counted.values())])
 
     def _why_none(self) -> NoReservation:

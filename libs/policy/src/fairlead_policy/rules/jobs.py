@@ -15,15 +15,15 @@ class OwnJob(Protocol):
 
     @property
     def uid(self) -> str:
-        """Its unique name."""
+        """The job's unique name."""
 
     @property
     def tenant(self) -> str:
-        """Whose it is."""
+        """The tenant whose job it is."""
 
     @property
     def job_class(self) -> str:
-        """Its class."""
+        """The job's class."""
 
     @property
     def override(self) -> float | None:
@@ -31,7 +31,7 @@ class OwnJob(Protocol):
 
     @property
     def submitted(self) -> Micros:
-        """When waiting began."""
+        """The instant at which waiting began."""
 
     @property
     def demand(self) -> dict[str, int]:
@@ -47,7 +47,7 @@ class PlacedJob(OwnJob, Protocol):
 
     @property
     def id(self) -> str:
-        """Its name."""
+        """The job's name."""
 
 
 class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -170,7 +170,7 @@ class PoolRules:
         return self.way_up(tenant)[-1]
 
     def way_up(self, tenant: str) -> tuple[str, ...]:
-        """From the tenant to its top-level tenant, both among them."""
+        """The tenants from this one to its top-level tenant, both among them."""
         way = self.ways.get(tenant)
         return (tenant,) if way is None else way
 
@@ -180,7 +180,7 @@ class PoolRules:
 
     @cached_property
     def children(self) -> Mapping[str, tuple[str, ...]]:
-        """By tenant that has some, its children, sorted."""
+        """The children of each tenant that has some, sorted."""
         found: dict[str, list[str]] = {}
         for child, parent in sorted(self.parents.items()):
             found.setdefault(parent, []).append(child)

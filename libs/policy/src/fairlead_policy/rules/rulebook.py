@@ -33,11 +33,11 @@ class GrantSubject(Protocol):
 
     @property
     def id(self) -> str:
-        """Its name."""
+        """The job's name."""
 
     @property
     def uid(self) -> str:
-        """Its unique name."""
+        """The job's unique name."""
 
     @property
     def requested_class(self) -> str | None:
@@ -53,19 +53,19 @@ class MatchSubject(Protocol):
 
     @property
     def cluster(self) -> str:
-        """Where it runs."""
+        """The cluster in which the job runs."""
 
     @property
     def queue(self) -> str:
-        """Where it waits."""
+        """The queue in which the job waits."""
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Its own."""
+        """The job's own labels."""
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Its own, and those of what it was made for."""
+        """The job's own annotations, and those of what it was made for."""
 
     @property
     def local_queue(self) -> str | None:
@@ -108,7 +108,7 @@ class Rulebook:
 
     @property
     def half_life(self) -> Micros | None:
-        """After which past use counts half; None where only what runs now counts."""
+        """The time after which past use counts half; None where only what runs now counts."""
         hours = self.document.half_life_hours
         return None if hours is None else round(exactly(hours) * HOUR)
 
@@ -126,7 +126,7 @@ class Rulebook:
         return pool in self._sharing
 
     def tenant_of(self, job: MatchSubject) -> str:
-        """Whose the job is: the first tenant of the document that matches it, else its scope's name.
+        """The tenant of a job: the first of the document that matches it, else its scope's name.
 
         A scope that bears the name of a tenant whose match rules do not take the job, or that has children and so no
         jobs of its own, gets another name: it must not enjoy that tenant's weight and grants. Names of tenants hold no
@@ -377,7 +377,7 @@ class _Entrance(NamedTuple):
 
 
 def _stated(demand: Mapping[str, int]) -> dict[str, int]:
-    """As a place carries it: the same bytes however it was written, and no number that cannot be sent."""
+    """A demand as a place carries it: the same bytes however it was written, and no number that cannot be sent."""
     return {resource: min(max(amount, 0), LARGEST) for resource, amount in sorted(demand.items())}
 
 

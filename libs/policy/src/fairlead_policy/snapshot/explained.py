@@ -32,7 +32,7 @@ def explain_in_snapshot(snapshot: Snapshot, job: str) -> list[Explanation]:
 
 
 def _scope_and_id(job: SnapshotJob) -> tuple[str, str]:
-    """As `fairlead explain` tells them of a live job: an id that is not alone in a snapshot has its scope before it."""
+    """The names that `fairlead explain` tells of a live job: an id that is not alone in a snapshot has its scope before it."""
     scope, slash, name = job.id.partition("/")
     return (scope, name) if slash else (job.scope, job.id)
 

@@ -172,7 +172,7 @@ def _tenants(jobs: Iterable[Counted], rulebook: Rulebook, past: PastUses) -> lis
 
 
 def _names(jobs: Sequence[Counted]) -> dict[str, str]:
-    """By uid, the shortest of name, `<scope>/<name>` and uid that no other job has.
+    """The shortest of name, `<scope>/<name>` and uid that no other job has, by uid.
 
     A snapshot says whose a job is and not its scope: where that has another name, the job's has it, too.
     """

@@ -60,7 +60,7 @@ class PlannedLevels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def steering_of(snapshot: Snapshot, pool: str) -> dict[SteeredFrontend, PaperSteering]:
-    """By cluster and frontend, the levels that the pool's queues take, as far as the snapshot states queues."""
+    """The levels that the pool's queues take by cluster and frontend, as far as the snapshot states queues."""
     queues: dict[SteeredFrontend, list[SnapshotQueue]] = {}
     for queue in snapshot.queues:
         if queue.pool == pool:

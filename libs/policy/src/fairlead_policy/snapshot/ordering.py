@@ -88,7 +88,7 @@ def order_snapshot(snapshot: Snapshot) -> list[OrderedPool]:
 
 
 def orders_of(snapshot: Snapshot) -> dict[str, PoolFacts]:
-    """By pool, the order that a scorer would keep: to ask more of than the places; a million jobs take a gigabyte.
+    """The orders that a scorer would keep, by pool: to ask more of than the places; a million jobs take a gigabyte.
 
     Raises:
         DocumentError: as `order_snapshot`.
@@ -101,7 +101,7 @@ def orders_of(snapshot: Snapshot) -> dict[str, PoolFacts]:
 
 
 def _running_orders(snapshot: Snapshot) -> dict[str, PoolFacts]:
-    """By pool, an order of nobody yet: what runs, and past use."""
+    """The orders by pool of nobody yet: what runs, and past use."""
     rulebook = Rulebook(policy_of(snapshot), revision=0)
     orders = {pool.name: PoolFacts(_rules(rulebook, pool, snapshot)) for pool in snapshot.pools}
     alone = snapshot.pools[0].name if len(snapshot.pools) == 1 else None

@@ -248,7 +248,7 @@ class _Ranges:
         return pool, job.cluster
 
     def of(self, job: SnapshotJob, pool: str) -> list[str]:
-        """Their names. A node that names no pool or no cluster is there for all; a job that names no cluster may use each."""
+        """The names of a job's ranges. A node without pool or cluster is there for all; a job without a cluster may use each."""
         key = self.key_of(job, pool)
         if key not in self._known:
             self._known[key] = [

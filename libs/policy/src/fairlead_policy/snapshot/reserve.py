@@ -118,7 +118,7 @@ def _reserved(
 
 
 def _of_higher_classes(head: Waiting, waiting: Sequence[Waiting], never: Collection[str]) -> Iterator[str]:
-    """Who never starts and stands before the head."""
+    """The jobs that never start and stand before the head."""
     for one in takewhile(lambda one: one.uid != head.uid, waiting):
         if one.uid in never and one.job_class != head.job_class:
             yield one.uid
@@ -145,7 +145,7 @@ def in_reserved_order(pool: OrderedPool, found: PaperReservation | None) -> Orde
 def _with_promise(
     told: PaperReservation, head: Waiting, scene: ReserveInputs, window: int
 ) -> PaperReservation:
-    """With the head's start and those that pass it, once all before it have started."""
+    """The reservation with the head's start and those that pass it, once all before it have started."""
     started = set(told.starting)
     begun = [_begun(one, scene) for one in scene.order if one.uid in started]
     # A running Fairlead knows no more of the queue.

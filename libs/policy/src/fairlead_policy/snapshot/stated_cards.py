@@ -41,7 +41,7 @@ class CardAsker(Protocol):
 
     @property
     def demand(self) -> dict[str, int]:
-        """Of all pods together, as its frontend counts."""
+        """The demand of all pods together, as its frontend counts."""
 
     @property
     def pods(self) -> int:

@@ -108,7 +108,7 @@ class Sum:
         return 2 * len(self._terms)
 
     def put(self, number: int, term: SumTerm) -> None:
-        """This is what one of them adds now."""
+        """Sets what one of them adds now."""
         before = self._terms.get(number)
         self._terms[number] = term
         if before is None:

@@ -21,7 +21,7 @@ class Least[T]:
         return len(self._values)
 
     def put(self, number: int, value: T) -> None:
-        """This is the number's value now."""
+        """Sets the number's value."""
         self._values[number] = value
         heappush(self._heap, (value, number))
         if len(self._heap) > 2 * len(self._values) + _SPARE:

@@ -66,7 +66,7 @@ class OwnLine:
 
     @classmethod
     def of(cls, lines: OwnLines, measure: Measure) -> "dict[str, OwnLine]":
-        """By tenant, the lines of all that were sorted together."""
+        """The lines by tenant of all that were sorted together."""
         return {
             tenant: cls(measure, _KnownParts(lines, number)) for number, tenant in enumerate(lines.tenants)
         }

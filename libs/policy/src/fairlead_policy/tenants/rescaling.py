@@ -99,14 +99,14 @@ class CountedHolding(NamedTuple):
 
     @classmethod
     def of(cls, parts: Sequence[Ratio]) -> "CountedHolding":
-        """Of a node, as its children make it."""
+        """The holding of a node, as its children make it."""
         common = lcm(*(under for _, under in parts))
         whole = [over * (common // under) for over, under in parts]
         return cls(whole, common, max(whole, default=0))
 
     @property
     def dominant(self) -> Dominant:
-        """Its largest part."""
+        """The holding's largest part."""
         return Dominant((self.most, self.under), self.parts.index(self.most) if self.most else 0)
 
 
@@ -162,7 +162,7 @@ class Kin:
         return SiblingState(self.held(), self.live)
 
     def stands(self, number: int, held: CountedHolding, live: bool) -> None:  # noqa: FBT001 # the fields of a Standing
-        """This is what a child holds now, and whether it is live."""
+        """Sets what a child holds now, and whether it is live."""
         (self._live.add if live else self._live.discard)(number)
         entitlement = self._entitlements[number]
         self._shares.drop(number)

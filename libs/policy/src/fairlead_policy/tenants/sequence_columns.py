@@ -138,5 +138,5 @@ class SequenceColumns:
         return SequenceColumns(tenants, counts, served, Columns.joined(pieces))
 
     def bounds(self) -> list[int]:
-        """Where each tenant's jobs begin, and where the last one's end."""
+        """The rows at which each tenant's jobs begin, and at which the last one's end."""
         return [0, *accumulate(self.counts)]

@@ -232,7 +232,7 @@ class ServiceOrder:
         return self._inverse_of(tenant).item(self.stretch.at.item(position))
 
     def _inverse_of(self, tenant: str) -> Ints:
-        """By number in the field, the position in a tenant's sequence; -1 for a job that is not in it."""
+        """The position in a tenant's sequence by number in the field; -1 for a job that is not in it."""
         inverse = self._inverses.get(tenant)
         if inverse is None:
             at = self.stretches[tenant].at

@@ -157,7 +157,7 @@ class Leaf:
             yield SiblingState(self._holding(totals), free > 0)
 
     def head(self, keys: _Keys) -> ServingHead | None:
-        """Its next job, as its siblings see it; None where all have started."""
+        """The tenant's next job, as its siblings see it; None where all have started."""
         job = self.job()
         if job is None:
             return None
@@ -322,7 +322,7 @@ class Branch:
         self._lacks = self._counted = None
 
     def head(self, keys: _Keys) -> ServingHead | None:
-        """Its next job, as its siblings see it; None where all have started."""
+        """The branch's next job, as its siblings see it; None where all have started."""
         first = self.heads.first()
         if first is None:
             return None
@@ -424,11 +424,11 @@ class LiveTree:
 
     @property
     def top(self) -> Member:
-        """Its root: nobody changes what is below it."""
+        """The tree's root: nobody changes what is below it."""
         return self._top
 
     def serving(self) -> "Serving":
-        """Its jobs, to be served from the first."""
+        """The tree's jobs, to be served from the first."""
         return Serving(self._top, self._keys, self._horizon)
 
 

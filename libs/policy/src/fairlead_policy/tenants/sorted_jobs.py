@@ -101,7 +101,7 @@ def _by_uid(line: Ints, same: Flags, uid_of: Callable[[int], str]) -> None:
 
 
 def starts_of(tenant: Ints) -> Ints:
-    """Where each tenant's jobs begin, tenant by tenant."""
+    """The rows at which each tenant's jobs begin, tenant by tenant."""
     if not len(tenant):
         return np.empty(0, np.int64)
     return np.flatnonzero(np.append(True, tenant[1:] != tenant[:-1]))
@@ -194,7 +194,7 @@ class OwnLines:
     def of(
         cls, jobs: Sequence[PlacedJob], queues: Iterable[JobQueueName] | None, measure: Measure
     ) -> "OwnLines":
-        """These jobs, and the queue of each; None where nobody asks for the first of a queue."""
+        """The lines of these jobs, and the queue of each; None where nobody asks for the first of a queue."""
         tenants: dict[str, int] = {}
         tenant = np.array([tenants.setdefault(job.tenant, len(tenants)) for job in jobs], np.int64)
         return cls.of_columns(_columns_of(jobs, queues, measure), tenant, jobs, list(tenants), measure)
@@ -274,7 +274,7 @@ def sorted_jobs(jobs: Sequence[WaitingJob], measure: Measure) -> SortedJobs:
 
 
 def _own_terms(grade: Ints, submitted: Ints, measure: Measure) -> Ints | Names:
-    """Of each job, what its tenant's own order goes by after class and what is used up; objects where 64 bits do not hold it."""
+    """The terms of a tenant's own order after class and what is used up, for each job; objects where 64 bits do not hold them."""
     rules = measure.rules
     grades, which = np.unique(grade, return_inverse=True)
     weights = [rules.own_weight(measure.multipliers.exact[one]) for one in grades.tolist()]

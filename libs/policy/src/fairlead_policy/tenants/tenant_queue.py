@@ -212,7 +212,7 @@ def _side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> OwnLines:
 
 
 def _scores(jobs: JobColumns, queues: Sequence[TenantQueue], starts: Ints, measure: Measure) -> Scores:
-    """Of jobs of these tenants, side by side.
+    """The scores of jobs of these tenants, side by side.
 
     Args:
         jobs: of them.

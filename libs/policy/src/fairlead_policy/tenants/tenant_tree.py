@@ -305,7 +305,7 @@ class TenantTree:
 
     @property
     def rules(self) -> PoolRules:
-        """Of the pool."""
+        """The rules of the pool."""
         return self._measure.rules
 
 

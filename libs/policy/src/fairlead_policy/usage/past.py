@@ -244,7 +244,7 @@ class PastUse:
             self._sort(key, run)
 
     def _parts_at(self, tenant: str, tick: int) -> dict[str, int]:
-        """By resource, from the settled tick up to another one."""
+        """The parts by resource, from the settled tick up to another one."""
         settled = self._settled.get(tenant, {})
         slopes = self._slopes(tenant, tick)
         found = {
@@ -262,7 +262,7 @@ class PastUse:
         return self._decay.after(parts, integral, until - done)
 
     def _slopes(self, tenant: str, until: int) -> dict[str, dict[int, int]]:
-        """By resource and tick: by how much the integral of use over the tick differs from that over the one before."""
+        """The slopes by resource and tick: by how much the integral of use over the tick differs from that over the one before."""
         tick, line = self._decay.tick, self._line()
         slopes: dict[str, dict[int, int]] = {}
         first = (self.settled or 0) + 1

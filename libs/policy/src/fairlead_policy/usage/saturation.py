@@ -52,13 +52,13 @@ class Saturation:
         self._parts = {part: _PartOfPool(room, rules.resources) for part, room in rooms.items()}
 
     def wait(self, part: PoolPart, demand: Mapping[str, int], step: int = 1) -> None:
-        """So many more such jobs wait there; fewer, where the step is below 0."""
+        """Adds so many more such jobs that wait there; fewer, where the step is below 0."""
         self._part(part).wait(demand, step)
 
     def run(
         self, part: PoolPart, demand: Mapping[str, int], flavors: Mapping[str, str], step: int = 1
     ) -> None:
-        """So many more such jobs run there.
+        """Adds so many more such jobs that run there.
 
         Args:
             part: of the pool.

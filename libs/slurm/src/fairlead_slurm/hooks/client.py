@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
 
 
 def look_over(pairs: list[str]) -> int:
-    """Of a job that is being submitted: prints `refuse` or `warn`, and why, a line each; nothing where nobody answers.
+    """Looks over a job that is being submitted: prints `refuse` or `warn`, and why, a line each; nothing where nobody answers.
 
     Args:
         pairs: `OPTION=` and its value in hexadecimal digits, which no shell can misread.
@@ -242,7 +242,7 @@ class Conversation:
         return decoded(line)
 
     def piece(self, most: int) -> bytes:
-        """Up to so many of the bytes that follow."""
+        """Reads up to so many of the bytes that follow."""
         if not self._rest:
             self._rest = self._read()
         piece, self._rest = self._rest[:most], self._rest[most:]
@@ -280,7 +280,7 @@ def connected(until: float | None) -> _socket.socket:
 
 
 def on_this_host(until: float | None) -> _socket.socket:
-    """By its socket: the kernel says who asks."""
+    """Connects by the gate's socket: the kernel says who asks."""
     line = _socket.socket(_socket.AF_UNIX)
     try:
         if until is not None:
@@ -293,7 +293,7 @@ def on_this_host(until: float | None) -> _socket.socket:
 
 
 def over_tls(endpoint: str, seconds: float) -> _socket.socket:
-    """Over TLS: the certificate says that it is the gate, and munge says who asks."""
+    """Connects over TLS: the certificate says that it is the gate, and munge says who asks."""
     import json
     import socket
     import ssl
@@ -379,7 +379,7 @@ class Body:
         self._gate: Conversation | None = None
 
     def run(self) -> int:
-        """Until the pod has ended; returns its exit code."""
+        """Follows the pod until it has ended; returns its exit code."""
         import signal  # no hook needs it
 
         for number in (signal.SIGTERM, signal.SIGUSR2, signal.SIGINT):

@@ -174,7 +174,7 @@ class ResultMove:
 
 
 def main() -> int:
-    """As the job's user. Whatever fails, the summary says it."""
+    """Moves the results as the job's user. Whatever fails, the summary says it."""
     wanted = json.loads(sys.stdin.buffer.readline())
     summary: dict[str, object] = dict(wanted["summary"])
     target = Path(wanted["to"])
@@ -196,7 +196,7 @@ def main() -> int:
 
 
 def _keep_output(target: Path, given: BinaryIO) -> int:
-    """Of the pod, as Kubernetes had it; the job's own file may have less, where its process was killed."""
+    """Keeps the pod's output as Kubernetes had it; the job's own file may have less, where its process was killed."""
     size = 0
     with (target / OUTPUT).open("wb") as file:
         while piece := given.read(_PIECE):
@@ -213,7 +213,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _line(name: str, digest: str) -> str:
-    """As sha256sum writes it, which marks lines with escapes by a backslash in front."""
+    """A line as sha256sum writes it, which marks lines with escapes by a backslash in front."""
     escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return f"{'' if escaped == name else chr(92)}{digest}  {escaped}\n"
 
@@ -230,7 +230,7 @@ def _read_line(line: str) -> tuple[str, str] | None:
 
 
 def _remove_tree(folder: Path) -> None:
-    """Of this program's own making: no link is followed."""
+    """Removes a folder of this program's own making: no link is followed."""
     for inner, folders, files in os.walk(folder, topdown=False):
         for name in files:
             Path(inner, name).unlink()

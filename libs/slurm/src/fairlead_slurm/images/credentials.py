@@ -26,7 +26,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def basic(self) -> str:
-        """As HTTP's Basic scheme has it."""
+        """The credential as HTTP's Basic scheme has it."""
         return f"Basic {base64.b64encode(f'{self.user}:{self.word}'.encode()).decode()}"
 
     def __repr__(self) -> str:
@@ -44,7 +44,7 @@ class _CredentialsFile(msgspec.Struct, frozen=True):
 
 
 def usual_file(environ: Mapping[str, str]) -> Path | None:
-    """Where this user's credentials are, of the places that docker and podman look at; None where there are none."""
+    """The file of this user's credentials, of the places that docker and podman look at; None where there are none."""
     runtime = environ.get("XDG_RUNTIME_DIR")
     places = [
         environ.get("REGISTRY_AUTH_FILE"),
@@ -56,7 +56,7 @@ def usual_file(environ: Mapping[str, str]) -> Path | None:
 
 
 def credentials(file: Path) -> dict[str, Credential]:
-    """By registry's host. Words that a helper program keeps are not asked for.
+    """The credentials by registry's host. Words that a helper program keeps are not asked for.
 
     Raises:
         CredentialsUnreadableError: the file cannot be read.

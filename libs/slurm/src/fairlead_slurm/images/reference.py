@@ -23,7 +23,7 @@ class ImageNameError(FatalSlurmError):
 
 
 class ImageReference(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an image lies."""
+    """The place where an image lies."""
 
     registry: str
     """Host, with its port where it has one."""

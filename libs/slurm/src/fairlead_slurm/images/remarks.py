@@ -22,14 +22,14 @@ class ImageRule(enum.StrEnum):
 
 
 class Registry(Protocol):
-    """Who knows of images."""
+    """A registry that knows of images."""
 
     async def ask(self, image: ImageReference) -> ImageAnswer:
         """Whether it is there."""
 
 
 async def image_remarks(line: int, image: str, registry: Registry, rule: ImageRule) -> list[Remark]:
-    """At most one; the image's name was read before."""
+    """The remark on an image, one at most; the image's name was read before."""
     if rule is ImageRule.OFF:
         return []
     found = await registry.ask(image_reference(image))

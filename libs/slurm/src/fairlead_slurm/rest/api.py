@@ -64,7 +64,7 @@ class _ApiDocument(msgspec.Struct, frozen=True):
 
 
 def api_of(document: bytes) -> RestApi:
-    """Of /openapi/v3.
+    """The API that /openapi/v3 describes.
 
     Raises:
         UnreadableError: it is no such document, or has no version that this code knows.

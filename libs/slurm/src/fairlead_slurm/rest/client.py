@@ -35,7 +35,7 @@ class _RestError(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> int:
-        """Under whichever name this endpoint gives it."""
+        """The error's number, under whichever name this endpoint gives it."""
         return self.error_number or self.error_code or self.errno
 
     @property

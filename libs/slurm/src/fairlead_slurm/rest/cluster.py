@@ -42,7 +42,7 @@ class _RestPartitions(msgspec.Struct, frozen=True):
 
 
 def nodes_of(document: bytes) -> list[SlurmNode]:
-    """Of /nodes.
+    """The nodes of /nodes.
 
     Raises:
         UnreadableError: it is no such document.
@@ -61,7 +61,7 @@ def nodes_of(document: bytes) -> list[SlurmNode]:
 
 
 def partitions_of(document: bytes) -> list[SlurmPartition]:
-    """Of /partitions.
+    """The partitions of /partitions.
 
     Raises:
         UnreadableError: it is no such document.
@@ -90,5 +90,5 @@ def _decoded[T](document: bytes, form: type[T]) -> T:
 
 
 def _limit(minutes: int | None) -> int | None:
-    """In microseconds; -1 stands for none."""
+    """A limit in microseconds; -1 stands for none."""
     return minutes * _MINUTE if minutes is not None and minutes > 0 else None

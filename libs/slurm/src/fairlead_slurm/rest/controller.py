@@ -23,7 +23,7 @@ _CONNECTIONS = 8
 
 
 class RestController:
-    """By slurmrestd.
+    """A controller by slurmrestd.
 
     What no version of it tells without slurmdbd, accounts and settings, is asked by Slurm's commands; SiteFactors are set by
     them where slurmrestd cannot.

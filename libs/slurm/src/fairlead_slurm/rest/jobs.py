@@ -67,7 +67,7 @@ class _JobRecord(msgspec.Struct, frozen=True):
 
 
 def reading_of(document: bytes) -> Reading:
-    """Of /jobs. A record that cannot be read is counted, and keeps no other back.
+    """The jobs of /jobs. A record that cannot be read is counted, and keeps no other back.
 
     Raises:
         UnreadableError: it is no such document.
@@ -142,7 +142,7 @@ def _job(record: _JobRecord, array: int, task: int | None) -> SlurmJob:
 
 
 def _ends_unknown(state: str, minutes: int | None) -> bool:
-    """Of a job that waits its end is a guess, and of one without a time limit a year from its start."""
+    """Whether the end is unknown: of a waiting job it is a guess, and without a time limit a year from its start."""
     return state == _PENDING or (state in _LASTING and minutes is None)
 
 
@@ -168,7 +168,7 @@ def tasks_of(text: str) -> Iterator[int]:
 
 
 def _nice(told: int) -> int:
-    """Up to v0.0.38 a negative one comes as if it had no sign."""
+    """The nice value. Up to v0.0.38 a negative one comes as if it had no sign."""
     return told - _UNSIGNED if told >= _UNSIGNED // 2 else told
 
 

@@ -18,7 +18,7 @@ class SubmissionMark(msgspec.Struct, frozen=True, kw_only=True):
     traceparent: str | None = None
 
     def comment(self, image: str = "") -> str:
-        """As the job carries it."""
+        """The comment that the job carries."""
         words = {_SUBMISSION: self.submission, _DIGEST: self.digest[:_SHOWN]}
         if self.traceparent is not None:
             words[_TRACE] = self.traceparent
@@ -32,7 +32,7 @@ class SubmissionMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def submission_mark(comment: str) -> SubmissionMark | None:
-    """Of a job that Fairlead made; anybody may write such a comment on jobs of their own."""
+    """The mark of a job that Fairlead made; anybody may write such a comment on jobs of their own."""
     words = dict(word.partition("=")[::2] for word in comment.split())
     if not comment.startswith(f"{_SUBMISSION}=") or _DIGEST not in words:
         return None

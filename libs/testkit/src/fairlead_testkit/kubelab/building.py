@@ -48,7 +48,7 @@ class Kit:
     rest: "Kit | None" = None
 
     def binary(self, name: str) -> Path:
-        """Where a binary is."""
+        """The path of a binary."""
         return self._holder(Path("bin", name)) / "bin" / name
 
     def manifests(self, name: str) -> list[Path]:
@@ -94,7 +94,7 @@ def _place(toolset: Toolset) -> Path:
 
 
 def _content_hash(toolset: Toolset) -> str:
-    """Of all that decides what is built. Go's version is the one that go.mod asks for: the hash is needed without Go."""
+    """The hash of all that decides what is built. Go's version is the one that go.mod asks for: no Go is needed for it."""
     digest = hashlib.sha256()
     module = MODULES / toolset.folder
     for part in (
@@ -188,7 +188,7 @@ def _collect_manifests(target: Path, toolset: Toolset) -> None:
 
 
 def _module_folder(module: str, version: str | None, checksum: str | None, toolset: Toolset) -> Path:
-    """Where Go keeps a module's files: one of go.mod, or, with a version, one of which nothing but files is wanted."""
+    """The folder of a module's files: one of go.mod, or, with a version, one of which nothing but files is wanted."""
     if version is None:
         return Path(_go(["list", "-m", "-f", "{{.Dir}}", module], MODULES / toolset.folder).strip())
     with (

@@ -135,7 +135,7 @@ def _moved(found: list[KubeObject], into: str) -> list[KubeObject]:
 
 
 def _with_token_users(objects: list[KubeObject]) -> list[KubeObject]:
-    """Whatever a service account of Fairlead is granted, its namesake of the token file is granted, too."""
+    """The objects with token users: what a service account of Fairlead is granted, its namesake of the token file is, too."""
     for item in objects:
         subjects = item.get("subjects", [])
         names = [subject["name"] for subject in subjects if subject["kind"] == "ServiceAccount"]

@@ -24,7 +24,7 @@ CONTROLLER_MANAGER, SCHEDULER, KWOK = "kube-controller-manager", "kube-scheduler
 
 @dataclass(frozen=True)
 class KubeLabPaths:
-    """Where the files of one lab are."""
+    """The paths of one lab's files."""
 
     folder: Path
 
@@ -35,27 +35,27 @@ class KubeLabPaths:
 
     @property
     def audit_log(self) -> Path:
-        """Of the API server."""
+        """The audit log of the API server."""
         return self.folder / "logs" / "audit.jsonl"
 
     @property
     def audit_policy(self) -> Path:
-        """Of the API server."""
+        """The audit policy of the API server."""
         return self.folder / "audit-policy.yaml"
 
     @property
     def tokens(self) -> Path:
-        """Of the API server."""
+        """The token file of the API server."""
         return self.folder / "tokens.csv"
 
     @property
     def stages(self) -> Path:
-        """Of KWOK."""
+        """The stages of KWOK."""
         return self.folder / "stages.yaml"
 
     @property
     def kueue_configuration(self) -> Path:
-        """Of Kueue."""
+        """The configuration of Kueue."""
         return self.folder / "kueue.yaml"
 
     @property

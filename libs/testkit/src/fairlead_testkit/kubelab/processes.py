@@ -78,7 +78,7 @@ class LabProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id.
+        """The process's id.
 
         Raises:
             PartDiedError: it does not run.
@@ -149,7 +149,7 @@ class LabProcess:
 
 
 def born(pid: int) -> int | None:
-    """When a process started, in ticks since the machine did; None where there is none, or only its remains.
+    """The start of a process, in ticks since the machine's; None where there is none, or only its remains.
 
     Pids are used again; a pid with this is not.
     """

@@ -1,4 +1,4 @@
-"""Who may log in to the lab: the token file, and a kubeconfig file for each user."""
+"""Users of the lab: the token file, and a kubeconfig file for each."""
 
 from pathlib import Path
 

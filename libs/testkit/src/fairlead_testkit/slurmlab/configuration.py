@@ -39,7 +39,7 @@ class SlurmPorts:
 
 @dataclass(frozen=True)
 class SlurmLabPaths:
-    """Where things are in the lab's folder."""
+    """The paths in the lab's folder."""
 
     folder: Path
 
@@ -55,12 +55,12 @@ class SlurmLabPaths:
 
     @property
     def munge_socket(self) -> Path:
-        """Where munged listens."""
+        """The socket that munged listens on."""
         return self.folder / "munge" / "socket"
 
     @property
     def rest_socket(self) -> Path:
-        """Where the slurmrestd listens that takes no tokens."""
+        """The socket of the slurmrestd that takes no tokens."""
         return self.folder / "rest" / "socket"
 
     @property
@@ -136,7 +136,7 @@ def slurm_conf(layout: SlurmLabPaths, ports: SlurmPorts, options: SlurmOptions) 
 
 
 def _controllers(options: SlurmOptions) -> list[str]:
-    """Where slurmctld runs. With a backup the first may not be called localhost, which each host calls itself."""
+    """The hosts of slurmctld. With a backup the first may not be called localhost, which each host calls itself."""
     if not options.backup:
         return ["SlurmctldHost=localhost(127.0.0.1)"]
     here = socket.gethostname().partition(".")[0]

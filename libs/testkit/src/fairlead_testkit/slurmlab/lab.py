@@ -102,7 +102,7 @@ class SlurmLab:
 
     @property
     def conf(self) -> Path:
-        """Its slurm.conf, for SLURM_CONF."""
+        """The lab's slurm.conf, for SLURM_CONF."""
         return self.layout.conf
 
     @property

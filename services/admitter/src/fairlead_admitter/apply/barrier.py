@@ -27,7 +27,7 @@ class Barrier:
             self.add(write)
 
     def add(self, write: LevelWrite) -> None:
-        """This one is not made."""
+        """Adds a write that is not made."""
         if write.cause is WriteCause.PROTECT:
             self._unlifted = write.before if self._unlifted is None else min(self._unlifted, write.before)
         else:

@@ -1,4 +1,4 @@
-"""Whose trouble it is that writes failed: one job's, one scope's, or everybody's.
+"""Scope of failed writes: one job's, one scope's, or everybody's.
 
 What answers, and fails at one request, may do so for many reasons: the webhook of a namespace, a right that is missing
 there, an admission policy that dislikes one Workload; or Kueue restarts, or an API server that has just started

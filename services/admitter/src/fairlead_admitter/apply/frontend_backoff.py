@@ -33,7 +33,7 @@ class FrontendBackoff:
 
     @property
     def seconds_left(self) -> float:
-        """For how long nothing is to be written; 0 where writing may be tried."""
+        """The time for which nothing is to be written; 0 where writing may be tried."""
         return max(0.0, self._until - self._clock())
 
     def failed(self, why: str, *, retry_after: float = 0.0, forbidden: bool = False) -> None:
@@ -48,13 +48,13 @@ class FrontendBackoff:
         self._why, self._forbidden = why, forbidden
 
     def suspect(self, why: str, *, forbidden: bool = False) -> None:
-        """It may be everybody's trouble. It is told like one; who was not tried yet may be tried at once."""
+        """Notes what may be everybody's trouble. It is told like one; who was not tried yet may be tried at once."""
         if not self._row:
             self._since, self._row = self._clock(), 1
         self._why, self._forbidden = why, forbidden
 
     def forget(self) -> None:
-        """It obeyed, or nothing is to be written by us: what failed last says nothing of now."""
+        """Forgets what failed: the frontend obeyed, or nothing is to be written by us."""
         self._row, self._until, self._why, self._forbidden = 0, 0.0, "", False
 
     def trouble(self) -> str | None:

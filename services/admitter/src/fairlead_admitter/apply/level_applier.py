@@ -90,7 +90,7 @@ class _PlanUnderway:
         """Batches without a reply."""
 
     def miss(self, write: LevelWrite) -> None:
-        """It may not have been done, and what must follow it has to wait."""
+        """Notes a write that may not have been done: what must follow it has to wait."""
         self.applied.missed.append(write)
         self.missed.add(write)
 

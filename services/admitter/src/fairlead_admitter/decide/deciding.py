@@ -269,7 +269,7 @@ class _Following:
         return decided
 
     def _decided_by_all(self, front: PoolHeads) -> int:
-        """Up to where every decision knew the state."""
+        """The length of the front up to where every decision knew the state."""
         cluster = self._known.facts.cluster
         return min(decision.revision.get(cluster, 0) for decision in front.decisions)
 

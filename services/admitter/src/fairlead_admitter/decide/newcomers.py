@@ -50,7 +50,7 @@ class Newcomers:
                 self._seen.pop(before.uid, None)
 
     def forget_old(self, at: float) -> None:
-        """At that moment, in monotonic seconds, those seen long ago are newcomers no more."""
+        """Forgets newcomers that were seen long before that moment, in monotonic seconds."""
         while self._seen:
             uid, seen = next(iter(self._seen.items()))
             if at - seen.at < NEW_SECONDS:

@@ -79,7 +79,7 @@ class Pace:
         self._late: deque[tuple[float, int]] = deque()
 
     def started(self, pool: str, jobs: int) -> None:
-        """So many jobs of the pool were just seen to start."""
+        """Counts jobs of the pool that were just seen to start."""
         if jobs:
             starts = self._starts.setdefault(pool, deque())
             _forget(starts, self._clock() - STARTS_SECONDS)
@@ -91,7 +91,7 @@ class Pace:
         self._reactions.append((self._clock(), seconds))
 
     def arrived(self, *, in_time: int, late: int) -> None:
-        """So many levels reached jobs that waited, and so many came to jobs that waited no more."""
+        """Counts levels that reached jobs that waited, and those that came to jobs that waited no more."""
         for writes, count in ((self._in_time, in_time), (self._late, late)):
             if count:
                 _forget(writes, self._clock() - WRITES_SECONDS)

@@ -108,14 +108,14 @@ class Planner:
         self._reservations.keep(pools)
 
     def lead(self, epoch: int | None) -> None:
-        """This replica leads from now on, or stands by (None)."""
+        """Leads from now on, or stands by (None)."""
         self._protection.begin_anew(self._known.facts)
         self._wake_state.begin_anew()
         self._levers.clear()
         self._reservations.lead(epoch)
 
     def note(self, seen: Observation, pools: Mapping[str, frozenset[str]]) -> None:
-        """This was seen to happen."""
+        """Takes in what was seen to happen."""
         self._protection.note(seen.jobs)
         self._wake_state.note(pools, seen.jobs, seen.before_seq)
         self._newcomers.forget_old(seen.at)
@@ -127,7 +127,7 @@ class Planner:
             self.pace.started(pool, sum(queue in queues for queue in started))
 
     def remember(self, pool: str, decided: Afterthought) -> None:
-        """This was decided."""
+        """Remembers what was decided."""
         if decided.lever is not None:
             self._levers[pool] = decided.lever
         if decided.reserving is not None:
@@ -137,7 +137,7 @@ class Planner:
         self._protection.stand(decided.lifted)
 
     def applied(self, pool: str, applied: PlanOutcome) -> None:
-        """This became of a plan's writes."""
+        """Takes in what became of a plan's writes."""
         self._wake_state.landed(pool, (write for write, _ in applied.landed), late=applied.gone)
         self.pace.arrived(in_time=len(applied.landed), late=applied.gone)
         self._protection.lifted(

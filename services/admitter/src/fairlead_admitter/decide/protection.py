@@ -53,13 +53,13 @@ class Protection:
         self._refused_at.clear()
 
     def lifted(self, uids: Iterable[str]) -> None:
-        """These were lifted to the top, or run no more."""
+        """Forgets jobs that were lifted to the top, or run no more."""
         for uid in uids:
             self._unlifted.pop(uid, None)
             self._refused_at.pop(uid, None)
 
     def stand(self, uids: Iterable[str]) -> None:
-        """These stand at the top."""
+        """Sets the jobs that stand at the top."""
         for uid in uids:
             self._unlifted.pop(uid, None)
 

@@ -42,7 +42,7 @@ class ReservationObserver(Protocol):
     """Hears what is decided of reservations, to tell it."""
 
     def pause(self) -> None:
-        """This replica stands by: what is open may be another's to tell."""
+        """Stands by: what is open may be another's to tell."""
 
     def go_on(self) -> None:
         """Nobody else has led since the pause."""
@@ -110,7 +110,7 @@ class Reservations:
         self._epoch: int | None = None
 
     def lead(self, epoch: int | None) -> None:
-        """This replica leads from now on, or stands by (None): what stands in the frontend counts.
+        """Leads from now on, or stands by (None): what stands in the frontend counts.
 
         Where a lead that was in doubt goes on under its epoch, nobody else has led meanwhile (see `bus.Leadership`): what
         was promised and given still counts, and a pass that is due is taken back although no order is known.
@@ -135,7 +135,7 @@ class Reservations:
         return self._kept.get(pool)
 
     def remember(self, pool: str, decided: ReserveDecision) -> None:
-        """This was decided of the pool."""
+        """Remembers what was decided of the pool."""
         if not decided.wanted:
             self._let_go(pool)
             return

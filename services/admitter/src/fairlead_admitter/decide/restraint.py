@@ -1,4 +1,4 @@
-"""As much of a plan as may be written while room is free: who is woken now, and what waits. Pure; see `waking`."""
+"""Restraint of plans while room is free: who is woken now, and what waits. Pure; see `waking`."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -64,7 +64,7 @@ class Restraint:
         decided: Callable[[JobState], int],
         always: bool,
     ) -> tuple[SteeringPlan, WakeTrail]:
-        """As much of a plan as may be written now: while room is free, whoever is written to takes it.
+        """The part of a plan that may be written now: while room is free, whoever is written to takes it.
 
         With it what is to be remembered, should it be carried out.
 
@@ -208,7 +208,7 @@ class Restraint:
     def _levels_outside(
         self, queue: str, planned: Mapping[str, LevelWrite], inside: Collection[str], class_band: ClassBand
     ) -> list[int]:
-        """At which levels jobs of the class band stand, or will, that are not in the window."""
+        """The levels at which jobs of the class band stand, or will, that are not in the window."""
         found = []
         for uid in self._facts.moved(queue):
             job = self._facts.job(uid)

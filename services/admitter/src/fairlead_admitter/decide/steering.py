@@ -1,4 +1,4 @@
-"""From a pool's merged order to the fewest writes that make one cluster follow it.
+"""Steering of one cluster: the fewest writes that make it follow a pool's merged order.
 
 The plan is made from what stands now and is thrown away afterwards: whatever was not written, or was undone by
 somebody, is in the next plan again (level-triggered). It is `plan_class_bands` of policy, given what is queued here.

@@ -23,7 +23,7 @@ class TurnClock:
         self.look()
 
     def look(self) -> None:
-        """It is now."""
+        """Sets the instant of the turn to now."""
         self._monotonic, self._wall = self._seconds(), self._instant()
 
     def monotonic(self) -> float:

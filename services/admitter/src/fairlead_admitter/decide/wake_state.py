@@ -69,7 +69,7 @@ class WakeTrail:
         self.free(now)
 
     def free(self, now: float) -> None:
-        """Who was tried before may fit now. A wake-up that is under way is not repeated."""
+        """Forgets who was tried: they may fit now. A wake-up that is under way is not repeated."""
         self.freed.append(now)
         while len(self.freed) > 1 and self.freed[1] <= now - BATCH_SECONDS:
             self.freed.popleft()
@@ -79,7 +79,7 @@ class WakeTrail:
         self.used = {level: at for level, at in self.used.items() if at >= batch}
 
     def come_late(self, writes: int, now: float) -> None:
-        """So many writes in a row more came too late.
+        """Counts writes in a row that came too late.
 
         Where the frontend, or we, are so slow that it starts jobs before they can be woken, each wake-up costs it a
         request and makes it slower still. So the next one is left to its batch. No longer: who comes to free room starts
@@ -112,7 +112,7 @@ class WakeState:
         return self._pools.setdefault(pool, WakeTrail())
 
     def remember(self, pool: str, trail: WakeTrail) -> None:
-        """This is the pool's trail from now on."""
+        """Keeps the pool's trail."""
         self._pools[pool] = trail
 
     # --- what happened
@@ -152,7 +152,7 @@ class WakeState:
                 trail.refused.add(job.uid)  # the frontend just said why it does not fit
 
     def landed(self, pool: str, writes: Iterable[LevelWrite], *, late: int = 0) -> None:
-        """These were written: their levels are used up now, as are those that they had before.
+        """Takes in what was written: those levels are used up now, as are those that the jobs had before.
 
         Args:
             pool: whose.

@@ -1,4 +1,4 @@
-"""Who is woken next, and at which level. Pure.
+"""Choice of who is woken next, and at which level. Pure.
 
 Kueue tries a Workload when it comes, and when its priority or boost changes; one that did not fit is *parked* until the
 next batch: a second after something came free (`requeueBatchPeriod`, pkg/cache/queue). So a level that is written while
@@ -60,7 +60,7 @@ class WakeStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def next_step(fitting: Sequence[Ranked], moment: WakeInputs) -> WakeStep:
-    """Who is woken now, if anybody, or how long to write nothing.
+    """The job to wake now, if any, or how long to write nothing.
 
     Args:
         fitting: the waiting jobs that have room now, in the wanted order.

@@ -59,7 +59,7 @@ class SubmissionCheck:
         return _refusal(sender, self._no_queue(submission), "queue")
 
     def refused_for_now(self, submission: Submission, objection: LimitExceeded) -> SubmissionRefusal:
-        """There is too much of its tenant, or of all."""
+        """A refusal because there is too much of its tenant, or of all."""
         return _refusal(Sender(submission.tenant, submission.id), objection.error, objection.label)
 
     def refused_by_frontend(self, submission: Submission, error: FrontendRefusedError) -> SubmissionRefusal:

@@ -34,7 +34,7 @@ class Taking(Protocol):
 
     @property
     def oldest(self) -> Micros | None:
-        """When the oldest was stored of those that were read and not settled, parked ones too; None where there is none."""
+        """The instant at which the oldest was stored of those read and not settled, parked ones too; None where there is none."""
 
     @property
     def settled(self) -> int:

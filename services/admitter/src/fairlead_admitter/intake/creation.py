@@ -150,7 +150,7 @@ class _Room:
         self._call()
 
     def _call(self) -> None:
-        """As many as find a place; one at least, should somebody who was called not come."""
+        """Calls as many as find a place; one at least, should somebody who was called not come."""
         for sooner in list(islice(self._line, max(1, self._free - self._coming))):
             del self._line[sooner]
             if not sooner.done():
@@ -169,7 +169,7 @@ class _Room:
 
 
 class RetryingCreator:
-    """Has orders asked again until the frontend answers, and keeps the trouble of one scope from the others.
+    """A creator that asks again until the frontend answers, and keeps the trouble of one scope from the others.
 
     A frontend that is down for an hour is no fault of any submission: while it is, deliveries stay in progress and
     use up none of their attempts. Nor may a scope whose orders fail, or hang, take up the places of all others: it has
@@ -203,7 +203,7 @@ class RetryingCreator:
         """Since when each order waited in vain, of any scope; None where the last one was answered."""
 
     async def create(self, order: JobOrder) -> Created:
-        """As the port, but for FrontendDownError.
+        """Creates as the port does, but without FrontendDownError.
 
         Raises:
             NotYetError: the frontend does not answer for the scope now, or as many of its orders as may be are on the way.

@@ -67,7 +67,7 @@ class DurableLane:
 
     @property
     def oldest(self) -> Micros | None:
-        """When the oldest delivery was stored that is not settled yet; None where there is none."""
+        """The instant at which the oldest delivery was stored that is not settled yet; None where there is none."""
         return None if self._worker is None else self._worker.oldest
 
     @property

@@ -106,7 +106,7 @@ class PoolHeads(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Holders:
-    """Who may decide: the leases of live scorers, by pool and shard."""
+    """The scorers that may decide: the leases of live ones, by pool and shard."""
 
     def __init__(self, leases: Iterable[MemberLease]) -> None:
         self._held: dict[str, dict[tuple[str, int], bool]] = {}

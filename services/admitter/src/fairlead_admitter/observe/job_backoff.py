@@ -33,7 +33,7 @@ class _Backoff(msgspec.Struct):
 
 
 class JobBackoff:
-    """Who rests, and for how long.
+    """The jobs that rest, and for how long.
 
     Args:
         clock: monotonic seconds.
@@ -118,7 +118,7 @@ class JobBackoff:
         return len(self._jobs)
 
     def told(self) -> str | None:
-        """Where writes fail and why, for people; None where they don't."""
+        """The places where writes fail and why, for people; None where they don't."""
         said = [
             f"{scope}: {len(uids)} jobs, {next(self._jobs[uid].why for uid in uids)}"
             for scope, uids in sorted(self._failing.items())

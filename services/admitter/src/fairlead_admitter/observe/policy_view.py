@@ -33,7 +33,7 @@ class PolicyView:
         return self.words.leave(cluster)
 
     def revocation(self, cluster: str) -> Revocation | None:
-        """Who took the leave to steer the cluster back; None where nobody did, or leave was given again."""
+        """The word that took the leave to steer the cluster back; None where nobody did, or leave was given again."""
         return self.words.revocation(cluster)
 
     def lever_found(self, cluster: str) -> LeverFound | None:

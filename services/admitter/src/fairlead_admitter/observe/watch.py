@@ -205,7 +205,7 @@ class Watch:
         return self._holders
 
     def leader(self) -> LeaderLease | None:
-        """Who leads this cluster's admitters, as the leases have it."""
+        """The leader of this cluster's admitters, as the leases have it."""
         return self.roster.leader(ADMITTER, self.facts.cluster)
 
     def control_stands(self, pool: str) -> bool:

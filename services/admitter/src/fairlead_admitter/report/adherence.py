@@ -189,7 +189,7 @@ class AdherenceWatch:
         ]
 
     def begin_anew(self, at: float, *, leads: bool) -> None:
-        """This replica leads from now on, or does not any more: it judged nothing yet.
+        """Begins anew: this replica leads from now on, or does not any more, and judged nothing yet.
 
         Args:
             at: monotonic seconds.

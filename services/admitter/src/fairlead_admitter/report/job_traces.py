@@ -62,7 +62,7 @@ class JobTraces:
     def taken(
         self, ruled: Submission, at: Micros, root: TraceContext | None, caller: TraceContext | None
     ) -> None:
-        """Its job stands in the frontend."""
+        """Notes that its job stands in the frontend."""
         if root is not None and root.kept and self._spans.on:
             about = about_job(self._cluster, ruled.tenant, ruled.id)
             self._spans.tell([submit_span(root, at, about, caller)])
@@ -137,7 +137,7 @@ class JobTraces:
         self._spans.trouble("create", said, error=why)
 
     def took_over(self, epoch: int, jobs: Iterable[JobState]) -> None:
-        """This replica leads: it tells again what the one before may have left untold, as the same spans."""
+        """Tells again what the leader before may have left untold, as the same spans."""
         if not self._spans.on:
             return
         since = from_seconds(time.time()) - _TOLD_AGAIN

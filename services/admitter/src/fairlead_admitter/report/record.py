@@ -143,7 +143,7 @@ class AdmitterRecord:
         )
 
     def stale(self, pool: str, found: Unsettled, seconds: float) -> None:
-        """It has lacked one for too long."""
+        """Records that a pool has lacked a decision for too long."""
         self._stale.labels(pool).set(1)
         self._log.error(
             "pool stale: its levels stay as they are until its decisions can be followed again",
@@ -226,7 +226,7 @@ class AdmitterRecord:
         self._log.warning("events not stored", count=count, why=why)
 
     def lead(self, epoch: int | None) -> None:
-        """This replica leads from now on, or stands by."""
+        """Records that this replica leads from now on, or stands by."""
         self.leading.set(epoch is not None)
         self._log.info("leading" if epoch is not None else "standing by", epoch=epoch)
 

@@ -29,7 +29,7 @@ _LONGEST_WAIT = 1.0
 
 
 class Sender(NamedTuple):
-    """Who hears the answers."""
+    """The sender, who hears the answers."""
 
     tenant: str
     submission: str
@@ -120,7 +120,7 @@ class ReplyPublisher:
         self._told.clear()
 
     def turn(self, sender: Sender) -> AbstractAsyncContextManager[None]:
-        """While the block lasts nobody else answers this sender. Turns are given in the order asked for."""
+        """A turn: while the block lasts nobody else answers this sender. Turns are given in the order asked for."""
         return _Turn(self._turns, sender)
 
     async def told(self, sender: Sender) -> Stage:

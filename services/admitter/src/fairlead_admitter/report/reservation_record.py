@@ -47,7 +47,7 @@ class _Open(msgspec.Struct):
     head: str | None = None
 
     def stated(self, pool: str) -> Reserved:
-        """As the lease carries it."""
+        """The reservation as the lease carries it."""
         return Reserved(
             pool=pool,
             head=self.head,
@@ -89,7 +89,7 @@ class ReservationRecord:
         self._news: deque[ReservationNews] = deque()
 
     def pause(self) -> None:
-        """This replica stands by: what is open may be another's to tell."""
+        """Stands by: what is open may be another's to tell."""
         for pool in self._open:
             self._shadow.labels(pool).set(0)
         self._paused, self._open = self._open, {}
@@ -124,7 +124,7 @@ class ReservationRecord:
             self._close(pool)
 
     def told(self) -> str | None:
-        """For people: what is promised where, and where nothing can be and why; None without reserve mode."""
+        """The promises for people: what is promised where, and where nothing can be and why; None without reserve mode."""
         lines = [f"{pool}: steered as advise: {why}" for pool, why in sorted(self._why.items())]
         for pool, known in sorted(self._open.items()):
             promise = known.promise

@@ -11,16 +11,16 @@ class Complaints(Protocol):
     """Hears of pools that lose their order, and get one again."""
 
     def unsettled(self, pool: str, found: Unsettled) -> None:
-        """It has none; nothing is written."""
+        """Hears that a pool has no decision; nothing is written."""
 
     def stale(self, pool: str, found: Unsettled, seconds: float) -> None:
-        """It has had none for too long."""
+        """Hears that it has had none for too long."""
 
     def settled(self, pool: str, seconds: float) -> None:
-        """It has one again, after so many seconds."""
+        """Hears that it has one again, after so many seconds."""
 
     def forget_pool(self, pool: str) -> None:
-        """It is nobody's concern now."""
+        """Hears that the pool is nobody's concern now."""
 
 
 class _Lack:

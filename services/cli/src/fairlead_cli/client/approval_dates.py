@@ -1,4 +1,4 @@
-"""When a class was granted to a job: the policy says who and why, the history of its bucket says when."""
+"""Dates of approvals: the policy says who granted a class to a job and why, the history of its bucket says when."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ class GrantHistory:
         self._whole = len(stored) < topology.KEPT_POLICIES
 
     def since(self, names: Collection[str]) -> datetime | None:
-        """Since when a job has the grant that it has now; None where it has none, or the history does not reach so far.
+        """The instant since when a job has its grant; None where it has none, or the history does not reach so far.
 
         Args:
             names: of the job.

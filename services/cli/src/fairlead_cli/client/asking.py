@@ -93,7 +93,7 @@ async def show_explanation(
 
 
 async def _dated(bus: Bus, found: Explanation) -> Explanation:
-    """With the instant at which a class was granted to the job, where the policy's history tells and we may read it."""
+    """The explanation with the instant at which a class was granted, where the policy's history tells and we may read it."""
     if found.approved is None or (history := await _history(bus)) is None:
         return found
     since = history.since({found.id, found.uid})
@@ -131,5 +131,5 @@ async def _history(bus: Bus) -> "GrantHistory | None":
 
 
 def _full_name(scope: str, job: str, owner: str | None) -> str:
-    """As `fairlead explain` and `approve` take it."""
+    """The name as `fairlead explain` and `approve` take it."""
     return f"{scope}/{job_name(job, owner)}"

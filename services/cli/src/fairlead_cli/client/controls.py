@@ -24,7 +24,7 @@ class Controls(dict[str | None, Control]):
         )
 
     def held_back(self, pools: Collection[str] | None = None) -> Iterator[str]:
-        """Where nothing is written now, by whose word, and what ends that: of these pools; None of all."""
+        """The pools of these (None: all) where nothing is written now, by whose word, and what ends that."""
         for pool, word in self.items():
             if word.mode is Mode.ACTIVE or not (pools is None or pool is None or pool in pools):
                 continue
@@ -44,7 +44,7 @@ async def control_words(bus: Bus) -> Controls:
 
 
 def standing(words: Sequence[tuple[str | None, Stored]]) -> Controls:
-    """Of these words, the oldest first, the last one on each pool."""
+    """The words that stand: the last one on each pool, of these, the oldest first."""
     found = Controls()
     for pool, one in words:
         if is_deletion(one.headers):

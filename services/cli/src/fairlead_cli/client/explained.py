@@ -144,7 +144,7 @@ def _lines(found: Explanation, now: datetime, *, verbose: bool, columns: int, st
 
 
 def _other_names(found: Explanation, name: str) -> str:
-    """By which others know the job: each is taken in the name's place."""
+    """The other names by which the job is known: each is taken in the name's place."""
     kind, _, made_for = (found.owner or "").partition("/")
     others = [
         *([f"a {kind}; its Workload is {found.id}"] if made_for else []),
@@ -154,7 +154,7 @@ def _other_names(found: Explanation, name: str) -> str:
 
 
 def _no_quota(found: Explanation) -> list[str]:
-    """That quota is short, unless the reasons tell it better: how much is, and who holds it."""
+    """The quota that is short, unless the reasons tell it better: how much is, and who holds it."""
     room = None if found.prospects is None else found.prospects.room
     return found.no_quota if room is None or not room.missing else []
 

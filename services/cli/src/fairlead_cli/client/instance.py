@@ -18,7 +18,7 @@ _FILES = "running.*.json"
 
 
 class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
-    """Where NATS is, and the process that keeps it."""
+    """The NATS of a running instance, and the process that keeps it."""
 
     url: str
     pid: int
@@ -26,7 +26,7 @@ class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def state_directory(environ: Mapping[str, str]) -> Path:
-    """Where state of this user lives. Without a home directory: a private one under the temporary directory."""
+    """The directory of this user's state. Without a home directory: a private one under the temporary directory."""
     stated = environ.get("XDG_STATE_HOME")
     if stated:
         return Path(stated) / "fairlead"

@@ -23,7 +23,7 @@ async def standing(bus: Bus, cluster: str) -> Leave | None:
 
 
 async def revoked(bus: Bus, cluster: str) -> str:
-    """That somebody took leave back and nobody gave it since, who and when, in words; empty where that is not so.
+    """A sentence that leave was taken back and nobody gave it since, by whom and when; empty where that is not so.
 
     A word that cannot be read is one, too: it says no less that somebody took leave back.
     """

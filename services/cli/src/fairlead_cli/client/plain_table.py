@@ -68,7 +68,7 @@ def _length(cell: Sequence[Piece]) -> int:
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Sequence[Piece]]], width: int) -> list[int]:
-    """Of each column: what its longest cell needs, less for sentences, then for names, where that is too much."""
+    """The width of each column: what its longest cell needs, less for sentences, then for names, where that is too much."""
     needed = [
         max([cells(column.title), *(_length(row[number]) for row in rows)])
         for number, column in enumerate(columns)

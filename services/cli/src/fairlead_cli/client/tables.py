@@ -47,7 +47,7 @@ def queue_view(
     style: Style = unstyled,
     approvals: bool = False,
 ) -> str:
-    """Who waits, in order, a table a pool.
+    """The waiting jobs in order, a table a pool.
 
     Args:
         reply: the answer.
@@ -81,14 +81,14 @@ def _pools_lines(
 
 
 def _no_pools(reply: QueueReply, columns: int, style: Style) -> Iterator[str]:
-    """Where nothing can be told yet: why not, as far as anybody knows."""
+    """The lines where nothing can be told yet: why not, as far as anybody knows."""
     for cluster, why in sorted((reply.unheard or {}).items()):
         yield style(wrapped(f"{cluster}: nothing is known of it yet: {why}", columns), "yellow")
     yield "No pool is known yet, so no job is. After `fairlead up`, wait until it says `running:`."
 
 
 def _idle_lines(pool: PoolQueue, columns: int, style: Style) -> Iterator[str]:
-    """Of a pool in which nobody waits: what would be in the way if somebody did."""
+    """The lines of a pool in which nobody waits: what would be in the way if somebody did."""
     if pool.unplaced or any(one.withheld or one.unheard or one.untaken for one in pool.steering):
         yield style(f"pool {pool.pool}", "bold")
         yield from steering_lines(pool.steering, columns=columns, style=style)
@@ -121,7 +121,7 @@ def _queue_lines(
 
 
 def _approval_lines(pool: PoolQueue, columns: int) -> Iterator[str]:
-    """Who granted a class to which job, when and why."""
+    """The approvals: who granted a class to which job, when and why."""
     for one in pool.places:
         if one.approved is not None:
             job = f"{one.place.scope}/{job_name(one.place.id, one.owner)}"
@@ -228,7 +228,7 @@ def _quotient(ranked: RankedPlace, *, by_weight: bool) -> tuple[str, str]:
 
 
 def tenants_view(reply: TenantsReply, *, columns: int = WIDE_COLUMNS, style: Style = unstyled) -> str:
-    """Who has what, a table a pool. Columns: of the terminal."""
+    """The tenants and what they have, a table a pool. Columns: of the terminal."""
     if not reply.pools:
         return "No pool is known yet: no cluster has stated what it has."
     return "\n".join(line for pool in reply.pools for line in _pool_lines(pool, columns, style))

@@ -50,7 +50,7 @@ def demand(amounts: dict[str, int]) -> str:
 
 
 def _told(resource: str, amount: int) -> str:
-    """As Kubernetes writes it, but for thousandths of more than one: `19660800m` is 19660.8 to people."""
+    """An amount as Kubernetes writes it, but for thousandths of more than one: `19660800m` is 19660.8 to people."""
     quantity = format_quantity(resource, amount)
     return _whole_and_rest(amount) if quantity.endswith("m") and amount > _THOUSANDTHS else quantity
 

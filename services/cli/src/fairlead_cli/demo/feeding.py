@@ -66,7 +66,7 @@ async def held_back(bus: Bus, cluster: str) -> str:
 
 
 async def _wait(end: asyncio.Event, seconds: float) -> None:
-    """So long, or until a signal asks for the end."""
+    """Waits so long, or until a signal asks for the end."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(end.wait(), seconds)
 

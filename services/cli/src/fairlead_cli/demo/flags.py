@@ -24,7 +24,7 @@ class DemoFlags(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def page(self) -> Path | None:
-        """Where the page is written; printed figures alone need none."""
+        """The file that the page is written to; printed figures alone need none."""
         return self.report or (None if self.as_json else Path(PAGE))
 
 

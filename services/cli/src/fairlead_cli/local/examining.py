@@ -48,7 +48,7 @@ async def examined(
 async def examined_slurm(
     targets: Sequence[SlurmTarget], bus: Bus, *, dry_run: bool, end: asyncio.Event
 ) -> None:
-    """As `examined`, for clusters of Slurm."""
+    """Looks as `examined` does, at clusters of Slurm."""
     from fairlead_cli.client import leave
     from fairlead_cli.slurm.examining import look, view
     from fairlead_cli.slurm.survey import effective_user

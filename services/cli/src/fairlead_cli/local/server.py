@@ -29,7 +29,7 @@ class ServerPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def url(self) -> str:
-        """Where clients connect, with what lets them in."""
+        """The address where clients connect, with what lets them in."""
         user = f"{_USER}:{self.password}@" if self.password else ""
         return f"nats://{user}{HOST}:{self.port}"
 

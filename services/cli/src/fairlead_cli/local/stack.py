@@ -182,7 +182,7 @@ def _services(plan: StackPlan, url: str) -> list[Program]:
 
 
 def _submitting(plan: StackPlan, target: SlurmTarget, socket: str) -> Program:
-    """As root it submits as the users of all accounts, else as whoever runs this alone."""
+    """The program that submits: as root as the users of all accounts, else as whoever runs this alone."""
     command = [sys.executable, "-P", "-m", "fairlead_slurm.submitting", "--socket", socket]
     flags = ["--slurm-conf", str(target.conf), *(["--users", str(target.users)] if target.users else [])]
     return Program(name=f"submitting-{target.cluster}", command=[*command, *flags], environ=plan.environ)

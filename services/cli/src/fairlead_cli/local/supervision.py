@@ -130,7 +130,7 @@ class Supervisor:
 
     @property
     def children(self) -> Mapping[str, Child]:
-        """Those that run now, by name."""
+        """The children that run now, by name."""
         return self._children
 
     def last_words(self) -> str:

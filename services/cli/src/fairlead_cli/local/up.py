@@ -108,7 +108,7 @@ def _plan(flags: UpFlags, state: Path) -> StackPlan:
 
 
 def _accounts(plan: StackPlan) -> list[str]:
-    """Those of the simulated cluster; none where its file has changed meanwhile."""
+    """The accounts of the simulated cluster; none where its file has changed meanwhile."""
     try:
         return list(load_cluster(None if plan.cluster_file is None else str(plan.cluster_file)).accounts)
     except ConfigError:

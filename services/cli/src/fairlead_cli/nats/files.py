@@ -124,7 +124,7 @@ class NatsDirectory:
         return fresh
 
     def seed_path(self, user: str) -> Path:
-        """Where the seed of a user is."""
+        """The path of a user's seed."""
         return self.path / USERS / f"{user}.nk"
 
     def key(self, user: str) -> str:
@@ -144,7 +144,7 @@ class NatsDirectory:
         (self.path / USERS).mkdir(mode=_PRIVATE, exist_ok=True)
 
     def _revoked(self, stated: DirectorySource, rotate: Sequence[str]) -> DirectorySource:
-        """In operator mode a token that was given stays good until its account says otherwise."""
+        """The source with revocations: in operator mode a token stays good until its account says otherwise."""
         revoked = {account: dict(keys) for account, keys in stated.revoked.items()}
         for account in self.accounts(stated) if stated.server.jwt else ():
             for user in account.users:
@@ -203,7 +203,7 @@ class NatsDirectory:
         return signers
 
     def creds_path(self, user: str) -> Path:
-        """Where a user's credentials file is, in operator mode."""
+        """The path of a user's credentials file, in operator mode."""
         return self.path / USERS / f"{user}.creds"
 
     def tokens(self, stated: DirectorySource) -> dict[str, str]:

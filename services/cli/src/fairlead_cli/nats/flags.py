@@ -32,7 +32,7 @@ class ServerFlags:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class WhoFlags:
-    """Who is let in, beside the services; who was named before stays."""
+    """The users to let in, beside the services; who was named before stays."""
 
     tenant: Annotated[Sequence[str], Parameter(negative="")] = ()
     """A tenant that submits on NATS, with an account for itself; may be given several times. Namespaces without one

@@ -29,7 +29,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, max_bytes: Iterable[str], max_age: Iterable[str]) -> Self:
-        """As given on the command line, each as NAME=LIMIT.
+        """The limits as given on the command line, each as NAME=LIMIT.
 
         Raises:
             InputError: one is not of that form.

@@ -66,5 +66,5 @@ class PlannedPool(msgspec.Struct, frozen=True):
 
 
 def ids_of(pool: OrderedPool) -> dict[str, str]:
-    """By uid."""
+    """The ids of a pool's jobs, by uid."""
     return {place.uid: place.id for place in pool.places}

@@ -102,7 +102,7 @@ def _takes_more_than_fairness(snapshot: Snapshot) -> bool:
 
 
 def _as_reserved(one: Explanation, arranged_pool: ArrangedPool) -> Explanation:
-    """With the number that `fairlead order` prints in reserve mode, and why."""
+    """The explanation with the number that `fairlead order` prints in reserve mode, and why."""
     pool, reservation = arranged_pool
     if reservation is None:
         return one
@@ -121,7 +121,7 @@ def _as_reserved(one: Explanation, arranged_pool: ArrangedPool) -> Explanation:
 
 
 def _as_nodes_have_it(one: Explanation, fit: JobFit) -> Explanation:
-    """With what the nodes say against it in front: a pool may have room that no node has."""
+    """The explanation with what the nodes say against it in front: a pool may have room that no node has."""
     match fit.answer:
         case FitVerdict.NEVER:
             return msgspec.structs.replace(one, never=[fit_in_words(fit)])
@@ -132,7 +132,7 @@ def _as_nodes_have_it(one: Explanation, fit: JobFit) -> Explanation:
 
 
 def _both_orders(one: Explanation, right_before: Sequence[Place]) -> str:
-    """That the order as it is printed is another one than the order that the other reasons speak of."""
+    """A sentence that the order as it is printed is another one than the order that the other reasons speak of."""
     if right_before:
         named = ", then ".join(f"{place.id} of {place.tenant}" for place in right_before)
         printed = f"In this order, directly before it stands {named}."
@@ -142,5 +142,5 @@ def _both_orders(one: Explanation, right_before: Sequence[Place]) -> str:
 
 
 def _with_reasons(one: Explanation, *reasons: str) -> Explanation:
-    """With these before the others: they say how the others are to be read."""
+    """The explanation with these reasons before the others: they say how the others are to be read."""
     return msgspec.structs.replace(one, reasons=[*reasons, *one.reasons])

@@ -1,4 +1,4 @@
-"""Where jobs fit, as JSON and as lines."""
+"""Fits of jobs on nodes, as JSON and as lines."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -43,7 +43,7 @@ class FitLine(
 def walked(
     snapshot: Snapshot, pools: Iterable[OrderedPool], heads: Mapping[str, str] | None = None
 ) -> Walk | None:
-    """Where the jobs fit, where the policy asks for that; `heads` as in `walk`.
+    """The fits of the jobs, where the policy asks for that; `heads` as in `walk`.
 
     Raises:
         DocumentError: cards or asks for them cannot be read, with every problem.

@@ -132,7 +132,7 @@ class _Ages:
         self._known: dict[int, str] = {}
 
     def of(self, submitted: Iterable[Micros]) -> list[str]:
-        """Since then, each."""
+        """The ages of jobs that were submitted at these instants."""
         now, known = self._now, self._known
         return [known.get((now - since) // _MINUTE) or self._worded(now - since) for since in submitted]
 

@@ -69,7 +69,7 @@ async def taken(bus: Bus, pool: str | None) -> Snapshot:
 
 
 async def _past_uses(bus: Bus, rulebook: Rulebook) -> dict[str, dict[str, dict[str, int]]]:
-    """By pool and tenant, as the last decisions say; of a tenant with children, theirs say it."""
+    """Past use by pool and tenant, as the last decisions say; of a tenant with children, theirs say it."""
     decisions: Mirror[Decision] = Mirror(
         bus,
         stream=topology.DECISION,

@@ -51,7 +51,7 @@ def _shadowed(document: PolicyDocument) -> Iterator[str]:
 
 
 def _kept_under(match: Match) -> list[_Key]:
-    """Whatever it takes all of has one of these; so of thousands of tenants only a few are compared."""
+    """The keys of which whatever it takes all of has one; so of thousands of tenants only a few are compared."""
     for of, items in (("label", match.labels), ("annotation", match.annotations)):
         if items:
             return [(of, *next(iter(items.items())))]

@@ -223,7 +223,7 @@ def _word_in_words(word: OperatorWord) -> str:
 
 
 def _when(instant: datetime) -> str:
-    """To the second: for people, who look for a day and an hour."""
+    """An instant to the second: for people, who look for a day and an hour."""
     return f"{instant:%Y-%m-%d %H:%M:%S} UTC"
 
 

@@ -111,7 +111,7 @@ def doubts_of(file: PolicyFile, known: KnownPools) -> Iterator[str]:
 
 
 def nobody_let_in(document: PolicyDocument) -> Iterator[str]:
-    """That every submission would be refused, where that is so."""
+    """A sentence that every submission would be refused, where that is so."""
     if not document.tenants and document.unlisted_weight is None:
         yield (
             "tenants: none is listed, and without `unlisted_weight` no other is let in: every submission is refused"
@@ -119,7 +119,7 @@ def nobody_let_in(document: PolicyDocument) -> Iterator[str]:
 
 
 def left_out(document: PolicyDocument, waiting: Mapping[str, int]) -> Iterator[str]:
-    """That tenants with jobs in the queue are neither named nor let in."""
+    """A sentence that tenants with jobs in the queue are neither named nor let in."""
     if document.unlisted_weight is not None:
         return
     listed = {tenant.name for tenant in document.tenants}

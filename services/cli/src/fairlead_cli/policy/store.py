@@ -77,7 +77,7 @@ def unread(standing: StoredPolicy) -> UnreadPolicyError:
 
 
 async def kept(bus: Bus, revision: int | None) -> StoredPolicy | None:
-    """That revision, as far as it is named, kept and read."""
+    """The policy of that revision, as far as it is named, kept and read."""
     if revision is None:
         return None
     for one in await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY):
@@ -94,7 +94,7 @@ def _decoded(revision: int, payload: bytes) -> StoredPolicy:
 
 
 async def writers_since(bus: Bus, revision: int) -> list[str]:
-    """Who wrote a policy after that revision, each once, the first first; of some nobody may know."""
+    """The writers of a policy after that revision, each once, the first first; of some nobody may know."""
     history = await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY)
     return list(dict.fromkeys(name for one in history if one.seq > revision and (name := writer_of(one))))
 

@@ -16,7 +16,7 @@ from fairlead_contracts.messages.leave import Leave
 
 
 class LeaveRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose leave, and who says so."""
+    """The cluster whose leave it is, and who says so."""
 
     cluster: str
     """As Fairlead calls it."""

@@ -68,7 +68,7 @@ class QueryServer:
         return handle
 
     def _check_pace(self, tenant: str) -> None:
-        """Before anything is read of it: a flood of questions takes time from decisions."""
+        """Checks the pace before anything is read of a question: a flood of them takes time from decisions."""
         if tenant == NO_NAME:
             return  # of all tenants: an operator's
         if self._pace.rest(tenant):

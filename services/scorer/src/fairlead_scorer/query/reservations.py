@@ -105,7 +105,7 @@ class ReserveView:
         )
 
     def _jobs(self, uids: list[str]) -> list[JobState]:
-        """Those of them that are known."""
+        """The jobs of these uids that are known."""
         return [job for job in map(self._job, uids) if job is not None]
 
     def _job(self, uid: str) -> JobState | None:

@@ -53,7 +53,7 @@ class SteeringView:
         return next((one for one in self.of(pool) if one.cluster == cluster), None)
 
     def unheard(self) -> dict[str, str]:
-        """By cluster that somebody watches and hears nothing of, why what is known of it may be old."""
+        """The reason, by watched cluster of which nothing is heard, why what is known of it may be old."""
         return {lease.cluster: lease.silent for lease in self._leaders.leaders(_WATCHER) if lease.silent}
 
     def is_unanswered(self, job: JobState) -> bool:

@@ -101,7 +101,7 @@ class FairnessMetrics(Collector):
 
 
 def past_bound(place: Place, rate: float, now: Micros) -> Micros:
-    """For how long no job that came later could pass this one any more by aging; 0 before that, or where no bound is.
+    """The time for which no later job could pass this one any more by aging; 0 before that, or where no bound is.
 
     A job of tag t stands before whatever came more than t / rate later: its tenant's own later work cannot raise it.
     """

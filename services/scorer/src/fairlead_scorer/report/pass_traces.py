@@ -47,7 +47,7 @@ class PassObserver(ShardObserver, Protocol):
     """An observer that counts moves, too."""
 
     def moved(self, shard: ShardName, jobs: int) -> None:
-        """So many jobs stand elsewhere among each other."""
+        """Hears that so many jobs stand elsewhere among each other."""
 
 
 class PassTraces:
@@ -97,7 +97,7 @@ class PassTraces:
         return None if context is None else context.traceparent
 
     def _context(self, shard: ShardName, epoch: int, turn: int, *, placed: bool) -> TraceContext | None:
-        """Of a pass; None where it is not kept and `placed` no kept job."""
+        """The context of a pass; None where it is not kept and `placed` no kept job."""
         return kept_trace(
             "pass", shard.pool, shard.number, epoch, turn, ratio=self._spans.ratio, anyway=placed
         )

@@ -481,7 +481,7 @@ class ClusterCache:
         return self._waiting_kinds.differ((queue.cluster, queue.name) for queue in queues)
 
     def tenant_of(self, job: JobState) -> str:
-        """Whose job it is, by the policy."""
+        """The tenant whose job it is, by the policy."""
         return self._policy().tenant_of(job)
 
     def unplaced_in(self, pool: str, tenant: str | None) -> list[JobState]:

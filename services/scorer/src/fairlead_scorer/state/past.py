@@ -69,7 +69,7 @@ class PoolPast:
         """Shards of which nobody has stated anything under this policy yet."""
 
     def of(self, tenant: str) -> PastUse:
-        """Of the tenant's shard."""
+        """The past use of the tenant's shard."""
         return self._shards[self._rulebook.shard_of(tenant)]
 
     def __getitem__(self, shard: int) -> PastUse:
@@ -89,7 +89,7 @@ class PoolPast:
         return use.advance(tick)
 
     def next_tick(self, now: Micros) -> Micros:
-        """When the next tick passes."""
+        """The instant at which the next tick passes."""
         return (now // self._decay.tick + 1) * self._decay.tick
 
     def kept(self, shard: int) -> KeptPast | None:

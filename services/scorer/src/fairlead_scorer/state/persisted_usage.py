@@ -23,7 +23,7 @@ class PersistedUsage:
             self._last[keeping.pool, keeping.shard] = keeping
 
     def forget(self, revision: int) -> None:
-        """By this policy past use does not count: what was said before is nothing to go on from, ever."""
+        """Forgets past use, which does not count by this policy: what was said before is nothing to go on from, ever."""
         self._last.clear()
         self._from = revision
 

@@ -36,7 +36,7 @@ class PolicyObserver(Protocol):
     """Hears of documents that do not validate."""
 
     def refused_policy(self, revision: int, why: str, *, instead: int) -> None:
-        """This revision does not; `instead` is the last one kept that does, 0 where none is."""
+        """Hears of a revision that does not; `instead` is the last one kept that does, 0 where none is."""
 
 
 class PolicyReader:

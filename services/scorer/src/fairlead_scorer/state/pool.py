@@ -217,7 +217,7 @@ class ScoredPool:
         return self._facts.snapshot.standings(tenants)
 
     def next_flip(self, shard: int, now: Micros) -> Micros | None:
-        """When the shard's fronts next move by time alone: by aging, or by decay; None if they never do."""
+        """The instant at which the shard's fronts next move by time alone: by aging, or by decay; None if they never do."""
         flip = self.order_at(now).next_flip(self.tenants_of(shard), window=self.window)
         if self.past is None:
             return flip

@@ -66,7 +66,7 @@ class UnplacedJobs:
                 self._gangs[queue] += 1
 
     def queues(self) -> list[tuple[str, str]]:
-        """Where they are, by cluster and name."""
+        """The queues in which they stand, by cluster and name."""
         return list(self._jobs)
 
     def within(self, queues: Iterable[tuple[str, str]]) -> Iterator[JobState]:

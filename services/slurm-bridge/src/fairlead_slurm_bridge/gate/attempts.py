@@ -30,7 +30,7 @@ class Attempt(msgspec.Struct, frozen=True, order=True):
 
 
 def attempt_of(labels: Mapping[str, str] | None, cluster: str) -> Attempt | None:
-    """Whose pod it is, by its labels; None where it is none of this cluster's."""
+    """The attempt whose pod it is, by its labels; None where it is none of this cluster's."""
     found = labels or {}
     job, restarts = found.get(LABEL_JOB, ""), found.get(LABEL_RESTARTS, "")
     if found.get(LABEL_CLUSTER) != cluster or not (job.isdecimal() and restarts.isdecimal()):

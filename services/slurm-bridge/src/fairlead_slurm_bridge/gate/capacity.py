@@ -33,14 +33,14 @@ class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoomKept(msgspec.Struct, frozen=True, kw_only=True):
-    """There is room, and it is kept."""
+    """An answer: there is room, and it is kept."""
 
     node: str
     """Where; the cluster's own scheduler may choose another."""
 
 
 class NoRoom(msgspec.Struct, frozen=True, kw_only=True):
-    """There is none."""
+    """An answer: there is no room."""
 
     why: str
     never: bool = False
@@ -134,7 +134,7 @@ class CapacityCache:
         return 0 if use is None else whole_gpus(use.demand)
 
     def would_fit(self, asks: Sequence[PodAsk]) -> list[bool]:
-        """Of pods in this order, which have room now, each beside those before it that do; nothing is kept."""
+        """Whether each of the pods has room now, in this order, beside those before it that do; nothing is kept."""
         nodes = dict(self.nodes())
         answers = []
         refused: set[bytes] = set()
@@ -172,7 +172,7 @@ class CapacityCache:
 
 
 def _placed(ask: PodAsk, nodes: Iterable[fit.FitNode], *, empty: bool = False) -> _Promise | fit.Unfit:
-    """Where the pod has room; where several kinds of nodes have none, why not those that count GPUs."""
+    """The place where the pod has room; where several kinds of nodes have none, why not those that count GPUs."""
     every = list(nodes)
     kinds = [(ask.by_card, [node for node in every if node.cards])]
     if ask.whole is not None:

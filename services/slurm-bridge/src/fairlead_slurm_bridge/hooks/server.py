@@ -42,7 +42,7 @@ class Life(Protocol):
 
     @property
     def runs(self) -> Runs:
-        """Of jobs' programs."""
+        """The runs of jobs' programs."""
 
     async def begin(self, hook: Mapping[str, str]) -> PrologVerdict:
         """The answer to a prolog."""
@@ -112,7 +112,7 @@ class HookServer:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def run(self) -> None:
-        """Until cancelled. Users' bodies ask here too, so that anybody may connect."""
+        """Serves until cancelled. Users' bodies ask here too, so that anybody may connect."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._serve, self._path, limit=_LONGEST_LINE)

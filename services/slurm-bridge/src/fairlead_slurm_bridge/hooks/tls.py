@@ -29,7 +29,7 @@ class ReplyWriter(Protocol):
     """What is said goes there."""
 
     def write(self, data: bytes, /) -> None:
-        """Soon."""
+        """Sends it soon."""
 
 
 class StrangerError(ValueError):
@@ -44,7 +44,7 @@ _INTRODUCTION = msgspec.json.Decoder(_Introduction)
 
 
 class TlsEndpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Where hooks on other hosts connect, and how a caller proves who it is."""
+    """The endpoint of hooks on other hosts, and how a caller proves who it is."""
 
     host: str
     port: int
@@ -54,7 +54,7 @@ class TlsEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Why another one is to be asked, if so."""
 
     async def welcome(self, reader: asyncio.StreamReader, writer: ReplyWriter) -> int | None:
-        """Who asks; None where they are sent on to another.
+        """The Unix user who asks; None where they are sent on to another.
 
         Raises:
             StrangerError: nobody vouches for them.
@@ -89,7 +89,7 @@ def server_context(settings: SlurmBridgeSettings) -> ssl.SSLContext:
 
 
 def endpoint(text: str) -> tuple[str, int]:
-    """Of a setting.
+    """The host and port of a setting.
 
     Raises:
         BridgeError: it is none.

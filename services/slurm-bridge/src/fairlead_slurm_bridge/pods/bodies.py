@@ -5,7 +5,7 @@ from fairlead_slurm_bridge.pods.news import News
 
 
 class Bodies:
-    """Those of one partition."""
+    """The bodies of one partition's jobs."""
 
     def __init__(self) -> None:
         self.listening: set[Attempt] = set()
@@ -13,12 +13,12 @@ class Bodies:
         self._news = News()
 
     def came(self, attempt: Attempt) -> None:
-        """Its process listens."""
+        """Notes that the attempt's process listens."""
         self.listening.add(attempt)
         self._news.tell()
 
     def left(self, attempt: Attempt) -> None:
-        """It does not any more."""
+        """Notes that it listens no more."""
         self.listening.discard(attempt)
         self._news.tell()
 

@@ -6,4 +6,4 @@ class PodRefusedError(Exception):
 
 
 class NotPreparedError(Exception):
-    """Its script is not for the gate: it would run on the node. The job is cancelled."""
+    """A script that is not for the gate: it would run on the node. The job is cancelled."""

@@ -64,7 +64,7 @@ class PodFollower:
 
     @property
     def bodies(self) -> Bodies:
-        """Those that follow."""
+        """The bodies that follow."""
         return self._life.bodies
 
     async def follow(

@@ -191,5 +191,5 @@ def is_left(pod: JobPod, job: SlurmJob | None, *, completing: bool) -> bool:
 
 
 def node_of(hook: Mapping[str, str]) -> str:
-    """On which node a prolog's job is to start: it has one."""
+    """The node on which a prolog's job is to start: it has one."""
     return hook.get("SLURM_JOB_NODELIST", "")

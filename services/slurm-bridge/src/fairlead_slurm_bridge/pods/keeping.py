@@ -27,7 +27,7 @@ class ResultKeeper:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     def plans(self, number: int) -> list[tuple[Key, JobPod, ResultPlan]]:
-        """Of a job's pods that ended by themselves, in the order of its attempts."""
+        """The plans for a job's pods that ended by themselves, in the order of its attempts."""
         pods = self._mirror.of_job(number).items()
         found = [(key, pod, planned(pod)) for key, pod in pods if not pod.handed_on]
         due = [(key, pod, plan) for key, pod, plan in found if plan is not None]

@@ -1,4 +1,4 @@
-"""For how long attempts have been as they are: without anybody who asks here, or back in the queue."""
+"""Durations for which attempts have been as they are: without anybody who asks here, or back in the queue."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ class Lasting:
         self._since: dict[Attempt, float] = {}
 
     def lasted(self, attempts: Iterable[Attempt]) -> list[Attempt]:
-        """Those that were so at each look for so long; what is known of all others is forgotten.
+        """The attempts that were so at each look for so long; what is known of all others is forgotten.
 
         Args:
             attempts: all that are so now.
@@ -35,5 +35,5 @@ class Lasting:
         return any(now - since < self._seconds for since in self._since.values())
 
     def interrupted(self) -> None:
-        """It could not be looked: this bridge does not lead, or slurmctld or Kubernetes is away."""
+        """Notes that it could not be looked: this bridge does not lead, or slurmctld or Kubernetes is away."""
         self._since.clear()

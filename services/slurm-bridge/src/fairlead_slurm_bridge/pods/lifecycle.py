@@ -76,7 +76,7 @@ class SlurmctldJobs(Protocol):
         """One job; None where it is not known any more."""
 
     async def script(self, number: int) -> str:
-        """Its batch script."""
+        """The job's batch script."""
 
     async def cancel(self, number: int) -> None:
         """Cancel it."""
@@ -281,7 +281,7 @@ class PodLife:
         return program
 
     def _key(self, account: str, attempt: Attempt) -> Key:
-        """Of its pod, and of the claim that is made for it."""
+        """The key of its pod, and of the claim that is made for it."""
         return Key(self._rules.namespace_of(account), attempt.pod_name(self._rules.cluster))
 
     async def _others_are_there(self, attempt: Attempt) -> bool:

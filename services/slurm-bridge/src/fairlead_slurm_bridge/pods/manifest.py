@@ -69,7 +69,7 @@ class PodRules(msgspec.Struct, frozen=True, kw_only=True):
     results: ResultRules = ResultRules()
 
     def namespace_of(self, account: str) -> str:
-        """Where the pods of an account are."""
+        """The namespace of an account's pods."""
         return self.namespaces.get(account, self.namespace)
 
 

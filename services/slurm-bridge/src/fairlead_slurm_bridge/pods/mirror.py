@@ -43,7 +43,7 @@ class KubeMirror:
         self._heard = time.monotonic()
 
     async def run(self) -> None:
-        """Until cancelled.
+        """Runs until cancelled.
 
         Raises:
             FatalKubeError: the right to read nodes or pods is missing from the start.

@@ -26,7 +26,7 @@ class RestartBackoff:
         """From when each was first seen to wait: its nodes had been told by then."""
 
     def over(self, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
-        """Those of these that may start again; what is known of others is forgotten."""
+        """The jobs of these that may start again; what is known of others is forgotten."""
         by_attempt = {Attempt(job.number, job.restarts): job for job in jobs}
         return [by_attempt[attempt] for attempt in self._waiting.lasted(by_attempt)]
 

@@ -72,7 +72,7 @@ def _on_hosts(results: str, claims: Iterable[Claim], rules: ResultRules) -> str:
 
 
 def encoded(plan: ResultPlan) -> str:
-    """As the annotation has it."""
+    """The plan as the annotation has it."""
     return msgspec.json.encode(plan).decode()
 
 
@@ -87,7 +87,7 @@ def planned(pod: JobPod) -> ResultPlan | None:
 
 
 def summary(key: Key, pod: JobPod, now: datetime) -> dict[str, object]:
-    """Of an attempt, for whoever looks at its results later."""
+    """The summary of an attempt, for whoever looks at its results later."""
     return {
         "job": pod.attempt.job,
         "restarts": pod.attempt.restarts,

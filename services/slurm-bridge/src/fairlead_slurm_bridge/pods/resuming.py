@@ -17,7 +17,7 @@ class Nodes(Protocol):
     """What is asked of slurmctld."""
 
     async def drained(self) -> list[str]:
-        """Those that are drained over a forgotten job."""
+        """The nodes that are drained over a forgotten job."""
 
     async def resume(self, nodes: Iterable[str]) -> None:
         """Lets jobs start there again."""
@@ -40,7 +40,7 @@ class NodeResumer:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             if self._leads():
                 await self._look()

@@ -47,7 +47,7 @@ class Stand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunMemory(Protocol):
-    """Where it is kept across restarts of the bridge."""
+    """The memory of runs across restarts of the bridge."""
 
     def runs(self) -> list[EndedProgram]:
         """All, the oldest first."""
@@ -56,20 +56,20 @@ class RunMemory(Protocol):
         """All, the oldest first."""
 
     def keep_run(self, run: EndedProgram, at: float) -> None:
-        """In place of what was known of the job's last one; what is long past goes."""
+        """Keeps a run in place of what was known of the job's last one; what is long past goes."""
 
     def forget_run(self, job: int) -> None:
-        """It runs anew."""
+        """Forgets the last run: the job runs anew."""
 
     def keep_stand(self, stand: Stand, at: float) -> None:
-        """In place of what was known of the job there; what is long past goes."""
+        """Keeps a stand in place of what was known of the job there; what is long past goes."""
 
     def forget_stand(self, job: int, node: str) -> None:
         """Slurmd there was told its end."""
 
 
 class Runs:
-    """Those of one partition.
+    """The runs of one partition's jobs.
 
     Args:
         memory: keeps them.
@@ -132,7 +132,7 @@ class Runs:
             self._keep(msgspec.structs.replace(run, restarts=attempt.restarts + 1, submitted=NEXT))
 
     def take_back(self, attempt: Attempt, submitted: Micros) -> None:
-        """Its end was handed on, and the attempt has not gone back into the queue."""
+        """Takes back an end that was handed on: the attempt has not gone back into the queue."""
         run = self._runs.get(attempt.job)
         if run is not None and (run.restarts, run.submitted) == (attempt.restarts + 1, NEXT):
             self._keep(msgspec.structs.replace(run, restarts=attempt.restarts, submitted=submitted))
@@ -140,13 +140,13 @@ class Runs:
     # --- nodes
 
     def starts(self, attempt: Attempt, node: str) -> None:
-        """It may start there from now on."""
+        """Notes that the attempt may start there from now on."""
         known = self._stands.get(attempt.job, {}).get(node)
         if known is None or known.restarts != attempt.restarts:
             self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts))
 
     def came(self, attempt: Attempt, node: str) -> None:
-        """Its process has come. What it says of its node counts only where no prolog has said it."""
+        """Notes that its process has come. What it says of its node counts only where no prolog has said it."""
         known = self._stands.get(attempt.job, {})
         if not known or node in known:
             self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts, came=True))
@@ -157,7 +157,7 @@ class Runs:
         return found if found is not None and attempt.restarts <= found.restarts else None
 
     def refused(self, attempt: Attempt, node: str) -> None:
-        """This attempt is refused there, so that slurmctld tells slurmd of its end: the next one may start."""
+        """Notes that this attempt is refused there, so that slurmctld tells slurmd of its end: the next one may start."""
         self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts))
 
     def told(self, job: int, node: str) -> None:

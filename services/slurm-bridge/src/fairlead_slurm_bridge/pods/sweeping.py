@@ -73,7 +73,7 @@ class Sweeper:
         self._complained = ""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             if not await self._looked():
                 self._silence.interrupted()

@@ -60,7 +60,7 @@ class TokenKeeper:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             if self._acts():
                 try:

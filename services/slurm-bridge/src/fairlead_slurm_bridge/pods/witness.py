@@ -24,7 +24,7 @@ class Witness:
         """By pod, whether it was over when it was looked at last."""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             self.look()
             await self._mirror.change(_LOOK_SECONDS)

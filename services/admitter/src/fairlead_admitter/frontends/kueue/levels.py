@@ -190,7 +190,7 @@ def phase_of(workload: Workload) -> Phase:
 
 
 def _fits(number: int) -> bool:
-    """Both the boost and the priority are int32."""
+    """Whether a number is an int32, as both the boost and the priority are."""
     return LOWEST_INT32 <= number <= HIGHEST_INT32
 
 

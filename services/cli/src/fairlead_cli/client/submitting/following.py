@@ -81,7 +81,7 @@ class Following:
 
     @property
     def unanswered(self) -> int:
-        """Of how many nothing was heard yet."""
+        """The number of jobs of which nothing was heard yet."""
         return len(self._unanswered)
 
     @property
@@ -91,7 +91,7 @@ class Following:
 
     @property
     def names_open(self) -> list[SubmissionName]:
-        """Those that have not ended, by tenant and id."""
+        """The jobs that have not ended, by tenant and id."""
         return sorted(self._open)
 
     def take(self, answer: AnyAnswer) -> bool:

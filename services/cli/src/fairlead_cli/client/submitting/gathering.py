@@ -1,4 +1,4 @@
-"""From what a person typed to the jobs to publish."""
+"""Gathering of the jobs to publish from what a person typed."""
 
 import shlex
 import sys

@@ -35,7 +35,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobStory(msgspec.Struct, frozen=True, kw_only=True):
-    """That job's whole way, and what it would have been under FIFO."""
+    """A job's whole way, and what it would have been under FIFO."""
 
     told: Told
     submitted: float
@@ -55,7 +55,7 @@ class JobStory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _at(seconds: float) -> str:
-    """When, in words; of those that stood in the queue when the first was submitted, clocks may say just before."""
+    """An instant in words; of those that stood in the queue when the first was submitted, clocks may say just before."""
     return "at the start" if seconds < _START else f"at {seconds:.1f} s"
 
 

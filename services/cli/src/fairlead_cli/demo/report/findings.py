@@ -52,7 +52,7 @@ def finding(figures: DemoFigures, runs: Sequence[OrderedRun], overloaded: str = 
 
 
 def overload(delays: Sequence[float]) -> str:
-    """That the machine was too busy for the demo to show anything; empty where it kept up.
+    """A sentence that the machine was too busy for the demo to show anything; empty where it kept up.
 
     Args:
         delays: of each job, seconds by which it was late through no order.
@@ -67,7 +67,7 @@ def overload(delays: Sequence[float]) -> str:
 
 
 def off_in_words(figures: DemoFigures) -> str:
-    """Whose share lies further from the entitlement than it may; empty where nobody's does."""
+    """The tenants whose share lies further from the entitlement than it may; empty where nobody's does."""
     off = [tenant.name for tenant in off_entitlement(figures)]
     return f"Further than {TOLERANCE:.0%} from their entitlement: {', '.join(off)}." if off else ""
 

@@ -31,7 +31,7 @@ class DeployedPod(KubeStruct, frozen=True, kw_only=True):
 
 
 class DeployedTemplate(KubeStruct, frozen=True, kw_only=True):
-    """From what a deployment's pods are made."""
+    """The template of a deployment's pods."""
 
     spec: DeployedPod = DeployedPod()
 
@@ -51,7 +51,7 @@ class Deployment(KubeStruct, frozen=True, kw_only=True):
 
     @property
     def containers(self) -> list[DeployedContainer]:
-        """Those of each of its pods."""
+        """The containers of each of its pods."""
         return self.spec.template.spec.containers or []
 
 

@@ -192,7 +192,7 @@ async def _webhooks(reader: _KindReader) -> list[WebhookConfiguration]:
 
 
 async def _deployments(reader: _KindReader) -> list[Deployment]:
-    """Those of the whole cluster, where we may."""
+    """The deployments of the whole cluster, where we may read them."""
     return await reader.all(DEPLOYMENTS)
 
 

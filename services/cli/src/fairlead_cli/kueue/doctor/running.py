@@ -162,7 +162,7 @@ async def checker_leads(bus: Bus, cluster: str) -> bool | None:
 
 
 async def _not_written(bus: Bus, survey: Survey) -> list[str]:
-    """Where nothing is written in spite of leave, and what changes that."""
+    """The places where nothing is written in spite of leave, and what changes that."""
     pools = {pool for pool, _ in named_pools(survey)}
     said = [f"but {told}" for told in (await control_words(bus)).held_back(pools)]
     if preempting := preempting_pools(survey):

@@ -119,7 +119,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def managed_namespaces(self) -> set[str]:
-        """Those with a LocalQueue: what runs there is meant to go through Kueue."""
+        """The namespaces with a LocalQueue: what runs there is meant to go through Kueue."""
         return {queue.metadata.namespace for queue in self.local_queues}
 
     def pool_of(self, queue: ClusterQueue) -> str:
@@ -167,7 +167,7 @@ def nodes_of(flavor: ResourceFlavor, nodes: Iterable[Node]) -> list[Node]:
 
 
 def usable_nodes(flavor: ResourceFlavor, nodes: Iterable[Node]) -> list[Node]:
-    """Those of them that no taint closes to the flavor's pods.
+    """The nodes that no taint closes to the flavor's pods.
 
     A taint that the flavor itself names is its pods' own business: Kueue gives the flavor only to those that tolerate it.
     """

@@ -118,7 +118,7 @@ class CheckGuard:
                 self._say(f"{key.namespace}/{key.name}: let through, as nobody answered its check")
 
     def _ready(self, key: Key, found: Unanswered) -> dict[str, object]:
-        """Of this very state: whoever answers meanwhile is the one who knows."""
+        """The answer to this very state: whoever answers meanwhile is the one who knows."""
         message = f"Nobody answered for {self._overdue:g} s since {to_datetime(found.since):%H:%M:%SZ}: let through unchecked by the watchdog."
         states = [
             {"name": name, "state": "Ready", "message": message, "lastTransitionTime": _now()}

@@ -50,7 +50,7 @@ class WatchdogFlags(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaderWatch:
-    """Who leads the admitters of a cluster, as far as NATS says so. Nobody is known to while it is out of reach."""
+    """The leader of a cluster's admitters, as far as NATS says so. Nobody is known to lead while it is out of reach."""
 
     def __init__(self, cluster: str, nats: str | None) -> None:
         self._cluster = cluster
@@ -141,7 +141,7 @@ async def _look_at_names(flags: WatchdogFlags) -> None:
 
 
 async def _unknown[T](client: KubeClient, kind: Resource[T], names: Sequence[str]) -> list[str]:
-    """Those of these names that no object has. One that may not be read, or not just now, is taken for known.
+    """The names that no object has. One that may not be read, or not just now, is taken for known.
 
     Raises:
         KubeError: the cluster cannot be reached.
@@ -176,7 +176,7 @@ def _parts(flags: WatchdogFlags) -> Iterator[Coroutine[object, object, None]]:
 
 
 async def _guard_checks(flags: WatchdogFlags) -> None:
-    """By the cluster alone: NATS may be what is away."""
+    """Guards checks by the cluster alone: NATS may be what is away."""
     say(
         f"cluster {flags.target.cluster}: watching {', '.join(flags.checks)}: a Workload that holds quota for "
         f"{flags.overdue:g} s without an answer is let through unchecked"

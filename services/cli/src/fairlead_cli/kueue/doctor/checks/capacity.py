@@ -83,7 +83,7 @@ def _above(survey: Survey, flavor: ResourceFlavor, resource: str, quota: int, ha
 
 
 def _given_twice(survey: Survey) -> Iterator[Finding]:
-    """Of pools whose machines stand under two queueing systems: what both may give together, against what there is."""
+    """Finds pools whose machines stand under two queueing systems: what both may give together, against what there is."""
     for pool in survey.policy.pools:
         here = {name for cluster, _, name in _members(pool) if cluster == survey.cluster}
         others = {(cluster, name) for cluster, _, name in _members(pool)}
@@ -111,7 +111,7 @@ def _quota_of(survey: Survey, pools: set[str]) -> dict[tuple[str, str], int]:
 
 
 def _allocatable(survey: Survey, flavors: set[str], resource: str) -> int:
-    """Of all nodes behind these flavors, each counted once."""
+    """The amount of all nodes behind these flavors, each counted once."""
     behind = {
         node.metadata.name: node
         for flavor in survey.flavors

@@ -11,7 +11,7 @@ from fairlead_kube import Node, ResourceFlavor
 
 
 def flavors_in_use(survey: Survey) -> dict[str, list[str]]:
-    """By flavor, the queues and cohorts that have quota of it."""
+    """The queues and cohorts that have quota of each flavor."""
     groups = [
         *((f"ClusterQueue/{one.metadata.name}", one.spec.resource_groups) for one in survey.cluster_queues),
         *((f"Cohort/{one.metadata.name}", one.spec.resource_groups) for one in survey.cohorts),

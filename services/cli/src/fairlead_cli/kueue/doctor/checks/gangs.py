@@ -113,7 +113,7 @@ def _toleration(found: KubeToleration) -> fit.PodToleration:
 
 
 def _flavors_of(survey: Survey, queue: ClusterQueue | None) -> list[list[ResourceFlavor]]:
-    """Of the queue, by resource group."""
+    """The flavors of the queue, by resource group."""
     known = {flavor.metadata.name: flavor for flavor in survey.flavors}
     if queue is None:
         return []
