@@ -34,43 +34,45 @@ def test_nothing_is_lifted_over_a_job_that_no_decision_has_placed() -> None:
     assert steer(window, facts, ["main"], Expectations(), CLASS_BANDS, newcomers={newcomer.uid}).writes == []
 
 
+def one_shard(_: JobState) -> int:
+    return 0
+
+
 def test_a_newcomer_is_decided_on_when_its_decision_has_seen_it_or_its_time_is_over() -> None:
     newcomers = Newcomers()
     job = a_job("a")
-    newcomers.note([JobChange(None, job)], 10, at=0.0)
-    assert newcomers.undecided(lambda _: 9) == {job.uid}
-    assert newcomers.undecided(lambda _: 10) == set()
-    newcomers.note([], 11, at=NEW_SECONDS / 2)
-    assert newcomers.undecided(lambda _: 9) == {job.uid}
+    newcomers.note([JobChange(None, job)], 10, 0.0, one_shard)
+    assert newcomers.undecided([9]) == {job.uid}
+    assert newcomers.undecided([10]) == set()
+    newcomers.note([], 11, NEW_SECONDS / 2, one_shard)
+    assert newcomers.undecided([9]) == {job.uid}
     newcomers.forget_old(NEW_SECONDS)
-    assert newcomers.undecided(lambda _: 9) == set()
+    assert newcomers.undecided([9]) == set()
 
 
-def test_nobody_asks_whose_a_newcomer_is_that_all_decisions_know() -> None:
-    newcomers, asked = Newcomers(), []
+def test_a_newcomer_is_held_against_the_decision_of_its_own_shard() -> None:
+    newcomers = Newcomers()
     for seq in (10, 11, 12):
-        newcomers.note([JobChange(None, a_job(f"at-{seq}"))], seq, at=0.0)
-
-    def decided(job: JobState) -> int:
-        asked.append(job.id)
-        return 11
-
-    assert newcomers.undecided(decided, at_least=11) == {"team-a/at-12"}
-    assert asked == ["at-12"]
-    assert newcomers.undecided(decided, at_least=9) == {"team-a/at-12"}
+        newcomers.note([JobChange(None, a_job(f"at-{seq}"))], seq, 0.0, lambda _: 1)
+    assert newcomers.undecided([5, 11]) == {"team-a/at-12"}, "that of the other shard is older"
+    newcomers.note([JobChange(None, a_job("other"))], 13, 0.0, one_shard)
+    assert newcomers.undecided([5, 12]) == {"team-a/other"}
+    newcomers.reshard(one_shard)
+    assert newcomers.undecided([11]) == {"team-a/at-12", "team-a/other"}, "another policy, of one shard"
 
 
 def test_who_starts_or_goes_is_no_newcomer_and_who_only_changes_does_not_become_one() -> None:
     newcomers = Newcomers()
     one, two = a_job("one"), a_job("two")
-    newcomers.note([JobChange(None, one), JobChange(None, two)], 10, at=0.0)
-    newcomers.note([JobChange(one, a_job("one", phase=Phase.RUNNING)), JobChange(two, None)], 11, at=0.1)
+    newcomers.note([JobChange(None, one), JobChange(None, two)], 10, 0.0, one_shard)
+    gone = [JobChange(one, a_job("one", phase=Phase.RUNNING)), JobChange(two, None)]
+    newcomers.note(gone, 11, 0.1, one_shard)
     old = a_job("old")
-    newcomers.note([JobChange(old, a_job("old", level=7))], 12, at=0.2)
-    assert newcomers.undecided(lambda _: 0) == set()
+    newcomers.note([JobChange(old, a_job("old", level=7))], 12, 0.2, one_shard)
+    assert newcomers.undecided([0]) == set()
     # Evicted and waiting again: no decision knows it as waiting.
-    newcomers.note([JobChange(a_job("back", phase=Phase.RUNNING), a_job("back"))], 13, at=0.3)
-    assert newcomers.undecided(lambda _: 12) == {"team-a/back"}
+    newcomers.note([JobChange(a_job("back", phase=Phase.RUNNING), a_job("back"))], 13, 0.3, one_shard)
+    assert newcomers.undecided([12]) == {"team-a/back"}
 
 
 def window_of(jobs: list[JobState], waiting: int, extent: Extent) -> Window[Ranked]:

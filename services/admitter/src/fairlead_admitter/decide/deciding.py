@@ -193,7 +193,7 @@ class _Following:
             names,
             self._known.expectations,
             spared(class_bands) if waking else class_bands,
-            newcomers=self._known.newcomers.undecided(decided, at_least=self._decided_by_all(front)),
+            newcomers=self._known.newcomers.undecided(self._decided_by_shard(front)),
             sealed=reserved or any(queue.able.ties is TieRule.CHANCE for queue in queues),
         )
         if waking:
@@ -268,10 +268,10 @@ class _Following:
 
         return decided
 
-    def _decided_by_all(self, front: PoolHeads) -> int:
-        """The length of the front up to where every decision knew the state."""
+    def _decided_by_shard(self, front: PoolHeads) -> list[int]:
+        """The state that each shard's decision was made from, by shard."""
         cluster = self._known.facts.cluster
-        return min(decision.revision.get(cluster, 0) for decision in front.decisions)
+        return [decision.revision.get(cluster, 0) for decision in front.decisions]
 
     def _reserve_planner(self) -> ReservePlanner:
         view = self._view

@@ -6,8 +6,7 @@ over it. Kueue's ties within one second are UIDs, so of jobs that arrive togethe
 a write, only to be in the window itself a moment later. So nothing is lifted over a newcomer.
 """
 
-from collections.abc import Callable, Iterable
-from itertools import takewhile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -18,36 +17,50 @@ NEW_SECONDS = 1.0
 """A job that no decision has placed after this long is not at the front. Far above a reaction, and a burst of arrivals
 stands by ties alone for so long at most."""
 
+type ShardOf = Callable[[JobState], int]
+"""The shard whose decision places a job."""
+
 
 class _Seen(msgspec.Struct, frozen=True):
     job: JobState
+    shard: int
     state_seq: int
     at: float
 
 
 class Newcomers:
-    """The jobs that began to wait within the last moments."""
+    """The jobs that began to wait within the last moments, by the shard that will place them."""
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
+        self._shards: dict[int, dict[str, _Seen]] = {}
+        """The same by shard: of each the newest stands last, and few of them are newer than its decision."""
 
-    def note(self, changes: Iterable[JobChange], state_seq: int, at: float) -> None:
+    def note(self, changes: Iterable[JobChange], state_seq: int, at: float, shard_of: ShardOf) -> None:
         """Take note of what happened to jobs.
 
         Args:
             changes: of one look.
             state_seq: of the state stream: the look saw everything up to it.
             at: monotonic seconds of the look.
+            shard_of: the shard of a job.
         """
         self.forget_old(at)
         for change in changes:
             before, after = change.before, change.after
             waited = before is not None and before.phase is Phase.WAITING
             if after is not None and after.phase is Phase.WAITING and not waited:
-                self._seen.pop(after.uid, None)  # the newest stands last
-                self._seen[after.uid] = _Seen(after, state_seq, at)
+                self._forget(after.uid)  # the newest stands last
+                self._remember(after.uid, _Seen(after, shard_of(after), state_seq, at))
             elif before is not None and (after is None or after.phase is not Phase.WAITING):
-                self._seen.pop(before.uid, None)
+                self._forget(before.uid)
+
+    def reshard(self, shard_of: ShardOf) -> None:
+        """Another policy holds: jobs are in the shards that this says."""
+        seen, self._seen = self._seen, {}
+        self._shards.clear()
+        for uid, one in seen.items():
+            self._remember(uid, msgspec.structs.replace(one, shard=shard_of(one.job)))
 
     def forget_old(self, at: float) -> None:
         """Forgets newcomers that were seen long before that moment, in monotonic seconds."""
@@ -55,15 +68,33 @@ class Newcomers:
             uid, seen = next(iter(self._seen.items()))
             if at - seen.at < NEW_SECONDS:
                 return
-            del self._seen[uid]
+            self._forget(uid)
 
-    def undecided(self, decided: Callable[[JobState], int], *, at_least: int = 0) -> set[str]:
+    def undecided(self, decided: Sequence[int]) -> set[str]:
         """The uids of those that came after what was decided on.
 
         Args:
-            decided: of the decision that would place the job, the state-stream sequence that it was made from.
-            at_least: the least that `decided` says of any job. Whose tenant a job is takes its time to find out, and of
-                a thousand that came within the second few are newer than all decisions.
+            decided: by shard, the state-stream sequence that its decision was made from. Of a shard in which nothing
+                happens that is an old one: it says nothing of the others' jobs.
         """
-        late = takewhile(lambda one: one[1].state_seq > at_least, reversed(self._seen.items()))
-        return {uid for uid, seen in late if decided(seen.job) < seen.state_seq}
+        return {uid for shard, seen in self._shards.items() for uid in _newer(seen, decided[shard])}
+
+    def _remember(self, uid: str, seen: _Seen) -> None:
+        self._seen[uid] = seen
+        self._shards.setdefault(seen.shard, {})[uid] = seen
+
+    def _forget(self, uid: str) -> None:
+        seen = self._seen.pop(uid, None)
+        if seen is not None:
+            shard = self._shards[seen.shard]
+            del shard[uid]
+            if not shard:
+                del self._shards[seen.shard]
+
+
+def _newer(seen: dict[str, _Seen], than: int) -> Iterator[str]:
+    """The uids of those that came after a state-stream sequence."""
+    for uid, one in reversed(seen.items()):
+        if one.state_seq <= than:
+            return
+        yield uid

@@ -30,6 +30,7 @@ from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.observe.watch import Observation
 from fairlead_contracts.messages.leave import LeverName
+from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.levels.class_bands import ClassBand, class_bands_by
 from fairlead_policy.levels.withholding import judge_withholding
@@ -80,6 +81,8 @@ class Planner:
         self.pace = Pace(clock.monotonic)
         """How much starts, how long reactions take, and whether they come too late."""
         self._newcomers = Newcomers()
+        self._resharded: Rulebook | None = None
+        """The policy by which newcomers are in their shards."""
         self._protection = Protection(clock.monotonic)
         self._wake_state = WakeState(clock.monotonic)
         self._merged: dict[str, tuple[float, MergedOrder]] = {}
@@ -119,9 +122,12 @@ class Planner:
         self._protection.note(seen.jobs)
         self._wake_state.note(pools, seen.jobs, seen.before_seq)
         self._newcomers.forget_old(seen.at)
+        if self._known.policy.rulebook is not self._resharded:
+            self._resharded = self._known.policy.rulebook
+            self._newcomers.reshard(self._shard_of)
         if not (seen.jobs and seen.news):
             return
-        self._newcomers.note(seen.jobs, seen.state_seq, seen.at)
+        self._newcomers.note(seen.jobs, seen.state_seq, seen.at, self._shard_of)
         started = [change.after.queue for change in seen.jobs if change.admitted and change.after is not None]
         for pool, queues in pools.items():
             self.pace.started(pool, sum(queue in queues for queue in started))
@@ -223,6 +229,10 @@ class Planner:
         merged = MergedOrder(front, rules, self._clock.wall(), rulebook.document.window)
         self._merged[pool] = (now, merged)
         return merged
+
+    def _shard_of(self, job: JobState) -> int:
+        rulebook = self._known.policy.rulebook
+        return 0 if rulebook is None else rulebook.shard_of(rulebook.tenant_of(job))
 
     def _rules_of(self, pool: str, rulebook: Rulebook, capacity: Mapping[str, int]) -> PoolRules:
         made_by, of, rules = self._rules.get(pool, (None, {}, None))
