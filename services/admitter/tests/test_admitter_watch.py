@@ -34,3 +34,15 @@ async def test_changes_of_one_moment_are_looked_at_together() -> None:
     soon.set()
     await wake.wait()
     assert wake.count == 2
+
+
+async def test_what_was_looked_at_for_another_reason_wakes_nobody() -> None:
+    wake = Counting()
+    soon = Soon(wake)
+    soon.set()
+    soon.over()
+    await asyncio.sleep(3 * STATE_SECONDS)
+    assert wake.count == 0
+    soon.set()
+    await wake.wait()
+    assert wake.count == 1, "what comes afterwards does"

@@ -82,6 +82,12 @@ class Soon(asyncio.Event):
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(STATE_SECONDS, self._pass_on)
 
+    def over(self) -> None:
+        """What it was set for was looked at, for another reason: nobody need look again."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _pass_on(self) -> None:
         self._timer = None
         self._other.set()
@@ -114,12 +120,13 @@ class Watch:
         self._replayed = False
         self._seq = 0
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+        self._state_soon = Soon(wake)
         self._state: Mirror[State] = Mirror(
             bus,
             stream=topology.STATE,
             filter=subjects.state_filter(cluster),
             codec=STATE,
-            wake=Soon(wake),
+            wake=self._state_soon,
             stamp=lambda state: state.stamp,
             belongs=is_stated_at,
         )
@@ -235,6 +242,7 @@ class Watch:
     async def look(self) -> Observation:
         """Take in what changed since the last look."""
         await self._look_at_policy()
+        self._state_soon.over()
         before_seq, state = self._seq, self._state.take()
         self._seq = state.seq
         jobs = self.facts.apply(state.changed)
