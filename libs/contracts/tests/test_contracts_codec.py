@@ -1,5 +1,7 @@
 """Every codec: newer minor versions are read, other major ones refused, and garbage does no more than raise."""
 
+import gc
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.base.codec import Codec, Message, to_packed
 from fairlead_contracts.base.errors import ContractError, MalformedError, UnsupportedVersionError
+from fairlead_contracts.messages.state import STATE, encode_state
 from fairlead_testkit.builders import a_decision, a_job
 from fairlead_testkit.examples import codecs, example, kinds
 
@@ -109,3 +112,9 @@ def test_a_codec_refuses_classes_of_several_schema_versions() -> None:
     for kind in (Old | New, Torn):
         with pytest.raises(TypeError, match="schema version"):
             Codec[Message](kind, "mixed", packed=False)
+
+
+def test_a_job_that_waits_is_nothing_that_garbage_is_looked_for_in() -> None:
+    job = STATE.decode(encode_state(a_job()))
+    own = [getattr(job, name) for name in job.__struct_fields__ if name != "phase"]  # which all jobs share
+    assert [value for value in (job, *own) if gc.is_tracked(value)] == []

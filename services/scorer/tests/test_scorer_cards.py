@@ -215,17 +215,17 @@ def job_of(cluster: str, number: int, rng: random.Random) -> JobState:
     if shapes and rng.random() < 0.3:
         [only] = shapes
         card_annotations = {USE_MODEL: rng.choice(MODELS)}
-        shapes = [
+        shapes = (
             JobShape(
                 name="main",
                 pods=only.pods,
                 demand=only.demand,
                 card_asks=only.card_asks,
                 card_annotations=card_annotations,
-            )
-        ]
+            ),
+        )
     if rng.random() < 0.2:
-        demand, shapes = {"cpu": rng.randint(1, 9000)}, []
+        demand, shapes = {"cpu": rng.randint(1, 9000)}, ()
     return a_job(
         made.id,
         uid=f"{cluster}-{number:02d}",

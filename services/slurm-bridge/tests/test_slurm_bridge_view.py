@@ -204,7 +204,7 @@ def test_whoever_holds_a_job_is_stated_and_where_it_may_start(view: StatedView) 
         None,
     ]
     assert found["5"].held_by == "may not begin yet (begin time)"
-    assert (found["6"].queue, found["6"].queues, found["1"].queues) == ("gpu", ["gpu", "batch"], [])
+    assert (found["6"].queue, found["6"].queues, found["1"].queues) == ("gpu", ("gpu", "batch"), ())
     started = msgspec.structs.replace(jobs[5], state="RUNNING", partitions=("batch",), started=NOON)
     assert (read(view, [*jobs[:5], started])["6"].queue) == "batch"
 

@@ -107,16 +107,16 @@ def pod_set(name: str, count: int, cpu: str, **spec: object) -> KubeObject:
 
 
 def test_pods_are_stated_one_by_one_where_the_demand_does_not_say_it_all() -> None:
-    assert job_of(raw(PENDING)).shapes == [], "all alike: demand and pods say it"
+    assert job_of(raw(PENDING)).shapes == (), "all alike: demand and pods say it"
     several = [pod_set("leader", 1, "500m"), pod_set("workers", 3, "2", nodeSelector={"gpu": "h100"})]
     job = job_of(raw(PENDING, spec__podSets=several))
-    assert job.shapes == [
+    assert job.shapes == (
         JobShape(name="leader", pods=1, demand={"cpu": 500}),
         JobShape(name="workers", pods=3, demand={"cpu": 2000}, selector={"gpu": "h100"}),
-    ]
+    )
     assert (job.pods, job.demand) == (4, {"cpu": 6500})
     running = job_of(raw(RESERVED, spec__podSets=several))
-    assert running.shapes == [], "nobody asks any more where it fits"
+    assert running.shapes == (), "nobody asks any more where it fits"
     fewer = job_of(raw(PENDING, spec__podSets=[pod_set("main", 3, "2") | {"minCount": 2}]))
     assert [shape.pods for shape in fewer.shapes] == [2]
 
@@ -126,7 +126,7 @@ def test_what_kueue_counts_otherwise_is_not_what_the_pods_ask_for() -> None:
     sets = [pod_set("main", 1, "2")]
     job = job_of(raw(PENDING, spec__podSets=sets, status__resourceRequests=counted))
     assert job.demand == {"cpu": 2000, "example.com/credits": 10_000}
-    assert job.shapes == [JobShape(name="main", pods=1, demand={"cpu": 2000})]
+    assert job.shapes == (JobShape(name="main", pods=1, demand={"cpu": 2000}),)
 
 
 def test_reserved_quota_means_running() -> None:

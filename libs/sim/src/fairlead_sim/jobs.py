@@ -24,7 +24,7 @@ def shape_of(demand: dict[str, int]) -> JobShapeKey:
     return tuple(sorted((resource, amount) for resource, amount in demand.items() if amount))
 
 
-class SimJob(msgspec.Struct, kw_only=True):
+class SimJob(msgspec.Struct, kw_only=True, gc=False):
     """One job and its whole life. Only `SimCluster` changes it, through its verbs.
 
     `run` is how long it runs once started; where `run_limit` is shorter it fails at the limit.

@@ -52,6 +52,8 @@ def _value(name: str, kind: inspect.Type) -> object:  # noqa: PLR0911 # one line
             return values[-1]
         case inspect.ListType(item_type=item):
             return [_value(name, item)]
+        case inspect.VarTupleType(item_type=item):
+            return (_value(name, item),)
         case inspect.DictType(value_type=value):
             return {"cpu": _value(name, value), "nvidia.com/gpu": _value(name, value)}
         case _:

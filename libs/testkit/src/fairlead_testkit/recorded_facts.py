@@ -137,7 +137,7 @@ def _waiting(job: SnapshotJob) -> JobState:
         queue_time=job.queue_time,
         level=job.level,
         pods=job.pods,
-        shapes=_shapes(job),
+        shapes=tuple(_shapes(job)),
         requested_class=job.job_class,
         priority_override=None if override is None else round(override),
     )

@@ -88,7 +88,7 @@ def state_of(job: SlurmJob, since: Micros, frame: Frame) -> JobState:
         said="" if not waits or job.reason in _ORDINARY_REASONS else job.reason,
         held_by=_held_by(job) if phase is Phase.HELD else "",
         holder=_holder(job) if phase is Phase.HELD else None,
-        queues=list(job.partitions) if waits and len(job.partitions) > 1 else [],
+        queues=tuple(job.partitions) if waits and len(job.partitions) > 1 else (),
     )
 
 

@@ -54,7 +54,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         levelled_by=facts.levelled_by,
         base=_base(facts, around),
         pods=facts.pods,
-        shapes=facts.shapes,
+        shapes=tuple(facts.shapes),
         equivalence=facts.equivalence,
         requested_class=class_request.requested_class or _class_name(facts),
         priority_override=class_request.priority_override,
@@ -74,7 +74,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         annotations=words.annotations,
         said=facts.said,
         held_by=hold.why if hold else "",
-        faults=_faults(class_request, words, hold),
+        faults=tuple(_faults(class_request, words, hold)),
         carries=words.annotations.get(CARRIES),
         traceparent=words.annotations.get(TRACEPARENT),
     )

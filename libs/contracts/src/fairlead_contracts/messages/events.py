@@ -55,7 +55,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ended: Micros
     demand: Quantities
     pods: int = 1
-    shapes: list[JobShape] = []
+    shapes: tuple[JobShape, ...] = ()
     """What its pods asked of cards, where the demand does not say it."""
     local_queue: str | None = None
     labels: dict[str, str] = {}

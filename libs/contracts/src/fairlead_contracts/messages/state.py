@@ -231,7 +231,7 @@ def job_name(id: str, owner: str | None) -> str:  # noqa: A002 - the word of the
     return (owner or "").partition("/")[2] or id
 
 
-class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
+class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job", gc=False):
     """One job: the unit of admission."""
 
     id: str
@@ -255,7 +255,7 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     base: int = 0
     """The level that it has when nobody steers: its class's value in the cluster. Never read back from a level."""
     pods: int = 1
-    shapes: list[JobShape] = []
+    shapes: tuple[JobShape, ...] = ()
     """Of a waiting job, what its pods ask for one by one. Empty where `demand` and `pods` say it: pods that are all
     alike, select no nodes and ask for no parts of cards. Of one that runs, or ran, the same where its pods ask for cards."""
     equivalence: str = ""
@@ -295,7 +295,7 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """Why it is held, in words; empty where it is not, and from writers that do not say."""
     holder: JobHolder | None = None
     """Who holds it; None where it is not held, and where its frontend has other reasons."""
-    queues: list[str] = []
+    queues: tuple[str, ...] = ()
     """Those in which it may start, where there are several: it is ranked in the first of them, and starts in any."""
     array: JobArray | None = None
     """Where this states waiting tasks of an array: the task of number n is the job `<id>_<n>`, its uid that of `task_uid`. Once it
@@ -303,7 +303,7 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     carries: str | None = None
     """The uid of a job of another cluster that this one carries out, as a pod carries out a Slurm job. In a pool whose
     clusters share hardware the two count once, as that one."""
-    faults: list[Fault] = []
+    faults: tuple[Fault, ...] = ()
     traceparent: str | None = None
 
     @property

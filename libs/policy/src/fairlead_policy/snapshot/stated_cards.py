@@ -48,7 +48,7 @@ class CardAsker(Protocol):
         """How many."""
 
     @property
-    def shapes(self) -> list[JobShape]:
+    def shapes(self) -> Sequence[JobShape]:
         """The pods' asks one by one, where these say more than the sum."""
 
 
