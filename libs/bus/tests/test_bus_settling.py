@@ -90,3 +90,20 @@ async def test_one_answer_confirms_many(bus: Bus) -> None:
         running.cancel()
     await bus.wire.unlisten(confirmed)
     assert sum(map(bool, replies)) == 1
+
+
+async def test_what_comes_one_by_one_within_a_moment_is_confirmed_together(bus: Bus) -> None:
+    settling = Settling(bus)
+    replies = []
+    confirmed = await bus.wire.drink(
+        f"$JS.ACK.submit.{DURABLE}.>", lambda message: replies.append(message.reply)
+    )
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(settling.run())
+        for number in range(100):
+            settling.put(f"$JS.ACK.submit.{DURABLE}.1.{number}.{number}.1000.0", b"+ACK")
+            await asyncio.sleep(0)
+        await eventually(lambda: len(replies) == 100)
+        running.cancel()
+    await bus.wire.unlisten(confirmed)
+    assert sum(map(bool, replies)) < 10

@@ -13,6 +13,8 @@ from fairlead_bus.errors import BusError, RetryableBusError
 
 ACK_SECONDS = 2.0
 MOST_AT_ONCE = 256
+TOGETHER_SECONDS = 0.01
+"""Verdicts that come within so long are told together: no sender waits for them, and each time costs an answer of the server."""
 
 
 class Settling:
@@ -35,6 +37,7 @@ class Settling:
         """Tell the server until cancelled."""
         while True:
             await self._wake.wait()
+            await asyncio.sleep(TOGETHER_SECONDS)
             self._wake.clear()
             while self._due:
                 batch = [self._due.popleft() for _ in range(min(len(self._due), MOST_AT_ONCE))]
