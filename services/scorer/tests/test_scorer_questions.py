@@ -411,13 +411,13 @@ async def test_cards_that_are_full_or_too_small_are_told_apart_from_a_pool_that_
     unread = "Not counted: the cards of n2, whose register cannot be read."
     why = (
         "main: a vGPU asks for 32000 MiB of card memory, more than any card has (24576 MiB). "
-        "main: all 2 cards are short of memory."
+        "All 2 cards are short of memory."
     )
     nowhere = "The nodes of cluster c1 cannot hold it, even if nothing else ran."
     assert huge.never == [f"{nowhere} {why}", unread]
     why = (
         "main: 24576 MiB of card memory free in all, but no card has 20480 MiB; the most on one is 12576 MiB. "
-        "main: all 2 cards are short of memory."
+        "All 2 cards are short of memory."
     )
     not_now = "The cards of cluster c1 have no room for it now, as HAMi gave them away."
     assert crowded.no_room == [f"{not_now} {why}", unread]

@@ -10,13 +10,15 @@ from fairlead_policy.fit.unschedulable import (
     CardRefusals,
     CardShort,
     GangShort,
+    NoCards,
     NodeShort,
     NoNodeHasAll,
     NoZoneHoldsAll,
     PodsShort,
+    TooFewCards,
     TotalShort,
 )
-from fairlead_policy.fit.words import in_words
+from fairlead_policy.fit.words import all_in_words, in_words
 from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuRequest
@@ -406,3 +408,15 @@ def test_a_large_gang_on_a_thousand_nodes() -> None:
         assert len(answer.pods) == 256
         assert len(answer.nodes) <= used
     assert len(placed(place(gang(*shapes), nodes, CardStrategy.SPREAD)).nodes) == 256
+
+
+def test_pods_that_several_reasons_in_a_row_are_of_are_named_once() -> None:
+    answer = place(gang(workers(8, gpu=5)), [node("a", gpu=8)])
+    told = "workers: 1 of 8 pods fits. They ask for 40 nvidia.com/gpu together; 8 free in all."
+    assert all_in_words(unfit(answer).reasons) == told
+    short, few = NoCards(shape="workers"), NoCards(shape="leader")
+    said_of_both = all_in_words([short, TooFewCards(shape="workers", wanted=2, most=0, have=1), few])
+    assert said_of_both == (
+        "workers: no node that they may use has registered a card. A container asks for 2 cards; no node has more than 1. "
+        "leader: no node that they may use has registered a card."
+    )

@@ -86,7 +86,7 @@ class Placing:
                 gang=gang,
                 pods=found.pods,
             )
-        words = " ".join(map(fit.in_words, found.reasons[:_TOLD]))
+        words = fit.all_in_words(found.reasons[:_TOLD])
         if not found.exact:
             return StartAnswer(fits=True, why=f"No room was found, which is no proof. {words}")
         return StartAnswer(fits=False, why=words)

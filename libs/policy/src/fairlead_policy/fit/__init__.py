@@ -19,7 +19,7 @@ from fairlead_policy.fit.bare import bare_node
 from fairlead_policy.fit.results import PlacedPod, Placement, Unfit, with_pods
 from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration, Requirement
 from fairlead_policy.fit.unschedulable import AskRefused, NoZoneHoldsAll
-from fairlead_policy.fit.words import in_words
+from fairlead_policy.fit.words import all_in_words, in_words
 
 if TYPE_CHECKING:
     from fairlead_policy.fit.placing import place
@@ -36,6 +36,7 @@ __all__ = [
     "PodToleration",
     "Requirement",
     "Unfit",
+    "all_in_words",
     "bare_node",
     "in_words",
     "place",

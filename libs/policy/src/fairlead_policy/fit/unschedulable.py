@@ -3,7 +3,7 @@
 import msgspec
 
 
-class _ShapeReason(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class ShapeReason(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The base of all reasons that are of one shape."""
 
     shape: str
@@ -16,7 +16,7 @@ class NoNodes(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     zone_key: str | None = None
 
 
-class NoMatch(_ShapeReason, frozen=True, kw_only=True):
+class NoMatch(ShapeReason, frozen=True, kw_only=True):
     """No node has the labels that the pods select."""
 
     labels: dict[str, str]
@@ -25,7 +25,7 @@ class NoMatch(_ShapeReason, frozen=True, kw_only=True):
     """Whether nodes have the labels and none meets the required node affinity."""
 
 
-class TaintsInTheWay(_ShapeReason, frozen=True, kw_only=True):
+class TaintsInTheWay(ShapeReason, frozen=True, kw_only=True):
     """Nodes that would match have taints that are not tolerated."""
 
     taints: tuple[str, ...]
@@ -36,7 +36,7 @@ class TaintsInTheWay(_ShapeReason, frozen=True, kw_only=True):
     """Whether that is every node that would match."""
 
 
-class NodeShort(_ShapeReason, frozen=True, kw_only=True):
+class NodeShort(ShapeReason, frozen=True, kw_only=True):
     """No node has enough free of a resource for one pod."""
 
     resource: str
@@ -49,17 +49,17 @@ class NodeShort(_ShapeReason, frozen=True, kw_only=True):
     """What the largest node has when nothing runs: less than `wanted` means never."""
 
 
-class NoNodeHasAll(_ShapeReason, frozen=True, kw_only=True):
+class NoNodeHasAll(ShapeReason, frozen=True, kw_only=True):
     """Each resource has a node with enough of it free for one pod; no node has enough of all."""
 
     resources: tuple[str, ...]
 
 
-class NoCards(_ShapeReason, frozen=True, kw_only=True):
+class NoCards(ShapeReason, frozen=True, kw_only=True):
     """No node that the pods may use has registered a card."""
 
 
-class TooFewCards(_ShapeReason, frozen=True, kw_only=True):
+class TooFewCards(ShapeReason, frozen=True, kw_only=True):
     """A container wants more cards than the node with most of them can give it."""
 
     wanted: int
@@ -69,7 +69,7 @@ class TooFewCards(_ShapeReason, frozen=True, kw_only=True):
     """Cards on the node with most of them, whatever their state."""
 
 
-class CardShort(_ShapeReason, frozen=True, kw_only=True):
+class CardShort(ShapeReason, frozen=True, kw_only=True):
     """No card has enough of something free: MiB of memory, or percent of cores."""
 
     of: str
@@ -83,7 +83,7 @@ class CardShort(_ShapeReason, frozen=True, kw_only=True):
     """What a card has at most when nobody uses it."""
 
 
-class CardRefusals(_ShapeReason, frozen=True, kw_only=True):
+class CardRefusals(ShapeReason, frozen=True, kw_only=True):
     """Why how many cards don't take a vGPU of this ask."""
 
     cards: int
@@ -92,7 +92,7 @@ class CardRefusals(_ShapeReason, frozen=True, kw_only=True):
     """Cards by `Refusal`."""
 
 
-class PodsShort(_ShapeReason, frozen=True, kw_only=True):
+class PodsShort(ShapeReason, frozen=True, kw_only=True):
     """Only some of the pods fit."""
 
     wanted: int
@@ -100,7 +100,7 @@ class PodsShort(_ShapeReason, frozen=True, kw_only=True):
     """How many fit if no other shape of the gang takes anything."""
 
 
-class TotalShort(_ShapeReason, frozen=True, kw_only=True):
+class TotalShort(ShapeReason, frozen=True, kw_only=True):
     """All nodes together have less free of a resource than the pods want together."""
 
     resource: str

@@ -1,5 +1,7 @@
 """Unschedulable reasons in words: every number is one that the reason carries."""
 
+from collections.abc import Iterable
+
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_policy.fit.unschedulable import (
     AskRefused,
@@ -16,6 +18,7 @@ from fairlead_policy.fit.unschedulable import (
     NoZoneHoldsAll,
     PodsShort,
     PoolFull,
+    ShapeReason,
     TaintsInTheWay,
     TooFewCards,
     TotalShort,
@@ -66,7 +69,7 @@ def in_words(reason: UnschedulableReason) -> str:  # noqa: C901, PLR0911, PLR091
         case PodsShort(shape=shape, wanted=wanted, fits=fits):
             return f"{shape}: {fits} of {wanted} pods {'fits' if fits == 1 else 'fit'}."
         case TotalShort():
-            return _total_short(reason)
+            return f"{reason.shape} {_together(reason)}"
         case GangShort(wanted=wanted, fits=fits):
             return (
                 f"Each kind of pod fits by itself, but not all {wanted} together: {fits} of them were placed."
@@ -82,6 +85,27 @@ def in_words(reason: UnschedulableReason) -> str:  # noqa: C901, PLR0911, PLR091
         case UseNotStated(nodes=nodes):
             verb = "does" if nodes == 1 else "do"
             return f"Jobs run, and {nodes} {_plural('node', nodes)} {verb} not say what is used of them."
+
+
+def all_in_words(reasons: Iterable[UnschedulableReason]) -> str:
+    """The sentences of several reasons; pods that several in a row are of are named once."""
+    told, before = list[str](), ""
+    for reason in reasons:
+        shape = _shape_of(reason)
+        told.append(_further(reason, shape) if shape and shape == before else in_words(reason))
+        before = shape
+    return " ".join(told)
+
+
+def _shape_of(reason: UnschedulableReason) -> str:
+    return reason.shape if isinstance(reason, ShapeReason) else ""
+
+
+def _further(reason: UnschedulableReason, shape: str) -> str:
+    if isinstance(reason, TotalShort):
+        return f"They {_together(reason)}"
+    told = in_words(reason).removeprefix(f"{shape}: ")
+    return told[:1].upper() + told[1:]
 
 
 def _no_match(reason: NoMatch) -> str:
@@ -148,9 +172,9 @@ def _card_short(reason: CardShort) -> str:
     return f"{reason.shape}: a vGPU asks for {wanted} of {name}; {left}."
 
 
-def _total_short(reason: TotalShort) -> str:
+def _together(reason: TotalShort) -> str:
     wanted, free = (format_quantity(reason.resource, amount) for amount in (reason.wanted, reason.free))
-    return f"{reason.shape} ask for {wanted} {reason.resource} together; {free} free in all."
+    return f"ask for {wanted} {reason.resource} together; {free} free in all."
 
 
 def _quota(reason: BeyondPool | PoolFull) -> str:

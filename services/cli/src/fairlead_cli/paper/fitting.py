@@ -7,7 +7,7 @@ import msgspec
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_policy.fit.unschedulable import UnschedulableReason
-from fairlead_policy.fit.words import in_words
+from fairlead_policy.fit.words import all_in_words, in_words
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.snapshot.ordering import OrderedPool
 from fairlead_policy.snapshot.placement import FitVerdict, JobFit, NodeFit, Walk, walk
@@ -102,7 +102,7 @@ def fit_reasons(places: Sequence[Place], fits: Mapping[str, JobFit]) -> Iterator
 
 def reason_in_words(fit: JobFit) -> str:
     """Why a job is not placed."""
-    why = " ".join(map(in_words, fit.reasons))
+    why = all_in_words(fit.reasons)
     match fit.answer:
         case FitVerdict.NEVER:
             return f"can never run as things are. {why}"

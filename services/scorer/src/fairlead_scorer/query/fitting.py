@@ -17,7 +17,7 @@ from fairlead_policy.fit.unschedulable import (
     TooFewCards,
     UnschedulableReason,
 )
-from fairlead_policy.fit.words import in_words
+from fairlead_policy.fit.words import all_in_words, in_words
 from fairlead_scorer.query.shortfalls import shortfalls_of
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
@@ -64,7 +64,7 @@ def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> Jo
 
 
 def _told(beginning: str, reasons: Sequence[UnschedulableReason], nodes: Sequence[NodeState]) -> list[str]:
-    found = " ".join(map(in_words, reasons[:_LISTED]))
+    found = all_in_words(reasons[:_LISTED])
     of_cards = any(isinstance(one, _OF_CARDS) for one in reasons)
     return [f"{beginning} {found}", *(_unread(nodes) if of_cards else ())]
 

@@ -212,7 +212,7 @@ def _never(workloads: list[Workload], found: fit.Unfit, no_quota: str) -> Findin
     return warning(
         "gang-fits-nowhere",
         subject,
-        f"{pods}: " + " ".join(map(fit.in_words, found.reasons)),
+        f"{pods}: {fit.all_in_words(found.reasons)}",
         why=f"no node or set of nodes holds it even when nothing else runs. {then}",
         mend="ask for less per pod, for more pods that are smaller, or add such nodes; its labels and tolerations: "
         f"kubectl -n {workloads[0].metadata.namespace} get workload {workloads[0].metadata.name} -o yaml",
