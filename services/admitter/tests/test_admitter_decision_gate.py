@@ -28,7 +28,9 @@ def claim(shard: int, owner: str) -> Decision:
 
 
 def settled(fronts: DecisionGate, *leases: MemberLease, policy: int = 1) -> PoolHeads | Unsettled:
-    return fronts.settle(POOL, shards=2, policy=policy, holders=Holders(leases))
+    """As one asks who looks again and again: leases that stand are the same value each time."""
+    holders = HELD_BY_BOTH if leases == BOTH else Holders(leases)
+    return fronts.settle(POOL, shards=2, policy=policy, holders=holders)
 
 
 def two_shards() -> DecisionGate:
@@ -39,6 +41,23 @@ def two_shards() -> DecisionGate:
 
 
 BOTH = (lease("a", [0]), lease("b", [1]))
+HELD_BY_BOTH = Holders(BOTH)
+
+
+def test_a_pool_is_looked_at_anew_only_once_something_changed() -> None:
+    fronts = two_shards()
+    front = settled(fronts, *BOTH)
+    assert settled(fronts, *BOTH) is front
+    assert settled(fronts, *BOTH, policy=2) == Unsettled(doubt=Doubt.OTHER_POLICY, shard=0, owner="a")
+    assert settled(fronts, BOTH[0]) == Unsettled(doubt=Doubt.OWNER_GONE, shard=1, owner="b")
+    assert settled(fronts, *BOTH) == front
+    newer = a_decision(shard=1, owner="b", turn=9)
+    fronts.accept(newer)
+    found = settled(fronts, *BOTH)
+    assert isinstance(found, PoolHeads)
+    assert found.decisions[1] is newer
+    fronts.withdraw(POOL, 1)
+    assert settled(fronts, *BOTH) == Unsettled(doubt=Doubt.MISSING, shard=1)
 
 
 def test_a_pool_is_settled_once_every_shard_was_decided_by_a_live_owner() -> None:

@@ -163,19 +163,32 @@ class _Shard:
         return DecisionVerdict.CLAIM
 
 
+class _Found(NamedTuple):
+    """What was found of a pool, and by what."""
+
+    asked: tuple[int, int]
+    """Shards, and revision of the policy."""
+    holders: Holders
+    found: PoolHeads | Unsettled
+
+
 class DecisionGate:
     """The decisions of all pools, as far as they count."""
 
     def __init__(self) -> None:
         self._pools: dict[str, dict[int, _Shard]] = {}
+        self._found: dict[str, _Found] = {}
+        """By pool, what was found last: of a pool whose shards did not change two ask in each turn."""
 
     def accept(self, decision: Decision) -> DecisionVerdict:
         """Take a decision, unless it is of the past."""
+        self._found.pop(decision.pool, None)
         shards = self._pools.setdefault(decision.pool, {})
         return shards.setdefault(decision.shard, _Shard()).accept(decision)
 
     def withdraw(self, pool: str, shard: int) -> None:
         """The shard's decision was deleted from the stream. Its epoch still stands."""
+        self._found.pop(pool, None)
         known = self._pools.get(pool, {}).get(shard)
         if known is not None:
             known.decision = None
@@ -187,8 +200,15 @@ class DecisionGate:
             pool: a pool, as the policy names it.
             shards: how many shards the policy gives a pool.
             policy: the revision of the policy document known here.
-            holders: the scorers that live now.
+            holders: the scorers that live now; never changed.
         """
+        before = self._found.get(pool)
+        if before is None or before.holders is not holders or before.asked != (shards, policy):
+            found = self._settle(pool, shards, policy, holders)
+            before = self._found[pool] = _Found((shards, policy), holders, found)
+        return before.found
+
+    def _settle(self, pool: str, shards: int, policy: int, holders: Holders) -> PoolHeads | Unsettled:
         known = self._pools.get(pool, {})
         decisions: list[Decision] = []
         for shard in range(shards):

@@ -254,6 +254,8 @@ class AdherenceWatch:
 
     def _begin(self, name: str) -> _PoolAdherence:
         pool = self._pools[name] = _PoolAdherence(self._clock())
+        for counter in (self._record.judged, self._record.missed):
+            counter.labels(name)  # it is shown from now on
         if self._took_over is not None:
             self._leave_unjudged(name, pool, Unjudged.TAKEOVER, self._standby.take(name))
         self._leave_unjudged(name, pool, Unjudged.UNKNOWN, self._unseen.pop(name, 0))
@@ -377,12 +379,13 @@ class AdherenceWatch:
     def _count(self, name: str, pool: _PoolAdherence, before: tuple[int, int, dict[str, float]]) -> None:
         judged, missed, idle = before
         now = pool.adherence
-        self._record.judged.labels(name).inc(now.judged - judged)
-        self._record.missed.labels(name).inc(now.missed - missed)
         self._record.hindered.labels(name).set(now.hindered)
+        if now.judged > judged:
+            self._record.judged.labels(name).inc(now.judged - judged)
+            self._record.missed.labels(name).inc(now.missed - missed)
         for resource, amount in now.idle.items():
-            more = (amount - idle.get(resource, 0.0)) / base_units(resource)
-            self._record.idle.labels(name, resource).inc(more)
+            if more := amount - idle.get(resource, 0.0):
+                self._record.idle.labels(name, resource).inc(more / base_units(resource))
 
 
 def _admissions(seen: Observation, pools: Mapping[str, frozenset[str]]) -> dict[str, int]:
