@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from hypothesis import given
@@ -74,6 +74,10 @@ class Replica:
         holdings = [Holding(pool=POOL, shards=[0], current=True)]
         return Holders([MemberLease(role="scorer", replica="s", renewed=NOW, holdings=holdings)])
 
+    def come_late(self, writes: int) -> None:
+        """So many writes of one plan came to jobs that waited no more."""
+        self._planner.applied(POOL, PlanOutcome(gone=writes))
+
     def turn(self, told: Turn) -> PoolPlan:
         """One turn of the loop, by what went in."""
         states = [STATE.decode(state) for state in told.states]
@@ -143,7 +147,7 @@ class Life:
                 seconds=self._seconds,
                 wall=NOW + round(self._seconds * SECOND),
                 states=[encode_state(state) for state in states],
-                decision=to_packed(self._decision(len(states))),
+                decision=to_packed(self.decision(len(states))),
                 landed=self._dice.random() < 0.8,
             )
             plan = self._replica.turn(told)
@@ -158,23 +162,25 @@ class Life:
             job = a_job(
                 f"j{number:03}", gpu=self._dice.choice([1, 2, 6]), queue_time=queued, run_limit=60 * SECOND
             )
-            return self._stated(job)
+            return self.stated(job)
         charged = {"a": found.demand}
         if found.phase is Phase.WAITING:
-            return self._stated(found, phase=Phase.RUNNING, started=NOW, charged=charged)
-        return self._stated(found, phase=Phase.ENDED)
+            return self.stated(found, phase=Phase.RUNNING, started=NOW, charged=charged)
+        return self.stated(found, phase=Phase.ENDED)
 
     def _levelled(self, uid: str, level: int) -> JobState:
-        return self._stated(self._jobs[uid], level=level)
+        return self.stated(self._jobs[uid], level=level)
 
-    def _stated(self, job: JobState, **changes: object) -> JobState:
+    def stated(self, job: JobState, **changes: object) -> JobState:
         job = self._jobs[job.uid] = msgspec.structs.replace(job, rev=job.rev + 1, **changes)
         return job
 
-    def _decision(self, new: int) -> Decision:
+    def decision(self, new: int, wanted: Sequence[JobState] = ()) -> Decision:
+        """Of these jobs in this order, or of all that wait in any."""
         self._seq += new
-        waiting = [job for job in self._jobs.values() if job.phase is Phase.WAITING]
-        self._dice.shuffle(waiting)
+        waiting = [*wanted] or [job for job in self._jobs.values() if job.phase is Phase.WAITING]
+        if not wanted:
+            self._dice.shuffle(waiting)
         places = [
             a_place(uid=job.uid, scope=job.scope, id=job.id, use=number * 1000)
             for number, job in enumerate(waiting)
@@ -228,3 +234,28 @@ def test_the_logs_that_are_played_have_writes_of_several_causes_in_them() -> Non
     ]
     causes = {write[4] for plan in plans for write in msgspec.json.decode(plan)[0][0]}
     assert causes >= {"front", "left", "wake"}
+
+
+def test_while_all_levels_come_too_late_nothing_is_written_until_starts_end() -> None:
+    replica, life = Replica("advise"), Life(random.Random(0), "advise")
+    large = life.stated(a_job("large", gpu=8))
+    small = [life.stated(a_job(f"small-{number}", gpu=1, queue_time=NOW - number)) for number in range(6)]
+    started = life.stated(large, phase=Phase.RUNNING, started=NOW, charged={"a": large.demand})
+
+    def writes(seconds: float, *states: State) -> int:
+        told = Turn(
+            seconds=seconds,
+            wall=NOW,
+            states=[encode_state(state) for state in states],
+            decision=to_packed(life.decision(len(states), small[::2])),
+            landed=False,
+        )
+        return len(replica.turn(told).steering.writes)
+
+    writes(0.0, a_pool(), QUEUE, large, *small)
+    assert writes(1.0, started) > 1
+    replica.come_late(2)
+    assert writes(1.0) > 1, "who is parked may still be labelled in time"
+    replica.come_late(2)
+    assert writes(1.0) == 0
+    assert writes(1.1 + BATCH_SECONDS) > 1

@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_admitter.decide.restraint import MOST_A_SECOND, PARKING, Restraint, spared, wakes_one_by_one
+from fairlead_admitter.decide.restraint import (
+    MOST_A_SECOND,
+    PARKING,
+    Restraint,
+    in_time,
+    spared,
+    wakes_one_by_one,
+)
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer
-from fairlead_admitter.decide.wake_state import FORGIVEN, WakeState
+from fairlead_admitter.decide.wake_state import FORGIVEN, WakeState, WakeTrail
 from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
@@ -254,6 +261,52 @@ def test_who_cannot_be_woken_in_time_is_left_to_the_batch_until_a_write_comes_in
     parking.start("j04")
     parking.end("j04")
     assert uids(parking.turn(["j02"])) == ["j02"]
+
+
+def test_while_all_levels_come_too_late_one_is_written_after_each_longer_pause() -> None:
+    trail = WakeTrail()
+    trail.start("q", 0.0)
+    trail.come_late(FORGIVEN + 1, 0.0)
+    assert trail.is_paused(0.0)
+    assert trail.most_writes(0.0) is None, "who is parked may still be labelled in time"
+    now = BATCH_SECONDS
+    for times in (2, 4, 8, 8):
+        trail.start("q", now)
+        trail.come_late(1, now)
+        assert trail.is_paused(now)
+        assert trail.most_writes(now) == 0
+        end = now + times * BATCH_SECONDS
+        trail.start("q", end - 0.01)
+        assert trail.most_writes(end - 0.01) == 0
+        assert trail.most_writes(end) == 1, "to see whether it comes in time"
+        assert not trail.is_paused(end)
+        now = end
+    trail.come_in_time()
+    assert trail.most_writes(now) is None
+    assert not trail.is_paused(now)
+
+
+def test_a_job_above_its_class_is_taken_back_however_late_levels_come() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=4)
+    wanted = [Ranked(rank, None, parking.jobs[uid]) for rank, uid in enumerate(parking.waiting()[::-1])]
+    plan = steer(wanted, parking.facts, [parking.queue.name], parking.expectations, CLASS_BANDS)
+    *before, last = plan.writes
+    assert len(before) > 1
+    writes = [*before, msgspec.structs.replace(last, cause=WriteCause.OUT_OF_BAND)]
+    assert in_time(writes, None) == writes
+    assert in_time(writes, 0) == writes[-1:]
+    assert in_time(writes, 1) == [writes[0], writes[-1]]
+
+
+def test_levels_count_again_as_soon_as_no_job_has_started_for_a_batch() -> None:
+    trail = WakeTrail()
+    trail.start("q", 0.0)
+    trail.come_late(FORGIVEN + 1, 0.0)
+    trail.come_late(1, 0.0)
+    assert trail.most_writes(BATCH_SECONDS - 0.01) == 0
+    assert trail.most_writes(BATCH_SECONDS) is None
+    assert not trail.is_paused(BATCH_SECONDS)
+    assert trail.copy().most_writes(BATCH_SECONDS - 0.01) == 0
 
 
 def test_a_gang_that_does_not_fit_is_passed_by() -> None:

@@ -13,7 +13,7 @@ from fairlead_admitter.decide.newcomers import Newcomers
 from fairlead_admitter.decide.pace import Pace
 from fairlead_admitter.decide.protection import Protection
 from fairlead_admitter.decide.reserving import NOT_WANTED, ReserveDecision, ReservedPool, ReservePlanner
-from fairlead_admitter.decide.restraint import Restraint, spared, wakes_one_by_one
+from fairlead_admitter.decide.restraint import Restraint, in_time, spared, wakes_one_by_one
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, lower, steer, take_back
 from fairlead_admitter.decide.wake_state import WakeTrail
 from fairlead_admitter.decide.window import Ranked, take_front
@@ -208,7 +208,9 @@ class _Following:
                 always=rulebook.document.wake == "always",
             )
             self._remember(trail=trail)
-        return msgspec.structs.replace(plan, writes=[*self._lifts(rulebook), *plan.writes])
+        # What a promise takes is not what starts next.
+        writes = plan.writes if reserved else in_time(plan.writes, view.memory.trail.most_writes(view.now))
+        return msgspec.structs.replace(plan, writes=[*self._lifts(rulebook), *writes])
 
     def _window(self, front: PoolHeads, rulebook: Rulebook, *, waking: bool) -> tuple[list[Ranked], bool]:
         """The jobs to label, in the wanted order, and whether starts are promised among them."""

@@ -39,8 +39,8 @@ REACTIONS_SECONDS = 60.0
 """How long a measured reaction counts."""
 UNKNOWN_REACTION_SECONDS = 1.0
 """Until the first reaction was measured."""
-WRITES_SECONDS = 30.0
-"""How long a write counts, as one that came in time or too late."""
+WRITES_SECONDS = 60.0
+"""How long a write counts, as one that came in time or too late: while all come too late there are few; see `wake_state`."""
 LATE_PART = 4
 """Where one write in so many comes to a job that waits no more, jobs start faster than levels reach them."""
 LATE_LEAST = 4

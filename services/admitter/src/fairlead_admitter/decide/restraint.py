@@ -90,7 +90,7 @@ class Restraint:
         trail.due = step.until
         if step.everything:
             return self._whole(trail, plan, window, class_bands), trail
-        if step.wake is not None and now >= trail.pause_until:
+        if step.wake is not None and not trail.is_paused(now):
             whole = self._whole(trail, plan, window, class_bands)
             write = self._waking(trail, step.wake, whole, window, class_bands)
             if write is not None and (always or write.cause is not WriteCause.WAKE):
@@ -238,6 +238,19 @@ class Restraint:
 
     def _level_of(self, job: JobState) -> int:
         return self._expectations.level_of(job)
+
+
+def in_time(writes: Sequence[LevelWrite], most: int | None) -> list[LevelWrite]:
+    """The writes of a plan that may come in time, and all that take a job back into its class.
+
+    Args:
+        writes: of the plan, in its order.
+        most: how many may be made; None for any number.
+    """
+    if most is None:
+        return [*writes]
+    # A plan may be broken off after each of its writes.
+    return [*writes[:most], *(one for one in writes[most:] if one.cause is WriteCause.OUT_OF_BAND)]
 
 
 def spared(class_bands: Sequence[ClassBand]) -> list[ClassBand]:

@@ -13,6 +13,8 @@ COUNTED_SECONDS = 10.0
 """How long a start counts."""
 FORGIVEN = 1
 """Writes in a row that come too late, after which the next one makes a pause."""
+LONGEST_PAUSE = 8
+"""Batches: a pause is twice as long as the one before while whatever was written in between came too late, too."""
 _LONG_AGO = float("-inf")
 
 
@@ -36,8 +38,12 @@ class WakeTrail:
         self.due: float | None = None
         self.late = 0
         """Writes in a row to jobs that waited no more when they arrived."""
+        self.pauses = 0
+        """As many in a row: what was written between two of them came too late, too."""
         self.pause_until = _LONG_AGO
         """Nobody is woken before."""
+        self.started_at = _LONG_AGO
+        """When a job started last."""
 
     def copy(self) -> "WakeTrail":
         """Another one that says the same; what is decided changes that one alone."""
@@ -46,7 +52,8 @@ class WakeTrail:
         other.woken, other.ended, other.used = self.woken.copy(), self.ended.copy(), self.used.copy()
         other.started = {queue: starts.copy() for queue, starts in self.started.items()}
         other.queues, other.due = self.queues, self.due
-        other.late, other.pause_until = self.late, self.pause_until
+        other.late, other.pauses = self.late, self.pauses
+        other.pause_until, other.started_at = self.pause_until, self.started_at
         return other
 
     def start(self, queue: str, now: float) -> None:
@@ -55,6 +62,7 @@ class WakeTrail:
         while starts and starts[0] <= now - COUNTED_SECONDS:
             starts.popleft()
         starts.append(now)
+        self.started_at = now
 
     def end(self, job: JobState, before_seq: int, now: float) -> None:
         """The job gave something back, as it stood up to a sequence of the state stream."""
@@ -82,12 +90,35 @@ class WakeTrail:
         """Counts writes in a row that came too late.
 
         Where the frontend, or we, are so slow that it starts jobs before they can be woken, each wake-up costs it a
-        request and makes it slower still. So the next one is left to its batch. No longer: who comes to free room starts
-        unwoken, too, and when the room is gone, wake-ups count again.
+        request and makes it slower still. So the next one is left to its batch. At first no longer: who comes to free room
+        starts unwoken, too, and when the room is gone, wake-ups count again. Where what is written after the pause comes too
+        late again, the next pause is longer, and no level is written at all in it: see `most_writes`.
         """
         self.late += writes
         if self.late > FORGIVEN:
-            self.pause_until = now + BATCH_SECONDS
+            self.pause_until = now + BATCH_SECONDS * min(2**self.pauses, LONGEST_PAUSE)
+            self.pauses += 1
+
+    def come_in_time(self) -> None:
+        """A write came to a job that waited."""
+        self.late = self.pauses = 0
+
+    def is_paused(self, now: float) -> bool:
+        """Whether nobody is woken now."""
+        return now < self.pause_until and (self.pauses <= 1 or self._is_outrun(now))
+
+    def most_writes(self, now: float) -> int | None:
+        """How many levels may be written now; None for any number.
+
+        While all come too late they do nothing but cost the frontend a request each, of which it is short. So one is
+        written after each pause, to see whether it comes in time. Once no job has started for a batch, levels count again.
+        """
+        if self.pauses <= 1 or not self._is_outrun(now):
+            return None
+        return 0 if now < self.pause_until else 1
+
+    def _is_outrun(self, now: float) -> bool:
+        return now - self.started_at < BATCH_SECONDS
 
     def wake(self, uid: str, now: float) -> None:
         """The job is woken, or may be tried from now on."""
@@ -163,7 +194,7 @@ class WakeState:
         if late:
             trail.come_late(late, now)
         for write in writes:
-            trail.late = 0
+            trail.come_in_time()
             if write.job.uid in trail.woken:
                 trail.wake(write.job.uid, now)  # that it may be tried: from now on
             trail.used[write.level] = trail.used[write.before] = now
