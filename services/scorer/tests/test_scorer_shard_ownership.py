@@ -8,8 +8,10 @@ import pytest
 
 from fairlead_bus import LostOwnershipError, PayloadTooLargeError, PublishUncertainError
 from fairlead_contracts.messages.decisions import DECISION, Decision
+from fairlead_contracts.messages.members import LeaderLease
 from fairlead_scorer.decide import decision as deciding
 from fairlead_scorer.decide.decision import Content, DecisionStamp
+from fairlead_scorer.decide.pace import LONGEST_PACE_SECONDS, shortest_pace
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName, ShardOwnership
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOW, a_basis, a_tenant_share
@@ -68,6 +70,7 @@ class Decider:
         self.behind = True
         self.trusted = True
         self.limits: list[int] = []
+        self.rest = 0.0
 
     def change(self) -> None:
         self.version += 1
@@ -85,6 +88,10 @@ class Decider:
         self.limits.append(limit)
         content = Content(basis=a_basis(), fronts=[], standings=[a_tenant_share(waiting=self.version)])
         return Decided(content=content, state_seq=self.version, clusters=("c1",))
+
+    def pace(self, shard: ShardName) -> float:
+        assert shard == SHARD
+        return self.rest
 
     def put_back(self, shard: ShardName) -> None:
         assert shard == SHARD
@@ -132,7 +139,6 @@ class Stand:
             lambda: self.subject,
             self.decider,
             self.observer,
-            pace=0.0,
             rest=0.01,
             confirm_after=lambda: 0.02,
             changed_hands=self._note,
@@ -198,6 +204,33 @@ async def test_what_changes_during_a_slow_publish_is_published_after_it_the_newe
         stand.subject.gate.set()
         await stand.wrote((0, 0, 1), (100, 1, 1), (100, 2, 2), (100, 3, 7))
         assert stand.ownership.decided_seq == 7
+
+
+async def test_the_next_decision_waits_as_long_as_its_decider_says() -> None:
+    async with a_stand() as stand:
+        await stand.wrote((0, 0, 1), (100, 1, 1))
+        stand.decider.rest = 0.1
+        stand.decider.change()
+        stand.ownership.look()
+        before = asyncio.get_running_loop().time()
+        await stand.wrote((0, 0, 1), (100, 1, 1), (100, 2, 2))
+        stand.decider.change()
+        stand.ownership.look()
+        await stand.wrote((0, 0, 1), (100, 1, 1), (100, 2, 2), (100, 3, 3))
+        assert asyncio.get_running_loop().time() - before >= stand.decider.rest
+
+
+def test_shards_are_decided_more_seldom_while_levels_of_their_clusters_come_too_late() -> None:
+    def leader(cluster: str, late_by: float) -> LeaderLease:
+        return LeaderLease(
+            role="admitter", cluster=cluster, replica="a", epoch=1, renewed=NOW, late_by=late_by
+        )
+
+    assert shortest_pace(0.02, [], ["c1"]) == 0.02
+    assert shortest_pace(0.02, [leader("c1", 0.0), leader("c2", 0.4)], ["c1"]) == 0.02
+    assert shortest_pace(0.02, [leader("c1", 0.1), leader("c2", 0.4)], ["c1", "c2"]) == 2 * 0.4
+    assert shortest_pace(0.02, [leader("c1", 30.0)], ["c1"]) == LONGEST_PACE_SECONDS
+    assert shortest_pace(3.0, [leader("c1", 30.0)], ["c1"]) == 3.0
 
 
 async def test_equal_content_is_not_published_again_but_counts_as_decided() -> None:

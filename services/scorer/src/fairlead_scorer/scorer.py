@@ -19,9 +19,11 @@ from fairlead_contracts.topology import DECISION
 from fairlead_runtime import Pacing, Spans
 from fairlead_scorer.decide import decision as decisions
 from fairlead_scorer.decide.decision import Content, DecisionStamp
+from fairlead_scorer.decide.pace import shortest_pace
 from fairlead_scorer.decide.shard_assignment import ShardAssignment
 from fairlead_scorer.decide.shard_ownership import CONFIRM_SECONDS, Decided, ShardName, ShardOwnership
 from fairlead_scorer.query import shard_answers
+from fairlead_scorer.query.reservations import ADMITTER
 from fairlead_scorer.report.pass_traces import PassTraces
 from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route.router import Router
@@ -214,6 +216,12 @@ class Scorer:
             content=content, state_seq=self._state_view.seq, clusters=tuple(sorted(pool.shape.clusters))
         )
 
+    def pace(self, shard: ShardName) -> float:
+        """The shortest time between two decisions of the shard now, in seconds."""
+        pool = self._pool_with(shard)
+        clusters = () if pool is None else pool.shape.clusters
+        return shortest_pace(self._settings.pace_seconds, self._roster.leaders(ADMITTER), clusters)
+
     def put_back(self, shard: ShardName) -> None:
         """The shard is behind again."""
         pool = self._pool_with(shard)
@@ -291,7 +299,6 @@ class Scorer:
             lambda: OwnedSubject(self._bus, stream=DECISION, subject=subject, owner=self._replica),
             self,
             self._traces,
-            pace=self._settings.pace_seconds,
             rest=self._settings.step_down_seconds,
             confirm_after=self._confirm_after,
             changed_hands=self._wake.set,

@@ -76,6 +76,9 @@ class ShardDecider(Protocol):
     def decide(self, shard: ShardName, limit: int) -> Decided:
         """The shard's content now; it is not behind any more."""
 
+    def pace(self, shard: ShardName) -> float:
+        """The shortest time between two decisions of the shard now, in seconds."""
+
     def put_back(self, shard: ShardName) -> None:
         """The decision did not arrive: the shard is behind again."""
 
@@ -107,7 +110,6 @@ class ShardOwnership:
         hold: makes a fresh hold on its decision subject.
         decider: decides.
         observer: hears of what became of it.
-        pace: the shortest time between two decisions, in seconds.
         rest: how long a lost shard is left alone, in seconds.
         confirm_after: gives the seconds after which a quiet hold is looked at: somebody may have claimed the shard.
         changed_hands: called when we own the shard from now on, or own it no more.
@@ -120,7 +122,6 @@ class ShardOwnership:
         decider: ShardDecider,
         observer: ShardObserver,
         *,
-        pace: float,
         rest: float,
         confirm_after: Callable[[], float] = lambda: CONFIRM_SECONDS,
         changed_hands: Callable[[], None] = lambda: None,
@@ -132,7 +133,6 @@ class ShardOwnership:
         self._hold = hold()
         self._decider = decider
         self._observer = observer
-        self._pace = pace
         self._rest = rest
         self._confirm_after = confirm_after
         self._changed_hands = changed_hands
@@ -210,7 +210,7 @@ class ShardOwnership:
             if self.owned is not owned:
                 self._changed_hands()
         self.decided_seq = decided.state_seq
-        return self._pace
+        return self._decider.pace(self.shard)
 
     async def _confirm(self) -> float:
         """Looks whether the shard is still ours; returns how long to rest before the next time, in seconds."""
