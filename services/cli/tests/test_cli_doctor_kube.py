@@ -289,7 +289,7 @@ async def test_rights_are_those_of_whoever_will_run_the_services(kube_lab: KubeL
     watcher = await found_on(kube_lab, WATCHER)
     [missing] = [one for one in watcher.findings if one.name == "rights-missing"]
     assert "patch workloads.kueue.x-k8s.io" in missing.what
-    assert "the admitter may not" in missing.what
+    assert "you may not do what the admitter has to" in missing.what
     nobody = await found_on(kube_lab, OPERATOR, service_accounts="no-such-namespace")
     assert len([one for one in nobody.findings if one.name == "rights-missing"]) == 2
 

@@ -94,3 +94,47 @@ def test_what_only_the_user_was_asked_for_is_told_as_the_users_own(account: str)
     assert all(
         ("--service-accounts" in what and what.startswith("you may")) is (account == "me") for what in told
     )
+
+
+@pytest.mark.parametrize("account", ["me", "system:serviceaccount:fairlead:fairlead-admitter"])
+def test_a_right_that_only_the_user_lacks_is_not_said_to_lack_to_the_services(account: str) -> None:
+    lacks = [
+        Right(service="admitter", account=account, verb=verb, resource="x", namespace="team-a", allowed=False)
+        for verb in ("patch", "impersonate")
+    ]
+    survey = surveyed(user="me", rights=lacks)
+    [rights] = named(survey, "rights-missing")
+    [submissions] = named(survey, "submit-rights-missing")
+    for found in (rights, submissions):
+        assert found.what.startswith("you may not" if account == "me" else "the admitter may not")
+    assert ("fairlead doctor --service-accounts" in rights.mend) is (account == "me")
+
+
+@pytest.mark.parametrize(
+    ("user", "subject"),
+    [
+        ("me@example.com", "--user=me@example.com"),
+        ("system:serviceaccount:ops:joe", "--serviceaccount=ops:joe"),
+    ],
+)
+def test_all_that_may_not_be_read_is_one_finding_with_the_commands_that_let_it(
+    user: str, subject: str
+) -> None:
+    unread = {"pods": "pods is forbidden", "nodes": "nodes is forbidden"}
+    survey = msgspec.structs.replace(surveyed(user=user), unread=unread)
+    [found] = named(survey, "cannot-read")
+    assert found.what == f"{user} may not list nodes, pods; of nodes: nodes is forbidden"
+    for role in (
+        "--clusterrole=fairlead-operator",
+        "kueue-system create rolebinding",
+        "--role=fairlead-probe",
+    ):
+        assert any(role in line and line.endswith(subject) for line in found.mend.splitlines())
+
+
+@pytest.mark.parametrize("forbidden", [True, False])
+def test_a_probe_that_the_user_may_not_send_is_told_with_the_right_that_it_takes(forbidden: bool) -> None:
+    probe = LeverProbe(Lever.UNKNOWN, "refused", forbidden=forbidden)
+    [found] = named(msgspec.structs.replace(surveyed(user="me"), probe=probe), "lever-unknown")
+    assert ("--role=fairlead-probe --user=me" in found.mend) is forbidden
+    assert "--lever boost" in found.mend

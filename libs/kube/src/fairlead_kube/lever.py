@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_kube.client import KubeClient
 from fairlead_kube.discovery import pick_version
-from fairlead_kube.errors import FatalKubeError
+from fairlead_kube.errors import FatalKubeError, ForbiddenError
 from fairlead_kube.resources import KUEUE, WORKLOADS, Resource
 from fairlead_kube.workloads import PRIORITY_BOOST, Workload
 
@@ -37,6 +37,8 @@ class LeverProbe(msgspec.Struct, frozen=True):
     lever: Lever
     evidence: str
     """For people."""
+    forbidden: bool = False
+    """Whether the probe found nothing because its user may not create Workloads there, not even as a dry run."""
 
 
 async def probe_lever(client: KubeClient, namespace: str) -> LeverProbe:
@@ -50,7 +52,11 @@ async def probe_lever(client: KubeClient, namespace: str) -> LeverProbe:
     if resource is None:
         return LeverProbe(Lever.UNKNOWN, f"the server does not serve {WORKLOADS.plural}.{KUEUE}")
     if refusal := await _refusal(client, resource, namespace):
-        return LeverProbe(Lever.UNKNOWN, f"a dry run of a valid Workload was refused: {refusal}")
+        return LeverProbe(
+            Lever.UNKNOWN,
+            f"a dry run of a valid Workload was refused: {refusal}",
+            forbidden=isinstance(refusal, ForbiddenError),
+        )
     if refusal := await _refusal(client, resource, namespace, boost="x"):
         return LeverProbe(Lever.BOOST, f"Kueue's webhook reads boosts: {refusal}")
     if await _refusal(client, resource, namespace, asks_for="pods"):

@@ -1,6 +1,7 @@
 """What our services must be allowed to do, asked of the API server."""
 
 import asyncio
+import shlex
 from collections.abc import Collection, Iterator
 
 import msgspec
@@ -28,6 +29,7 @@ from fairlead_kube import (
     service_account,
 )
 
+_SERVICE_ACCOUNT = "system:serviceaccount:"
 WATCHER, ADMITTER, CHECKER = "watcher", "admitter", "checker"
 _WATCHED = (
     WORKLOADS,
@@ -137,4 +139,16 @@ async def _ask(client: KubeClient, need: _Need, user: str, accounts: str | None)
         namespace=need.namespace,
         name=need.name,
         allowed=allowed,
+    )
+
+
+def binding(user: str) -> str:
+    """Commands that let a person ask everything that the doctor asks: three roles, in two namespaces and everywhere."""
+    account = user.removeprefix(_SERVICE_ACCOUNT)
+    subject = f"--user={shlex.quote(user or 'NAME')}" if account == user else f"--serviceaccount={account}"
+    return (
+        "kubectl apply -k deploy/kustomize/rbac\n"
+        f"kubectl create clusterrolebinding fairlead-operator-person --clusterrole=fairlead-operator {subject}\n"
+        f"kubectl -n kueue-system create rolebinding fairlead-operator-person --role=fairlead-operator {subject}\n"
+        f"kubectl -n fairlead create rolebinding fairlead-probe-person --role=fairlead-probe {subject}"
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from fairlead_cli.findings import Finding, error, info, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease, KueueSeen
+from fairlead_cli.kueue.doctor.rights import binding
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_kube import KUEUE, Lever
 
@@ -119,15 +120,15 @@ def _webhooks(survey: Survey) -> Iterator[Finding]:
 
 
 def _unread(survey: Survey) -> Iterator[Finding]:
-    for kind, reason in sorted(survey.unread.items()):
-        if kind in OPTIONAL:
-            continue
+    refused = {kind: reason for kind, reason in sorted(survey.unread.items()) if kind not in OPTIONAL}
+    if refused:
+        first = next(iter(refused))
         yield warning(
             "cannot-read",
-            kind,
-            f"{survey.user or 'our user'} may not list them: {reason}",
+            first,
+            f"{survey.user or 'our user'} may not list {listed(refused, most=len(refused))}; of {first}: {refused[first]}",
             why="the doctor did not check them, and something may be wrong with them",
-            mend="kubectl apply -k deploy/kustomize/rbac, and bind the ClusterRole fairlead-operator to this user",
+            mend=binding(survey.user),
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, error, info
 from fairlead_cli.kueue.doctor.check import Check
+from fairlead_cli.kueue.doctor.rights import binding
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.messages import leave
 from fairlead_kube import Lever
@@ -43,7 +44,8 @@ def _lever(survey: Survey) -> Iterator[Finding]:
             subject,
             f"whether Kueue obeys boosts cannot be told: {survey.probe.evidence}",
             why="a boost that Kueue does not read changes nothing, and one that it does not check may be refused later",
-            mend="fairlead doctor --lever boost      # if the gate PriorityBoost is on (Kueue 0.17 or later)\n"
+            mend=(f"{binding(survey.user)}\n# or say it yourself:\n" if survey.probe.forbidden else "")
+            + "fairlead doctor --lever boost      # if the gate PriorityBoost is on (Kueue 0.17 or later)\n"
             "fairlead doctor --lever priority   # otherwise; every Kueue obeys it",
         )
     elif stated is Lever.BOOST and found is Lever.PRIORITY:

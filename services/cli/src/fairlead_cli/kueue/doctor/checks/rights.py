@@ -25,11 +25,11 @@ def _rights(survey: Survey) -> Iterator[Finding]:
         yield error(
             "rights-missing",
             account,
-            f"the {service} may not {listed(map(_words, rights), most=8)}",
+            _not_allowed(survey, service, rights, most=8),
             why="the watcher would know nothing of them"
             if service == "watcher"
             else "levels could not be written",
-            mend="kubectl apply -k deploy/kustomize/rbac\n" + "\n".join(map(_asking, rights[:_SHOWN])),
+            mend=_granting(survey, "rbac", rights),
         )
 
 
@@ -45,7 +45,8 @@ def _submitters(survey: Survey) -> Iterator[Finding]:
     yield info(
         "submit-rights-missing",
         shut[0].account,
-        f"the admitter may not act as service account {SUBMITTER} of {listed(right.namespace for right in shut)}",
+        f"{'you' if shut[0].account == survey.user else 'the admitter'} may not act as service account {SUBMITTER} "
+        f"of {listed(right.namespace for right in shut)}",
         why="submissions from NATS for these namespaces would be refused; jobs that come another way are still steered",
         mend="\n".join(
             f"kubectl apply -n {right.namespace} -k deploy/kustomize/tenant" for right in shut[:_SHOWN]
@@ -60,11 +61,29 @@ def _checker(survey: Survey) -> Iterator[Finding]:
     yield warning(
         "checker-rights-missing",
         missing[0].account,
-        f"the checker may not {listed(map(_words, missing), most=len(missing))}",
+        _not_allowed(survey, CHECKER, missing, most=len(missing)),
         why=f"jobs of queues that name {listed(survey.gang_checks)} would get quota and no answer: they wait with it until "
         "a watchdog lets them through unchecked",
-        mend="kubectl apply -k deploy/kustomize/gang-fit\n" + "\n".join(map(_asking, missing[:_SHOWN])),
+        mend=_granting(survey, "gang-fit", missing),
     )
+
+
+def _not_allowed(survey: Survey, service: str, missing: list[Right], *, most: int) -> str:
+    """The rights that are missing, and whose: the user's own say nothing of the accounts that the services may have."""
+    what = listed(map(_words, missing), most=most)
+    if missing[0].account == survey.user:
+        return f"you may not do what the {service} has to: {what}"
+    return f"the {service} may not {what}"
+
+
+def _granting(survey: Survey, part: str, missing: list[Right]) -> str:
+    applied = f"kubectl apply -k deploy/kustomize/{part}"
+    if missing[0].account == survey.user:
+        applied += (
+            "   # gives it to the services' accounts, not to you; to look at theirs:\n"
+            "fairlead doctor --service-accounts fairlead"
+        )
+    return "\n".join((applied, *map(_asking, missing[:_SHOWN])))
 
 
 def _words(right: Right) -> str:
