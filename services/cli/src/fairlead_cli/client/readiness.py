@@ -10,7 +10,8 @@ from fairlead_cli.client.connection import ask
 from fairlead_cli.errors import CommandError
 from fairlead_contracts.messages.questions import TENANTS_REPLY, PoolTenants, TenantsQuestion
 
-READY_WITHIN_SECONDS = 30.0
+READY_WITHIN_SECONDS = 120.0
+"""A busy machine takes a multiple of the few seconds that a start takes."""
 _PAUSE_SECONDS = 0.1
 _TOLD_EVERY_SECONDS = 10.0
 

@@ -11,7 +11,7 @@ import msgspec
 from fairlead_cli.client.connection import connection_settings
 from fairlead_cli.client.controls import control_words
 from fairlead_cli.client.instance import RunningInstance, forget, remember, state_directory, without_password
-from fairlead_cli.client.readiness import wait_answering
+from fairlead_cli.client.readiness import READY_WITHIN_SECONDS, wait_answering
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError
 from fairlead_cli.kueue.clusters import KubeTarget
@@ -31,6 +31,8 @@ LAPTOP, KUBERNETES, SLURM = "laptop", "kubernetes", "slurm"
 """Policies that ship with the command, for a first start."""
 ADDRESS = "FAIRLEAD_NATS_URL"
 _MOST_NAMED = 5
+_REAL_WITHIN_SECONDS = 30.0
+"""For a real cluster to be told of, before `up` goes on without it."""
 _LONGEST_NAME = 200
 """Of a directory, whatever clusters are called."""
 
@@ -149,7 +151,9 @@ def _look_at(cluster_file: Path | None) -> None:
 
 async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
     """Say what runs once it answers, and what to type next."""
-    lacking = await wait_answering(stack.bus, end, told=say)
+    # A simulated cluster is always there in the end; a real one may be out of reach for long.
+    within = _REAL_WITHIN_SECONDS if plan.real else READY_WITHIN_SECONDS
+    lacking = await wait_answering(stack.bus, end, within=within, told=say)
     if end.is_set():
         return
     if lacking:
