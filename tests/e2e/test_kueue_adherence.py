@@ -1,7 +1,5 @@
 """What Kueue's admissions miss of the order, and what stands idle: seen before the first write, and after."""
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.messages.questions import Adherence
+from fairlead_testkit import command
 from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import whole_queue
@@ -131,11 +130,6 @@ def level_writes(lab: KubeLab, fixture: NamespaceFixture, after: int) -> int:
 
 def asked(fleet: KubeFleet, word: str) -> str:
     """What a person reads."""
-    return subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", word],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-        env=fleet.person(),
-    ).stdout
+    ended = command.fairlead(word, environ=fleet.person())
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout

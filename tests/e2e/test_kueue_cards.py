@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
 from fairlead_contracts.policyfile.document import Fit
+from fairlead_testkit import command
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import GPU, ApiError, KubeLab, KubeObject, things
@@ -103,18 +103,8 @@ def plant(fixture: NamespaceFixture) -> str:
 
 async def fairlead(*words: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> tuple[str, str]:
     """What the command prints, and what it warns of."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "fairlead_cli",
-        *words,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=env,
-    )
-    printed, warned = await process.communicate(given)
-    return printed.decode(), warned.decode()
+    ended = await asyncio.to_thread(command.fairlead, *words, environ=env, given=given.decode())
+    return ended.stdout, ended.stderr
 
 
 def explained_by_cards(*, full: KubeObject, large: KubeObject) -> None:

@@ -1,14 +1,13 @@
 """The `fairlead` command under the shipped NATS accounts: as a tenant from its own account, and as an operator."""
 
 import asyncio
-import sys
-from asyncio.subprocess import PIPE
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
+from fairlead_testkit import command
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet
 
@@ -28,12 +27,8 @@ DENIED = "NATS denies this to our user"
 
 async def fairlead(environ: Mapping[str, str], *words: str) -> tuple[int, str]:
     """Runs the command; its exit code and all that it says."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "fairlead_cli", *words, stdout=PIPE, stderr=PIPE, env=dict(environ)
-    )
-    out, err = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode() + err.decode()
+    ended = await asyncio.to_thread(command.fairlead, *words, environ=environ)
+    return ended.returncode, ended.stdout + ended.stderr
 
 
 async def test_a_tenant_submits_hears_and_asks_from_its_own_account(tmp_path: Path) -> None:

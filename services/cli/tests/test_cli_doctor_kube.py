@@ -2,7 +2,6 @@
 
 import asyncio
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.subjects import revocation_key, state
 from fairlead_policy.levels.operators import OperatorWords, revocation_of
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.command import fairlead
 from fairlead_testkit.kubelab import (
     ADMIN,
     GPU,
@@ -431,23 +431,9 @@ async def test_what_cannot_be_accepted_or_reached_is_said(kube_lab: KubeLab, tmp
 
 
 def test_the_command_prints_words_and_json_and_ends_with_the_worst(kube_lab: KubeLab, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "fairlead_cli",
-        "doctor",
-        "--kubeconfig",
-        str(kube_lab.kubeconfig(WATCHER)),
-    ]
+    command = ("doctor", "--kubeconfig", str(kube_lab.kubeconfig(WATCHER)))
     for words, wanted in (([], "✗ error    rights-missing"), (["-o", "json"], '"name":"rights-missing"')):
-        ended = subprocess.run(
-            [*command, *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env={"XDG_STATE_HOME": str(tmp_path)},
-        )
+        ended = fairlead(*command, *words, environ={"XDG_STATE_HOME": str(tmp_path)})
         assert ended.returncode == 2, ended.stderr
         assert wanted in ended.stdout
         assert "Traceback" not in ended.stderr

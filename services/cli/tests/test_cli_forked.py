@@ -64,3 +64,15 @@ def test_a_fork_knows_nothing_of_the_one_before_and_ends_in_time(tmp_path: Path)
 def test_an_interpreter_that_is_set_up_otherwise_is_started_from_nothing() -> None:
     assert fork_server.serves_command(MODULE, {})
     assert not fork_server.serves_command(MODULE, os.environ | {"PYTHONHASHSEED": "7"})
+
+
+@pytest.mark.integration
+def test_where_the_server_is_gone_the_command_is_started_from_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    servers = fork_server._Servers()
+    servers.used = True
+    monkeypatch.setattr(fork_server, "_servers", servers)
+    servers.next().end()
+    assert fairlead("--version").returncode == 0
+    servers.end()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_testkit.command import fairlead
 from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
 from fairlead_testkit.slurm_fleet import slurm_order
 from fairlead_testkit.slurmlab import SlurmLab
@@ -44,14 +45,7 @@ class Instance:
         return said
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "fairlead_cli", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env=self.environ,
-        )
+        return fairlead(*words, environ=self.environ)
 
     def end(self) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -193,14 +187,8 @@ def test_a_cluster_that_cannot_be_reached_is_no_reason_to_end(kube_lab: KubeLab,
 
 
 def test_two_contexts_are_two_clusters(tmp_path: Path) -> None:
-    instance = subprocess.run(
-        [sys.executable, "-m", "fairlead_cli", "up", "--context", "a", "--context", "b", "--cluster", "one"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={"XDG_STATE_HOME": str(tmp_path)},
-    )
+    words = ("up", "--context", "a", "--context", "b", "--cluster", "one")
+    instance = fairlead(*words, environ={"XDG_STATE_HOME": str(tmp_path)})
     assert instance.returncode == 2
     assert "there are several contexts" in instance.stderr
 

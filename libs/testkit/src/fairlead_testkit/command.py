@@ -4,11 +4,12 @@ Within a test run it is a fork of a process that has imported the command alread
 of CPU from nothing, most of it for imports.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fairlead_testkit import fork_server
 
@@ -30,11 +31,19 @@ def fairlead(
         subprocess.TimeoutExpired: it took longer.
     """
     environ = dict(os.environ if environ is None else environ)
-    if not fork_server.serves_command(MODULE, environ):
-        command = [sys.executable, "-m", MODULE, *words]
-        return subprocess.run(  # noqa: S603 # our own command under our own interpreter
-            command, env=environ, input=given, capture_output=True, text=True, check=False, timeout=seconds
-        )
+    if fork_server.serves_command(MODULE, environ):
+        # Where its modules cannot be imported, the command itself shall say so.
+        with contextlib.suppress(fork_server.ForkServerError):
+            return _forked(words, environ, given, seconds)
+    command = [sys.executable, "-m", MODULE, *words]
+    return subprocess.run(  # noqa: S603 # our own command under our own interpreter
+        command, env=environ, input=given, capture_output=True, text=True, check=False, timeout=seconds
+    )
+
+
+def _forked(
+    words: Sequence[str], environ: Mapping[str, str], given: str, seconds: float
+) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as read:
         read.write(given.encode())
         read.seek(0)

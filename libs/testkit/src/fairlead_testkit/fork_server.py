@@ -20,6 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO
@@ -157,6 +158,8 @@ class _Servers:
 
     def __init__(self) -> None:
         self.used = False
+        self.asking = threading.Lock()
+        """One order at a time: a test may run commands in threads."""
         self._started: deque[ForkServer] = deque()
 
     def next(self) -> ForkServer:
@@ -213,7 +216,8 @@ def fork_with(
         ForkServerError: the server ended.
     """
     order = ForkOrder(module, list(arguments), dict(environ), os.getcwd())  # noqa: PTH109 # as the order has it, a str
-    return _servers.next().fork(order, streams)
+    with _servers.asking:
+        return _servers.next().fork(order, streams)
 
 
 def _of_python(environ: Mapping[str, str]) -> dict[str, str]:

@@ -148,9 +148,15 @@ def _with_token_users(objects: list[KubeObject]) -> list[KubeObject]:
 
 
 def _built(kit: Kit, folder: Path) -> list[KubeObject]:
+    return list(parse(_kustomized(kit.binary("kubectl"), folder)))
+
+
+@functools.cache
+def _kustomized(kubectl: Path, folder: Path) -> str:
+    """What is shipped in a folder; asked for by each test that makes a namespace, and the same for all of them."""
     built = subprocess.run(  # noqa: S603 # our own binary
-        [str(kit.binary("kubectl")), "kustomize", str(folder)], capture_output=True, text=True, check=False
+        [str(kubectl), "kustomize", str(folder)], capture_output=True, text=True, check=False
     )
     if built.returncode != 0:
         raise KubectlError(f"kubectl kustomize {folder}: {built.stderr.strip()}")
-    return list(parse(built.stdout))
+    return built.stdout
