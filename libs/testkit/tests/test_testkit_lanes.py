@@ -94,3 +94,24 @@ def test_the_lane_of_a_file_is_that_of_its_most_demanding_test() -> None:
     assert lanes.lane_of("@pytest.mark.chaos\n") == lanes.PROCESSES
     assert lanes.lane_of("@pytest.mark.slurm\n") == lanes.PROCESSES
     assert lanes.lane_of("assert 1") == lanes.HERMETIC
+
+
+def test_the_longest_files_are_there_and_begin_first(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = {path.name for path in (Path(__file__).parents[3] / "tests").rglob("test_*.py")}
+    assert set(lanes.LONGEST) <= there
+    monkeypatch.chdir(pytester.path)
+    files = ["libs/test_a.py", f"tests/{lanes.LONGEST[1]}", f"tests/{lanes.LONGEST[0]}", "tests/test_b.py"]
+    for file in files:
+        path = pytester.path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(KUBE)
+    scheduling = lanes.LaneScheduling(pytester.parseconfig("-n", "5", "-p", "no:cacheprovider"))
+    queues = scheduling._sorted([f"{file}::test_it" for file in files])
+    assert [found[0].partition("::")[0] for found in queues[lanes.KUBE]] == [
+        files[2],
+        files[1],
+        files[0],
+        files[3],
+    ]

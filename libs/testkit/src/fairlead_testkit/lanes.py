@@ -9,7 +9,8 @@ core. So each worker has a lane of its own:
 - `hermetic`: all others, by a worker that gives way to the others (nice).
 
 A worker whose own lane is empty goes on with the next one: no core idles at the end. The niced one stays hermetic. A
-file is never split over two workers, so that the fixtures of a module are made once.
+file is never split over two workers, so that the fixtures of a module are made once; the longest begin first, lest one
+of them is all that runs in the last minutes.
 """
 
 import os
@@ -32,6 +33,15 @@ PLANS: dict[int, tuple[tuple[LaneName, ...], ...]] = {
 NICENESS = 5
 """Of the hermetic worker: of a core that somebody else wants, it gets a quarter. Less would let its tests run into their
 time limits on a machine that is busy for long."""
+LONGEST = (
+    "test_slurm_pod_life.py",
+    "test_slurm_pods.py",
+    "test_kustomize.py",
+    "test_kueue_fairness.py",
+    "test_fairness_live.py",
+    "test_weights_live.py",
+)
+"""Files that last longest, most of it in waiting. Of each lane they begin first, in this order."""
 _LANE = "fairlead_lanes"
 _MARK = re.compile(r"pytest\.mark\.(kube|slurm|integration|container|chaos)\b")
 _LEAST_AHEAD = 2
@@ -207,14 +217,20 @@ class LaneScheduling:
         return next((queues[lane].popleft() for lane in lanes if queues[lane]), None)
 
     def _sorted(self, tests: Sequence[str]) -> dict[LaneName, deque[list[str]]]:
-        """Tests by lane and file, as they were collected: scenarios of the top folder `tests` come last, when less runs beside."""
+        """Tests by lane and file: the longest, then as collected: scenarios of the top folder `tests` last, when less runs beside."""
         files: dict[str, list[str]] = {}
         for test in tests:
             files.setdefault(test.partition("::")[0], []).append(test)
         queues: dict[LaneName, deque[list[str]]] = {lane: deque() for lane in (KUBE, PROCESSES, HERMETIC)}
-        for file, found in files.items():
-            queues[self._lane(file)].append(found)
+        for file in sorted(files, key=_turn):
+            queues[self._lane(file)].append(files[file])
         return queues
 
     def _lane(self, test: str) -> LaneName:
         return lane_of((self.config.rootpath / test.partition("::")[0]).read_text())
+
+
+def _turn(file: str) -> int:
+    """A file's place among the longest; behind them for all others."""
+    name = file.rpartition("/")[2]
+    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
