@@ -8,7 +8,7 @@ a number means its shortest decimal notation: 0.1 is a tenth.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
 
@@ -32,6 +32,8 @@ _SUFFIXES = {
     **{suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)},
     **{suffix + "i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
 }
+_SUFFIX_LETTERS = "".join(_SUFFIXES)
+_MOST_DIGITS = 30
 # Digits are bounded: an exponent such as 1e999999999 must not cost a second of arithmetic.
 _NOTATION = re.compile(
     r"([+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?)([a-zA-Z]{0,2})"
@@ -63,14 +65,34 @@ def parse_quantity(resource: str, value: object, *, field: str = "quantity") -> 
     Raises:
         FieldError: not a number in Kubernetes notation, negative, not finite, or above MAX_QUANTITY.
     """
-    if type(value) is int and 0 <= value <= MAX_QUANTITY // 1000:
-        return value * base_units(
-            resource
-        )  # most are: a tenth of the arithmetic below, which comes to the same
-    amount = _EXACT.multiply(exact_quantity(value, field=field), base_units(resource))
-    if amount < 0 or amount > MAX_QUANTITY:
-        raise FieldError(field, value, _out_of_range(amount))
-    return int(amount.to_integral_value(rounding=ROUND_CEILING))
+    # Most are whole numbers with or without a suffix: a tenth of the arithmetic below, which comes to the same.
+    amount = _whole_amount(_whole_scales(resource), value)
+    if 0 <= amount <= MAX_QUANTITY:
+        return amount
+    exact = _EXACT.multiply(exact_quantity(value, field=field), base_units(resource))
+    if exact < 0 or exact > MAX_QUANTITY:
+        raise FieldError(field, value, _out_of_range(exact))
+    return int(exact.to_integral_value(rounding=ROUND_CEILING))
+
+
+def _whole_amount(scales: Mapping[str, int], value: object) -> int:
+    """A whole number of what its suffix stands for, in base units; -1 for every other notation."""
+    if type(value) is int:
+        return value * scales[""]
+    if type(value) is not str:
+        return -1
+    digits = value.rstrip(_SUFFIX_LETTERS)
+    scale = scales.get(value[len(digits) :])
+    if scale is None or not digits.isdecimal() or not digits.isascii() or len(digits) > _MOST_DIGITS:
+        return -1
+    return int(digits) * scale
+
+
+@lru_cache(maxsize=1024)
+def _whole_scales(resource: str) -> Mapping[str, int]:
+    """By suffix, how many base units of the resource it stands for, where that is a whole number."""
+    scales = {suffix: scale * base_units(resource) for suffix, scale in _SUFFIXES.items()}
+    return {suffix: int(scale) for suffix, scale in scales.items() if scale == int(scale)}
 
 
 def exact_quantity(value: object, *, field: str = "quantity") -> Decimal:

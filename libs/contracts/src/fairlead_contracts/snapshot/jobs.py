@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from fairlead_contracts.base.instants import Micros, from_seconds
@@ -23,11 +24,13 @@ from fairlead_contracts.snapshot.values import LAST_SECOND, SnapshotValues
 
 _REMEMBERED = 131_072
 """Different demands: some 50 MB."""
+_encode = msgspec.json.Encoder().encode
 
 
 class _Names(NamedTuple):
-    """The checked names of where a job stands."""
+    """The checked names of where a job stands: one text each for all jobs there."""
 
+    tenant: str
     pool: str
     job_class: str
     cluster: str
@@ -64,7 +67,7 @@ class JobChecks:
         self._ids: set[str] = set()
         self._uids: set[str] = set()
         self._right_names: dict[tuple[str | None, ...], _Names] = {}
-        self._right_demands: dict[tuple[str, str], dict[str, int]] = {}
+        self._right_demands: dict[tuple[str, bytes], dict[str, int]] = {}
 
     def running(self, written: Iterable[WrittenRunning]) -> list[SnapshotRunning]:
         """Each running job."""
@@ -110,7 +113,7 @@ class JobChecks:
         read = SnapshotJob(
             id=job.id,
             uid=uid,
-            tenant=job.tenant,
+            tenant=names.tenant,
             pool=names.pool,
             job_class=names.job_class,
             demand=self._demand("jobs", at, job.demand, names.pool),
@@ -153,6 +156,7 @@ class JobChecks:
             return found
         known = len(self._values.problems)
         found = _Names(
+            tenant=job.tenant,
             pool=self._place("jobs", at, job),
             job_class=self._class("jobs", at, job.job_class),
             cluster=self._values.named("jobs", at, "cluster", job.cluster),
@@ -211,7 +215,7 @@ class JobChecks:
 
     def _demand(self, key: str, at: int, found: Mapping[str, object], pool: str) -> dict[str, int]:
         """Base units, without what is 0. Jobs that ask for the same share one dict, which is read once."""
-        written = pool, str(found)
+        written = pool, _encode(found)
         demand = self._right_demands.get(written)
         if demand is not None:
             return demand

@@ -41,9 +41,8 @@ class SnapshotValues:
         self.pools = pools
         self._frontends = frontends
         self._kept = kept
-        self._quantities: dict[tuple[str, int | str], int] = {}
         self._good_names: set[str | None] = {None}
-        """Of queues and clusters."""
+        """Of queues, clusters and resources."""
 
     def telling(self, key: str, at: int) -> tuple[AmountsReader, Fail]:
         """How the parts of one entry are read into base units, and how their problems are told."""
@@ -58,27 +57,16 @@ class SnapshotValues:
 
     def amounts(self, place: EntryPlace, found: Mapping[str, object]) -> dict[str, int]:
         """Quantities in base units; those that cannot be read are left out, with a problem."""
+        key, at, name = place
         amounts: dict[str, int] = {}
         for resource, value in found.items():
-            known = self._quantities.get((resource, value)) if type(value) in (int, str) else None  # type: ignore[arg-type] # mypy does not narrow by type()
-            if known is None:
-                known = self._quantity(place, resource, value)
-            if known is not None:
-                amounts[resource] = known
+            if resource not in self._good_names:
+                self._check_once(place, resource)
+            try:
+                amounts[resource] = parse_quantity(resource, value, field="")
+            except FieldError as error:
+                self.fail((key, at, f"{name}.{resource}"), value, error.reason)
         return amounts
-
-    def _quantity(self, place: EntryPlace, resource: str, value: object) -> int | None:
-        key, at, name = place
-        self.check_name((key, at, name), resource)
-        try:
-            amount = parse_quantity(resource, value, field="")
-        except FieldError as error:
-            self.fail((key, at, f"{name}.{resource}"), value, error.reason)
-            return None
-        if type(value) is int or type(value) is str:
-            # Jobs ask for few different amounts: each notation is parsed once. True is no 1 here.
-            self._quantities[resource, value] = amount
-        return amount
 
     def instant(self, found: object, key: str, at: int | None = None, name: str = "") -> Micros | None:
         """Unix seconds or RFC 3339 as an instant; None where nothing or nothing readable is there."""
@@ -113,9 +101,13 @@ class SnapshotValues:
 
     def named(self, key: str, at: int, name: str, found: str | None) -> str:
         """The name of a queue or cluster; empty where none is given."""
-        if found not in self._good_names and self.check_name((key, at, name), found or ""):
-            self._good_names.add(found)
+        self._check_once((key, at, name), found)
         return found or ""
+
+    def _check_once(self, place: EntryPlace, found: str | None) -> None:
+        """Checks a name that many entries say, until it was right."""
+        if found not in self._good_names and self.check_name(place, found or ""):
+            self._good_names.add(found)
 
     def frontend(self, key: str, at: int, found: str | None) -> str:
         """The frontend; empty where none is given."""
