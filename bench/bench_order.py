@@ -129,7 +129,7 @@ async def anew() -> None:
 
 
 async def event() -> None:
-    """One arrival, start or end among 100 k waiting jobs, and the fronts that follow from it."""
+    """One arrival, start or end among 100 k waiting jobs, and the fronts and standings that follow from it."""
     for tenants in (200, 10_000):
         taken = measure_events(made_pool(Size(jobs=100_000, tenants=tenants, resources=3)))
         say(

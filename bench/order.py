@@ -35,7 +35,7 @@ class OrderLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What one event among waiting jobs costs, with the fronts that follow from it."""
+    """What one event among waiting jobs costs, with the fronts and standings that follow from it."""
 
     event_jobs: int
     p50_seconds: float
@@ -83,7 +83,7 @@ def _in_words(line: OrderLine | EventLine | LevelsLine) -> str:
     match line:
         case EventLine():
             return (
-                f"one event among {line.event_jobs} jobs, with the fronts that follow: "
+                f"one event among {line.event_jobs} jobs, with the fronts and standings that follow: "
                 f"{line.p50_seconds * 1e3:.2f} ms, 99 of 100 within {line.p99_seconds * 1e3:.2f} ms"
             )
         case LevelsLine():

@@ -62,22 +62,27 @@ def _ordered(pool: MadePool) -> Positions:
 
 
 def measure_events(pool: MadePool) -> list[float]:
-    """Seconds of arrivals, starts and ends among the pool's jobs, each with the fronts of its shard that follow."""
+    """Seconds of arrivals, starts and ends among the jobs, each with what its shard's decision is made from."""
     order, dice = PoolFacts(pool.rules), random.Random(len(pool.tenant))  # figures, no secrets
     jobs = list(waiting_jobs(pool))
     order.wait_all(jobs)
     names = list(pool.rules.entitlements)
     shard = names[::SHARDS]
-    order.at(NOW).front(FRONT, shard)
+    _decide(order, shard)
     own = [job for job in jobs if job.tenant in set(shard)] or jobs
     taken = []
     for turn, kind in zip(range(EVENTS), cycle((_arrive, _start, _end)), strict=False):
         job = msgspec.structs.replace(dice.choice(own), uid=uid_of(len(jobs) + turn - turn % 3))
         start = time.perf_counter()
         kind(order, job)
-        order.at(NOW).front(FRONT, shard)
+        _decide(order, shard)
         taken.append(time.perf_counter() - start)
     return taken
+
+
+def _decide(order: PoolFacts, shard: Sequence[str]) -> None:
+    order.at(NOW).front(FRONT, shard)
+    order.snapshot.standings(shard)
 
 
 def _arrive(order: PoolFacts, job: WaitingJob) -> None:

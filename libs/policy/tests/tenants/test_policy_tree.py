@@ -204,9 +204,11 @@ def test_step_by_step_is_as_from_scratch(first: TreeScene, second: TreeScene) ->
     for job in second.waiting:
         order.wait(job)
         order.at(second.now).uids()
+        order.snapshot.standings()
     for uid, tenant, demand in second.running:
         order.run(uid, tenant, demand)
         order.at(second.now).next_flip(window=2)
+        order.snapshot.standings()
     for tenant, past in second.past.items():
         order.remember(tenant, past)
     fresh = pool(second)
@@ -338,6 +340,27 @@ def test_the_standing_of_an_organisation_is_that_of_all_below_it() -> None:
     assert list(found) == ["org", "team-1", "team-2"]
     assert (found["org"].share, found["org"].running, found["org"].waiting) == (0.4, 2, 1)
     assert (found["org"].past, found["team-1"].parent) == ({"gpu": 1}, "org")
+
+
+def test_an_event_makes_the_standings_of_its_own_tenant_and_those_above_it_alone() -> None:
+    rules = PoolRules(
+        capacity={"gpu": 10},
+        classes=("normal",),
+        entitlements=ONES,
+        parents={"team-1": "org", "team-2": "org"},
+    )
+    order = PoolFacts(rules)
+    for tenant in ("team-1", "team-2", "rival"):
+        order.run(f"runs-{tenant}", tenant, {"gpu": 1})
+        order.wait(job(f"waits-{tenant}", tenant, 0))
+
+    before = order.snapshot.standings(("team-1", "team-2", "rival"))
+    order.wait(job("comes", "team-1", 0))
+    after = order.snapshot.standings(("team-1", "team-2", "rival"))
+    assert [new.tenant for old, new in zip(before, after, strict=True) if new is not old] == ["org", "team-1"]
+    order.forget("runs-rival")
+    last = order.snapshot.standings(("team-1", "team-2", "rival"))
+    assert [new.tenant for old, new in zip(after, last, strict=True) if new is not old] == ["rival"]
 
 
 def test_a_flat_pool_is_the_same_whether_its_tenants_have_an_empty_tree_beside_them() -> None:

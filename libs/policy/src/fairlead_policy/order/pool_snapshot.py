@@ -5,19 +5,19 @@ what was worked out of these: so an event costs its own tenant, and what-if cost
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from fairlead_contracts.messages.decisions import TenantShare
-from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.scoring import Measure
 from fairlead_policy.order.front_columns import FrontColumns
 from fairlead_policy.rules.jobs import JobQueueName, WaitingJob
-from fairlead_policy.rules.pool_rules import LARGEST, NOTHING, PoolRules
+from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.own_line import OwnLine
 from fairlead_policy.tenants.sorted_jobs import OwnLines
 from fairlead_policy.tenants.tenant_queue import HOLDS_NOTHING, TenantHeld, TenantQueue
+from fairlead_policy.tenants.tenant_share import tenant_share_of
 from fairlead_policy.tenants.tenant_tree import TenantTree
 
 
@@ -160,8 +160,14 @@ class PoolSnapshot:
         if tenants is None:
             running = (queue.tenant for queue in self.tenant_queues())
             tenants = (*self.rules.entitlements, *running, *self.past)
-        names = {one for name in set(tenants) for one in self.rules.way_up(name)}
-        return [self._standing(name) for name in sorted(names)]
+        # A shard of ten thousand tenants asks at each event: mostly they stand in no tree, and changed nothing.
+        trees, ways, names = self.trees, self.rules.ways, set(tenants)
+        names.update(*(ways[name] for name in names & ways.keys()))
+        tops = ((name, ways[name][-1] if name in ways else name) for name in sorted(names))
+        return [
+            trees[top].standing(name) if top in trees else tenant_share_of(name, [], self.rules)
+            for name, top in tops
+        ]
 
     def waiting(self, tenants: Iterable[str] | None = None) -> dict[JobQueueName, int]:
         """The number of jobs of these tenants, or of all, that wait in each queue."""
@@ -169,13 +175,6 @@ class PoolSnapshot:
         for queue in self.tenant_queues(tenants):
             counts.update(queue.waiting_by_queue)
         return dict(sorted(counts.items()))
-
-    def _standing(self, tenant: str) -> TenantShare:
-        tree = self.trees.get(self.rules.top_of(tenant))
-        if tree is None:
-            return tenant_share_of(tenant, [], self.rules)
-        below = list(tree.tenant_queues_below(tenant))
-        return tenant_share_of(tenant, below, self.rules, tree.past_below(tenant))
 
 
 def _replaced(
@@ -235,46 +234,3 @@ def _same_numbers(before: PoolRules, after: PoolRules) -> bool:
         and after.strict
         and before.saturated == after.saturated
     )
-
-
-def tenant_share_of(
-    tenant: str,
-    tenant_queues: Collection[TenantQueue],
-    rules: PoolRules,
-    past: Mapping[str, int] | None = None,
-) -> TenantShare:
-    """The share of the tenant and all below it: what it may have, and has.
-
-    Args:
-        tenant: a leaf, or a tenant with others below it.
-        tenant_queues: whose use counts as the tenant's.
-        rules: of the pool.
-        past: use of its own that is no tenant queue's.
-    """
-    use = _sum(tenant_queue.use for tenant_queue in tenant_queues)
-    remembered = _sum([*(tenant_queue.past for tenant_queue in tenant_queues), past or {}])
-    counted = _sum([use, remembered])
-    share, dominant = NOTHING, ""
-    for name, unit in zip(rules.resources, rules.unit_shares, strict=True):
-        if counted.get(name, 0) * unit > share:
-            share, dominant = counted[name] * unit, name
-    weight, entitled = rules.weight_of(tenant), rules.entitlement_of(tenant)
-    return TenantShare(
-        tenant=tenant,
-        weight=ratio(weight.numerator, weight.denominator),
-        entitled=ratio(entitled.numerator, entitled.denominator),
-        use=use,
-        share=ratio(share.numerator, share.denominator),
-        dominant=dominant,
-        waiting=sum(map(len, tenant_queues)),
-        running=sum(tenant_queue.running for tenant_queue in tenant_queues),
-        parent=rules.parents.get(tenant),
-        past=remembered,
-    )
-
-
-def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for part in parts:
-        total.update(part)
-    return {name: min(amount, LARGEST) for name, amount in sorted(total.items())}

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import TenantShare
 from fairlead_policy.exact.flips import first_flip
 from fairlead_policy.exact.ranking import Ints, TieBreak
 from fairlead_policy.exact.scoring import Measure, lacking_of
@@ -22,6 +23,7 @@ from fairlead_policy.tenants.served import served, served_whole
 from fairlead_policy.tenants.service_order import InfiniteCause, ServiceOrder
 from fairlead_policy.tenants.serving import LiveTree, Planted, Serving
 from fairlead_policy.tenants.tenant_queue import TenantQueue
+from fairlead_policy.tenants.tenant_share import tenant_share_of
 
 _SHALLOW = 64
 """Jobs of each tenant, beside the window, that a front is first looked for among."""
@@ -38,6 +40,7 @@ class TenantTree:
         tenant_queues: of the tenants that wait or run, or did of late.
         past: use of tenants with children: it is nobody's below.
         planted: what an earlier state of the tree was served from (H-DRF).
+        standings: of an earlier state of the tree, those that hold.
     """
 
     def __init__(
@@ -46,7 +49,9 @@ class TenantTree:
         measure: Measure,
         tenant_queues: Mapping[str, TenantQueue],
         past: Mapping[str, Mapping[str, int]],
+        *,
         planted: Planted | None = None,
+        standings: Mapping[str, TenantShare] | None = None,
     ) -> None:
         self.top = top
         self.tenant_queues = tenant_queues
@@ -55,6 +60,7 @@ class TenantTree:
         self.alone = measure.rules.stands_alone(top)
         self._rescaled = measure.rules.rescaled and not self.alone
         self._planted = planted
+        self._standings = {} if standings is None else {**standings}
         # What somebody looked at last:
         self._made: tuple[Micros | None, int, ServiceOrder] | None = None
         self._serving: Serving | None = None
@@ -75,7 +81,9 @@ class TenantTree:
                 del found[tenant_queue.tenant]
         planted = None if self._planted is None else self._planted.changed(names)
         kept = {name: amounts for name, amounts in remembered.items() if amounts}
-        return TenantTree(self.top, self._measure, found, kept, planted)
+        moved = {one for name in names for one in self.rules.way_up(name)}
+        standings = {name: share for name, share in self._standings.items() if name not in moved}
+        return TenantTree(self.top, self._measure, found, kept, planted=planted, standings=standings)
 
     @property
     def idle(self) -> bool:
@@ -99,9 +107,22 @@ class TenantTree:
 
     def tenant_queues_below(self, tenant: str) -> Iterator[TenantQueue]:
         """The tenant queues whose use counts towards a tenant, by name."""
+        if tenant not in self.rules.children:
+            if tenant in self.tenant_queues:
+                yield self.tenant_queues[tenant]
+            return
         for name, tenant_queue in sorted(self.tenant_queues.items()):
             if tenant in self._measure.rules.way_up(name):
                 yield tenant_queue
+
+    def standing(self, tenant: str) -> TenantShare:
+        """The share of a tenant and of all below it: worked out once for all trees in which none of these changed."""
+        known = self._standings.get(tenant)
+        if known is None:
+            below = list(self.tenant_queues_below(tenant))
+            known = tenant_share_of(tenant, below, self.rules, self.past_below(tenant))
+            self._standings[tenant] = known
+        return known
 
     def sequence(self, now: Micros, depth: int = _ALL) -> ServiceOrder:
         """The sequence at an instant: made of the first `depth` jobs of each tenant at least."""
