@@ -20,20 +20,19 @@ from fairlead_policy.rules.pool_rules import FULL, PoolRules, override_of
 _WHOLE_MINUTE = 60 * SECOND
 
 
-class _Frame(NamedTuple):
-    """The words around the numbers of a sentence on a tenant's use and tag."""
+class _OfTenant(NamedTuple):
+    """The words of a sentence on a tenant's use and tag that are the tenant's."""
 
     before: str
-    written: Callable[[int], str]
-    """Of the use."""
-    behind: str
     end: str
 
 
-def _unsaid(use: int) -> str:
-    """The sentence on a tenant that uses nothing."""
-    del use
-    return ""
+class _OfResource(NamedTuple):
+    """The words of it that are the dominant resource's."""
+
+    written: Callable[[int], str]
+    """Of the use."""
+    behind: str
 
 
 class Wording:
@@ -64,8 +63,8 @@ class Wording:
         self._daily = f", at {percent(daily) if daily < MANY else f'{daily:g} times that'} a day."
         self._counting = "" if all(rules.resource_weights.values()) else " that counts"
         self._classes: dict[tuple[str, float | None], str] = {}
-        self._frames: dict[tuple[str, str], _Frame] = {}
-        """By tenant and dominant resource."""
+        self._tenants: dict[str, _OfTenant] = {}
+        self._resources: dict[str, _OfResource] = {}
         self._durations: dict[int, str] = {}
         """By whole minute, of times that lie between it and the next."""
         self._capped: dict[int, str] = {}
@@ -120,32 +119,30 @@ class Wording:
         return f"{held} {rescaled_in_words(place, self._rules)}"
 
     def _by_use(self, tenant: str, dominant: str, use: int, tag: float) -> str:
-        before, written, behind, end = self._frame(tenant, dominant)
+        """The sentence that says what a tenant has, as far as it is known."""
+        if not dominant:
+            return (
+                f"Its tenant {tenant} holds nothing{self._counting} before this job starts, so it stands at "
+                f"{decimals(tag)}; lower goes first."
+            )
+        before, end = self._tenants.get(tenant) or self._of_tenant(tenant)
+        written, behind = self._resources.get(dominant) or self._of_resource(dominant)
         return f"{before}{written(use)}{behind}{decimals(tag)}{end}"
 
-    def _frame(self, tenant: str, dominant: str) -> _Frame:
-        known = self._frames.get((tenant, dominant))
-        if known is None:
-            known = self._frames[tenant, dominant] = self._new_frame(tenant, dominant)
-        return known
-
-    def _new_frame(self, tenant: str, dominant: str) -> _Frame:
-        """The frame of the sentence that says what a tenant has, as far as it is known."""
-        if not dominant:
-            before = (
-                f"Its tenant {tenant} holds nothing{self._counting} before this job starts, so it stands at "
-            )
-            return _Frame(before, _unsaid, "", "; lower goes first.")
+    def _of_tenant(self, tenant: str) -> _OfTenant:
         standing = self._standings.get(tenant)
         before = f"With the jobs before this one, tenant {tenant} comes to "
         if standing is not None:
             before = f"{_holding(standing, self._rules)}. With its jobs before this one it comes to "
+        found = self._tenants[tenant] = _OfTenant(before, f" {self._entitled(tenant)}; lower goes first.")
+        return found
+
+    def _of_resource(self, dominant: str) -> _OfResource:
         weight = self._rules.resource_weights.get(dominant, FULL)
         counted = "" if weight == FULL else f", times its resource weight of {float(weight):g}"
         behind = f" {dominant.rpartition('/')[2]}{counted}, which is "
-        return _Frame(
-            before, amount_format(dominant), behind, f" {self._entitled(tenant)}; lower goes first."
-        )
+        found = self._resources[dominant] = _OfResource(amount_format(dominant), behind)
+        return found
 
     def _entitled(self, tenant: str) -> str:
         """The part that tags of the tenant are multiples of."""

@@ -54,7 +54,8 @@ class PositionColumns:
             use=[place.use for place in places],
             tag=[place.tag for place in places],
             key=[place.key for place in places],
-            unbounded_by=[place.unbounded_by for place in places],
+            # Of a place that an earlier release tells, what makes it infinite is not known.
+            unbounded_by=[place.unbounded_by or ("beyond" if place.unbounded else None) for place in places],
             submitted=[place.submitted for place in places],
             override=[place.override for place in places],
             behind=[""] * len(places),

@@ -9,12 +9,11 @@ from fairlead_cli.paper.fitting import fit_cell, fit_reasons
 from fairlead_cli.paper.reserving import reserve_words
 from fairlead_cli.paper.results import withheld_lines
 from fairlead_contracts.base.instants import HOUR, SECOND, Micros, to_seconds
-from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
 from fairlead_policy.exact.terms import counted_as
 from fairlead_policy.explain.row_text import RowCauses
 from fairlead_policy.order.position_columns import PositionColumns
-from fairlead_policy.order.shares import quotients_of
+from fairlead_policy.order.shares import Quotients
 from fairlead_policy.rules.jobs import PlacedJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.snapshot.levels import PlannedLevels
@@ -49,13 +48,13 @@ def as_lines(planned: Iterable[PlannedPool], snapshot: Snapshot) -> Iterator[str
 def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[TableColumns]:
     level = (() if planned.plan is None else ("level",)) + (() if planned.fits is None else ("fit",))
     rules = planned.pool.rules
-    rank, ages, causes = 1, _Ages(now), RowCauses(rules, now)
+    rank, ages, causes, quotients = 1, _Ages(now), RowCauses(rules, now), Quotients(rules)
     divisor = "entitled" if rules.relative else "weight"
     names = ("#", "job", "tenant", "class", "share", divisor, "tag", "key", "dominant")
     yield [[name] for name in (*names, *level, "waited", _WHY if causes.tells else _STANDS)]
     for part in planned.pool.parts():
         jobs = part.jobs
-        *terms, stands = _cells(part, rules, now)
+        *terms, stands = _cells(part, quotients, rules, now)
         yield [
             list(map(str, range(rank, rank + len(jobs)))),
             [job.id for job in jobs],
@@ -84,44 +83,38 @@ def _standing(jobs: Sequence[PlacedJob], planned: PlannedPool) -> Iterator[list[
         yield [fit_cell(planned.fits[job.uid]) for job in jobs]
 
 
-def _cells(part: PositionColumns, rules: PoolRules, now: Micros) -> tuple[list[str], ...]:
+def _cells(part: PositionColumns, quotients: Quotients, rules: PoolRules, now: Micros) -> Iterator[list[str]]:
     """Share, entitlement, tag, key, dominant resource and reason."""
-    shares, entitled = quotients_of(part, rules)
+    shares, entitled = quotients.of(part)
     parts = {one: f"{one:.2%}" if rules.relative else f"{one:g}" for one in set(entitled)}
-    short: dict[str, str | None] = {name: short_resource(name) for name in set(part.dominant)}
-    resources = [short[name] if use else None for name, use in zip(part.dominant, part.use, strict=True)]
+    short = {name: short_resource(name) or None for name in set(part.dominant)}
+    resources = [short[name] for name in part.dominant]
+    yield ["∞" if share is None else f"{share:.2%}" for share in shares]
+    yield [parts[one] for one in entitled]
+    for terms in (part.tag, part.key):
+        finite = zip(terms, part.unbounded_by, strict=True)
+        yield ["∞" if because else f"{term:.6f}" for term, because in finite]
+    yield [name or "-" for name in resources]
+    yield _reasons(part, resources, rules, now)
+
+
+def _reasons(
+    part: PositionColumns, resources: Sequence[str | None], rules: PoolRules, now: Micros
+) -> list[str]:
     columns = part.jobs, part.top, part.tag, resources, part.behind
-    cells = (
-        ["∞" if share is None else f"{share:.2%}" for share in shares],
-        [parts[one] for one in entitled],
-        [f"{tag:.6f}" for tag in part.tag],
-        [f"{key:.6f}" for key in part.key],
-        [name or "-" for name in resources],
-        [
-            tree_reason(
-                "" if top == job.tenant else top,
-                share_in_words(tag, resource, relative=rules.relative),
-                behind,
-            )
-            for job, top, tag, resource, behind in zip(*columns, strict=True)
-        ],
-    )
+    told = [
+        tree_reason(
+            "" if top == job.tenant else top,
+            share_in_words(tag, resource, relative=rules.relative),
+            behind,
+        )
+        for job, top, tag, resource, behind in zip(*columns, strict=True)
+    ]
     for row, place in part.apart.items():
-        told = _apart(place, rules, now)
-        for column, cell in zip(cells[2:], told, strict=True):
-            column[row] = cell
-    return cells
-
-
-def _apart(place: Place, rules: PoolRules, now: Micros) -> tuple[str, str, str, str]:
-    """Tag, key, dominant resource and reason of a place of which more is to be told."""
-    # Beyond the cap it depends on the clock which job another counts as.
-    counts_as = None if place.effective_late is None else counted_as(place, rules, now)
-    why = reason(place, counts_as, relative=rules.relative)
-    dominant = short_resource(place.dominant) or "-"
-    if place.unbounded:
-        return "∞", "∞", dominant, why
-    return f"{place.tag:.6f}", f"{place.key:.6f}", dominant, why
+        # Beyond the cap it depends on the clock which job another counts as.
+        counts_as = None if place.effective_late is None else counted_as(place, rules, now)
+        told[row] = reason(place, counts_as, relative=rules.relative)
+    return told
 
 
 class _Ages:

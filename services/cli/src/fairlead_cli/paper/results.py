@@ -11,7 +11,7 @@ from fairlead_cli.paper.reserving import reserve_line, reserve_reasons
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.order.position_columns import PositionColumns
-from fairlead_policy.order.shares import quotients_of
+from fairlead_policy.order.shares import Quotients
 from fairlead_policy.snapshot.levels import PlannedLevels
 
 
@@ -70,6 +70,7 @@ def as_json(planned: Iterable[PlannedPool], now: Micros) -> Iterator[bytes]:
 def _pool_as_json(planned: PlannedPool, now: Micros) -> Iterator[bytes]:
     pool, plan, encode = planned.pool, planned.plan, msgspec.json.encode
     wording = Wording(pool.rules, pool.standings, now, oversized=pool.oversized)
+    quotients = Quotients(pool.rules)
     written = dict(plan.writes) if plan is not None else {}
     ids: dict[str, str] = {}
     named, told = dict[str, str](), dict[str, str]()
@@ -79,7 +80,7 @@ def _pool_as_json(planned: PlannedPool, now: Micros) -> Iterator[bytes]:
     yield b'{"name":' + encode(pool.name) + b',"order":['
     first = 0
     for part in pool.parts():
-        lines = _job_lines(first, part, planned, wording)
+        lines = _job_lines(first, part, planned, wording, quotients)
         jobs = part.jobs
         if told:
             for line, job in zip(lines, jobs, strict=True):
@@ -98,7 +99,9 @@ def _pool_as_json(planned: PlannedPool, now: Micros) -> Iterator[bytes]:
     yield b"}"
 
 
-def _job_lines(first: int, part: PositionColumns, planned: PlannedPool, wording: Wording) -> list[JobLine]:
+def _job_lines(
+    first: int, part: PositionColumns, planned: PlannedPool, wording: Wording, quotients: Quotients
+) -> list[JobLine]:
     """One of each place, the first with that rank."""
     jobs, plan, fits = part.jobs, planned.plan, planned.fits
     uids = [job.uid for job in jobs] if plan is not None or fits is not None else []
@@ -107,7 +110,7 @@ def _job_lines(first: int, part: PositionColumns, planned: PlannedPool, wording:
         range(first, first + len(jobs)),
         [job.tenant for job in jobs],
         [job.job_class for job in jobs],
-        *quotients_of(part, planned.pool.rules),
+        *quotients.of(part),
         *(
             [None if infinite else one for one, infinite in zip(column, part.unbounded_by, strict=True)]
             for column in (part.tag, part.key)

@@ -36,7 +36,8 @@ from fairlead_contracts.messages.state import JobState, job_name
 from fairlead_policy.explain.explanation import neighbour_of
 from fairlead_policy.explain.neighbour_text import cause_in_words
 from fairlead_policy.order.merging import merge_places
-from fairlead_policy.order.shares import divided_by, quotient_of
+from fairlead_policy.order.position_columns import PositionColumns
+from fairlead_policy.order.shares import Quotients, divided_by
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_scorer.query import words
 from fairlead_scorer.query.counterfactuals import concealed_place
@@ -230,7 +231,7 @@ class Questions:
         ]
 
     def _ranked(self, rank: int, place: Place, rules: PoolRules, why: str = "") -> RankedPlace:
-        share, entitled = quotient_of(place, rules)
+        [share], [entitled] = Quotients(rules).of(PositionColumns.of([place]))
         owner = self._cache.owner_of(place.uid)
         return RankedPlace(
             rank=rank,
