@@ -283,6 +283,19 @@ async def test_a_reused_id_with_another_body_is_refused(
         assert cluster.jobs["team-a/x"].pods == 1
 
 
+async def test_after_another_body_was_refused_the_first_one_sent_again_is_known_already(
+    bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
+) -> None:
+    async with run_admitter() as admitter:
+        for at, pods in enumerate([1, 2, 1], start=1):
+            await submit(bus, a_body(id="x", pods=pods))
+            await heard(answers, at)
+        assert [type(answer) for answer in answers] == [Accepted, Refused, Accepted]
+        assert [answer.repeated is True for answer in answers] == [False, False, True]
+        assert list(cluster.jobs) == ["team-a/x"]
+        await eventually(lambda: sample(admitter, "submissions_total", outcome="repeated") == 1)
+
+
 async def test_a_job_that_starts_before_its_acceptance_is_published_is_accepted_first(
     bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:

@@ -128,7 +128,9 @@ class IntakeLane:
             case Creation.CONFLICT | Creation.NO_QUEUE as outcome:
                 await self._refuse(delivery, self._admission.refused_creation(order.submission, outcome))
 
-    async def _accept(self, delivery: Delivery, order: JobOrder, created: Created, at: datetime) -> None:
+    async def _accept(
+        self, delivery: Delivery, order: JobOrder, created: Created, at: datetime, *, repeated: bool = False
+    ) -> None:
         answer = Accepted(
             id=order.id,
             tenant=order.scope,
@@ -138,9 +140,10 @@ class IntakeLane:
             queue=created.queue,
             job_class=order.job_class,
             warnings=unheeded(delivery.payload),
+            repeated=True if repeated else msgspec.UNSET,
         )
         await self._replies.tell(answer, msg_id=f"accepted-{self._cluster}-{delivery.stream_seq}")
-        self._taken("accepted")
+        self._taken("repeated" if repeated else "accepted")
 
     async def _repeat(
         self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created, at: datetime
@@ -151,7 +154,9 @@ class IntakeLane:
         """
         standing = await self._replies.standing(sender)
         if standing is None or isinstance(standing, Refused):
-            await self._accept(delivery, order, created, at)
+            # Where another body under this id was refused since, that refusal is the last word: the job is known all the same.
+            known = standing is not None and delivery.deliveries == 1
+            await self._accept(delivery, order, created, at, repeated=known)
             return
         self._taken("repeated")
         if delivery.deliveries == 1:
