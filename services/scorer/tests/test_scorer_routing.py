@@ -123,6 +123,12 @@ def test_what_no_cluster_can_hold_is_refused_with_each_ones_reason() -> None:
     assert "c2:" in error.reason
 
 
+def test_where_one_cluster_alone_could_take_it_its_reason_is_the_whole_reason() -> None:
+    refused = refusal(a_pool(), a_queue(), a_tenant_state(), demand=a_demand(gpu=17))
+    assert (refused.field, refused.value) == ("demand.nvidia.com/gpu", "17")
+    assert refused.reason.startswith("is more than the whole pool has, ")
+
+
 def test_an_unknown_resource_is_refused() -> None:
     refused = refusal(*BOTH, demand={"quantum": 1000})
     assert refused.field == "demand.quantum"

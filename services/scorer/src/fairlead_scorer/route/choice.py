@@ -117,6 +117,8 @@ def _nowhere(submission: Submission, problems: Mapping[str, FieldError], let_in:
     if not problems:
         return _without_queue(submission, let_in)
     first = next(iter(problems.values()))
+    if len(problems) == 1:
+        return first
     reasons = "; ".join(f"{cluster}: {error.field} {error.reason}" for cluster, error in problems.items())
     return FieldError(first.field, first.value, f"no cluster can take it: {reasons}")
 
