@@ -256,7 +256,9 @@ async def test_what_is_looked_at_and_put_in_force_is_told_to_programs(
     assert await print_differences(nats, second, form="name")
     assert "window" in capsys.readouterr().out.splitlines()
     await put_in_force(nats, second, form="name")
-    assert capsys.readouterr().out == "revision 2\n"
+    assert capsys.readouterr().out == "2\n", "as `revert` takes it"
+    await print_policy(nats, form="name")
+    assert capsys.readouterr().out == "2\n"
     await put_back(nats, None, form="json")
     assert told()["revision"] == 3
     check_file(first, KnownPools, form="json")

@@ -96,7 +96,7 @@ async def put_in_force(
 def print_applied(applied: Applied, form: Format) -> None:
     """Print for programs what putting a policy in force came to."""
     put = PolicyPut(revision=applied.revision, written=applied.written, notes=applied.notes)
-    print_outcome(put, [f"revision {applied.revision}"], form)
+    print_outcome(put, [str(applied.revision)], form)
 
 
 async def apply_file(bus: Bus, file: PolicyFile, terms: ApplyTerms = PLAIN) -> Applied:

@@ -26,7 +26,7 @@ async def print_policy(nats: str | None, *, form: Format) -> None:
     document, revision = found
     match form:
         case "name":
-            write_line(f"revision {revision}")
+            write_line(str(revision))
         case "json":
             write_line(encode_document(document).decode())
         case _:
