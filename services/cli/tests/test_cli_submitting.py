@@ -176,6 +176,13 @@ def test_jobs_are_followed_until_each_has_ended_or_was_refused() -> None:
     assert tally.words() == "2 submitted, 1 accepted, 1 succeeded, 1 refused"
 
 
+def test_who_stops_following_is_told_how_many_go_on() -> None:
+    following = Following([("t", "a"), ("t", "b")])
+    assert following.left_in_words() == "2 jobs have not ended; they go on without being followed"
+    following.take(ended("b"))
+    assert following.left_in_words() == "1 job has not ended; it goes on without being followed"
+
+
 def test_only_success_of_all_is_well() -> None:
     for outcome in Outcome:
         following = Following([("t", "a")])

@@ -89,6 +89,12 @@ class Following:
         """How many have not ended."""
         return len(self._open)
 
+    def left_in_words(self) -> str:
+        """What becomes of those that have not ended, for who stops following them."""
+        if self.open == 1:
+            return "1 job has not ended; it goes on without being followed"
+        return f"{self.open} jobs have not ended; they go on without being followed"
+
     @property
     def names_open(self) -> list[SubmissionName]:
         """The jobs that have not ended, by tenant and id."""

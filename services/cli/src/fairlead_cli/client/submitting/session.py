@@ -117,7 +117,7 @@ async def submit_all(
         try:
             await session.publish_and_follow(bus)
         except asyncio.CancelledError:
-            say(f"{session.following.open} have not ended; they go on without being followed")
+            say(session.following.left_in_words())
             raise
         meant = await who_is_meant(bus, session.strangers)
     tally = session.following.tally()

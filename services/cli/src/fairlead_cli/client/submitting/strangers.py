@@ -35,5 +35,8 @@ def _in_words(policy: "PolicyDocument", strangers: Collection[str]) -> Iterator[
     more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
     for stranger in strangers if known else ():
         near = get_close_matches(stranger, known, 1)
-        meant = f"did you mean {near[0]}? " if near else ""
-        yield f"tenant {stranger}: {meant}The policy names {', '.join(known[:_MOST_NAMED])}{more}"
+        names = f"{', '.join(known[:_MOST_NAMED])}{more}"
+        if near:
+            yield f"tenant {stranger}: did you mean {near[0]}? The policy names {names}"
+        else:
+            yield f"tenant {stranger}: the policy names {names}"
