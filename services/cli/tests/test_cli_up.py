@@ -210,6 +210,29 @@ def test_a_refusal_is_told_to_who_does_not_follow(instance: Instance) -> None:
         assert ended.returncode == 1
 
 
+def test_a_program_that_does_not_follow_is_handed_the_answers(instance: Instance) -> None:
+    job = (
+        "--id",
+        "read",
+        "--cpu",
+        "1",
+        "--run-seconds",
+        "1",
+        "--cluster",
+        "sim",
+        "--no-follow",
+        "-o",
+        "json",
+    )
+    ended = instance.ask("submit", "--tenant", "team-a", *job)
+    assert "1 of 1 published" in ended.stderr
+    if (
+        "not taken up yet" not in ended.stderr
+    ):  # a machine that stands still for two seconds hears of it later
+        answer = json.loads(ended.stdout.splitlines()[0])
+        assert (answer["kind"], answer["id"]) == ("accepted", "read")
+
+
 def test_a_tenant_that_no_cluster_has_a_queue_for_is_told_who_may_be_meant(instance: Instance) -> None:
     ended = instance.ask("submit", "--tenant", "team-aa", "--cpu", "1")
     assert ended.returncode == 1

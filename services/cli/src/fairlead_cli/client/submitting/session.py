@@ -100,7 +100,8 @@ async def submit_all(
         if not follow and isinstance(answer, Accepted):
             for warning in answer.warnings:
                 warn(f"{answer.tenant}/{answer.id}: {warning}")
-        if not follow and not isinstance(answer, Refused):
+        # In words each job has a line of its own at the end; a program is handed what was heard.
+        if not follow and form not in ("json", "yaml") and not isinstance(answer, Refused):
             return
         went_wrong = isinstance(answer, Refused) or (
             isinstance(answer, Ended) and answer.outcome != "succeeded"
