@@ -11,7 +11,7 @@ from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.survey import Right, Survey
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.policyfile.read import read_document
-from fairlead_kube import ClusterQueue, Lever, LeverProbe, LocalQueue, Node, ResourceFlavor, Workload
+from fairlead_kube import ClusterQueue, Job, Lever, LeverProbe, LocalQueue, Node, ResourceFlavor, Workload
 from fairlead_testkit.kubelab import A100, GPU, GPU_PRODUCT, KubeObject, gpu_nodes, things
 
 PLAIN = things.cluster_queue("gpus", {GPU: 16}, flavor="a100")
@@ -138,3 +138,20 @@ def test_a_probe_that_the_user_may_not_send_is_told_with_the_right_that_it_takes
     [found] = named(msgspec.structs.replace(surveyed(user="me"), probe=probe), "lever-unknown")
     assert ("--role=fairlead-probe --user=me" in found.mend) is forbidden
     assert "--lever boost" in found.mend
+
+
+def test_a_job_in_a_namespace_without_any_local_queue_is_told_as_one_whose_queue_is_missing() -> None:
+    """Kueue suspends it by its label, and nobody ever tries it."""
+    stray = things.job("train", "stray", "main", {GPU: 1})
+    held = {**stray, "spec": {**stray["spec"], "suspend": True}}
+    runs = {**stray, "spec": {**stray["spec"], "suspend": False}}
+
+    def told(job: KubeObject) -> list[Finding]:
+        return named(
+            msgspec.structs.replace(surveyed(), jobs=msgspec.convert([job], list[Job])), "job-queue-missing"
+        )
+
+    [found] = told(held)
+    assert "train names 'main', and there is none" in found.why
+    assert "metadata: {name: main, namespace: stray}" in found.mend
+    assert told(runs) == []

@@ -12,6 +12,11 @@ _ENDS = ("Complete", "Failed", "Succeeded")
 _STANDALONE = ("", "CronJob")
 """Kinds of owners under which a job is queued by itself; under another one (JobSet, MPIJob, …) the owner is."""
 
+_LOCAL_QUEUE = """apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {{name: {name}, namespace: {namespace}}}
+spec: {{clusterQueue: NAME}}   # kubectl get clusterqueues"""
+
 
 class _SeenJob(NamedTuple):
     kind: str
@@ -19,8 +24,13 @@ class _SeenJob(NamedTuple):
     suspended: bool
 
 
+def _managed(survey: Survey) -> Iterator[_SeenJob]:
+    """Jobs that are not over in namespaces with a LocalQueue: what runs there is meant to go through Kueue."""
+    return (one for one in _standing(survey) if one.metadata.namespace in survey.managed_namespaces)
+
+
 def _standing(survey: Survey) -> Iterator[_SeenJob]:
-    """Jobs and PyTorchJobs that are not over, in namespaces with a LocalQueue."""
+    """Jobs and PyTorchJobs that are not over, of any namespace."""
     several = [
         *(("Job", one.metadata, one.spec.suspend, one.status.conditions) for one in survey.jobs),
         *(
@@ -33,20 +43,15 @@ def _standing(survey: Survey) -> Iterator[_SeenJob]:
             for one in survey.pytorch_jobs
         ),
     ]
-    namespaces = survey.managed_namespaces
     for kind, metadata, suspended, conditions in several:
         owner = metadata.controller
-        if (
-            metadata.namespace in namespaces
-            and (owner.kind if owner else "") in _STANDALONE
-            and not any(holds(conditions, end) for end in _ENDS)
-        ):
+        if (owner.kind if owner else "") in _STANDALONE and not any(holds(conditions, end) for end in _ENDS):
             yield _SeenJob(kind, metadata, suspended)
 
 
 def _queueless(survey: Survey) -> Iterator[Finding]:
     entries = {queue.metadata.namespace: queue.metadata.name for queue in reversed(survey.local_queues)}
-    found = [one for one in _standing(survey) if not queue_label(one.metadata)]
+    found = [one for one in _managed(survey) if not queue_label(one.metadata)]
     for (kind, namespace), several in _grouped(found).items():
         first = several[0].metadata.name
         field = "spec.suspend" if kind == "Job" else "spec.runPolicy.suspend"
@@ -66,7 +71,10 @@ def _misdirected(survey: Survey) -> Iterator[Finding]:
     found = [
         one
         for one in _standing(survey)
-        if (label := queue_label(one.metadata)) and (one.metadata.namespace, label) not in entries
+        if (label := queue_label(one.metadata))
+        and (one.metadata.namespace, label) not in entries
+        # Where Kueue looks after nobody else, one that is not suspended may be none of its own.
+        and (one.suspended or one.metadata.namespace in survey.managed_namespaces)
     ]
     for (kind, namespace), several in _grouped(found).items():
         first = several[0].metadata
@@ -75,9 +83,11 @@ def _misdirected(survey: Survey) -> Iterator[Finding]:
             "job-queue-missing",
             f"{kind}/{namespace}/{first.name}",
             f"{counted(len(several), kind)} of a LocalQueue that is not in {namespace}: {_names(several)}",
-            why=f"they wait for ever: {first.name} names {queue_label(first)!r}, and there is {listed(there)}",
+            why=f"they wait for ever: {first.name} names {queue_label(first)!r}, and there is {listed(there) or 'none'}",
             mend=f"kubectl -n {namespace} label {kind.lower()} {first.name} kueue.x-k8s.io/queue-name={there[0]} --overwrite\n"
-            "# or make a LocalQueue of that name",
+            "# or make a LocalQueue of that name"
+            if there
+            else _LOCAL_QUEUE.format(name=queue_label(first), namespace=namespace),
         )
 
 
@@ -89,7 +99,7 @@ def _unsuspended(survey: Survey) -> Iterator[Finding]:
     }
     found = [
         one
-        for one in _standing(survey)
+        for one in _managed(survey)
         if queue_label(one.metadata) and not one.suspended and one.metadata.uid not in admitted
     ]
     for (kind, namespace), several in _grouped(found).items():
