@@ -8,6 +8,7 @@ import pytest
 from fairlead_bus import Asked, Bus, ConnectionSettings, Rejected, connect
 from fairlead_cli.client import readiness
 from fairlead_cli.client.readiness import wait_answering
+from fairlead_cli.local.up import tell_ready
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_testkit import NatsServer
@@ -51,3 +52,18 @@ async def test_a_signal_ends_the_wait(bus: Bus) -> None:
     end = asyncio.Event()
     end.set()
     assert await wait_answering(bus, end, within=600.0)
+
+
+async def test_after_a_start_that_was_too_slow_it_is_said_once_the_scorers_answer(
+    bus: Bus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def answer(_: Asked) -> bytes:
+        return to_json(a_tenants_reply())
+
+    end = asyncio.Event()
+    end.set()
+    await tell_ready(bus, end)
+    assert "ready now" not in capsys.readouterr().err, "it ends, and nobody answered"
+    await bus.serve(subjects.ask_filter("tenants"), answer)
+    await tell_ready(bus, asyncio.Event())
+    assert "ready now: the scorers answer" in capsys.readouterr().err

@@ -75,7 +75,7 @@ class TenantChecks:
         """One that the policy does not name stands at the top, with the weight that the policy gives to all of them."""
         if tenant.name in self._by_policy:
             self._values.fail(
-                ("tenants", at, "unlisted"), tenant.unlisted, "is a tenant that the policy names"
+                ("tenants", at, "unlisted"), tenant.unlisted, "must be left out: the policy names this tenant"
             )
         for key, value in (("weight", tenant.weight), ("parent", tenant.parent)):
             if value is not None:

@@ -88,7 +88,8 @@ async def ask[T: Message](
     except NobodyAnswersError as error:
         raise NoScorerAnswersError(
             "NATS is there, but no scorer answers",
-            hint="Just started? `fairlead up` says `running:` once they answer. After that, its scorers are down: their logs say why.",
+            hint="Just started? `fairlead up` says when they answer; on a busy machine that takes a minute or two. "
+            "If it said so before, its scorers are down: their logs say why.",
         ) from error
     except AnswerTimeoutError as error:
         raise NoScorerAnswersError(

@@ -21,6 +21,7 @@ async def wait_answering(
     end: asyncio.Event,
     *,
     within: float = READY_WITHIN_SECONDS,
+    pause: float = _PAUSE_SECONDS,
     told: Callable[[str], None] = lambda _: None,
 ) -> str:
     """Return once the scorers answer for at least one pool with no shard silent.
@@ -29,6 +30,7 @@ async def wait_answering(
         bus: the connection.
         end: gives up early.
         within: gives up after so many seconds.
+        pause: between two questions, in seconds.
         told: hears now and then for how long, and for what, is waited.
 
     Returns:
@@ -44,7 +46,7 @@ async def wait_answering(
             next_word = now + _TOLD_EVERY_SECONDS
             told(f"not ready after {now - began:.0f} s: {why}")
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_PAUSE_SECONDS):
+            async with asyncio.timeout(pause):
                 await end.wait()
     return ""
 

@@ -45,7 +45,7 @@ def doctor(
     by:
         Who says so; the user of this machine unless given.
     revoke:
-        Take the leave back: nothing is written to the cluster any more.
+        Take the leave back: every level is taken away, then nothing is written to the cluster any more.
     give_leave:
         Give leave again after --revoke, or before the cluster's services first start, if it passes. Else leave takes no
         flag.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from fairlead_bus import Bus
 from fairlead_cli.client.connection import connection_settings
 from fairlead_cli.client.controls import control_words
 from fairlead_cli.client.instance import RunningInstance, forget, remember, state_directory, without_password
@@ -33,6 +34,8 @@ ADDRESS = "FAIRLEAD_NATS_URL"
 _MOST_NAMED = 5
 _REAL_WITHIN_SECONDS = 30.0
 """For a real cluster to be told of, before `up` goes on without it."""
+_LATE_SECONDS = 900.0
+"""For so long a start that was slow is watched."""
 _LONGEST_NAME = 200
 """Of a directory, whatever clusters are called."""
 
@@ -157,7 +160,7 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
     if end.is_set():
         return
     if lacking:
-        warn(f"not ready yet: {lacking}; the logs say why: {plan.store / 'logs'}")
+        warn(f"not ready yet: {lacking}; if it stays so, the logs say why: {plan.store / 'logs'}")
     say(f"running: {plan.scorers} scorers, {_steering(plan)}; logs in {plan.store / 'logs'}")
     say(f"NATS: {connection_settings(stack.url, {}).redacted()['url']}")
     if plan.nats is None:
@@ -178,6 +181,14 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
         _offer(_accounts(plan), (await in_force(stack.bus)).policy or plan.policy.policy)
     say("  fairlead queue | tenants | top | explain JOB")
     say("Ctrl-C ends it.")
+    if lacking:
+        await tell_ready(stack.bus, end)
+
+
+async def tell_ready(bus: Bus, end: asyncio.Event) -> None:
+    """A word once they answer after all: what was said before is that they do not."""
+    if not await wait_answering(bus, end, within=_LATE_SECONDS, pause=1.0) and not end.is_set():
+        say("ready now: the scorers answer")
 
 
 async def _tell_words(stack: Stack) -> None:
