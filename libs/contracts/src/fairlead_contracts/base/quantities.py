@@ -90,7 +90,7 @@ def _whole_amount(scales: Mapping[str, int], value: object) -> int:
 
 @lru_cache(maxsize=1024)
 def _whole_scales(resource: str) -> Mapping[str, int]:
-    """By suffix, how many base units of the resource it stands for, where that is a whole number."""
+    """Scales by suffix: how many base units of the resource it stands for, where that is a whole number."""
     scales = {suffix: scale * base_units(resource) for suffix, scale in _SUFFIXES.items()}
     return {suffix: int(scale) for suffix, scale in scales.items() if scale == int(scale)}
 
