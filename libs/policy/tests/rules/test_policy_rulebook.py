@@ -180,7 +180,7 @@ def test_each_refusal_names_the_field_the_value_and_the_way_out() -> None:
     assert "urgent, approved, normal" in missing.reason
     ungranted = refusal(job_class="urgent")
     assert ungranted.field == "class"
-    assert "the policy grants the tenant the class" in ungranted.reason
+    assert "grant the tenant the class in the policy" in ungranted.reason
     queue = refusal(queue="dya", queues={"day", "night"})
     assert (queue.field, queue.value) == ("queue", "dya")
     assert "day, night" in queue.reason

@@ -353,7 +353,7 @@ class Rulebook:
                 "class",
                 asked,
                 f"is not granted to tenant {tenant!r}; "
-                "submit it without, and an operator can `fairlead approve` the job; or the policy grants the tenant the class",
+                "submit it without, and ask an operator to `fairlead approve` the job, or to grant the tenant the class in the policy",
             )
 
 
