@@ -143,7 +143,7 @@ async def test_the_words_say_what_would_move_it_and_tenants_hear_no_names(
         assert "It becomes first once its own tenant gives back 2 of its 12 cpu and 2 of its 3 gpu" in text
         assert "a4 of team-a falls behind it once team-a starts 1 gpu more before that one" in text
         assert (
-            "It becomes first if operators give team-b a weight above 3.858; a little less may be enough."
+            "It becomes first if operators give team-b a weight above 3.858; a smaller one may be enough."
             in text
         )
     assert "It fits into what its pool has free, together with all jobs before it." in text

@@ -106,7 +106,7 @@ def test_a_weight_is_rounded_up_so_that_above_it_the_sentence_holds() -> None:
     few = rules(capacity={GPU: 64_000}, rate=Fraction(66, 1000) / HOUR)
     text = words(few, {"bob": 32}, "late", *jobs)
     [told] = re.findall(
-        r"It becomes first if operators give bob a weight above ([\d.]+); a little less may be enough\.", text
+        r"It becomes first if operators give bob a weight above ([\d.]+); a smaller one may be enough\.", text
     )
     above = Fraction(told) + Fraction(1, 10**6)
     changed = rules(capacity={GPU: 64_000}, rate=few.rate, weights=EVEN | {"bob": above})
@@ -187,7 +187,7 @@ def test_a_start_out_of_turn_and_a_weight_are_told() -> None:
     # At equal shares "first" still goes before "late": 20 cards do not do, and 21 do.
     assert "first of ada falls behind it once ada starts 21 gpu more before that one." in text
     assert "It becomes first once its own tenant gives back 21 of its 30 gpu." in text
-    assert "It becomes first if operators give bob a weight above 3; a little less may be enough." in text
+    assert "It becomes first if operators give bob a weight above 3; a smaller one may be enough." in text
     assert (
         "As urgent it would be number 1: an operator can grant that with `fairlead approve bob/late --class urgent`."
         in text

@@ -158,7 +158,7 @@ def _by_class(move: Counterfactual, place: Place, now: Micros) -> str:
 def _by_weight(move: Counterfactual, place: Place, now: Micros) -> str:
     del place, now
     least = float(_UPWARDS.create_decimal(repr(move.weight)))
-    return f"{_then(move)} if operators give {move.tenant} a weight above {least:.4g}; a little less may be enough."
+    return f"{_then(move)} if operators give {move.tenant} a weight above {least:.4g}; a smaller one may be enough."
 
 
 _WORDS: Mapping[str, Callable[[Counterfactual, Place, Micros], str]] = {
