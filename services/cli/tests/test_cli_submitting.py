@@ -176,6 +176,16 @@ def test_jobs_are_followed_until_each_has_ended_or_was_refused() -> None:
     assert tally.words() == "2 submitted, 1 accepted, 1 succeeded, 1 refused"
 
 
+def test_a_refusal_of_another_body_under_the_same_id_does_not_end_the_job_that_was_taken() -> None:
+    following = Following([("t", "a")])
+    assert following.take(accepted("a"))
+    assert not following.take(refused("a"))
+    assert not following.done
+    assert following.take(ended("a"))
+    assert following.done
+    assert following.tally().refused == 0
+
+
 def test_who_stops_following_is_told_how_many_go_on() -> None:
     following = Following([("t", "a"), ("t", "b")])
     assert following.left_in_words() == "2 jobs have not ended; they go on without being followed"

@@ -110,6 +110,8 @@ class Following:
         seen = self._seen[type(answer)]
         if name not in self._names or name in seen:
             return False
+        if isinstance(answer, Refused) and name not in self._unanswered:
+            return False  # of another body under the same id: ours was taken before
         seen.add(name)
         # Whoever has heard that it is accepted made it: what is told again then answers a copy that was sent for safety.
         if answer.repeated is True and name in self._unanswered:
