@@ -19,17 +19,47 @@ class Nothing:
         del hook, answer, seconds
 
 
+class Bodies:
+    """No body listens any more."""
+
+    def stand_for(self, job: int) -> bool:
+        del job
+        return False
+
+
+class Follower:
+    bodies = Bodies()
+
+
+class Keeper:
+    """Finds results of some jobs."""
+
+    def __init__(self, *jobs: int) -> None:
+        self._jobs = jobs
+
+    def plans(self, number: int) -> list[str]:
+        return ["a plan"] if number in self._jobs else []
+
+
 class Life:
     """There is room."""
+
+    def __init__(self) -> None:
+        self.ended: list[int] = []
+
+    async def end(self, number: int, restarts: int | None) -> str | None:
+        del restarts
+        self.ended.append(number)
+        return None
 
     async def begin(self, hook: Mapping[str, str]) -> PrologVerdict:
         assert hook["SLURM_JOB_ID"] == "7"
         return PrologVerdict(code=START, why="", kind="room")
 
 
-async def answer_to_a_prolog(path: Path) -> dict[str, int]:
+async def answer(path: Path, hook: str, job: int = 7) -> dict[str, int]:
     reader, writer = await asyncio.open_unix_connection(path)
-    request = {"hook": "prolog", "env": {"SLURM_JOB_ID": "7"}}
+    request = {"hook": hook, "env": {"SLURM_JOB_ID": str(job), "SLURM_JOB_RESTART_COUNT": "0"}}
     writer.write(json.dumps(request).encode() + b"\n")
     found: dict[str, int] = json.loads(await reader.readline())
     writer.close()
@@ -53,5 +83,24 @@ async def test_a_prolog_waits_for_a_bridge_that_does_not_lead_yet(tmp_path: Path
     async with asyncio.TaskGroup() as tasks, asyncio.timeout(30):
         serving = tasks.create_task(server.run())
         await eventually(path.exists, 20, what="it listens")
-        assert await answer_to_a_prolog(path) == {"exit": START}
+        assert await answer(path, "prolog") == {"exit": START}
         serving.cancel()
+
+
+async def test_slurmctlds_epilog_leaves_a_pod_whose_results_slurmds_has_to_move(tmp_path: Path) -> None:
+    nothing: Any = Nothing()
+    life: Any = Life()
+    follower: Any = Follower()
+    keeper: Any = Keeper(7)
+    path = tmp_path / "gate"
+    server = HookServer(
+        path, life, follower, keeper, nothing,
+        trusted={os.geteuid()}, why_not=lambda: None, instruments=nothing, hint=lambda: None,
+    )  # fmt: skip
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(30):
+        serving = tasks.create_task(server.run())
+        await eventually(path.exists, 20, what="it listens")
+        assert await answer(path, "epilog-slurmctld", 7) == {"exit": START}
+        assert await answer(path, "epilog-slurmctld", 8) == {"exit": START}
+        serving.cancel()
+    assert life.ended == [8], "the other has nothing to move"

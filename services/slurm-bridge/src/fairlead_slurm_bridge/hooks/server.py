@@ -219,12 +219,8 @@ class HookServer:
         number = int(request.env["SLURM_JOB_ID"])
         count = request.env.get("SLURM_JOB_RESTART_COUNT")
         restarts = int(count) if count is not None else None
-        if request.hook == EPILOG_SLURMCTLD and any(
-            one.job == number for one in self._follower.bodies.listening
-        ):
-            writer.write(
-                words.ended(START)
-            )  # its body runs: what is to be done is done by it, and by slurmd's epilog
+        if request.hook == EPILOG_SLURMCTLD and self._is_left_to_slurmd(number):
+            writer.write(words.ended(START))
             return "left"
         if request.hook == EPILOG and not await self._keep(request, number, reader, writer):
             return "gone"
@@ -238,6 +234,13 @@ class HookServer:
             writer.write(words.said(left))
         writer.write(words.ended(START))
         return "left" if left else "gone"
+
+    def _is_left_to_slurmd(self, number: int) -> bool:
+        """Whether slurmd's epilog takes the job's pod away: its body runs still, or it left results to move.
+
+        Slurm runs both epilogs at once. Where slurmctld's came first and took the pod away, its results were not moved.
+        """
+        return self._follower.bodies.stand_for(number) or bool(self._keeper.plans(number))
 
     async def _keep(
         self, request: Request, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
