@@ -26,7 +26,7 @@ HELD_MIB = (12_000, 12_576)
 TOO_LARGE, FULL = "too-large-for-any-card", "no-card-has-it-free"
 NEVER = (
     "The nodes of cluster lab cannot hold it, even if nothing else ran. main: a vGPU asks for 32000 MiB of card "
-    "memory, more than any card has (24576 MiB). main: all 2 cards are short of memory."
+    "memory, more than any card has (24576 MiB). All 2 cards are short of memory."
 )
 TOO_MUCH = "It asks for 128000 nvidia.com/gpumem, more than pool gpu has (98304)."
 NOT_COUNTED = "Not counted: the cards of "
