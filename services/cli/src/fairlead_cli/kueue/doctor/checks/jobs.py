@@ -5,17 +5,13 @@ from typing import NamedTuple
 
 from fairlead_cli.findings import Finding, counted, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
+from fairlead_cli.kueue.doctor.manifests import local_queue_manifest
 from fairlead_cli.kueue.doctor.survey import Survey, queue_label
 from fairlead_kube import ObjectMeta, holds
 
 _ENDS = ("Complete", "Failed", "Succeeded")
 _STANDALONE = ("", "CronJob")
 """Kinds of owners under which a job is queued by itself; under another one (JobSet, MPIJob, …) the owner is."""
-
-_LOCAL_QUEUE = """apiVersion: kueue.x-k8s.io/v1beta2
-kind: LocalQueue
-metadata: {{name: {name}, namespace: {namespace}}}
-spec: {{clusterQueue: NAME}}   # kubectl get clusterqueues"""
 
 
 class _SeenJob(NamedTuple):
@@ -87,7 +83,7 @@ def _misdirected(survey: Survey) -> Iterator[Finding]:
             mend=f"kubectl -n {namespace} label {kind.lower()} {first.name} kueue.x-k8s.io/queue-name={there[0]} --overwrite\n"
             "# or make a LocalQueue of that name"
             if there
-            else _LOCAL_QUEUE.format(name=queue_label(first), namespace=namespace),
+            else f"{local_queue_manifest(queue_label(first), namespace, 'NAME')}   # kubectl get clusterqueues",
         )
 
 

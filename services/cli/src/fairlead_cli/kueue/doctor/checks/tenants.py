@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from fairlead_cli.findings import Finding, counted, info, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
+from fairlead_cli.kueue.doctor.manifests import local_queue_manifest
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.policyfile.document import Match, Tenant
 from fairlead_kube import LabelSelector, LocalQueue
@@ -112,10 +113,7 @@ def _elsewhere(tenant: Tenant, cluster: str) -> bool:
 
 def _local_queue(survey: Survey, namespace: str) -> str:
     queue = survey.cluster_queues[0].metadata.name if survey.cluster_queues else "CLUSTERQUEUE"
-    return (
-        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\n"
-        f"metadata: {{name: default, namespace: {namespace}}}\nspec: {{clusterQueue: {queue}}}"
-    )
+    return local_queue_manifest("default", namespace, queue)
 
 
 def _dangling(survey: Survey) -> Iterator[Finding]:
@@ -142,12 +140,7 @@ def _without_local_queue(survey: Survey) -> Iterator[Finding]:
                 f"ClusterQueue/{name}",
                 "no LocalQueue leads to it",
                 why="no job can enter it: only queues that borrow use its quota",
-                mend=f"""kubectl apply -f - <<'END'
-apiVersion: kueue.x-k8s.io/v1beta2
-kind: LocalQueue
-metadata: {{name: {name}, namespace: NAMESPACE}}
-spec: {{clusterQueue: {name}}}
-END""",
+                mend=f"kubectl apply -f - <<'END'\n{local_queue_manifest(name, 'NAMESPACE', name)}\nEND",
             )
 
 
