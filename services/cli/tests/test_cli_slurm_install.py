@@ -78,49 +78,28 @@ def test_what_slurm_could_not_read_is_refused(tmp_path: Path) -> None:
         assert not (tmp_path / "hooks").exists()
 
 
-def found(hooks: dict[str, str], *scheduler: str) -> list[tuple[str, Severity, str]]:
+def survey_of(hooks: dict[str, str], *scheduler: str) -> SlurmSurvey:
     settings = msgspec.structs.replace(
         some_settings(Age=1000), hooks=hooks, scheduler=dict.fromkeys(scheduler or (NO_HOLD,), "")
     )
-    survey = SlurmSurvey(
+    return SlurmSurvey(
         settings=settings, waiting=4, held_by_admin=0, user="fairlead", administration="Operator"
     )
+
+
+def found(survey: SlurmSurvey) -> list[tuple[str, Severity, str]]:
     return [(one.name, one.severity, one.subject) for one in examine(survey) if one.severity != Severity.OK]
 
 
 def test_hooks_that_a_backup_controller_could_not_use_are_found() -> None:
-    backup = HOOKS | {BACKUP_CONTROLLER: "slurm2(10.0.0.2)"}
+    backup = survey_of(HOOKS | {BACKUP_CONTROLLER: "slurm2(10.0.0.2)"})
     assert found(backup) == [("hooks", Severity.WARNING, "slurm.conf/SlurmctldHost")]
-    settings = msgspec.structs.replace(
-        some_settings(Age=1000), hooks=backup, scheduler=dict.fromkeys((NO_HOLD,), "")
-    )
-    survey = SlurmSurvey(
-        settings=settings,
-        waiting=4,
-        held_by_admin=0,
-        user="fairlead",
-        administration="Operator",
-        over_tls=True,
-    )
-    assert [one.name for one in examine(survey) if one.severity != Severity.OK] == []
+    assert found(msgspec.structs.replace(backup, over_tls=True)) == []
 
 
 def tokens(*, known: bool, allowed: bool) -> list[tuple[str, Severity, str]]:
-    settings = msgspec.structs.replace(
-        some_settings(Age=1000),
-        hooks=HOOKS,
-        scheduler=dict.fromkeys((NO_HOLD, ALLOW_NONE) if allowed else (NO_HOLD,), ""),
-    )
-    survey = SlurmSurvey(
-        settings=settings,
-        waiting=4,
-        held_by_admin=0,
-        user="fairlead",
-        administration="Operator",
-        tokens="gpus@fairlead",
-        tokens_known=known,
-    )
-    return [(one.name, one.severity, one.subject) for one in examine(survey) if one.severity != Severity.OK]
+    survey = survey_of(HOOKS, *((NO_HOLD, ALLOW_NONE) if allowed else (NO_HOLD,)))
+    return found(msgspec.structs.replace(survey, tokens="gpus@fairlead", tokens_known=known))
 
 
 def test_tokens_that_slurm_would_refuse_jobs_over_are_found() -> None:
@@ -146,9 +125,11 @@ def test_what_was_installed_is_found_again(tmp_path: Path) -> None:
 
 
 def test_hooks_that_are_set_as_written_are_no_finding() -> None:
-    assert found(HOOKS) == []
-    assert found(HOOKS, "bf_continue") == [("hooks", Severity.WARNING, "slurm.conf/SchedulerParameters")]
-    assert found({}) == [], "and without our prolog nothing is asked"
+    assert found(survey_of(HOOKS)) == []
+    assert found(survey_of(HOOKS, "bf_continue")) == [
+        ("hooks", Severity.WARNING, "slurm.conf/SchedulerParameters")
+    ]
+    assert found(survey_of({})) == [], "and without our prolog nothing is asked"
 
 
 @pytest.mark.parametrize(("key", "value", "name", "severity"), [
@@ -164,4 +145,4 @@ def test_hooks_that_are_set_as_written_are_no_finding() -> None:
     ("PrologFlags", "Alloc,Serial", "hooks", Severity.WARNING),
 ])  # fmt: skip
 def test_what_is_missing_or_dangerous_is_found(key: str, value: str, name: str, severity: Severity) -> None:
-    assert found(HOOKS | {key: value}) == [(name, severity, f"slurm.conf/{key}")]
+    assert found(survey_of(HOOKS | {key: value})) == [(name, severity, f"slurm.conf/{key}")]

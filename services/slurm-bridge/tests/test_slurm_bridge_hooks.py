@@ -1,9 +1,10 @@
 """The gate's socket: what a hook is told while the bridge begins."""
 
 import asyncio
+import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ class Keeper:
         return ["a plan"] if number in self._jobs else []
 
 
-class Life:
+class RoomyLife:
     """There is room."""
 
     def __init__(self) -> None:
@@ -66,6 +67,28 @@ async def answer(path: Path, hook: str, job: int = 7) -> dict[str, int]:
     return found
 
 
+@contextlib.asynccontextmanager
+async def serving(
+    path: Path,
+    life: RoomyLife,
+    *,
+    follower: object = None,
+    keeper: object = None,
+    why_not: Callable[[], str | None] = lambda: None,
+) -> AsyncIterator[None]:
+    """Serves on that path while the block lasts."""
+    parts: list[Any] = [life, follower, keeper, None]
+    nothing: Any = Nothing()
+    server = HookServer(
+        path, *parts, trusted={os.geteuid()}, why_not=why_not, instruments=nothing, hint=lambda: None
+    )
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(30):
+        task = tasks.create_task(server.run())
+        await eventually(path.exists, 20, what="it listens")
+        yield
+        task.cancel()
+
+
 async def test_a_prolog_waits_for_a_bridge_that_does_not_lead_yet(tmp_path: Path) -> None:
     asked: list[str] = []
 
@@ -73,34 +96,14 @@ async def test_a_prolog_waits_for_a_bridge_that_does_not_lead_yet(tmp_path: Path
         asked.append("whether it leads")
         return "this bridge does not lead" if len(asked) < 4 else None
 
-    nothing: Any = Nothing()
-    life: Any = Life()
     path = tmp_path / "gate"
-    server = HookServer(
-        path, life, nothing, nothing, nothing,
-        trusted={os.geteuid()}, why_not=why_not, instruments=nothing, hint=lambda: None,
-    )  # fmt: skip
-    async with asyncio.TaskGroup() as tasks, asyncio.timeout(30):
-        serving = tasks.create_task(server.run())
-        await eventually(path.exists, 20, what="it listens")
+    async with serving(path, RoomyLife(), why_not=why_not):
         assert await answer(path, "prolog") == {"exit": START}
-        serving.cancel()
 
 
 async def test_slurmctlds_epilog_leaves_a_pod_whose_results_slurmds_has_to_move(tmp_path: Path) -> None:
-    nothing: Any = Nothing()
-    life: Any = Life()
-    follower: Any = Follower()
-    keeper: Any = Keeper(7)
-    path = tmp_path / "gate"
-    server = HookServer(
-        path, life, follower, keeper, nothing,
-        trusted={os.geteuid()}, why_not=lambda: None, instruments=nothing, hint=lambda: None,
-    )  # fmt: skip
-    async with asyncio.TaskGroup() as tasks, asyncio.timeout(30):
-        serving = tasks.create_task(server.run())
-        await eventually(path.exists, 20, what="it listens")
+    path, life = tmp_path / "gate", RoomyLife()
+    async with serving(path, life, follower=Follower(), keeper=Keeper(7)):
         assert await answer(path, "epilog-slurmctld", 7) == {"exit": START}
         assert await answer(path, "epilog-slurmctld", 8) == {"exit": START}
-        serving.cancel()
     assert life.ended == [8], "the other has nothing to move"

@@ -269,6 +269,13 @@ def job(uid: str, tenant: str, submitted: int, **changed: object) -> WaitingJob:
 
 
 ONES = {name: Fraction(1) for name in ("org", "team-1", "team-2", "rival", "j", "k")}
+TWO_TEAMS = PoolRules(
+    capacity={"gpu": 10},
+    classes=("normal",),
+    entitlements=ONES,
+    parents={"team-1": "org", "team-2": "org"},
+)
+"""An organisation of two teams, and whoever else comes."""
 
 
 def test_a_job_behind_a_siblings_counts_as_that_one() -> None:
@@ -325,13 +332,7 @@ def test_weights_count_at_each_level() -> None:
 
 
 def test_the_standing_of_an_organisation_is_that_of_all_below_it() -> None:
-    rules = PoolRules(
-        capacity={"gpu": 10},
-        classes=("normal",),
-        entitlements=ONES,
-        parents={"team-1": "org", "team-2": "org"},
-    )
-    order = PoolFacts(rules)
+    order = PoolFacts(TWO_TEAMS)
     order.run("r1", "team-1", {"gpu": 2})
     order.run("r2", "team-2", {"gpu": 1})
     order.wait(job("w", "team-2", 0))
@@ -343,13 +344,7 @@ def test_the_standing_of_an_organisation_is_that_of_all_below_it() -> None:
 
 
 def test_an_event_makes_the_standings_of_its_own_tenant_and_those_above_it_alone() -> None:
-    rules = PoolRules(
-        capacity={"gpu": 10},
-        classes=("normal",),
-        entitlements=ONES,
-        parents={"team-1": "org", "team-2": "org"},
-    )
-    order = PoolFacts(rules)
+    order = PoolFacts(TWO_TEAMS)
     for tenant in ("team-1", "team-2", "rival"):
         order.run(f"runs-{tenant}", tenant, {"gpu": 1})
         order.wait(job(f"waits-{tenant}", tenant, 0))

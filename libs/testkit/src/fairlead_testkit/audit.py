@@ -1,9 +1,11 @@
 """What became of submitted jobs: told by the simulated cluster's own file and by the events of their lives."""
 
+import contextlib
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,18 +17,18 @@ from fairlead_sim.jobs import SimJob
 
 def simulated_jobs(store: Path) -> list[SimJob]:
     """Every job that the simulated cluster ever made, from its own file."""
-    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as database:
-        rows = database.execute("SELECT body FROM jobs").fetchall()
-    database.close()
+    rows = _rows(store, "SELECT body FROM jobs")
     return [msgspec.msgpack.decode(body, type=SimJob) for (body,) in rows]
 
 
 def forgotten_jobs(store: Path, scope: str) -> list[str]:
     """The ids of the jobs of a scope that ended so long ago that the cluster keeps their names alone."""
-    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as database:
-        rows = database.execute("SELECT id FROM names WHERE scope = ?", (scope,)).fetchall()
-    database.close()
-    return [name for (name,) in rows]
+    return [name for (name,) in _rows(store, "SELECT id FROM names WHERE scope = ?", scope)]
+
+
+def _rows(store: Path, query: str, *values: str) -> list[tuple[Any, ...]]:
+    with contextlib.closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as database:
+        return database.execute(query, values).fetchall()
 
 
 async def history(bus: Bus, cluster: str, jobs: set[str]) -> list[AnyEvent]:
