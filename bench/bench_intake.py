@@ -15,6 +15,7 @@ from fairlead_contracts.messages.submissions import ANSWER, Accepted, Refused
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.stopwatch import no_garbage_collected
 
 JOBS = 10_000
 ROUNDS = 3
@@ -72,10 +73,11 @@ async def intake() -> None:
         async with fleet.running() as bus:
             heard = Heard(bus)
             listening = asyncio.create_task(heard.run())
-            await _rates(bus, fleet, heard)
-            await _steady(bus, heard)
-            await _flooded(fleet, bus, heard, "accepted", {"nvidia.com/gpu": 1})
-            await _flooded(fleet, bus, heard, "refused", {})
+            with no_garbage_collected():
+                await _rates(bus, fleet, heard)
+                await _steady(bus, heard)
+                await _flooded(fleet, bus, heard, "accepted", {"nvidia.com/gpu": 1})
+                await _flooded(fleet, bus, heard, "refused", {})
             listening.cancel()
 
 

@@ -16,14 +16,18 @@ from fairlead_sim.jobs import SimJob
 
 
 def simulated_jobs(store: Path) -> list[SimJob]:
-    """Every job that the simulated cluster ever made, from its own file."""
+    """Every job that the simulated cluster has not forgotten, from its own file."""
     rows = _rows(store, "SELECT body FROM jobs")
     return [msgspec.msgpack.decode(body, type=SimJob) for (body,) in rows]
 
 
-def forgotten_jobs(store: Path, scope: str) -> list[str]:
-    """The ids of the jobs of a scope that ended so long ago that the cluster keeps their names alone."""
-    return [name for (name,) in _rows(store, "SELECT id FROM names WHERE scope = ?", scope)]
+def made_in(store: Path, scope: str) -> list[str]:
+    """The ids of all jobs that a scope ever had, also of those that ended so long ago that the cluster keeps their names alone.
+
+    In one question: a job that is forgotten between two would be counted twice.
+    """
+    both = "SELECT id FROM jobs WHERE scope = ? UNION ALL SELECT id FROM names WHERE scope = ?"
+    return [name for (name,) in _rows(store, both, scope, scope)]
 
 
 def _rows(store: Path, query: str, *values: str) -> list[tuple[Any, ...]]:
