@@ -6,7 +6,7 @@ ones count as use, held and ended ones do neither.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 
 import msgspec
 
@@ -32,6 +32,7 @@ from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards, same_cards
 from fairlead_policy.snapshot.stated_jobs import StatedJobs, counted
 from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
+from fairlead_scorer.state.job_names import JobNames, readings_of
 from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
 from fairlead_scorer.state.persisted_usage import PersistedUsage, revision_of
 from fairlead_scorer.state.pool import CountedJob, RunningJob, ScoredPool
@@ -39,6 +40,9 @@ from fairlead_scorer.state.queue_indexes import UnplacedJobs, WaitingKinds, arra
 
 _STEP = 500
 """Jobs taken in at once; a replay of a hundred thousand must not keep the lease from being renewed."""
+
+_MOST_BEGINNING = 1000
+"""Jobs looked at whose names begin alike: those that are told are a hint."""
 
 type StatedKey = tuple[str, str]
 """A pool or a queue as its cluster names it: (cluster, name)."""
@@ -63,6 +67,7 @@ class ClusterCache:
         self.rulebook: Rulebook | None = None
         """None until a policy is there: nothing is scored without one."""
         self._jobs = StatedJobs()
+        self._names = JobNames()
         self._waiting_kinds = WaitingKinds()
         self._unplaced = UnplacedJobs()
         self._queues: dict[str, QueueState] = {}
@@ -222,6 +227,7 @@ class ClusterCache:
                 self._leave_queue(before)
             if after is not None:
                 self._jobs_of.setdefault(_queue_of(after), {})[uid] = None
+            self._names.replace(before, after)
             self._waiting_kinds.replace(before, after)
             self._unplaced.replace(before, after)
             self._settle(uid, after)
@@ -392,15 +398,24 @@ class ClusterCache:
         By its name, which is that of what it was made for, where it was made for something; by its frontend's own id,
         its submission or its uid. Each with or without its scope.
         """
-        return [job for job in self._jobs if name in _names(job)]
+        found: dict[str, JobState] = {}
+        for scope, rest in readings_of(name):
+            jobs = map(self._jobs.get, (rest, *self._names.of(rest)))
+            found |= {job.uid: job for job in jobs if job is not None and scope in (None, job.scope)}
+        return list(found.values())
 
     def beginning(self, name: str) -> list[JobState]:
-        """The jobs, in any phase, whose names begin so, with or without the scope."""
-        return [
-            job
-            for job in self._jobs
-            if job.name.startswith(name) or f"{job.scope}/{job.name}".startswith(name)
-        ]
+        """Jobs, in any phase, whose names begin so, with or without the scope; of many the first few alone."""
+        found: dict[str, JobState] = {}
+        for scope, rest in readings_of(name):
+            begun = islice(self._names.beginning(rest), _MOST_BEGINNING)
+            jobs = (self._jobs.get(uid) for uid in begun)
+            found |= {
+                job.uid: job
+                for job in jobs
+                if job is not None and job.name.startswith(rest) and scope in (None, job.scope)
+            }
+        return list(found.values())
 
     def stated(self, uid: str) -> JobState | None:
         """A job as its cluster states it, in any phase."""
@@ -578,9 +593,3 @@ class ClusterCache:
 
 def _queue_of(job: JobState) -> StatedKey:
     return job.cluster, job.queue
-
-
-def _names(job: JobState) -> set[str | None]:
-    """The names that people may call the job by."""
-    names = {job.name, job.id, job.uid, job.submission, job.owner} - {None}
-    return {*names, *(f"{job.scope}/{name}" for name in names)}

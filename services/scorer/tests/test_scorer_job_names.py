@@ -1,0 +1,77 @@
+"""Jobs are found by their names without a look at every job, and none that a look would find is missed."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_contracts.messages.state import JobState, subject_of
+from fairlead_scorer.state import job_names
+from fairlead_scorer.state.cluster_cache import ClusterCache
+from fairlead_testkit.builders import a_job
+
+_WORDS = st.sampled_from(["a", "ab", "abc", "b", "a/b", "b/a", "team", "é"])
+_SCOPES = st.sampled_from(["team-a", "team-b", "a"])
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> JobState:
+    return a_job(
+        draw(_WORDS),
+        uid=draw(st.sampled_from(["1", "2", "3", "a", "ab"])),
+        scope=draw(_SCOPES),
+        owner=draw(st.none() | st.builds("Job/{}".format, _WORDS)),
+        submission=draw(st.none() | _WORDS),
+        rev=draw(st.integers(1, 5)),
+    )
+
+
+def _is_called(job: JobState, name: str) -> bool:
+    names = {job.name, job.id, job.uid, job.submission, job.owner} - {None}
+    return name in {*names, *(f"{job.scope}/{one}" for one in names)}
+
+
+def _begins(job: JobState, name: str) -> bool:
+    scope, slash, rest = name.partition("/")
+    return job.name.startswith(name) or bool(slash and job.scope == scope and job.name.startswith(rest))
+
+
+@given(
+    st.lists(st.tuples(jobs(), st.booleans()), max_size=12),
+    st.lists(st.one_of(_WORDS, st.builds("{}/{}".format, _SCOPES, _WORDS)), max_size=6),
+)
+def test_what_is_found_by_a_name_is_what_a_look_at_every_job_finds(
+    told: list[tuple[JobState, bool]], asked: list[str]
+) -> None:
+    cache = ClusterCache()
+    standing: dict[str, JobState] = {}
+    for job, gone in told:
+        subject = subject_of(job)
+        cache.learn({subject: None if gone else job})
+        if gone:
+            standing.pop(subject, None)
+        else:
+            standing[subject] = job
+        known = [cache.stated(one.uid) for one in standing.values()]
+        every = {one.uid: one for one in known if one is not None}
+        for name in (*asked, *every):
+            found = {one.uid: one for one in cache.find(name)}
+            assert found == {uid: one for uid, one in every.items() if _is_called(one, name)}
+            begun = {one.uid: one for one in cache.beginning(name)}
+            assert begun == {uid: one for uid, one in every.items() if _begins(one, name)}
+
+
+def test_names_that_came_and_went_since_the_last_look_count_as_they_are_now() -> None:
+    cache = ClusterCache()
+    many = [a_job(f"job-{number:04}", uid=f"u{number}", rev=number + 1) for number in range(2000)]
+    for number, job in enumerate(many):
+        cache.learn({subject_of(job): job})
+        if number % 400 == 0:
+            assert [one.id for one in cache.beginning(job.id)] == [job.id]
+    assert len(cache.beginning("job-")) == 1000, "a hint needs no more"
+    for job in many[:1990]:
+        cache.learn({subject_of(job): None})
+    assert sorted(one.id for one in cache.beginning("job-")) == [job.id for job in many[1990:]]
+    assert cache.find("job-0003") == []
+
+
+def test_a_name_of_slashes_is_read_a_few_times() -> None:
+    assert len(job_names.readings_of("/" * 100_000)) == 5
