@@ -201,3 +201,11 @@ def test_a_colon_in_a_name_is_no_key(name: str) -> None:
     texts[10] = texts[10].replace('"j10"', f'"{name}"')
     text = json.dumps(AROUND)[:-1] + f', "jobs": [{", ".join(texts)}]' + "}"
     assert decode_snapshot(text.encode()).jobs[10].id == "a:b"
+
+
+def test_an_amount_with_keys_that_only_yaml_has_is_told() -> None:
+    job = {"id": "j", "tenant": "x", "demand": {"memory": {None: 1}}}
+    with pytest.raises(DocumentError) as caught:
+        read_snapshot({**AROUND, "jobs": [job | {"submitted": NOW}], "running": [job | {"id": "r"}]})
+    fields = [problem.field for problem in caught.value.problems]
+    assert fields == [f"{key}[0].demand.memory" for key in ("running", "jobs")]

@@ -215,8 +215,11 @@ class JobChecks:
 
     def _demand(self, key: str, at: int, found: Mapping[str, object], pool: str) -> dict[str, int]:
         """Base units, without what is 0. Jobs that ask for the same share one dict, which is read once."""
-        written = pool, _encode(found)
-        demand = self._right_demands.get(written)
+        try:
+            written = pool, _encode(found)
+        except TypeError:  # YAML has keys that JSON has not: `memory: {null: 1}` is told as what it is
+            written = None
+        demand = None if written is None else self._right_demands.get(written)
         if demand is not None:
             return demand
         known = len(self._values.problems)
@@ -225,7 +228,8 @@ class JobChecks:
         demand = amounts
         if not all(amounts.values()):
             demand = {resource: amount for resource, amount in amounts.items() if amount}
-        if len(self._values.problems) == known and len(self._right_demands) < _REMEMBERED:
+        right = len(self._values.problems) == known
+        if right and written is not None and len(self._right_demands) < _REMEMBERED:
             self._right_demands[written] = demand
         return demand
 
