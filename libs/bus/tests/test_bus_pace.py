@@ -27,3 +27,10 @@ def test_lines_that_have_made_up_for_all_are_forgotten() -> None:
         now[0] = number
         pace.spend(f"line-{number}")
     assert pace.remembered <= 2
+
+
+def test_what_costs_more_is_made_up_for_longer() -> None:
+    now = [0.0]
+    pace = LinePace(2.0, 10, lambda: now[0])
+    pace.spend("a", 30.0)
+    assert pace.rest("a") == 10.5

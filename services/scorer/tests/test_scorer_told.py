@@ -95,3 +95,17 @@ async def test_all_tenants_are_told_on_their_own_subject_alone(bus: Bus) -> None
             await ask(bus, question)
     with pytest.raises(RemoteError, match="must name one tenant"):
         await ask(bus, AnswerQuestion(submissions=["s1"]), tenant=None)
+
+
+async def test_a_tenant_that_reads_all_its_answers_for_long_may_go_on_with_single_ones(bus: Bus) -> None:
+    """The server looks at all that it was told each time, and takes nobody's answer meanwhile."""
+
+    async def ask_on() -> None:
+        while True:
+            await ask(bus, AnswerQuestion())
+
+    with pytest.raises(RemoteError, match=r"all answers of lab\.1 take long to read: ask again in \d+ s"):
+        await ask_on()
+    assert len((await ask(bus, AnswerQuestion(submissions=["s1"]))).answers) == 3
+    assert len((await ask(bus, AnswerQuestion(), tenant="lab")).answers) == 9
+    assert len((await ask(bus, AnswerQuestion(), tenant=None)).answers) == 18

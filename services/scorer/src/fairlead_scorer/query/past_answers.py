@@ -1,10 +1,14 @@
 """Past answers to submissions, for senders who missed them: a tenant can read no stream itself."""
 
+import contextlib
+import math
+import time
 from collections import deque
+from collections.abc import Iterator
 
 import msgspec
 
-from fairlead_bus import Asked, Bus, Rejected, RetryableBusError, Stored
+from fairlead_bus import Asked, Bus, LinePace, Rejected, RetryableBusError, Stored
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import FieldError
@@ -14,6 +18,11 @@ from fairlead_scorer.query.questions import read_question, refuse, tenant_asked
 
 MOST_BYTES = 256 * 1024
 """Of answers in one reply, the last of them not counted: a server takes messages of a megabyte."""
+_MILLISECONDS_A_SECOND, _MILLISECONDS_AT_ONCE = 5.0, 250
+"""That the reading of all answers of one tenant may take, in the long run and after a rest. To find the first of a tenant's
+the server looks at all submissions that were answered, and takes no new answer of anybody meanwhile: with half a million,
+0.1 s, twice for each question."""
+_TOO_MANY = 429
 
 
 class PastAnswers:
@@ -25,15 +34,35 @@ class PastAnswers:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
+        self._pace = LinePace(_MILLISECONDS_A_SECOND, _MILLISECONDS_AT_ONCE)
 
     async def answer(self, asked: Asked) -> bytes:
         """The answers asked for, as far as they are kept."""
         question = read_question(ANSWER_QUESTION, asked)
-        filters = _filters(tenant_asked(asked, question.tenant), question)
+        tenant = tenant_asked(asked, question.tenant)
+        filters = _filters(tenant, question)
+        with (
+            contextlib.nullcontext()
+            if tenant is None or question.submissions is not None
+            else self._paced(tenant)
+        ):
+            try:
+                return to_json(await self._told(filters, question))
+            except RetryableBusError as error:
+                raise Rejected(503, f"the answers cannot be read just now: {error}") from error
+
+    @contextlib.contextmanager
+    def _paced(self, tenant: str) -> Iterator[None]:
+        """Counts the time that is taken within."""
+        rest = self._pace.rest(tenant)
+        if rest:
+            text = f"all answers of {tenant} take long to read: ask again in {math.ceil(rest)} s, or name submissions"
+            raise Rejected(_TOO_MANY, text)
+        begun = time.monotonic()
         try:
-            return to_json(await self._told(filters, question))
-        except RetryableBusError as error:
-            raise Rejected(503, f"the answers cannot be read just now: {error}") from error
+            yield
+        finally:
+            self._pace.spend(tenant, 1000 * (time.monotonic() - begun))
 
     async def _told(self, filters: list[str], question: AnswerQuestion) -> AnswerReply:
         found: list[Stored] = []
