@@ -14,9 +14,9 @@ from fairlead_contracts.messages.explanations import WhatIf
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, ExplainReply, Explanation
 from fairlead_contracts.messages.state import Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy.explain.explanation import what_if_in
+from fairlead_policy.explain.foreseeing import what_if_in
 from fairlead_scorer import ScorerSettings, main
-from fairlead_scorer.query.counterfactuals import concealed
+from fairlead_scorer.query.concealing import concealed
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit import NatsServer

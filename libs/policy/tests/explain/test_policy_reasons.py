@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from fairlead_contracts.base.instants import HOUR
-from fairlead_policy.explain.explanation import what_if_in
 from fairlead_policy.explain.figures import amount_format
+from fairlead_policy.explain.foreseeing import what_if_in
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Neighbour
-from fairlead_policy.explain.explanation import neighbour_of, what_if_in
+from fairlead_policy.explain.explanation import neighbour_of
 from fairlead_policy.explain.figures import MANY, percent
+from fairlead_policy.explain.foreseeing import what_if_in
 from fairlead_policy.explain.neighbour_text import before_in_words
 from fairlead_policy.explain.row_text import RowCauses
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules

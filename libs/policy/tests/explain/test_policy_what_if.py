@@ -13,7 +13,8 @@ from fairlead_contracts.base.instants import HOUR, MINUTE, Micros, from_datetime
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Counterfactual, WhatIf
 from fairlead_policy.explain.counterfactuals import passes_at, starts_to_fall_behind
-from fairlead_policy.explain.explanation import NEIGHBOURS, targets_of, what_if_in
+from fairlead_policy.explain.explanation import NEIGHBOURS, targets_of
+from fairlead_policy.explain.foreseeing import what_if_in
 from fairlead_policy.explain.surroundings import around_place, count_before
 from fairlead_policy.explain.what_if import breakdown_of
 from fairlead_policy.order.pool_facts import PoolFacts

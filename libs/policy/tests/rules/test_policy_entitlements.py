@@ -18,7 +18,7 @@ from fairlead_contracts.policyfile.document import Aging, Hierarchy, PolicyDocum
 from fairlead_contracts.policyfile.read import read_document
 from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_policy.explain.explanation import what_if_in
+from fairlead_policy.explain.foreseeing import what_if_in
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules

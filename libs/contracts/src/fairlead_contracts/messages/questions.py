@@ -258,6 +258,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int | None = None
     place: Place | None = None
     standing: TenantShare | None = None
+    """Of its top-level tenant: by that it is measured against the jobs of others."""
     level: int = 0
     base: int = 0
     owner: str | None = None

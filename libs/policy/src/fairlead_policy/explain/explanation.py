@@ -1,7 +1,4 @@
-"""Why a job stands where it stands, put together: what its tag is made of, its neighbours, its moves, and the room.
-
-Live, its shard's owner and the owners of all others tell the parts; on paper one order does. Both end here.
-"""
+"""Why a job stands where it stands, put together: what its tag is made of, its neighbours, its moves, and the room."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -28,8 +25,7 @@ from fairlead_policy.explain.counterfactuals import (
     starts_to_fall_behind,
     weight_to_pass,
 )
-from fairlead_policy.explain.surroundings import around_place, count_others_before
-from fairlead_policy.explain.what_if import breakdown_of, if_ended, if_promoted, least_ends_to_pass
+from fairlead_policy.explain.what_if import if_ended
 from fairlead_policy.order.order import Order
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 
@@ -56,23 +52,6 @@ class Found(NamedTuple):
     """For each target, the rank that it would have after these ends, from 0, where that has to be tried."""
     promotions: Sequence[tuple[str, int]]
     """(class, the rank that it would have there), from 0."""
-
-
-def what_if_in(order: Order, place: Place) -> WhatIf:
-    """The prospects of the job at a place of an order that holds the whole pool."""
-    rules, now = order.rules, order.now
-    found = around_place(order, place, NEIGHBOURS)
-    targets = targets_of(place, found, rules, now)
-    promotions = []
-    for job_class in higher_classes(place, rules):
-        promoted = if_promoted(order, place, job_class)
-        if promoted is not None:
-            promotions.append((job_class, promoted.own + count_others_before(order, promoted.place)))
-    ends = least_ends_to_pass(order, place, targets)
-    ended = ended_of(order, place, ends)
-    ranks = [None if one is None else one.own + count_others_before(order, one.place) for one in ended]
-    makeup = breakdown_of(order, place)
-    return what_if_of(Found(place, makeup, found, targets, ends, ranks, promotions), rules, now)
 
 
 def ended_of(order: Order, place: Place, ends: Sequence[AmountsByResource | None]) -> list[Promoted | None]:

@@ -6,12 +6,9 @@ from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.questions import Explanation
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
-from fairlead_policy.exact.terms import top_of
-from fairlead_policy.explain.explanation import what_if_in
-from fairlead_policy.explain.surroundings import count_before
-from fairlead_policy.explain.waiting_text import most_first, waiting_in_words
+from fairlead_policy.explain.foreseeing import answered_by, explained, foresee
+from fairlead_policy.explain.waiting_text import waiting_in_words
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.order.shares import divided_by
 from fairlead_policy.snapshot.ordering import orders_of
 
 
@@ -41,8 +38,6 @@ def _explained(job: SnapshotJob, known: PoolFacts, now: Micros) -> Explanation |
     place, order, rules = known.place(job.uid, now), known.at(now), known.rules
     if place is None:
         return None
-    counts = count_before(order, place)
-    standings = {one.tenant: one for one in order.snapshot.standings([place.tenant])}
     scope, name = _scope_and_id(job)
     found = Explanation(
         cluster=job.cluster,
@@ -55,12 +50,7 @@ def _explained(job: SnapshotJob, known: PoolFacts, now: Micros) -> Explanation |
         tenant=place.tenant,
         level=job.level,
         waited_seconds=to_seconds(max(0, now - job.submitted)),
-        place=place,
-        rank=sum(counts.values()),
-        waiting=sum(order.snapshot.waiting().values()),
-        ahead=most_first(counts),
-        standing=standings.get(top_of(place)),
-        prospects=what_if_in(order, place),
-        divide_by=divided_by(rules),
     )
+    foreseen = answered_by(order, place, foresee(job.uid, place.tenant, rules, now))
+    found = explained(found, foreseen, rules, now)
     return msgspec.structs.replace(found, reasons=waiting_in_words(found, rules, now))

@@ -5,19 +5,20 @@ from collections.abc import Callable
 import msgspec
 
 from fairlead_contracts.base.instants import Micros, to_seconds
+from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.job_traces import trace_of_job
-from fairlead_contracts.messages.questions import Explanation, ShardQuestion, ShardReply
+from fairlead_contracts.messages.questions import Explanation, ShardQuestion
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy.explain.waiting_text import most_first, waiting_in_words
+from fairlead_policy.explain.foreseeing import explained, foresee, standing_in
+from fairlead_policy.explain.waiting_text import waiting_in_words
 from fairlead_policy.order.shares import divided_by
 from fairlead_scorer.query import words
-from fairlead_scorer.query.counterfactuals import Counterfactuals, concealed, concealed_place
+from fairlead_scorer.query.concealing import concealed_explanation
 from fairlead_scorer.query.fitting import misfit_of
 from fairlead_scorer.query.reservations import ReserveView
 from fairlead_scorer.query.shard_asking import ShardAsker
 from fairlead_scorer.query.steering import SteeringView, as_a_tenant_hears
 from fairlead_scorer.state.cluster_cache import ClusterCache
-from fairlead_scorer.state.pool import ScoredPool
 
 _MOST_FOUND = 10
 """Jobs explained for one name; names are rarely shared by more than a few clusters."""
@@ -53,7 +54,6 @@ class Explainer:
         self._unmarked = unmarked
         self._steering = steering
         self._reserved = reserved
-        self._counterfactuals = Counterfactuals(asker, cache.called)
 
     async def explain(self, name: str, tenant: str | None, at: Micros) -> list[Explanation]:
         """The jobs of that name, those that wait first.
@@ -129,50 +129,28 @@ class Explainer:
         pool = None if fact.pool is None else self._cache.pools.get(fact.pool)
         if pool is None or fact.tenant is None:
             return fact
-        shard = pool.shard_of(fact.tenant)
-        uid = fact.uid if fact.phase == Phase.WAITING else None
-        question = ShardQuestion(at=at, uid=uid, tenant=fact.tenant, prospects=uid is not None)
-        own = await self._asker.ask(pool, "explain", question, [shard])
-        for reply in own.replies:
-            known = {standing.tenant: standing for standing in reply.standings}
-            fact = msgspec.structs.replace(
-                fact, standing=known.get(fact.tenant), divide_by=divided_by(pool.rules)
-            )
-            if reply.places:
-                return await self._ranked(fact, pool, reply, at, open_names=open_names)
-        if uid is not None:
-            fact = msgspec.structs.replace(fact, reasons=waiting_in_words(fact, pool.rules, at))
-        return fact
-
-    async def _ranked(
-        self, fact: Explanation, pool: ScoredPool, own: ShardReply, at: Micros, *, open_names: bool
-    ) -> Explanation:
-        place = own.places[0]
-        higher = [one.place for one in own.promoted]
-        question = ShardQuestion(at=at, below=place, prospects=True, higher=higher)
-        part = await self._asker.ask(pool, "explain", question)
-        prospects, spoken = await self._counterfactuals.foresee(pool, own, part, at)
-        counts = {line.tenant: line.jobs for reply in part.replies for line in reply.ahead}
-        fact = msgspec.structs.replace(
-            fact,
-            place=place if open_names else concealed_place(place),
-            rank=sum(counts.values()),
-            waiting=sum(reply.waiting for reply in part.replies),
-            ahead=most_first(counts),
-            prospects=prospects if open_names else concealed(prospects, place.tenant),
+        if fact.phase != Phase.WAITING:
+            question = ShardQuestion(at=at, tenant=fact.tenant)
+            own = await self._asker.ask(pool, "explain", question, [pool.shard_of(fact.tenant)])
+            standing = standing_in(own.replies, pool.rules.top_of(fact.tenant))
+            return msgspec.structs.replace(fact, standing=standing, divide_by=divided_by(pool.rules))
+        asking = foresee(fact.uid, fact.tenant, pool.rules, at)
+        foreseen, silent = await self._asker.explain(pool, asking)
+        fact, told = (
+            explained(fact, foreseen, pool.rules, at, called) for called in (_as_it_is, self._cache.called)
         )
-        called = self._cache.called(place)
-        told = msgspec.structs.replace(
-            fact,
-            place=called if open_names else concealed_place(called),
-            prospects=spoken if open_names else concealed(spoken, place.tenant),
-        )
+        if not open_names:
+            fact, told = (concealed_explanation(one, fact.tenant or "") for one in (fact, told))
         reasons = waiting_in_words(told, pool.rules, at)
-        if part.silent:
-            reasons.append(words.silent(part.silent))
-        if unmarked := self._unmarked(pool.name):
+        if silent:
+            reasons.append(words.silent(silent))
+        if unmarked := self._unmarked(pool.name) if fact.place is not None else []:
             reasons.append(words.withheld(unmarked))
         return msgspec.structs.replace(fact, reasons=reasons)
+
+
+def _as_it_is(place: Place) -> Place:
+    return place
 
 
 def _shown_first(job: JobState) -> tuple[int, Micros, str]:

@@ -40,7 +40,7 @@ from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.order.shares import Quotients, divided_by
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_scorer.query import words
-from fairlead_scorer.query.counterfactuals import concealed_place
+from fairlead_scorer.query.concealing import concealed_place
 from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.shard_answers import MOST_PLACES
 from fairlead_scorer.query.shard_asking import ShardAsker, ShardReplies

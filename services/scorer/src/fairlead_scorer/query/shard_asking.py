@@ -12,6 +12,7 @@ from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.messages.questions import SHARD_REPLY, ShardQuestion, ShardReply
 from fairlead_contracts.subjects import QuestionKind
+from fairlead_policy.explain.foreseeing import Asking
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.query import shard_answers
 from fairlead_scorer.state.pool import ScoredPool
@@ -60,6 +61,23 @@ class ShardAsker:
             replies=[reply for reply in replies.values() if reply is not None],
             silent=[shard for shard, reply in replies.items() if reply is None],
         )
+
+    async def explain[T](self, pool: ScoredPool, asking: Asking[T]) -> tuple[T, list[int]]:
+        """Asks the owners what an explanation asks for; with its outcome the shards that stayed silent when all were asked."""
+        silent: set[int] = set()
+        try:
+            asked = next(asking)
+            while True:
+                tenant = asked.shard_of
+                part = await self.ask(
+                    pool, "explain", asked.question, None if tenant is None else [pool.shard_of(tenant)]
+                )
+                if tenant is None:
+                    silent.update(part.silent)
+                asked = asking.send(part.replies)
+        except StopIteration as over:
+            outcome: T = over.value
+            return outcome, sorted(silent)
 
     async def _one(
         self, pool: ScoredPool, shard: int, kind: QuestionKind, question: ShardQuestion

@@ -32,7 +32,7 @@ from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
 from fairlead_policy.snapshot.stated_cards import PoolCards, same_cards
 from fairlead_policy.snapshot.stated_jobs import StatedJobs, counted
 from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
-from fairlead_scorer.state.job_names import JobNames, readings_of
+from fairlead_scorer.state.name_index import NameIndex, readings_of
 from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
 from fairlead_scorer.state.persisted_usage import PersistedUsage, revision_of
 from fairlead_scorer.state.pool import CountedJob, RunningJob, ScoredPool
@@ -67,7 +67,7 @@ class ClusterCache:
         self.rulebook: Rulebook | None = None
         """None until a policy is there: nothing is scored without one."""
         self._jobs = StatedJobs()
-        self._names = JobNames()
+        self._names = NameIndex()
         self._waiting_kinds = WaitingKinds()
         self._unplaced = UnplacedJobs()
         self._queues: dict[str, QueueState] = {}

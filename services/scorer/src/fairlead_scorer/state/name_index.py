@@ -16,7 +16,7 @@ _MOST_SLASHES = 4
 """In what somebody asks for, a scope ends at one of the first: kinds and names may have slashes, too."""
 
 
-class JobNames:
+class NameIndex:
     """Uids of jobs by each of their names, without the scope."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_contracts.messages.state import JobState, subject_of
-from fairlead_scorer.state import job_names
+from fairlead_scorer.state import name_index
 from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_testkit.builders import a_job
 
@@ -74,4 +74,4 @@ def test_names_that_came_and_went_since_the_last_look_count_as_they_are_now() ->
 
 
 def test_a_name_of_slashes_is_read_a_few_times() -> None:
-    assert len(job_names.readings_of("/" * 100_000)) == 5
+    assert len(name_index.readings_of("/" * 100_000)) == 5

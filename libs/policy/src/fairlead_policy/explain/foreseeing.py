@@ -1,0 +1,247 @@
+"""The explanation of a waiting job, made of what shards say: which questions they are asked, and what their answers come to.
+
+Live, each shard's owner answers over the bus; on paper one order holds all shards, and answers at once. What asks is the
+same generator: it yields questions, is sent the answers, and returns what was found.
+"""
+
+from collections.abc import Callable, Collection, Generator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from fairlead_contracts.base.instants import Micros
+from fairlead_contracts.messages.decisions import Place, TenantShare
+from fairlead_contracts.messages.explanations import Promoted, WhatIf
+from fairlead_contracts.messages.questions import AheadOf, Explanation, ShardQuestion, ShardReply
+from fairlead_policy.explain.explanation import (
+    NEIGHBOURS,
+    AmountsByResource,
+    Found,
+    ended_of,
+    higher_classes,
+    targets_of,
+    what_if_of,
+)
+from fairlead_policy.explain.neighbourhood import join_around
+from fairlead_policy.explain.surroundings import around_place, count_before, count_others_before
+from fairlead_policy.explain.waiting_text import most_first
+from fairlead_policy.explain.what_if import breakdown_of, if_promoted, least_ends_to_pass
+from fairlead_policy.order.order import Order
+from fairlead_policy.order.shares import divided_by
+from fairlead_policy.rules.pool_rules import PoolRules
+
+
+class ShardsAsked(NamedTuple):
+    """One question, and who is asked: the shard of this tenant, or all shards."""
+
+    question: ShardQuestion
+    shard_of: str | None = None
+
+
+type Asking[T] = Generator[ShardsAsked, Sequence[ShardReply], T]
+"""Yields questions, is sent the replies of those shards that answered, and returns what they come to."""
+
+
+class Foreseen(NamedTuple):
+    """A waiting job as its shards know it."""
+
+    standing: TenantShare | None
+    """Of its top-level tenant: by that it is measured against the jobs of others."""
+    waiting: int
+    """How many jobs wait in the pool."""
+    ahead: Sequence[AheadOf]
+    found: Found | None
+    """None where the job has no place."""
+
+
+# Asking -----------------------------------------------------------------------------------------------------------------
+
+
+def foresee(uid: str, tenant: str, rules: PoolRules, at: Micros) -> Asking[Foreseen]:
+    """Asks where a job stands and which changes would move it, all else being equal.
+
+    Args:
+        uid: of the job.
+        tenant: its own.
+        rules: of the pool that it waits in.
+        at: the instant that all shards are asked for.
+    """
+    own = yield ShardsAsked(ShardQuestion(at=at, uid=uid, tenant=tenant, prospects=True), tenant)
+    standing = standing_in(own, rules.top_of(tenant))
+    reply = next((one for one in own if one.places), None)
+    if reply is None:
+        return Foreseen(standing, 0, (), None)
+    place, promoted = reply.places[0], reply.promoted
+    all_asked = ShardQuestion(at=at, below=place, prospects=True, higher=[one.place for one in promoted])
+    replies = yield ShardsAsked(all_asked)
+    around = join_around([one.around for one in replies if one.around is not None], rules, at, NEIGHBOURS)
+    targets = targets_of(place, around, rules, at)
+    ends, ended = yield from _ends(place, targets, at)
+    ranks = yield from _ranks(ended, at)
+    promotions = [
+        (one.place.job_class, one.own + others)
+        for one, others in zip(promoted, _summed(replies, len(promoted)), strict=False)
+    ]
+    return Foreseen(
+        standing,
+        sum(one.waiting for one in replies),
+        most_first({line.tenant: line.jobs for one in replies for line in one.ahead}),
+        Found(place, reply.makeup, around, targets, ends, ranks, promotions),
+    )
+
+
+def standing_in(replies: Sequence[ShardReply], tenant: str) -> TenantShare | None:
+    """What the tenant has and may have, as its shard tells it."""
+    return next((one for reply in replies for one in reply.standings if one.tenant == tenant), None)
+
+
+def _ends(
+    place: Place, targets: Sequence[Place], at: Micros
+) -> Asking[tuple[Sequence[AmountsByResource | None], Sequence[Promoted | None]]]:
+    """Asks what of its tenant's running jobs has to end before it passes each of these; None where nobody knows.
+
+    Beside it where the job would stand then, where that is told.
+    """
+    unknown = [None for _ in targets]
+    question = ShardQuestion(at=at, uid=place.uid, passing=list(targets))
+    for reply in (yield ShardsAsked(question, place.tenant)) if targets else ():
+        if len(reply.ends) == len(targets):
+            return reply.ends, reply.ended if len(reply.ended) == len(targets) else unknown
+    return unknown, unknown
+
+
+def _ranks(ended: Sequence[Promoted | None], at: Micros) -> Asking[Sequence[int | None]]:
+    """Asks the ranks of places that the job would have; None where none is told, or an owner does not count."""
+    told = [one for one in ended if one is not None]
+    if not told:
+        return [None for _ in ended]
+    replies = yield ShardsAsked(ShardQuestion(at=at, prospects=True, higher=[one.place for one in told]))
+    counted = _summed(replies, len(told))
+    ranks = iter([one.own + others for one, others in zip(told, counted, strict=False)])
+    return [None if one is None else next(ranks, None) for one in ended]
+
+
+def _summed(replies: Sequence[ShardReply], length: int) -> list[int]:
+    """The counts of all shards; none where an owner of an earlier release does not count."""
+    if any(len(reply.higher) != length for reply in replies):
+        return []
+    return [sum(reply.higher[number] for reply in replies) for number in range(length)]
+
+
+# Answering --------------------------------------------------------------------------------------------------------------
+
+
+def with_prospects(
+    reply: ShardReply, order: Order, asked: ShardQuestion, tenants: Collection[str] | None
+) -> ShardReply:
+    """A shard's reply with what is asked of a job's surroundings and prospects.
+
+    Args:
+        reply: with the job's place, where that is asked for and the shard holds it.
+        order: of the shard's tenants, or of more.
+        asked: the question.
+        tenants: of the shard; None for all of the order.
+    """
+    if asked.below is not None:
+        reply = msgspec.structs.replace(reply, ahead=most_first(count_before(order, asked.below, tenants)))
+    if not asked.prospects and not asked.passing:
+        return reply
+    own = reply.places[0] if reply.places else None
+    ends = [] if own is None else least_ends_to_pass(order, own, asked.passing)
+    wanted = own if asked.prospects else None
+    return msgspec.structs.replace(
+        reply,
+        makeup=None if wanted is None else breakdown_of(order, wanted),
+        promoted=[] if wanted is None else _promoted(order, wanted),
+        around=None if asked.below is None else around_place(order, asked.below, NEIGHBOURS, tenants),
+        higher=[count_others_before(order, place, tenants) for place in asked.higher],
+        ends=[None if one is None else dict(one) for one in ends],
+        ended=[] if own is None else ended_of(order, own, ends),
+    )
+
+
+def _promoted(order: Order, own: Place) -> list[Promoted]:
+    found = (if_promoted(order, own, job_class) for job_class in higher_classes(own, order.rules))
+    return [one for one in found if one is not None]
+
+
+def answered_by[T](order: Order, place: Place | None, asking: Asking[T]) -> T:
+    """The outcome where one order holds all shards.
+
+    Args:
+        order: of the whole pool.
+        place: of the job that is asked about.
+        asking: what asks.
+    """
+    waiting = sum(order.snapshot.waiting().values())
+    try:
+        asked = next(asking)
+        while True:
+            question, tenant = asked.question, asked.question.tenant
+            reply = ShardReply(
+                pool="",
+                shard=0,
+                policy=0,
+                capacity=dict(order.rules.capacity),
+                waiting=waiting,
+                places=[place] if place is not None and question.uid == place.uid else [],
+                standings=[] if tenant is None else order.snapshot.standings([tenant]),
+            )
+            asked = asking.send([with_prospects(reply, order, question, None)])
+    except StopIteration as over:
+        outcome: T = over.value
+        return outcome
+
+
+def what_if_in(order: Order, place: Place) -> WhatIf:
+    """The prospects of the job at a place of an order that holds the whole pool."""
+    foreseen = answered_by(order, place, foresee(place.uid, place.tenant, order.rules, order.now))
+    assert foreseen.found is not None  # noqa: S101 # it has this place
+    return what_if_of(foreseen.found, order.rules, order.now)
+
+
+# Telling ----------------------------------------------------------------------------------------------------------------
+
+
+def explained(
+    fact: Explanation,
+    foreseen: Foreseen,
+    rules: PoolRules,
+    at: Micros,
+    called: Callable[[Place], Place] = lambda place: place,
+) -> Explanation:
+    """The facts of a job with what was foreseen of it.
+
+    Args:
+        fact: the job's own facts.
+        foreseen: what its shards say.
+        rules: of its pool.
+        at: the instant.
+        called: a place with the names by which jobs are to be told.
+    """
+    fact = msgspec.structs.replace(fact, standing=foreseen.standing, divide_by=divided_by(rules))
+    if foreseen.found is None:
+        return fact
+    found = _named(foreseen.found, called)
+    return msgspec.structs.replace(
+        fact,
+        place=found.place,
+        rank=sum(line.jobs for line in foreseen.ahead),
+        waiting=foreseen.waiting,
+        ahead=list(foreseen.ahead),
+        prospects=what_if_of(found, rules, at),
+    )
+
+
+def _named(found: Found, called: Callable[[Place], Place]) -> Found:
+    around = found.around
+    return found._replace(
+        place=called(found.place),
+        targets=[called(one) for one in found.targets],
+        around=msgspec.structs.replace(
+            around,
+            nearest=[called(one) for one in around.nearest],
+            behind=[called(one) for one in around.behind],
+            foremost=None if around.foremost is None else called(around.foremost),
+        ),
+    )

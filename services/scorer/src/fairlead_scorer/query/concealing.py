@@ -1,0 +1,61 @@
+"""What a tenant hears of others' jobs: whose they are, and no names."""
+
+import msgspec
+
+from fairlead_contracts.messages.decisions import EffectiveJob, Place
+from fairlead_contracts.messages.explanations import Counterfactual, Neighbour, WhatIf
+from fairlead_contracts.messages.questions import Explanation
+
+_SOME_JOB = "another job"
+
+
+def concealed_explanation(fact: Explanation, tenant: str) -> Explanation:
+    """Without the names of others' jobs."""
+    return msgspec.structs.replace(
+        fact,
+        place=None if fact.place is None else concealed_place(fact.place),
+        prospects=None if fact.prospects is None else concealed(fact.prospects, tenant),
+    )
+
+
+def concealed(found: WhatIf, tenant: str) -> WhatIf:
+    """Without the names of others' jobs: a tenant hears whose they are, as in the counts of those before it."""
+    return msgspec.structs.replace(
+        found,
+        nearest=[_unnamed(one, tenant) for one in found.nearest],
+        moves=[_unnamed_move(one) if one.passed_tenant != tenant else one for one in found.moves],
+    )
+
+
+def concealed_place(place: Place) -> Place:
+    """The same of a place: below a tenant with others, what holds it back may be a sibling's job."""
+    if not place.top:
+        return place
+    return msgspec.structs.replace(
+        place,
+        effective=_unnamed_effective_job(place.effective),
+        effective_late=_unnamed_effective_job(place.effective_late),
+        # A tenant's own level holds its own jobs alone.
+        within=[
+            one
+            if one.tenant == place.tenant
+            else msgspec.structs.replace(one, effective=_unnamed_effective_job(one.effective))
+            for one in place.within
+        ],
+    )
+
+
+def _unnamed_effective_job(effective_job: EffectiveJob | None) -> EffectiveJob | None:
+    return None if effective_job is None else msgspec.structs.replace(effective_job, uid="", id="")
+
+
+def _unnamed(one: Neighbour, tenant: str) -> Neighbour:
+    if one.own_side and one.own_effective:
+        one = msgspec.structs.replace(one, own_effective=_SOME_JOB)
+    if one.effective and (one.side or one.tenant != tenant):
+        one = msgspec.structs.replace(one, effective=_SOME_JOB)
+    return one if one.tenant == tenant else msgspec.structs.replace(one, uid="", scope="", id="")
+
+
+def _unnamed_move(one: Counterfactual) -> Counterfactual:
+    return msgspec.structs.replace(one, passed="", passed_id="")
