@@ -86,6 +86,28 @@ async def test_a_tenant_that_asks_too_fast_is_refused_unread_and_its_neighbour_i
                 await ask_queue(harness)  # an operator's
 
 
+async def test_a_tenant_whose_questions_take_long_is_told_to_wait_and_its_neighbour_is_not(
+    nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async with BusHarness.open(nats_server, tmp_path) as harness:
+        await harness.policy(a_document())
+        await harness.state(a_pool(), a_queue(), *(a_job(f"a{number}") for number in range(300)))
+        await harness.mark()
+
+        async def ask_on() -> None:
+            while True:
+                await asyncio.gather(*(ask_queue(harness, tenant="team-a") for _ in range(8)))
+
+        async with harness.serving(main, ScorerSettings, "s1", tenant_asks_per_second=10_000):
+            await harness.owned_by("s1", timeout=60)
+            with pytest.raises(
+                RemoteError, match=r"what team-a asks takes a scorer too much time; ask again in \d+ s"
+            ):
+                await ask_on()
+            await ask_queue(harness, tenant="team-b")
+            await ask_queue(harness)  # an operator's
+
+
 async def ask_queue(
     harness: BusHarness, question: QueueQuestion | None = None, tenant: str | None = None
 ) -> QueueReply:

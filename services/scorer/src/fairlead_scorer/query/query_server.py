@@ -1,5 +1,7 @@
 """The query server: where people's questions come in, on a queue group of all scorers."""
 
+import math
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
@@ -12,6 +14,9 @@ from fairlead_scorer.report.record import ScorerRecord
 
 GROUP = "scorer"
 _BURST_SECONDS = 10
+_MILLISECONDS_A_SECOND, _MILLISECONDS_AT_ONCE = 100.0, 2000
+"""That answers to one tenant may take, in the long run and after a rest. Most take a few; among ten thousand tenants some take
+hundreds, in which no decision is made."""
 _TOO_MANY = 429
 
 
@@ -39,6 +44,7 @@ class QueryServer:
         self._why_not = why_not
         self._a_second = a_second
         self._pace = LinePace(a_second, max(1, int(_BURST_SECONDS * a_second)))
+        self._time = LinePace(_MILLISECONDS_A_SECOND, _MILLISECONDS_AT_ONCE)
         self._answers: dict[subjects.QuestionKind, Callable[[Asked], Awaitable[bytes]]] = {
             "queue": questions.queue,
             "tenants": questions.tenants,
@@ -54,14 +60,18 @@ class QueryServer:
 
     def _handler(self, kind: subjects.QuestionKind) -> Callable[[Asked], Awaitable[bytes]]:
         async def handle(asked: Asked) -> bytes:
+            tenant = asked.subject.rsplit(".", 1)[1]
+            begun = time.monotonic()
             try:
-                self._check_pace(asked.subject.rsplit(".", 1)[1])
+                self._check_pace(tenant)
                 if kind != "answer":
                     self._check_ready()
                 reply = await self._answers[kind](asked)
             except Rejected:
                 self._record.answered(kind, "refused")
                 raise
+            finally:
+                self._time.spend(tenant, 1000 * (time.monotonic() - begun))
             self._record.answered(kind, "answered")
             return reply
 
@@ -71,6 +81,9 @@ class QueryServer:
         """Checks the pace before anything is read of a question: a flood of them takes time from decisions."""
         if tenant == NO_NAME:
             return  # of all tenants: an operator's
+        if rest := self._time.rest(tenant):
+            text = f"what {decode_token(tenant)} asks takes a scorer too much time; ask again in {math.ceil(rest)} s"
+            raise Rejected(_TOO_MANY, text)
         if self._pace.rest(tenant):
             text = f"{decode_token(tenant)} asks more than the {self._a_second:g} questions a second that a tenant may in the long run; ask again later"
             raise Rejected(_TOO_MANY, text)
