@@ -104,6 +104,22 @@ def test_a_node_holds_a_job_until_slurmd_there_was_told_its_end(store: Submissio
     assert runs_of(store).stand(FIRST, "n1") is None
 
 
+def test_a_job_rests_until_the_second_in_which_slurmd_was_told_its_end_is_over(
+    store: SubmissionStore,
+) -> None:
+    now = [100.0]
+    runs = Runs(store, lambda: now[0])
+    assert runs.rest(7) == 0.0
+    runs.told(7, "n1")
+    assert (runs.rest(7), runs.rest(8)) == (1.5, 0.0)
+    now[0] = 40.0
+    assert runs.rest(7) == 1.5, "a clock that was set back stops no job"
+    now[0] = 101.25
+    assert runs.rest(7) == 0.25
+    now[0] = 102.0
+    assert runs.rest(7) == 0.0
+
+
 def test_an_attempt_that_was_refused_lets_the_next_one_start(store: SubmissionStore) -> None:
     runs = runs_of(store)
     later = Attempt(7, 3)

@@ -166,6 +166,8 @@ class PodLife:
                 return forgotten
             # What is being made is made to its end, also when the hook that asked for it is killed.
             made = await self._to_its_end(self._make(attempt, hook))
+            if made.code == START:
+                await asyncio.sleep(self.runs.rest(attempt.job))
             if made.code == START and made.kind not in ("refused", "ended"):
                 made = await self._ready(attempt, made)
             if made.code == START:

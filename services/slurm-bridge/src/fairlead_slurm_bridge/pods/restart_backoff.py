@@ -10,7 +10,7 @@ from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.lasting import Lasting
 
-_SECONDS = 1.5
+RESTART_SECONDS = 1.5
 """The next second has begun by then, also where the clocks of the hosts differ by half of one."""
 
 
@@ -22,7 +22,7 @@ class RestartBackoff:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._waiting = Lasting(_SECONDS, clock)
+        self._waiting = Lasting(RESTART_SECONDS, clock)
         """From when each was first seen to wait: its nodes had been told by then."""
 
     def over(self, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:

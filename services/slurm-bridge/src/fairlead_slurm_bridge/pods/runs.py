@@ -13,6 +13,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.pods.restart_backoff import RESTART_SECONDS
 
 NEXT = 2**62
 """Stands for the submit time of an attempt that is still to come: whichever begins next."""
@@ -83,6 +84,8 @@ class Runs:
         self._stands: dict[int, dict[str, Stand]] = {}
         for stand in memory.stands():
             self._stands.setdefault(stand.job, {})[stand.node] = stand
+        self._told: dict[int, float] = {}
+        """By job, when slurmd last was told its end, where that was a moment ago."""
 
     # --- programs
 
@@ -162,11 +165,19 @@ class Runs:
 
     def told(self, job: int, node: str) -> None:
         """Slurmd there was told of the job's end."""
+        now = self._clock()
+        self._told = {one: at for one, at in self._told.items() if abs(now - at) < RESTART_SECONDS}
+        self._told[job] = now
         known = self._stands.get(job, {})
         if known.pop(node, None) is not None:
             self._memory.forget_stand(job, node)
         if not known:
             self._stands.pop(job, None)
+
+    def rest(self, job: int) -> float:
+        """Seconds until slurmd takes the job again: see `restart_backoff`. Not for long, whatever the clock says."""
+        told = self._told.get(job)
+        return 0.0 if told is None else min(RESTART_SECONDS, max(0.0, told + RESTART_SECONDS - self._clock()))
 
     def _stand(self, stand: Stand) -> None:
         at = self._stands.setdefault(stand.job, {})
