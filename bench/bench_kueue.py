@@ -27,7 +27,14 @@ URGENT = "on-call"
 SAMPLES = 200
 ARRIVALS_PER_SECOND = 20
 QUIET_SECONDS = 10.0
-OPTIONS = LabOptions(workers=False, nodes=(), pytorchjobs=False, nodepools=False, requests_in_flight=5000)
+OPTIONS = LabOptions(
+    workers=False,
+    nodes=(),
+    pytorchjobs=False,
+    nodepools=False,
+    requests_in_flight=5000,
+    garbage_percent=100,  # what admissions cost the API server is measured
+)
 
 
 async def kueue() -> None:

@@ -65,14 +65,21 @@ def test_without_root_webhooks_and_limits_kueue_runs_as_configured(
         nodes=(),
         webhooks=False,
         requests_in_flight=5000,
+        garbage_percent=200,
         kueue_config={"fairSharing": {"preemptionStrategies": ["LessThanInitialShare"]}},
     )
     lab = kube_labs(options)
     assert "--user" in lab.process("kueue").command
+    environ = Path(f"/proc/{lab.pids()['kube-apiserver']}/environ").read_text()
+    assert "GOGC=200" in environ.split("\0")
     assert not Path("/etc/kueue").exists()
     assert "LessThanInitialShare" in lab.process("kueue").log  # Kueue says what it was configured with
     assert probe(lab) == ""
     pids = lab.pids().values()
+    assert (
+        len({os.getpgid(pid) for pid in pids} - {os.getpgid(0)}) == 1
+    )  # The group that ends with its owner.
+    assert len(pids) == 3
     lab.stop()
     assert not any(born(pid) for pid in pids)
 
@@ -120,10 +127,11 @@ def test_the_detached_lab_stays_until_it_is_told_to_end(
 OWNER = """
 import sys
 from pathlib import Path
-from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab
+from fairlead_testkit.kubelab.processes import Guardian, LabProcess
 
-lab = KubeLab(WORKLOADS_ALONE, Path(sys.argv[1])).start()
-print(*lab.pids().values(), flush=True)
+guardian = Guardian()
+part = LabProcess("part", ["sleep", "600"], Path(sys.argv[1]), guardian).start()
+print(guardian.group, part.pid, flush=True)
 sys.stdin.read()
 """
 
@@ -133,6 +141,6 @@ def test_nothing_outlives_a_killed_owner(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
         assert owner.stdout is not None
         pids = [int(word) for word in owner.stdout.readline().split()]
-        assert len(pids) == 3
+        assert all(born(pid) for pid in pids)
         os.kill(owner.pid, signal.SIGKILL)
     until(lambda: not any(born(pid) for pid in pids), 60, "all have ended")

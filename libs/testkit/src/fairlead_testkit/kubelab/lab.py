@@ -298,7 +298,8 @@ class KubeLab:
 
     def _launch(self, name: str, command: list[str]) -> LabProcess:
         assert self._guardian is not None  # noqa: S101 # start() made it
-        process = LabProcess(name, command, self._layout.logs, self._guardian)
+        own = parts.environ(name, self.options)
+        process = LabProcess(name, command, self._layout.logs, self._guardian, own)
         self._processes[name] = process
         return process.start()
 

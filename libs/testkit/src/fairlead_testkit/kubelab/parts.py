@@ -68,6 +68,11 @@ class KubeLabPaths:
         return self.kubeconfigs / f"{user}.yaml"
 
 
+def environ(name: str, options: LabOptions) -> dict[str, str]:
+    """What one part has in its environment beside its owner's."""
+    return {"GOGC": str(options.garbage_percent)} if name in {ETCD, APISERVER} else {}
+
+
 def etcd(kit: Kit, layout: KubeLabPaths, ports: Ports) -> list[str]:
     """The store. It is not synced to disk: a lab survives kills of processes, not of the machine."""
     client, peer = f"http://{LOOPBACK}:{ports.etcd}", f"http://{LOOPBACK}:{ports.etcd_peer}"

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -54,13 +54,22 @@ class LabProcess:
         command: program and arguments.
         directory: where its log goes.
         guardian: whose process group it joins.
+        environ: over the owner's own environment.
     """
 
-    def __init__(self, name: str, command: Sequence[str], directory: Path, guardian: Guardian) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        directory: Path,
+        guardian: Guardian,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
         self.command = list(command)
         self.log_path = directory / f"{name}.log"
         self._guardian = guardian
+        self._environ = dict(environ or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._paused = False
 
@@ -72,6 +81,7 @@ class LabProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env=os.environ | self._environ,
                 process_group=self._guardian.group,
             )
         return self
