@@ -12,8 +12,7 @@ from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fairness import FairReplay
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy, front_stands
-from fairlead_testkit.kubelab import GPU, WORKLOADS_ALONE, KubeLab, LabOptions, things
-from fairlead_testkit.kubelab_fixtures import LabFactory
+from fairlead_testkit.kubelab import GPU, KubeLab, things
 from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
@@ -92,19 +91,15 @@ async def test_queues_with_quota_of_their_own_only_break_ties_and_that_is_said(
 
 
 async def test_a_queue_under_admission_fair_sharing_is_said_to_break_ties(
-    kube_labs: LabFactory, tmp_path: Path
+    kueue_lab: KubeLab, tmp_path: Path
 ) -> None:
-    lab = kube_labs(
-        LabOptions(
-            workers=WORKLOADS_ALONE.workers,
-            nodes=(),
-            kueue_config={"admissionFairSharing": {"usageHalfLifeTime": "1h", "usageSamplingInterval": "1m"}},
-        )
+    kueue_lab.restart_kueue(
+        config={"admissionFairSharing": {"usageHalfLifeTime": "1h", "usageSamplingInterval": "1m"}}
     )
-    with NamespaceFixture(lab, [*WEIGHTS, "keeper"]) as fixture:
+    with NamespaceFixture(kueue_lab, [*WEIGHTS, "keeper"]) as fixture:
         scope = {"admissionMode": "UsageBasedAdmissionFairSharing"}
         pool = fixture.queue("shared", 2, admissionScope=scope)
-        fleet = KubeFleet(tmp_path, lab, policy=fair_policy(fixture, WEIGHTS, pool))
+        fleet = KubeFleet(tmp_path, kueue_lab, policy=fair_policy(fixture, WEIGHTS, pool))
         async with fleet.running() as bus:
             said = await steering(bus, lambda said: said.enforcement == "tie-break")
         assert "AdmissionFairSharing" in said.enforcement_why

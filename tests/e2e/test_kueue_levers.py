@@ -14,7 +14,7 @@ from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, clear, fair_policy, front_stands
-from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeObject, things
+from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, KubeObject, things
 from fairlead_testkit.kubelab.toolsets import OLDER
 from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.namespace_fixture import NamespaceFixture, effective_priority
@@ -61,9 +61,19 @@ def plain(item: KubeObject) -> tuple[object, object]:
     ],
 )
 async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
-    kube_labs: LabFactory, tmp_path: Path, lever: LeverName, kueue: str | None, *, gate: bool
+    kueue_lab: KubeLab,
+    kube_labs: LabFactory,
+    tmp_path: Path,
+    lever: LeverName,
+    kueue: str | None,
+    *,
+    gate: bool,
 ) -> None:
-    lab = kube_labs(replace(WORKLOADS_ALONE, gates={"PriorityBoost": gate}, kueue=kueue))
+    lab, gates = kueue_lab, {"PriorityBoost": gate}
+    if kueue is not None:
+        lab = kube_labs(replace(WORKLOADS_ALONE, gates=gates, kueue=kueue))
+    elif lab.gates != gates:
+        lab.restart_kueue(gates=gates)
     with NamespaceFixture(lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
         pool = fixture.queue("shared", 4)
         fixture.workload("keeper", "keeper", 4)
@@ -101,10 +111,10 @@ class ProbingFleet(KubeFleet):
 
 
 async def test_a_kueue_that_lost_its_gate_is_followed_again_by_a_leave_for_the_other_lever(
-    kube_labs: LabFactory, tmp_path: Path
+    kueue_lab: KubeLab, tmp_path: Path
 ) -> None:
     """Boosts that stand from before are read by nobody, and must not be taken for levels that need no write."""
-    lab = kube_labs(WORKLOADS_ALONE)
+    lab = kueue_lab
     with NamespaceFixture(lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
         pool = fixture.queue("shared", 4)
         fixture.workload("keeper", "keeper", 4)

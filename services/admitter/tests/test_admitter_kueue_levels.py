@@ -31,16 +31,13 @@ from fairlead_testkit.builders import a_class, a_job, a_place, a_queue
 from fairlead_testkit.kubelab import (
     ADMITTER,
     WATCHER,
-    WORKLOADS_ALONE,
     KubeLab,
     KubeObject,
-    LabOptions,
     things,
 )
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-type LabFactory = Callable[[LabOptions], KubeLab]
 type Client = Callable[..., KubeClient]
 
 LEVERS: list[LeverName] = ["boost", "priority"]
@@ -427,9 +424,10 @@ async def test_a_release_leaves_no_trace_on_anything(
     other.clear()
 
 
-async def test_while_kueue_restarts_writes_fail_as_ones_to_be_tried_again(kube_labs: LabFactory) -> None:
-    lab = await asyncio.to_thread(kube_labs, WORKLOADS_ALONE)
-    fixture = await asyncio.to_thread(NamespaceFixture, lab)
+async def test_while_kueue_restarts_writes_fail_as_ones_to_be_tried_again(
+    kueue_lab: KubeLab, fixture: NamespaceFixture
+) -> None:
+    lab = kueue_lab
     fixture.add("a")
     job = fixture.known("a")
     settings = KubeSettings(kubeconfig=str(lab.kubeconfig(ADMITTER)))

@@ -25,14 +25,11 @@ from fairlead_testkit.builders import a_job, a_queue
 from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, POOL, FakeCluster, FakeScorer
 from fairlead_testkit.kubelab import (
     ADMITTER,
-    WORKLOADS_ALONE,
     ApiError,
     KubeLab,
     KubeObject,
-    LabOptions,
     things,
 )
-from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.people import put_policy, say
 
 pytestmark = [pytest.mark.kube, pytest.mark.integration, pytest.mark.timeout(300)]
@@ -370,13 +367,13 @@ def patches(watched: Watched, name: str) -> bool:
 
 
 async def test_a_kueue_restarted_without_its_gate_is_noticed_and_no_boost_is_written_until_it_is_back(
-    kube_labs: LabFactory,
+    kueue_lab: KubeLab,
     cluster: FakeCluster,
     bus: Bus,
     scorer: FakeScorer,
     run_admitter: RunAdmitter,
 ) -> None:
-    lab = kube_labs(WORKLOADS_ALONE)
+    lab = kueue_lab
     await clear(bus, "boost")
     async with (
         watching(lab, cluster, bus) as watched,
@@ -417,16 +414,15 @@ async def test_a_kueue_restarted_without_its_gate_is_noticed_and_no_boost_is_wri
 
 
 async def test_a_leave_given_anew_for_the_lever_that_is_obeyed_ends_the_withholding(
-    kube_labs: LabFactory,
+    kueue_lab: KubeLab,
     cluster: FakeCluster,
     bus: Bus,
     scorer: FakeScorer,
     run_admitter: RunAdmitter,
 ) -> None:
-    gates = {"PriorityBoost": False}
-    lab = kube_labs(LabOptions(gates=gates, workers=False, nodes=(), pytorchjobs=False, nodepools=False))
+    await asyncio.to_thread(kueue_lab.restart_kueue, gates={"PriorityBoost": False})
     await clear(bus, "boost")
-    async with watching(lab, cluster, bus) as watched, admitter_on(lab, run_admitter) as admitter:
+    async with watching(kueue_lab, cluster, bus) as watched, admitter_on(kueue_lab, run_admitter) as admitter:
         watched.add("a", "b")
         wanted = watched.order()[::-1]
         # Asked at once, and not for the first time after minutes.

@@ -2,7 +2,7 @@
 
 import asyncio
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,7 @@ from fairlead_testkit.kubelab import (
     POD,
     WATCHER,
     WORKLOADS_ALONE,
+    Kit,
     KubeLab,
     KubeObject,
     LabOptions,
@@ -252,38 +253,6 @@ async def test_without_webhooks_the_lever_must_be_named_and_jobs_are_not_held_ba
     assert not accepted.passed, "accepting does not tell what to write"
 
 
-@pytest.mark.parametrize(
-    "kueue", [None, *(pytest.param(version, marks=pytest.mark.deep) for version in OLDER)]
-)
-async def test_with_the_gate_off_the_priority_is_the_lever_and_fair_sharing_is_said(
-    kube_labs: LabFactory, kueue: str | None
-) -> None:
-    options = LabOptions(
-        kueue=kueue,
-        gates={"PriorityBoost": False},
-        kueue_config={"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare"]}},
-        workers=False,
-        nodes=(),
-        pytorchjobs=False,
-    )
-    lab = await asyncio.to_thread(kube_labs, options)
-    lab.api.apply(*sound("team-a"), things.cohort("pair"))
-    lab.api.apply(things.cluster_queue("paired", {GPU: 1}, flavor="a100", cohort="pair"))
-    await eventually_active(lab, "paired")
-
-    async def said() -> DoctorReport | None:
-        """Kueue's status tells that queues share; it comes after the objects."""
-        report = await found_on(lab)
-        return report if {"lever-priority", "fair-sharing"} <= names(report) else None
-
-    report = await eventually(said, 60)
-    assert report is not None
-    assert report.lever == "priority"
-    refused = await found_on(lab, lever="boost")
-    assert "lever-refused" in names(refused)
-    assert not refused.passed
-
-
 async def test_rights_are_those_of_whoever_will_run_the_services(kube_lab: KubeLab) -> None:
     assert "rights-missing" not in names(await found_on(kube_lab, OPERATOR, service_accounts="fairlead"))
     watcher = await found_on(kube_lab, WATCHER)
@@ -341,11 +310,18 @@ async def test_a_doctor_changes_nothing_in_the_cluster(kube_lab: KubeLab) -> Non
     assert writes == []
 
 
+@pytest.fixture(scope="module")
+def bare_lab(kube_kit: Kit) -> Iterator[KubeLab]:
+    """Queues and Kueue alone, of this module's own: tests write under names that everybody has, and leave what they wrote."""
+    with KubeLab(WORKLOADS_ALONE, kit=kube_kit) as found:
+        yield found
+
+
 @pytest.mark.integration
 async def test_leave_is_given_when_it_passes_and_kept_until_it_is_taken_back(
-    kube_labs: LabFactory, nats_server: NatsServer
+    bare_lab: KubeLab, nats_server: NatsServer
 ) -> None:
-    lab = await asyncio.to_thread(kube_labs, WORKLOADS_ALONE)
+    lab = bare_lab
     lab.api.apply(*sound("team-a"))
     await eventually_active(lab, "gpus")
     lab.api.create(things.workload("boosted", "team-a", "main", {GPU: 100}, boost=5))
@@ -415,6 +391,38 @@ async def _stands(bus: Bus, *, accepted: list[str]) -> None:
     found = await leave.standing(bus, "lab")
     assert found is not None
     assert (found.lever, found.by, found.accepted) == ("boost", "tester", accepted)
+
+
+@pytest.mark.parametrize(
+    "kueue", [None, *(pytest.param(version, marks=pytest.mark.deep) for version in OLDER)]
+)
+async def test_with_the_gate_off_the_priority_is_the_lever_and_fair_sharing_is_said(
+    bare_lab: KubeLab, kube_labs: LabFactory, kueue: str | None
+) -> None:
+    lab, gates = bare_lab, {"PriorityBoost": False}
+    sharing = {"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare"]}}
+    if kueue is None:
+        await asyncio.to_thread(lab.restart_kueue, gates=gates, config=sharing)
+    else:
+        options = LabOptions(
+            kueue=kueue, gates=gates, kueue_config=sharing, workers=False, nodes=(), pytorchjobs=False
+        )
+        lab = await asyncio.to_thread(kube_labs, options)
+    lab.api.apply(*sound("team-a"), things.cohort("pair"))
+    lab.api.apply(things.cluster_queue("paired", {GPU: 1}, flavor="a100", cohort="pair"))
+    await eventually_active(lab, "paired")
+
+    async def said() -> DoctorReport | None:
+        """Kueue's status tells that queues share; it comes after the objects."""
+        report = await found_on(lab)
+        return report if {"lever-priority", "fair-sharing"} <= names(report) else None
+
+    report = await eventually(said, 60)
+    assert report is not None
+    assert report.lever == "priority"
+    refused = await found_on(lab, lever="boost")
+    assert "lever-refused" in names(refused)
+    assert not refused.passed
 
 
 async def test_what_cannot_be_accepted_or_reached_is_said(kube_lab: KubeLab, tmp_path: Path) -> None:

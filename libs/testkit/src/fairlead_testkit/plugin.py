@@ -21,6 +21,7 @@ from fairlead_testkit.kubelab_fixtures import (
     kube_kit,
     kube_lab,
     kube_labs,
+    kueue_lab,
     pytest_collection_finish,
 )
 from fairlead_testkit.slurmlab_fixtures import shared_slurm_lab, slurm_lab, slurm_labs, slurm_programs
@@ -35,6 +36,7 @@ __all__ = [
     "kube_kit",
     "kube_lab",
     "kube_labs",
+    "kueue_lab",
     "nats_server",
     "pytest_collection_finish",
     "pytest_collection_modifyitems",

@@ -2,7 +2,8 @@
 
 etcd, kube-apiserver, Kueue with its webhooks, controller-manager, scheduler and KWOK's nodes, as plain processes built
 once from Go modules. No container engine, no root. Tests take the fixture `kube_lab` (one lab for all of them, each
-test in namespaces and queues of its own) or `kube_labs` (a lab with other options), and the marker `kube`.
+test in namespaces and queues of its own), `kueue_lab` (the same, with a Kueue to restart) or `kube_labs` (a lab with
+other options), and the marker `kube`.
 """
 
 from fairlead_testkit.kubelab.api import Api, KubeObject
