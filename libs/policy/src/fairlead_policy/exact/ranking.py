@@ -35,6 +35,9 @@ _TINY = 1e-290
 _LONGEST_DENOMINATOR = 2048
 """Bits. A common denominator makes exact keys plain integers; a pool of thousands of odd weights would make it huge."""
 
+_FEW = 16
+"""Up to so many numbers numpy takes longer to bound than Python."""
+
 
 def warm_up() -> None:
     """Have numpy load now what it loads at its first use, masked arrays for `unique`: 0.1 s amid the first reaction else."""
@@ -43,6 +46,8 @@ def warm_up() -> None:
 
 def bounded(stated: list[int], least: int, most: int) -> Ints:
     """The numbers within bounds; facts may be larger than 64 bits hold."""
+    if len(stated) <= _FEW:
+        return np.array([min(max(one, least), most) for one in stated], np.int64)
     try:
         return np.clip(np.array(stated, np.int64), least, most)
     except OverflowError:

@@ -237,6 +237,11 @@ class JobColumns(NamedTuple):
         rank, submitted, queue, lacking, grade = numbers[:NUMBERS]
         return cls(rank, submitted, queue, lacking, grade, numbers[NUMBERS:])
 
+    def numbers(self) -> Ints:
+        """The jobs as one array: see `of`."""
+        *stated, demand = self
+        return np.concatenate((stated, demand))
+
     @classmethod
     def joined(cls, parts: "Sequence[JobColumns]") -> "JobColumns":
         """The jobs of all parts, one after the other."""

@@ -36,6 +36,8 @@ class Order:
     def front(self, window: int, tenants: Iterable[str] | None = None) -> dict[JobQueueName, list[Place]]:
         """The first `window` places of each queue that has waiting jobs, of these tenants or all."""
         view = self._view(tenants, window)
+        if not len(view.jobs.columns.queue):
+            return {}  # as after most events where little waits
         fronts = {}
         for number in np.unique(view.jobs.columns.queue).tolist():
             rows = np.flatnonzero(view.jobs.columns.queue == number)

@@ -71,7 +71,7 @@ class PoolFacts:
         self._running[uid] = tenant, counted
         change = self._change_of(tenant)
         change.running += 1
-        change.use.update(counted)
+        change.take(counted, 1)
 
     def forget(self, uid: str) -> None:
         """The job neither waits nor runs, or is not known at all."""
@@ -85,7 +85,7 @@ class PoolFacts:
             tenant, demand = ran
             change = self._change_of(tenant)
             change.running -= 1
-            change.use.subtract(demand)
+            change.take(demand, -1)
 
     def remember(self, tenant: str, past: Mapping[str, int]) -> None:
         """The tenant's past use comes to this now, in base units; it counts beside what runs."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, chain
 from typing import NamedTuple, Protocol
 
@@ -57,12 +58,23 @@ class Columns(NamedTuple):
         parts = [part for part in parts if len(part.at)]
         if len(parts) == 1:
             return parts[0]
+        if not parts:
+            return _no_columns()
+        return cls._joined(parts)
+
+    @classmethod
+    def _joined(cls, parts: "Sequence[Columns]") -> "Columns":
         scores = join_scores([part.scores for part in parts])
         plain = all(part.rows is part.scores.rows for part in parts)
         rows = scores.rows if plain else join([part.rows for part in parts])
         none = np.empty(0, np.int64)
         at, queue = ([none, *column] for column in ((p.at for p in parts), (p.queue for p in parts)))
         return cls(np.concatenate(at), scores, rows, np.concatenate(queue))
+
+
+@cache
+def _no_columns() -> Columns:
+    return Columns._joined([])  # noqa: SLF001 # this module's own
 
 
 @dataclass(frozen=True, slots=True, eq=False)

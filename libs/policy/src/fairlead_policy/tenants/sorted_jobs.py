@@ -138,8 +138,9 @@ class SortedJobs(NamedTuple):
         """The line without some jobs, all of which are in it."""
         if not jobs:
             return self
-        rows = [self.row_of(job, rules) for job in jobs]
-        return SortedJobs(np.delete(self.jobs, rows), np.delete(self.numbers, rows, axis=1))
+        kept = np.ones(len(self.jobs), np.bool_)
+        kept[[self.row_of(job, rules) for job in jobs]] = False
+        return SortedJobs(self.jobs[kept], self.numbers[:, kept])
 
     def joined_by(self, other: "SortedJobs", measure: Measure) -> "SortedJobs":
         """The line with the jobs of another one of the same tenant."""
@@ -149,14 +150,23 @@ class SortedJobs(NamedTuple):
             return self
         if len(other.jobs) <= _FEW:
             rows = [self.row_of(job, measure.rules) for job in other.jobs]
-            return SortedJobs(
-                np.insert(self.jobs, rows, other.jobs), np.insert(self.numbers, rows, other.numbers, axis=1)
-            )
+            return self._with_rows(rows, other)
         jobs = np.concatenate((self.jobs, other.jobs))
         numbers = np.concatenate((self.numbers, other.numbers), axis=1)
         nobody = np.zeros(len(jobs), np.int64)
         lines = OwnLines.of_columns(JobColumns.of(numbers), nobody, jobs, [""], measure)
         return SortedJobs(lines.jobs, lines.numbers)
+
+    def _with_rows(self, rows: Sequence[int], other: "SortedJobs") -> "SortedJobs":
+        """The line with others before some of its rows, ascending: as numpy's `insert`, in a third of its time."""
+        count = len(self.jobs) + len(rows)
+        new = np.zeros(count, np.bool_)
+        new[np.array(rows) + np.arange(len(rows))] = True
+        jobs: Names = np.empty(count, np.object_)
+        numbers: Ints = np.empty((len(self.numbers), count), np.int64)
+        jobs[new], jobs[~new] = other.jobs, self.jobs
+        numbers[:, new], numbers[:, ~new] = other.numbers, self.numbers
+        return SortedJobs(jobs, numbers)
 
 
 def own_key(job: OwnJob, rules: PoolRules) -> OwnKey:
@@ -195,6 +205,9 @@ class OwnLines:
         cls, jobs: Sequence[PlacedJob], queues: Iterable[JobQueueName] | None, measure: Measure
     ) -> "OwnLines":
         """The lines of these jobs, and the queue of each; None where nobody asks for the first of a queue."""
+        if len(jobs) == 1:  # as at most events: there is nothing to sort
+            alone = _columns_of(jobs, queues, measure).numbers()
+            return cls(jobs, None, alone, [jobs[0].tenant], np.array([0, 1]))
         tenants: dict[str, int] = {}
         tenant = np.array([tenants.setdefault(job.tenant, len(tenants)) for job in jobs], np.int64)
         return cls.of_columns(_columns_of(jobs, queues, measure), tenant, jobs, list(tenants), measure)

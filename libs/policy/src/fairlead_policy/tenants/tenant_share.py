@@ -1,6 +1,5 @@
 """A tenant's share of a pool: what it may have, and what it and all below it have."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from fairlead_contracts.messages.decisions import TenantShare
@@ -28,8 +27,9 @@ def tenant_share_of(
     counted = _sum([use, remembered])
     share, dominant = NOTHING, ""
     for name, unit in zip(rules.resources, rules.unit_shares, strict=True):
-        if counted.get(name, 0) * unit > share:
-            share, dominant = counted[name] * unit, name
+        amount = counted.get(name, 0)
+        if amount and (one := amount * unit) > share:
+            share, dominant = one, name
     weight, entitled = rules.weight_of(tenant), rules.entitlement_of(tenant)
     return TenantShare(
         tenant=tenant,
@@ -46,7 +46,8 @@ def tenant_share_of(
 
 
 def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: Counter[str] = Counter()
+    total: dict[str, int] = {}
     for part in parts:
-        total.update(part)
+        for name, amount in part.items():  # a Counter's update takes three times as long
+            total[name] = total.get(name, 0) + amount
     return {name: min(amount, LARGEST) for name, amount in sorted(total.items())}

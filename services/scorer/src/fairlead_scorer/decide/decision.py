@@ -50,6 +50,8 @@ def decide(pool: ScoredPool, shard: int, now: Micros, *, limit: int = PAYLOAD_LI
     pool.let_pass(shard, now)
     window = pool.window
     content = _content(pool, shard, now, window)
+    if _size(content, limit) <= limit:
+        return content
     while _size(content, limit) > limit and window > 1:
         window //= 2
         content = msgspec.structs.replace(_content(pool, shard, now, window), shortened=True)
