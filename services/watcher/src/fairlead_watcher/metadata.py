@@ -65,6 +65,8 @@ def _worth_keeping(annotations: Texts) -> Texts:
 
 def _within_bounds(texts: Texts) -> tuple[dict[str, str], int]:
     """The texts that fit, what asks for a class and our own first and then by name; how many entries do not."""
+    if not texts:
+        return {}, 0
     if sum(map(len, texts)) + sum(map(len, texts.values())) <= MOST_BYTES // 4:
         return dict(texts), 0  # a character has at most four bytes
     kept: dict[str, str] = {}
