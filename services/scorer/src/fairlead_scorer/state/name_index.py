@@ -28,6 +28,8 @@ class NameIndex:
 
     def replace(self, before: JobState | None, after: JobState | None) -> None:
         """The job is this now."""
+        if before is not None and after is not None and _called(before) == _called(after):
+            return  # as nearly always: it waits, runs and ends under the names that it came with
         come = frozenset[str]() if after is None else _names(after)
         gone = frozenset[str]() if before is None else _names(before)
         if before is not None:
@@ -76,7 +78,11 @@ class NameIndex:
 
 def _names(job: JobState) -> frozenset[str]:
     """What it is called; its uid is known as such."""
-    return frozenset(name for name in (job.name, job.id, job.submission, job.owner) if name is not None)
+    return frozenset(name for name in _called(job) if name is not None)
+
+
+def _called(job: JobState) -> tuple[str | None, ...]:
+    return job.name, job.id, job.submission, job.owner
 
 
 def readings_of(name: str) -> list[tuple[str | None, str]]:
