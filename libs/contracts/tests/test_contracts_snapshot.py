@@ -268,6 +268,13 @@ def test_a_time_without_its_offset_is_quoted_as_it_was_written(text: str) -> Non
     assert text in str(problem)
 
 
+def test_a_value_that_equals_an_amount_read_before_is_another_one() -> None:
+    alike = [job(demand={"cpu": 1}), job(id="j2", demand={"cpu": True}), job(id="j3", demand={"memory": 1})]
+    assert list(problems_of(changed(jobs=alike))) == ["jobs[1].demand.cpu"]
+    found = read_snapshot(changed(jobs=[alike[0], alike[2]]))
+    assert [one.demand for one in found.jobs] == [{"cpu": 1000}, {"memory": 1}]
+
+
 def test_a_uid_is_one_jobs_alone() -> None:
     assert list(problems_of(changed(jobs=[job(uid="x"), job(id="x")]))) == ["jobs[1].uid"]
     assert list(problems_of(changed(jobs=[job(), job()]))) == ["jobs[1].id"]

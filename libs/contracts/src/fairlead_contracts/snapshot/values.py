@@ -19,6 +19,8 @@ MAX_NAME = 512
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 """The years 1 to 9999, those that RFC 3339 can name."""
 _LISTED = 20
+_REMEMBERED = 8192
+"""Different amounts, those that were met first: few enough to stay in a processor's cache."""
 
 
 class SnapshotValues:
@@ -43,6 +45,8 @@ class SnapshotValues:
         self._kept = kept
         self._good_names: set[str | None] = {None}
         """Of queues, clusters and resources."""
+        self._good_amounts: dict[tuple[str, type, object], int] = {}
+        """Base units by resource and what is written."""
 
     def telling(self, key: str, at: int) -> tuple[AmountsReader, Fail]:
         """How the parts of one entry are read into base units, and how their problems are told."""
@@ -57,16 +61,29 @@ class SnapshotValues:
 
     def amounts(self, place: EntryPlace, found: Mapping[str, object]) -> dict[str, int]:
         """Quantities in base units; those that cannot be read are left out, with a problem."""
-        key, at, name = place
-        amounts: dict[str, int] = {}
+        known, amounts = self._good_amounts, dict[str, int]()
         for resource, value in found.items():
             if resource not in self._good_names:
                 self._check_once(place, resource)
-            try:
-                amounts[resource] = parse_quantity(resource, value, field="")
-            except FieldError as error:
-                self.fail((key, at, f"{name}.{resource}"), value, error.reason)
+            kind = type(value)
+            amount = known.get((resource, kind, value)) if kind is str or kind is int else None
+            if amount is None:
+                amount = self._amount(place, resource, value)
+            if amount is not None:
+                amounts[resource] = amount
         return amounts
+
+    def _amount(self, place: EntryPlace, resource: str, value: object) -> int | None:
+        """One quantity; None, and a problem, where it cannot be read."""
+        try:
+            amount = parse_quantity(resource, value, field="")
+        except FieldError as error:
+            key, at, name = place
+            self.fail((key, at, f"{name}.{resource}"), value, error.reason)
+            return None
+        if len(self._good_amounts) < _REMEMBERED and isinstance(value, str | int):
+            self._good_amounts[resource, type(value), value] = amount
+        return amount
 
     def instant(self, found: object, key: str, at: int | None = None, name: str = "") -> Micros | None:
         """Unix seconds or RFC 3339 as an instant; None where nothing or nothing readable is there."""
