@@ -1,17 +1,19 @@
 """Why a job stands where it stands, in words: what is said is so, with H-DRF, in trees, and where shares are infinite."""
 
+import random
 from collections.abc import Mapping
 from fractions import Fraction
 
 import pytest
 
-from fairlead_contracts.base.instants import HOUR
+from fairlead_contracts.base.instants import HOUR, MINUTE
 from fairlead_policy.explain.figures import amount_format
 from fairlead_policy.explain.foreseeing import what_if_in
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
+from fairlead_testkit.builders import a_place
 from fairlead_testkit.told_what_if import told_prospects
 from fairlead_testkit.waiting import a_waiting_job
 
@@ -67,6 +69,20 @@ def told(
 def test_no_class_goes_before_the_highest(job_class: str, said: str) -> None:
     job = a_waiting_job("j", tenant="c", submitted=NOW - HOUR, demand={GPU: 1000}, job_class=job_class)
     assert said in told(rules(), {}, "j", job)
+
+
+@pytest.mark.parametrize("cap", [None, 50 * HOUR])
+@pytest.mark.parametrize("rate", [0, 1, 70, 3000])
+def test_waiting_is_told_of_many_jobs_as_of_each(rate: int, cap: int | None) -> None:
+    aged = rules(rate=Fraction(rate, 10_000) / HOUR, cap=cap)
+    rng = random.Random(rate)
+    ages = [rng.randrange(-MINUTE, 3 * HOUR) for _ in range(400)]
+    ages += [50 * HOUR + rng.randrange(-5 * MINUTE, 5 * MINUTE) for _ in range(200)]
+    ages += [minute * MINUTE + by for minute in range(55, 75) for by in (-1, 0, 1)]
+    places = [a_place(tenant="c", submitted=NOW - age) for age in ages]
+    of_all = Wording(aged, {}, NOW)
+    for place in places:
+        assert of_all.reasons(place) == Wording(aged, {}, NOW).reasons(place)
 
 
 RESCALED = rules(parents={"c": "org", "g": "org"}, rescaled=True, saturated=frozenset([GPU]))

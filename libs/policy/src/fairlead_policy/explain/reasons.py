@@ -65,10 +65,8 @@ class Wording:
         self._classes: dict[tuple[str, float | None], str] = {}
         self._tenants: dict[str, _OfTenant] = {}
         self._resources: dict[str, _OfResource] = {}
-        self._durations: dict[int, str] = {}
-        """By whole minute, of times that lie between it and the next."""
-        self._capped: dict[int, str] = {}
-        """The same of what is said of waiting beyond the cap."""
+        self._minutes: dict[int, str] = {}
+        """What is said of waiting between a whole minute and the next; empty where that is not the same all along."""
 
     def reasons(self, place: Place) -> list[str]:
         """The reasons of a place: class, tag, waiting, what holds the job back, and that it can never start."""
@@ -152,36 +150,27 @@ class Wording:
         return f"times the {percent(float(part))} of the pool that it is entitled to"
 
     def _waiting(self, age: Micros) -> str:
-        cap = self._cap
-        if cap is not None and age > cap:
-            return self._beyond_cap(age, cap)
-        age = max(age, 0)
-        if not self._over:
-            return f"It has waited {self._duration(age)}; waiting counts nothing in this policy."
-        return f"It has waited {self._duration(age)}: worth {part_of(self._over * age / self._under, self._whole)}{self._daily}"
-
-    def _beyond_cap(self, age: Micros, cap: Micros) -> str:
+        """Beyond an hour most whole minutes have one sentence from end to end: it is found once."""
         minute, rest = divmod(age, _WHOLE_MINUTE)
-        told = self._capped.get(minute) if rest else None
+        if not rest or age < HOUR:
+            return self._waited(age)
+        told = self._minutes.get(minute)
         if told is None:
-            worth = part_of(self._over * cap / self._under, self._whole)
-            counted = duration(cap / SECOND)
-            told = (
-                f"It has waited {self._duration(age)}, of which {counted} count: worth {worth}{self._daily}"
-            )
-            if rest and age >= HOUR:
-                self._capped[minute] = told
-        return told
+            # Each number in it grows with the age: where both ends say the same, so does all between them.
+            ends = self._waited(age - rest + 1), self._waited(age - rest + _WHOLE_MINUTE - 1)
+            told = self._minutes[minute] = ends[0] if ends[0] == ends[1] else ""
+        return told or self._waited(age)
 
-    def _duration(self, age: Micros) -> str:
-        """Beyond an hour the words change at whole minutes alone: between two of these they are found once."""
-        minute, rest = divmod(age, _WHOLE_MINUTE)
-        words = self._durations.get(minute) if rest else None
-        if words is None:
-            words = duration(age / SECOND)
-            if rest and age >= HOUR:
-                self._durations[minute] = words
-        return words
+    def _waited(self, age: Micros) -> str:
+        age, cap = max(age, 0), self._cap
+        waited = duration(age / SECOND)
+        if not self._over:
+            return f"It has waited {waited}; waiting counts nothing in this policy."
+        if cap is None or age <= cap:
+            worth = part_of(self._over * age / self._under, self._whole)
+            return f"It has waited {waited}: worth {worth}{self._daily}"
+        counted, worth = duration(cap / SECOND), part_of(self._over * cap / self._under, self._whole)
+        return f"It has waited {waited}, of which {counted} count: worth {worth}{self._daily}"
 
 
 def _holding(standing: TenantShare, rules: PoolRules) -> str:
