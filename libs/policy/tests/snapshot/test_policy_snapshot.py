@@ -523,6 +523,21 @@ def test_past_use_counts_in_the_pool_that_its_tenant_stands_in(
     assert gpu.standings["team"].past == {"gpu": 32_000}
 
 
+@pytest.mark.parametrize("counts", [True, False])
+@given(rngs)
+@settings(max_examples=cases())
+def test_a_pool_knows_whether_a_job_may_ask_for_more_than_it_has(counts: bool, rng: random.Random) -> None:
+    snapshot = snapshot_by(rng)
+    if not counts:
+        policy = msgspec.structs.replace(snapshot.policy, resource_weights={"cpu": 0.0})
+        snapshot = msgspec.structs.replace(snapshot, policy=policy)
+    for pool in order_snapshot(snapshot):
+        [stated] = [one for one in snapshot.pools if one.name == pool.name]
+        asked = [job.demand.items() for job in snapshot.jobs if job.pool == pool.name]
+        beyond = any(amount > stated.capacity.get(name, 0) for one in asked for name, amount in one)
+        assert pool.oversized == beyond or (pool.oversized and not counts)
+
+
 def words_of(pool: OrderedPool, tenant: str) -> list[str]:
     place = next(place for place in pool.places if place.tenant == tenant and not place.unbounded)
     return terms_in_words(place, pool.standings[tenant], pool.rules, NOW)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import gt
 
 import msgspec
 
@@ -10,6 +11,7 @@ from fairlead_contracts.messages.decisions import Place, TenantShare
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_contracts.snapshot.tenants import pools_of_tenants
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPool, SnapshotTenant
+from fairlead_policy.exact.scoring import JobColumns
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.order.position_columns import PositionColumns
@@ -169,22 +171,22 @@ def _ordered(name: str, order: PoolFacts, jobs: list[SnapshotJob], now: Micros) 
         now: the instant.
     """
     snapshot = order.snapshot
-    full = snapshot.with_lines(OwnLines.of(jobs, None, snapshot.measure))
+    lines = OwnLines.of(jobs, None, snapshot.measure)
+    full = snapshot.with_lines(lines)
     return OrderedPool(
         name=name,
         rules=order.rules,
         places=Order(full, now).places(),
         standings={one.tenant: one for one in full.standings()},
-        oversized=_asks_for_more(jobs, order.rules),
+        oversized=_asks_for_more(lines, order.rules),
     )
 
 
-def _asks_for_more(jobs: list[SnapshotJob], rules: PoolRules) -> bool:
+def _asks_for_more(lines: OwnLines, rules: PoolRules) -> bool:
     """Whether some job may ask for more than the pool has."""
-    largest: dict[str, int] = {}
-    # Jobs that ask for the same share it: each demand is looked at once.
-    for demand in {id(job.demand): job.demand for job in jobs}.values():
-        for name, amount in demand.items():
-            if amount > largest.get(name, 0):
-                largest[name] = amount
-    return any(amount > rules.capacity.get(name, 0) for name, amount in largest.items())
+    if not all(rules.resource_weights.values()):
+        return True  # of what does not count, lines do not hold what is asked for
+    jobs = JobColumns.of(lines.numbers)
+    has = [rules.capacity[name] for name in rules.resources]
+    largest = jobs.demand.max(axis=1, initial=0).tolist()
+    return bool(jobs.lacking.any()) or any(map(gt, largest, has))
