@@ -75,7 +75,7 @@ def check_refusal(error: DocumentError) -> None:
         assert problem.field
         assert problem.reason
         assert str(problem).startswith(f"{problem.field}: {problem.reason}")
-        nothing_there = problem.reason == "is missing" or problem.reason.startswith("is empty: ")
+        nothing_there = problem.reason == "is missing" or problem.reason.startswith("is empty")
         assert nothing_there or "(found " in str(problem)
 
 
