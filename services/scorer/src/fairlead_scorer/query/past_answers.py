@@ -18,7 +18,7 @@ from fairlead_scorer.query.questions import read_question, refuse, tenant_asked
 
 MOST_BYTES = 256 * 1024
 """Of answers in one reply, the last of them not counted: a server takes messages of a megabyte."""
-_MILLISECONDS_A_SECOND, _MILLISECONDS_AT_ONCE = 5.0, 250
+_MILLISECONDS_A_SECOND, _MILLISECONDS_AT_ONCE = 1.0, 250
 """That the reading of all answers of one tenant may take, in the long run and after a rest. To find the first of a tenant's
 the server looks at all submissions that were answered, and takes no new answer of anybody meanwhile: with half a million,
 0.1 s, twice for each question."""
