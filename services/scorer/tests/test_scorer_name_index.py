@@ -75,3 +75,12 @@ def test_names_that_came_and_went_since_the_last_look_count_as_they_are_now() ->
 
 def test_a_name_of_slashes_is_read_a_few_times() -> None:
     assert len(name_index.readings_of("/" * 100_000)) == 5
+
+
+def test_names_that_came_and_went_are_not_kept_though_nobody_asked() -> None:
+    index = name_index.NameIndex()
+    for number in range(3000):
+        job = a_job(f"job-{number}", uid=f"u{number}")
+        index.replace(None, job)
+        index.replace(job, None)
+    assert index.remembered == 0
