@@ -203,13 +203,7 @@ def what_if_in(order: Order, place: Place) -> WhatIf:
 # Telling ----------------------------------------------------------------------------------------------------------------
 
 
-def explained(
-    fact: Explanation,
-    foreseen: Foreseen,
-    rules: PoolRules,
-    at: Micros,
-    called: Callable[[Place], Place] = lambda place: place,
-) -> Explanation:
+def explained(fact: Explanation, foreseen: Foreseen, rules: PoolRules, at: Micros) -> Explanation:
     """The facts of a job with what was foreseen of it.
 
     Args:
@@ -217,12 +211,11 @@ def explained(
         foreseen: what its shards say.
         rules: of its pool.
         at: the instant.
-        called: a place with the names by which jobs are to be told.
     """
     fact = msgspec.structs.replace(fact, standing=foreseen.standing, divide_by=divided_by(rules))
-    if foreseen.found is None:
+    found = foreseen.found
+    if found is None:
         return fact
-    found = _named(foreseen.found, called)
     return msgspec.structs.replace(
         fact,
         place=found.place,
@@ -233,15 +226,21 @@ def explained(
     )
 
 
-def _named(found: Found, called: Callable[[Place], Place]) -> Found:
-    around = found.around
-    return found._replace(
-        place=called(found.place),
-        targets=[called(one) for one in found.targets],
-        around=msgspec.structs.replace(
-            around,
-            nearest=[called(one) for one in around.nearest],
-            behind=[called(one) for one in around.behind],
-            foremost=None if around.foremost is None else called(around.foremost),
-        ),
+def named(foreseen: Foreseen, called: Callable[[Place], Place]) -> Foreseen:
+    """The same with jobs by other names.
+
+    Args:
+        foreseen: what its shards say.
+        called: a place with the names by which jobs are to be told.
+    """
+    found = foreseen.found
+    if found is None:
+        return foreseen
+    around = msgspec.structs.replace(
+        found.around,
+        nearest=[called(one) for one in found.around.nearest],
+        behind=[called(one) for one in found.around.behind],
+        foremost=None if found.around.foremost is None else called(found.around.foremost),
     )
+    targets = [called(one) for one in found.targets]
+    return foreseen._replace(found=found._replace(place=called(found.place), targets=targets, around=around))

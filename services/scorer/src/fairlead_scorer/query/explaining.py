@@ -5,11 +5,10 @@ from collections.abc import Callable
 import msgspec
 
 from fairlead_contracts.base.instants import Micros, to_seconds
-from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.job_traces import trace_of_job
 from fairlead_contracts.messages.questions import Explanation, ShardQuestion
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_policy.explain.foreseeing import explained, foresee, standing_in
+from fairlead_policy.explain.foreseeing import explained, foresee, named, standing_in
 from fairlead_policy.explain.waiting_text import waiting_in_words
 from fairlead_policy.order.shares import divided_by
 from fairlead_scorer.query import words
@@ -136,9 +135,9 @@ class Explainer:
             return msgspec.structs.replace(fact, standing=standing, divide_by=divided_by(pool.rules))
         asking = foresee(fact.uid, fact.tenant, pool.rules, at)
         foreseen, silent = await self._asker.explain(pool, asking)
-        fact, told = (
-            explained(fact, foreseen, pool.rules, at, called) for called in (_as_it_is, self._cache.called)
-        )
+        spoken = named(foreseen, self._cache.called)
+        fact = explained(fact, foreseen, pool.rules, at)
+        told = fact if spoken == foreseen else explained(fact, spoken, pool.rules, at)
         if not open_names:
             fact, told = (concealed_explanation(one, fact.tenant or "") for one in (fact, told))
         reasons = waiting_in_words(told, pool.rules, at)
@@ -147,10 +146,6 @@ class Explainer:
         if unmarked := self._unmarked(pool.name) if fact.place is not None else []:
             reasons.append(words.withheld(unmarked))
         return msgspec.structs.replace(fact, reasons=reasons)
-
-
-def _as_it_is(place: Place) -> Place:
-    return place
 
 
 def _shown_first(job: JobState) -> tuple[int, Micros, str]:

@@ -22,7 +22,7 @@ _MILLISECONDS_A_SECOND, _MILLISECONDS_AT_ONCE = 1.0, 250
 """That the reading of all answers of one tenant may take, in the long run and after a rest. To find the first of a tenant's
 the server looks at all submissions that were answered, and takes no new answer of anybody meanwhile: with half a million,
 0.1 s, twice for each question."""
-_TOO_MANY = 429
+TOO_MANY = 429
 
 
 class PastAnswers:
@@ -41,15 +41,16 @@ class PastAnswers:
         question = read_question(ANSWER_QUESTION, asked)
         tenant = tenant_asked(asked, question.tenant)
         filters = _filters(tenant, question)
-        with (
-            contextlib.nullcontext()
-            if tenant is None or question.submissions is not None
-            else self._paced(tenant)
-        ):
-            try:
-                return to_json(await self._told(filters, question))
-            except RetryableBusError as error:
-                raise Rejected(503, f"the answers cannot be read just now: {error}") from error
+        if tenant is None or question.submissions is not None:
+            return await self._read(filters, question)
+        with self._paced(tenant):
+            return await self._read(filters, question)
+
+    async def _read(self, filters: list[str], question: AnswerQuestion) -> bytes:
+        try:
+            return to_json(await self._told(filters, question))
+        except RetryableBusError as error:
+            raise Rejected(503, f"the answers cannot be read just now: {error}") from error
 
     @contextlib.contextmanager
     def _paced(self, tenant: str) -> Iterator[None]:
@@ -57,7 +58,7 @@ class PastAnswers:
         rest = self._pace.rest(tenant)
         if rest:
             text = f"all answers of {tenant} take long to read: ask again in {math.ceil(rest)} s, or name submissions"
-            raise Rejected(_TOO_MANY, text)
+            raise Rejected(TOO_MANY, text)
         begun = time.monotonic()
         try:
             yield

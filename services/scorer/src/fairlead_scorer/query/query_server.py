@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from fairlead_bus import Asked, Bus, LinePace, Rejected
 from fairlead_contracts import subjects
 from fairlead_contracts.base.tokens import NO_NAME, decode_token
-from fairlead_scorer.query.past_answers import PastAnswers
+from fairlead_scorer.query.past_answers import TOO_MANY, PastAnswers
 from fairlead_scorer.query.questions import Questions
 from fairlead_scorer.report.record import ScorerRecord
 
@@ -17,7 +17,6 @@ _BURST_SECONDS = 10
 _MILLISECONDS_A_SECOND, _MILLISECONDS_AT_ONCE = 100.0, 2000
 """Of a processor, that answers to one tenant may take, in the long run and after a rest. Most take a few; among ten
 thousand tenants some take hundreds, in which no decision is made."""
-_TOO_MANY = 429
 
 
 class QueryServer:
@@ -84,10 +83,10 @@ class QueryServer:
             return  # of all tenants: an operator's
         if rest := self._time.rest(tenant):
             text = f"what {decode_token(tenant)} asks takes a scorer too much time; ask again in {math.ceil(rest)} s"
-            raise Rejected(_TOO_MANY, text)
+            raise Rejected(TOO_MANY, text)
         if self._pace.rest(tenant):
             text = f"{decode_token(tenant)} asks more than the {self._a_second:g} questions a second that a tenant may in the long run; ask again later"
-            raise Rejected(_TOO_MANY, text)
+            raise Rejected(TOO_MANY, text)
         self._pace.spend(tenant)
 
     def _check_ready(self) -> None:
