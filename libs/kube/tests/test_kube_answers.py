@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from fairlead_kube import (
+from fairlead_kube.answers import error_of, read_status
+from fairlead_kube.errors import (
     AlreadyExistsError,
     ConflictError,
     ExpiredError,
@@ -19,7 +20,6 @@ from fairlead_kube import (
     ThrottledError,
     UnauthorizedError,
 )
-from fairlead_kube.answers import error_of, read_status
 
 
 def refusal_of(code: int, reason: str, details: object = None, retry_after: str | None = None) -> StatusError:

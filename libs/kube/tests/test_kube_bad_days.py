@@ -10,22 +10,19 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from fairlead_kube import (
-    NAMESPACES,
-    NODES,
+from fairlead_kube.client import KubeClient, connect
+from fairlead_kube.core import Node
+from fairlead_kube.errors import (
     ForbiddenError,
-    Key,
-    KubeClient,
-    KubeSettings,
     MalformedAnswerError,
-    Node,
-    Reflector,
     ServerError,
     TimedOutError,
     UnauthorizedError,
     UnreachableError,
-    connect,
 )
+from fairlead_kube.reflector import Key, Reflector
+from fairlead_kube.resources import NAMESPACES, NODES
+from fairlead_kube.settings import KubeSettings
 from fairlead_testkit.awaiting import eventually
 
 type Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]

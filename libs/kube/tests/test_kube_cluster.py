@@ -10,7 +10,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_kube import (
+from fairlead_kube.client import KubeClient, connect, service_account
+from fairlead_kube.core import Node
+from fairlead_kube.discovery import account_can, can_i, pick_version, served, server_version, whoami
+from fairlead_kube.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    ForbiddenError,
+    InternalError,
+    InvalidError,
+    NotFoundError,
+)
+from fairlead_kube.kubeconfig import contexts
+from fairlead_kube.lever import Lever, probe_lever
+from fairlead_kube.objects import PartialObject
+from fairlead_kube.reflector import Key, Reflector, whole
+from fairlead_kube.resources import (
     CLUSTER_QUEUES,
     JOBS,
     KUEUE,
@@ -18,35 +33,12 @@ from fairlead_kube import (
     NODE_POOLS,
     NODES,
     PODS,
-    PRIORITY_BOOST,
     PYTORCH_JOBS,
     VALIDATING_WEBHOOKS,
     WORKLOADS,
-    AlreadyExistsError,
-    ConflictError,
-    ForbiddenError,
-    InternalError,
-    InvalidError,
-    Key,
-    KubeClient,
-    KubeSettings,
-    Lever,
-    Node,
-    NotFoundError,
-    PartialObject,
-    Reflector,
-    account_can,
-    can_i,
-    connect,
-    contexts,
-    pick_version,
-    probe_lever,
-    served,
-    server_version,
-    service_account,
-    whoami,
-    whole,
 )
+from fairlead_kube.settings import KubeSettings
+from fairlead_kube.workloads import PRIORITY_BOOST
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.kubelab import ADMIN, ADMITTER, WATCHER, KubeLab, LabOptions, things
 

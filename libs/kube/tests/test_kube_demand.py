@@ -8,20 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_kube import (
-    Container,
-    PodSet,
-    PodSpec,
-    PodTemplate,
-    RawAmounts,
-    ResourceRequirements,
-    Workload,
-    pod_count,
-    pod_demand,
-    pod_set_demand,
-    workload_charges,
-    workload_demand,
-)
+from fairlead_kube.demand import pod_count, pod_demand, pod_set_demand, workload_charges, workload_demand
+from fairlead_kube.objects import RawAmounts
+from fairlead_kube.pods import Container, PodSpec, PodTemplate, ResourceRequirements
+from fairlead_kube.workloads import PodSet, Workload
 
 GI = 2**30
 

@@ -15,10 +15,10 @@ import pytest
 import trustme
 from aiohttp import web
 
-from fairlead_kube import KubeSettings
 from fairlead_kube.errors import CredentialsError
 from fairlead_kube.exec_plugin import CLUSTER_EXTENSION, ExecPlugin
 from fairlead_kube.kubeconfig import Access, Cluster, User, read_kubeconfig
+from fairlead_kube.settings import KubeSettings
 from fairlead_kube.transport import open_transport
 
 VERSION = "client.authentication.k8s.io/v1"

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_kube import (
+from fairlead_kube.client import connect
+from fairlead_kube.credentials import Fixed, TokenFile, sign_in, tls_context
+from fairlead_kube.errors import (
     ConfigurationError,
     CredentialsError,
-    KubeSettings,
     MissingKubeconfigError,
     UnknownContextError,
-    connect,
-    contexts,
 )
-from fairlead_kube.credentials import Fixed, TokenFile, sign_in, tls_context
-from fairlead_kube.kubeconfig import Access, Cluster, User, find_access, material, read_kubeconfig
+from fairlead_kube.kubeconfig import Access, Cluster, User, contexts, find_access, material, read_kubeconfig
+from fairlead_kube.settings import KubeSettings
 
 FIRST = """
 apiVersion: v1

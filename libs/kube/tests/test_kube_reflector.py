@@ -14,17 +14,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_kube import (
-    NAMESPACES,
-    Key,
-    KubeClient,
-    KubeSettings,
-    PartialObject,
-    Reflector,
-    Resource,
-    RetryableKubeError,
-    connect,
-)
+from fairlead_kube.client import KubeClient, connect
+from fairlead_kube.errors import RetryableKubeError
+from fairlead_kube.objects import PartialObject
+from fairlead_kube.reflector import Key, Reflector
+from fairlead_kube.resources import NAMESPACES, Resource
+from fairlead_kube.settings import KubeSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.kubelab import Kit, KubeLab, LabOptions
 from fairlead_testkit.proxy import FlakyProxy

@@ -3,30 +3,21 @@
 import msgspec
 import pytest
 
-from fairlead_kube import (
-    JOBS,
-    KUEUE,
-    NODES,
-    WORKLOADS,
-    ClusterQueue,
-    Cohort,
+from fairlead_kube.core import Node, NodePool, PyTorchJob, Webhook
+from fairlead_kube.objects import (
     Condition,
     LabelRequirement,
     LabelSelector,
-    Node,
-    NodePool,
     ObjectMeta,
     PartialObject,
-    Pod,
-    PyTorchJob,
-    Taint,
-    Toleration,
-    Webhook,
-    Workload,
     condition,
     holds,
     instant,
 )
+from fairlead_kube.pods import Pod, Taint, Toleration
+from fairlead_kube.queues import ClusterQueue, Cohort
+from fairlead_kube.resources import JOBS, KUEUE, NODES, WORKLOADS
+from fairlead_kube.workloads import Workload
 
 
 def test_a_bookmark_of_a_pod_with_nulls_is_read() -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fairlead_kube import Throttle
+from fairlead_kube.throttle import Throttle
 
 
 class Clock:

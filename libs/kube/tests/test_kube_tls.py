@@ -10,9 +10,10 @@ import pytest
 import trustme
 from aiohttp import web
 
-from fairlead_kube import KubeSettings, UnreachableError
 from fairlead_kube import kubeconfig as module
+from fairlead_kube.errors import UnreachableError
 from fairlead_kube.kubeconfig import Access, Cluster, User, find_access
+from fairlead_kube.settings import KubeSettings
 from fairlead_kube.transport import open_transport
 
 

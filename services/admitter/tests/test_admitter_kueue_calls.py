@@ -18,7 +18,8 @@ from fairlead_admitter.frontends.kueue.rights import FreshRefusals
 from fairlead_admitter.frontends.kueue.sweep import KueueSweep
 from fairlead_admitter.frontends.kueue.tenant_calls import TenantCalls
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
-from fairlead_kube import KubeClient, KubeSettings, connect
+from fairlead_kube.client import KubeClient, connect
+from fairlead_kube.settings import KubeSettings
 
 type Found = dict[str, object]
 

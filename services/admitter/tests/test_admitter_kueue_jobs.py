@@ -33,7 +33,8 @@ from fairlead_contracts.messages.submissions import (
     Started,
     read_submission,
 )
-from fairlead_kube import KubeSettings, connect
+from fairlead_kube.client import connect
+from fairlead_kube.settings import KubeSettings
 from fairlead_runtime import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import (

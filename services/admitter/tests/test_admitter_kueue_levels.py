@@ -23,7 +23,9 @@ from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import JobState, Phase, subject_of
-from fairlead_kube import PRIORITY_BOOST, KubeClient, KubeSettings, connect
+from fairlead_kube.client import KubeClient, connect
+from fairlead_kube.settings import KubeSettings
+from fairlead_kube.workloads import PRIORITY_BOOST
 from fairlead_policy.levels.bands import class_bands
 from fairlead_policy.levels.class_bands import class_bands_of
 from fairlead_testkit.awaiting import eventually

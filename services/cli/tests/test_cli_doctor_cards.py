@@ -9,7 +9,9 @@ from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, REGISTER
 from fairlead_contracts.policyfile.read import read_document
-from fairlead_kube import ClusterQueue, Lever, LeverProbe, Node, ResourceFlavor
+from fairlead_kube.core import Node
+from fairlead_kube.lever import Lever, LeverProbe
+from fairlead_kube.queues import ClusterQueue, ResourceFlavor
 from fairlead_testkit.kubelab import GPU, NodeShape, things
 
 LABEL = {"cards": "hami"}

@@ -14,24 +14,11 @@ from fairlead_cli.kueue.doctor.survey import Right, Survey
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import read_document
-from fairlead_kube import (
-    AdmissionCheck,
-    ClusterQueue,
-    Cohort,
-    Job,
-    Lever,
-    LeverProbe,
-    LocalQueue,
-    Namespace,
-    Node,
-    NodePool,
-    Pod,
-    PriorityClass,
-    PyTorchJob,
-    ResourceFlavor,
-    WebhookConfiguration,
-    Workload,
-)
+from fairlead_kube.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
+from fairlead_kube.lever import Lever, LeverProbe
+from fairlead_kube.pods import Pod
+from fairlead_kube.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+from fairlead_kube.workloads import AdmissionCheck, PriorityClass, Workload
 from fairlead_testkit.kubelab import A100, GPU, GPU_PRODUCT, ZONE, KubeObject, NodeShape, gpu_nodes, things
 
 ACTIVE = {"conditions": [{"type": "Active", "status": "True"}]}

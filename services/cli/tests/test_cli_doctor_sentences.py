@@ -11,7 +11,10 @@ from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.survey import Right, Survey
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.policyfile.read import read_document
-from fairlead_kube import ClusterQueue, Job, Lever, LeverProbe, LocalQueue, Node, ResourceFlavor, Workload
+from fairlead_kube.core import Job, Node
+from fairlead_kube.lever import Lever, LeverProbe
+from fairlead_kube.queues import ClusterQueue, LocalQueue, ResourceFlavor
+from fairlead_kube.workloads import Workload
 from fairlead_testkit.kubelab import A100, GPU, GPU_PRODUCT, KubeObject, gpu_nodes, things
 
 PLAIN = things.cluster_queue("gpus", {GPU: 16}, flavor="a100")

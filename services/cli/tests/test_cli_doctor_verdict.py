@@ -19,7 +19,7 @@ from fairlead_cli.kueue.doctor.verdict import EXIT_ERRORS, EXIT_WARNINGS, judge
 from fairlead_cli.local.dry_run import Tail, told
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_kube import Lever, LeverProbe
+from fairlead_kube.lever import Lever, LeverProbe
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LEAVE = Leave(cluster="lab", lever="boost", at=AT, by="ann", accepted=["multikueue"])

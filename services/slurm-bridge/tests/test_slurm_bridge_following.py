@@ -9,7 +9,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from fairlead_kube import SILENT, Key, KubeClient, KubeSettings, connect
+from fairlead_kube.client import KubeClient, connect
+from fairlead_kube.observer import SILENT
+from fairlead_kube.reflector import Key
+from fairlead_kube.settings import KubeSettings
 from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod

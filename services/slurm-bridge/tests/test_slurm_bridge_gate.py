@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_kube import Key, PodSpec
-from fairlead_kube.pods import Container, ResourceRequirements
+from fairlead_kube.pods import Container, PodSpec, ResourceRequirements
+from fairlead_kube.reflector import Key
 from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of

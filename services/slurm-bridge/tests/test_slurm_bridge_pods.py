@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_kube import Pod, Toleration
+from fairlead_kube.pods import Pod, Toleration
 from fairlead_slurm import LONGEST_SCRIPT, PodCommentError
 from fairlead_slurm.pod_comment import Claim, PodWords, pod_words
 from fairlead_slurm_bridge.gate.attempts import Attempt

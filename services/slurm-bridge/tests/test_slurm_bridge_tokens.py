@@ -5,7 +5,9 @@ import json
 import msgspec
 
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
-from fairlead_kube import Key, Node, Pod
+from fairlead_kube.core import Node
+from fairlead_kube.pods import Pod
+from fairlead_kube.reflector import Key
 from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom, PodDemand, RoomKept

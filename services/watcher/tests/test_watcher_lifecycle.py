@@ -19,7 +19,7 @@ from fairlead_contracts.messages.events import (
     Run,
 )
 from fairlead_contracts.messages.state import JobState, Outcome, Phase, State, TenantState
-from fairlead_kube import Key
+from fairlead_kube.reflector import Key
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.lifecycle import Memory
 from fairlead_watcher.workload_facts import End, Eviction, WorkloadFacts

@@ -22,8 +22,11 @@ from fairlead_bus import (
 from fairlead_contracts import topology
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.state import TenantState
-from fairlead_kube import LOCAL_QUEUES, Key, KubeClient, KubeSettings
-from fairlead_kube import connect as connect_kube
+from fairlead_kube.client import KubeClient
+from fairlead_kube.client import connect as connect_kube
+from fairlead_kube.reflector import Key
+from fairlead_kube.resources import LOCAL_QUEUES
+from fairlead_kube.settings import KubeSettings
 from fairlead_runtime import Metrics
 from fairlead_testkit import NatsServer, eventually
 from fairlead_watcher.cluster_view import ClusterView

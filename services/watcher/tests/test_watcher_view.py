@@ -21,7 +21,9 @@ from fairlead_contracts.messages.state import (
     State,
     TenantState,
 )
-from fairlead_kube import Key, LabelSelector, Node
+from fairlead_kube.core import Node
+from fairlead_kube.objects import LabelSelector
+from fairlead_kube.reflector import Key
 from fairlead_watcher.cards import CardHolding
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.metadata import MetadataWords

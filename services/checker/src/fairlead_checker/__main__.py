@@ -3,7 +3,7 @@
 from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
 from fairlead_checker.app import main
 from fairlead_checker.settings import CheckerSettings
-from fairlead_kube import FatalKubeError
+from fairlead_kube.errors import FatalKubeError
 from fairlead_runtime import run_service
 
 if __name__ == "__main__":

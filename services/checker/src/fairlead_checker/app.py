@@ -10,8 +10,8 @@ from fairlead_checker.instruments import CheckerInstruments
 from fairlead_checker.settings import CheckerSettings
 from fairlead_checker.sources import CheckSources
 from fairlead_contracts.base.instants import from_seconds
-from fairlead_kube import KubeSettings
-from fairlead_kube import connect as connect_kube
+from fairlead_kube.client import connect as connect_kube
+from fairlead_kube.settings import KubeSettings
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_runtime import Lifecycle, MetricsObserver, wall_clock
 

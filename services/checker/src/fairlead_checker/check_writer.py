@@ -6,15 +6,10 @@ from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.facts import Checked
 from fairlead_checker.words import Entry
 from fairlead_contracts.base.instants import Micros, to_datetime
-from fairlead_kube import (
-    ADMISSION_CHECKS,
-    WORKLOADS,
-    ConflictError,
-    KubeClient,
-    KubeError,
-    KubeObserver,
-    NotFoundError,
-)
+from fairlead_kube.client import KubeClient
+from fairlead_kube.errors import ConflictError, KubeError, NotFoundError
+from fairlead_kube.observer import KubeObserver
+from fairlead_kube.resources import ADMISSION_CHECKS, WORKLOADS
 
 FIELD_MANAGER = "fairlead-checker"
 """Kueue sends the whole list of checks itself: a merge patch of ours would replace the others' entries."""

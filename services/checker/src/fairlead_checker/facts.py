@@ -9,18 +9,13 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.card_annotations import held_cards
 from fairlead_contracts.frontend.cards import Allocation
 from fairlead_contracts.frontend.marks import SUBMISSION, TRACEPARENT
-from fairlead_kube import (
-    PRIORITY_BOOST,
-    CheckState,
-    Node,
-    Pod,
-    PodSet,
-    Workload,
-    instant,
-    int32,
-    pod_demand,
-    readable_amounts,
-)
+from fairlead_kube.core import Node
+from fairlead_kube.demand import pod_demand
+from fairlead_kube.integers import int32
+from fairlead_kube.objects import instant
+from fairlead_kube.pods import Pod
+from fairlead_kube.quantities import readable_amounts
+from fairlead_kube.workloads import PRIORITY_BOOST, CheckState, PodSet, Workload
 from fairlead_policy import fit
 
 OF_WORKLOAD = "kueue.x-k8s.io/workload"

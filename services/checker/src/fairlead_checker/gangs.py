@@ -10,8 +10,11 @@ import msgspec
 from fairlead_checker.facts import Checked, CheckedPods
 from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, CARD_RESOURCES, PER_VGPU, VGPUS
 from fairlead_contracts.frontend.marks import ZONE_KEY
-from fairlead_kube import Container, PodSpec, ResourceFlavor, in_base_units, pod_demand
-from fairlead_kube import Toleration as KubeToleration
+from fairlead_kube.demand import pod_demand
+from fairlead_kube.pods import Container, PodSpec
+from fairlead_kube.pods import Toleration as KubeToleration
+from fairlead_kube.quantities import in_base_units
+from fairlead_kube.queues import ResourceFlavor
 from fairlead_policy import fit
 from fairlead_policy.hami.annotations import card_annotations_of
 from fairlead_policy.hami.cards import Card

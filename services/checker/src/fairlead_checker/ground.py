@@ -10,7 +10,7 @@ from itertools import chain
 import msgspec
 
 from fairlead_checker.facts import Checked, PodUse
-from fairlead_kube import Key
+from fairlead_kube.reflector import Key
 from fairlead_policy import fit
 from fairlead_policy.hami.cards import with_use
 

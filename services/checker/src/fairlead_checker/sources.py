@@ -11,23 +11,15 @@ from typing import Protocol
 
 from fairlead_checker.facts import Checked, PodUse, bare_node, checked, pod_use
 from fairlead_checker.ground import Ground
-from fairlead_kube import (
-    ADMISSION_CHECKS,
-    NODES,
-    PODS,
-    RESOURCE_FLAVORS,
-    WORKLOADS,
-    AdmissionCheck,
-    KubeClient,
-    KubeObserver,
-    Node,
-    Pod,
-    Reflector,
-    ResourceFlavor,
-    Workload,
-    holds,
-    whole,
-)
+from fairlead_kube.client import KubeClient
+from fairlead_kube.core import Node
+from fairlead_kube.objects import holds
+from fairlead_kube.observer import KubeObserver
+from fairlead_kube.pods import Pod
+from fairlead_kube.queues import ResourceFlavor
+from fairlead_kube.reflector import Reflector, whole
+from fairlead_kube.resources import ADMISSION_CHECKS, NODES, PODS, RESOURCE_FLAVORS, WORKLOADS
+from fairlead_kube.workloads import AdmissionCheck, Workload
 from fairlead_policy import fit
 
 ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"

@@ -5,8 +5,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from fairlead_kube import KubeClient, KubeSettings, Toleration
-from fairlead_kube import connect as connect_kube
+from fairlead_kube.client import KubeClient
+from fairlead_kube.client import connect as connect_kube
+from fairlead_kube.pods import Toleration
+from fairlead_kube.settings import KubeSettings
 from fairlead_policy import fit
 from fairlead_runtime import Lifecycle, MetricsObserver, Tasks
 from fairlead_slurm import (

@@ -1,7 +1,7 @@
 """`python -m fairlead_watcher`."""
 
 from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
-from fairlead_kube import ConfigurationError
+from fairlead_kube.errors import ConfigurationError
 from fairlead_runtime import run_service
 from fairlead_watcher.app import main
 from fairlead_watcher.settings import WatcherSettings

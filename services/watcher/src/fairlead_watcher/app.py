@@ -18,8 +18,9 @@ from fairlead_bus import (
 )
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.events import Event
-from fairlead_kube import KubeClient, KubeSettings
-from fairlead_kube import connect as connect_kube
+from fairlead_kube.client import KubeClient
+from fairlead_kube.client import connect as connect_kube
+from fairlead_kube.settings import KubeSettings
 from fairlead_runtime import FrontendSpans, Lifecycle, MetricsObserver, wall_clock
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments

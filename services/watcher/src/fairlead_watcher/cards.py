@@ -19,7 +19,9 @@ from fairlead_contracts.frontend.card_annotations import (
 )
 from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, Allocation, CardState
 from fairlead_contracts.messages.state import NodeState
-from fairlead_kube import Key, KubeObserver, PartialObject
+from fairlead_kube.objects import PartialObject
+from fairlead_kube.observer import KubeObserver
+from fairlead_kube.reflector import Key
 
 
 class Registered(NamedTuple):

@@ -16,7 +16,11 @@ from collections.abc import Callable
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.cards import HOLDER
 from fairlead_contracts.messages.state import NodeState
-from fairlead_kube import (
+from fairlead_kube.client import KubeClient
+from fairlead_kube.core import Node
+from fairlead_kube.observer import KubeObserver
+from fairlead_kube.reflector import Described, Key
+from fairlead_kube.resources import (
     CLUSTER_QUEUES,
     COHORTS,
     JOBS,
@@ -28,14 +32,9 @@ from fairlead_kube import (
     PYTORCH_JOBS,
     WORKLOAD_PRIORITY_CLASSES,
     WORKLOADS,
-    Described,
-    Key,
-    KubeClient,
-    KubeObserver,
-    Node,
     Resource,
-    Workload,
 )
+from fairlead_kube.workloads import Workload
 from fairlead_watcher import pools
 from fairlead_watcher.cards import CardHolding, Refusals, holding_of
 from fairlead_watcher.cluster_view import ClusterView

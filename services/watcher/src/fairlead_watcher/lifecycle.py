@@ -2,7 +2,7 @@
 
 from fairlead_bus import LastEviction, RunEnd
 from fairlead_contracts.messages.state import JobState
-from fairlead_kube import Key
+from fairlead_kube.reflector import Key
 from fairlead_watcher.cluster_view import ClusterView
 
 

@@ -7,7 +7,10 @@ import msgspec
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, CARD_RESOURCES, VGPUS
 from fairlead_contracts.messages.state import JobShape
-from fairlead_kube import Container, PodSet, Workload, in_base_units, pod_demand, pods_left
+from fairlead_kube.demand import pod_demand, pods_left
+from fairlead_kube.pods import Container
+from fairlead_kube.quantities import in_base_units
+from fairlead_kube.workloads import PodSet, Workload
 from fairlead_watcher.metadata import LONGEST_VALUE
 
 _PODS = "pods"

@@ -5,17 +5,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from fairlead_kube import (
-    Described,
-    FatalKubeError,
-    Key,
-    KubeClient,
-    KubeError,
-    KubeObserver,
-    Reflector,
-    Resource,
-    pick_version,
-)
+from fairlead_kube.client import KubeClient
+from fairlead_kube.discovery import pick_version
+from fairlead_kube.errors import FatalKubeError, KubeError
+from fairlead_kube.observer import KubeObserver
+from fairlead_kube.reflector import Described, Key, Reflector
+from fairlead_kube.resources import Resource
 
 RETRY_SECONDS = 2.0
 BELIEVED_DENIALS = 3

@@ -9,8 +9,10 @@ from pathlib import Path
 import msgspec
 
 from fairlead_cli.errors import ClusterError, InputError
-from fairlead_kube import ConfigurationError, KubeClient, KubeError, KubeSettings, connect
+from fairlead_kube.client import KubeClient, connect
+from fairlead_kube.errors import ConfigurationError, KubeError
 from fairlead_kube.kubeconfig import find_access
+from fairlead_kube.settings import KubeSettings
 
 IN_CLUSTER = "kubernetes"
 """The name of the cluster that we run in ourselves, where no context names it."""

@@ -3,7 +3,9 @@
 import msgspec
 
 from fairlead_contracts.frontend.cards import CARD_RESOURCES, PER_VGPU
-from fairlead_kube import Container, PodSpec, in_base_units, pod_demand
+from fairlead_kube.demand import pod_demand
+from fairlead_kube.pods import Container, PodSpec
+from fairlead_kube.quantities import in_base_units
 from fairlead_policy import fit
 from fairlead_policy.hami.requests import vgpu_asks
 

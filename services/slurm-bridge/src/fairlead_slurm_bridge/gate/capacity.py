@@ -12,7 +12,7 @@ from itertools import chain
 import msgspec
 
 from fairlead_contracts.frontend.cards import Allocation
-from fairlead_kube import Key
+from fairlead_kube.reflector import Key
 from fairlead_policy import fit
 from fairlead_policy.hami.cards import with_use
 from fairlead_slurm_bridge.gate.asks import PodAsk

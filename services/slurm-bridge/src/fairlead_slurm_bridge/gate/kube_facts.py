@@ -7,7 +7,11 @@ import msgspec
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.card_annotations import held_cards
-from fairlead_kube import Node, Pod, holds, pod_demand, readable_amounts
+from fairlead_kube.core import Node
+from fairlead_kube.demand import pod_demand
+from fairlead_kube.objects import holds
+from fairlead_kube.pods import Pod
+from fairlead_kube.quantities import readable_amounts
 from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of

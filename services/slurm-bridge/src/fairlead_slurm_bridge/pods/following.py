@@ -6,7 +6,9 @@ from collections.abc import AsyncGenerator
 
 import msgspec
 
-from fairlead_kube import Key, KubeClient, KubeError, RefusedError
+from fairlead_kube.client import KubeClient
+from fairlead_kube.errors import KubeError, RefusedError
+from fairlead_kube.reflector import Key
 from fairlead_slurm import SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import CONTAINER, JobPod

@@ -4,7 +4,9 @@ from collections.abc import AsyncGenerator
 
 import structlog
 
-from fairlead_kube import Key, KubeClient, KubeError
+from fairlead_kube.client import KubeClient
+from fairlead_kube.errors import KubeError
+from fairlead_kube.reflector import Key
 from fairlead_slurm_bridge.gate.kube_facts import CONTAINER, JobPod
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.results import ResultPlan, planned

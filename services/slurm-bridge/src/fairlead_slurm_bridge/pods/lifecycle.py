@@ -14,20 +14,19 @@ import msgspec
 import structlog
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_kube import (
-    PERSISTENT_VOLUME_CLAIMS,
-    PODS,
+from fairlead_kube.client import KubeClient
+from fairlead_kube.errors import (
     AlreadyExistsError,
     ConflictError,
     ForbiddenError,
     InvalidError,
-    Key,
-    KubeClient,
     KubeError,
     NotFoundError,
-    PodSpec,
     RefusedError,
 )
+from fairlead_kube.pods import PodSpec
+from fairlead_kube.reflector import Key
+from fairlead_kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from fairlead_slurm import PodCommentError, SlurmError, SlurmJob
 from fairlead_slurm.pod_comment import PodWords, pod_words
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask

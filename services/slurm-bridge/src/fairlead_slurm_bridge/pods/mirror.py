@@ -4,7 +4,12 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from fairlead_kube import NODES, PODS, Key, KubeClient, KubeObserver, Node, Pod, Reflector
+from fairlead_kube.client import KubeClient
+from fairlead_kube.core import Node
+from fairlead_kube.observer import KubeObserver
+from fairlead_kube.pods import Pod
+from fairlead_kube.reflector import Key, Reflector
+from fairlead_kube.resources import NODES, PODS
 from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.capacity import CapacityCache

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from fairlead_kube import Key
+from fairlead_kube.reflector import Key
 from fairlead_slurm.pod_comment import Claim
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.errors import PodRefusedError

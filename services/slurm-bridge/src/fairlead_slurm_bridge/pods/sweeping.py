@@ -7,7 +7,8 @@ from typing import Protocol
 
 import structlog
 
-from fairlead_kube import Key, KubeError
+from fairlead_kube.errors import KubeError
+from fairlead_kube.reflector import Key
 from fairlead_slurm import SlurmError, SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.forgetting import is_left

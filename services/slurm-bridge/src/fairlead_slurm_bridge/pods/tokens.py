@@ -9,7 +9,7 @@ from typing import Protocol
 
 import structlog
 
-from fairlead_kube import Key
+from fairlead_kube.reflector import Key
 from fairlead_policy import fit
 from fairlead_slurm import SlurmError
 from fairlead_slurm_bridge.gate.tokens import free_gpus

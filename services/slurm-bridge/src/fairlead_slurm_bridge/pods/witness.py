@@ -1,6 +1,6 @@
 """Sees how programs end, whether or not this bridge leads: the next leader has to know it where slurmctld has forgotten it."""
 
-from fairlead_kube import Key
+from fairlead_kube.reflector import Key
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.runs import NEXT, Runs

@@ -13,24 +13,23 @@ from fairlead_admitter.errors import (
     FrontendRefusedError,
 )
 from fairlead_contracts.frontend.marks import LEVEL_WRITER
-from fairlead_kube import (
-    WORKLOADS,
+from fairlead_kube.client import KubeClient
+from fairlead_kube.discovery import pick_version
+from fairlead_kube.errors import (
     ConflictError,
     ForbiddenError,
     InvalidError,
-    KubeClient,
     KubeError,
     NotFoundError,
-    PartialObject,
-    Resource,
     RetryableKubeError,
     ServerError,
     ThrottledError,
     TimedOutError,
     UnauthorizedError,
-    Workload,
-    pick_version,
 )
+from fairlead_kube.objects import PartialObject
+from fairlead_kube.resources import WORKLOADS, Resource
+from fairlead_kube.workloads import Workload
 
 _UID = "metadata.uid"
 _NAMESPACES = "namespaces"

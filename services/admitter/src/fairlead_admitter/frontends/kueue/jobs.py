@@ -24,7 +24,9 @@ from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRe
 from fairlead_admitter.intake.entry_queue import EntryQueue
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.marks import DIGEST, SUBMISSION
-from fairlead_kube import JOBS, PODS, PYTORCH_JOBS, KubeClient, PartialObject
+from fairlead_kube.client import KubeClient
+from fairlead_kube.objects import PartialObject
+from fairlead_kube.resources import JOBS, PODS, PYTORCH_JOBS
 
 _MANAGED = "kueue.x-k8s.io/managed"
 """Label that Kueue's webhook gives the pods that it looks after."""

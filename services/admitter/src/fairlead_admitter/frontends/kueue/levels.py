@@ -23,7 +23,9 @@ from fairlead_admitter.observe.expectations import Landed
 from fairlead_contracts.frontend.marks import BASE_PRIORITY, NO_PRIORITY
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_contracts.messages.state import JobState, Phase
-from fairlead_kube import HIGHEST_INT32, LOWEST_INT32, PRIORITY_BOOST, InternalError, Workload, int32
+from fairlead_kube.errors import InternalError
+from fairlead_kube.integers import HIGHEST_INT32, LOWEST_INT32, int32
+from fairlead_kube.workloads import PRIORITY_BOOST, Workload
 
 _REMEMBERED = 4096
 

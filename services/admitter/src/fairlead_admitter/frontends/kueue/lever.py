@@ -3,18 +3,12 @@
 from fairlead_admitter.apply.lever_probe import Obeyed
 from fairlead_admitter.frontends.kueue.calls import telling
 from fairlead_contracts.messages.leave import LeverName
-from fairlead_kube import (
-    PROBED_NAMESPACES,
-    WORKLOADS,
-    KubeClient,
-    LeverProbe,
-    Resource,
-    Workload,
-    pick_version,
-    probe_lever,
-    refuses_bad_boost,
-)
-from fairlead_kube import Lever as Found
+from fairlead_kube.client import KubeClient
+from fairlead_kube.discovery import pick_version
+from fairlead_kube.lever import PROBED_NAMESPACES, LeverProbe, probe_lever, refuses_bad_boost
+from fairlead_kube.lever import Lever as Found
+from fairlead_kube.resources import WORKLOADS, Resource
+from fairlead_kube.workloads import Workload
 
 _LEVERS: dict[Found, LeverName] = {Found.BOOST: "boost", Found.PRIORITY: "priority"}
 

@@ -9,26 +9,23 @@ from fairlead_admitter.frontends.kueue.pods import PodDocument
 from fairlead_admitter.frontends.kueue.rights import AccessRight, FreshRefusals
 from fairlead_admitter.intake.creation import JobRefusedError
 from fairlead_contracts.base.errors import FieldError
-from fairlead_kube import (
-    WORKLOADS,
+from fairlead_kube.client import KubeClient, service_account
+from fairlead_kube.discovery import can_i, pick_version
+from fairlead_kube.errors import (
     AlreadyExistsError,
     ForbiddenError,
     InvalidError,
-    KubeClient,
     KubeError,
     NotFoundError,
-    PartialObject,
-    Resource,
     RetryableKubeError,
     ServerError,
     StatusCause,
     StatusError,
     TimedOutError,
     UnauthorizedError,
-    can_i,
-    pick_version,
-    service_account,
 )
+from fairlead_kube.objects import PartialObject
+from fairlead_kube.resources import WORKLOADS, Resource
 
 type AnyResource = Resource[PartialObject]
 """A kind of which only metadata is read."""

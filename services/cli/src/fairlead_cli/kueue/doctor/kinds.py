@@ -2,7 +2,8 @@
 
 import msgspec
 
-from fairlead_kube import KubeStruct, ObjectMeta, Resource
+from fairlead_kube.objects import KubeStruct, ObjectMeta
+from fairlead_kube.resources import Resource
 
 KUEUE_NAMESPACE = "kueue-system"
 """Where Kueue's manifests and charts install it."""

@@ -19,7 +19,13 @@ from fairlead_cli.kueue.doctor.rights import rights_of
 from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_kube import (
+from fairlead_kube.client import KubeClient
+from fairlead_kube.core import WebhookConfiguration
+from fairlead_kube.discovery import pick_version, served, server_version, whoami
+from fairlead_kube.errors import ForbiddenError, InternalError, NotFoundError
+from fairlead_kube.lever import PROBED_NAMESPACES, Lever, LeverProbe, probe_lever
+from fairlead_kube.pods import Pod
+from fairlead_kube.resources import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
     COHORTS,
@@ -31,30 +37,15 @@ from fairlead_kube import (
     NODE_POOLS,
     NODES,
     PODS,
-    PRIORITY_BOOST,
     PRIORITY_CLASSES,
-    PROBED_NAMESPACES,
     PYTORCH_JOBS,
     RESOURCE_FLAVORS,
     VALIDATING_WEBHOOKS,
     WORKLOAD_PRIORITY_CLASSES,
     WORKLOADS,
-    ForbiddenError,
-    InternalError,
-    KubeClient,
-    Lever,
-    LeverProbe,
-    NotFoundError,
-    Pod,
     Resource,
-    WebhookConfiguration,
-    Workload,
-    pick_version,
-    probe_lever,
-    served,
-    server_version,
-    whoami,
 )
+from fairlead_kube.workloads import PRIORITY_BOOST, Workload
 
 MOST_WRITTEN = 64
 """Workloads whose writers are looked at: other writers show in the first ones."""

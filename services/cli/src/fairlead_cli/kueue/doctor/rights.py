@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from fairlead_cli.kueue.doctor.survey import Right
-from fairlead_kube import (
+from fairlead_kube.client import KubeClient, service_account
+from fairlead_kube.discovery import account_can, can_i
+from fairlead_kube.resources import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
     COHORTS,
@@ -22,11 +24,7 @@ from fairlead_kube import (
     SERVICE_ACCOUNTS,
     WORKLOAD_PRIORITY_CLASSES,
     WORKLOADS,
-    KubeClient,
     Resource,
-    account_can,
-    can_i,
-    service_account,
 )
 
 _SERVICE_ACCOUNT = "system:serviceaccount:"

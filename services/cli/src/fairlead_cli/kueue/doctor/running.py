@@ -33,7 +33,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import STATE, PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_kube import Lever
+from fairlead_kube.lever import Lever
 
 DEFAULT_POLICY = "kubernetes"
 

@@ -9,26 +9,12 @@ from fairlead_cli.kueue.doctor.kueue_config import KueueSeen
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_kube import (
-    AdmissionCheck,
-    ClusterQueue,
-    Cohort,
-    Job,
-    Lever,
-    LeverProbe,
-    LocalQueue,
-    Namespace,
-    Node,
-    NodePool,
-    ObjectMeta,
-    Pod,
-    PriorityClass,
-    PyTorchJob,
-    ResourceFlavor,
-    Toleration,
-    WebhookConfiguration,
-    Workload,
-)
+from fairlead_kube.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
+from fairlead_kube.lever import Lever, LeverProbe
+from fairlead_kube.objects import ObjectMeta
+from fairlead_kube.pods import Pod, Toleration
+from fairlead_kube.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+from fairlead_kube.workloads import AdmissionCheck, PriorityClass, Workload
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 """The label by which a job says which LocalQueue it enters."""

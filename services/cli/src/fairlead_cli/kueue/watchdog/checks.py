@@ -13,18 +13,12 @@ import msgspec
 
 from fairlead_cli.kueue.watchdog.queues import FIELD_MANAGER
 from fairlead_contracts.base.instants import Micros, from_seconds, to_datetime
-from fairlead_kube import (
-    ADMISSION_CHECKS,
-    WORKLOADS,
-    CheckState,
-    Key,
-    KubeClient,
-    KubeError,
-    Reflector,
-    Workload,
-    holds,
-    instant,
-)
+from fairlead_kube.client import KubeClient
+from fairlead_kube.errors import KubeError
+from fairlead_kube.objects import holds, instant
+from fairlead_kube.reflector import Key, Reflector
+from fairlead_kube.resources import ADMISSION_CHECKS, WORKLOADS
+from fairlead_kube.workloads import CheckState, Workload
 
 _BY_CHECK = "AdmissionCheck"
 

@@ -9,7 +9,8 @@ import enum
 from datetime import UTC, datetime
 
 from fairlead_contracts.frontend.marks import WATCHDOG
-from fairlead_kube import CLUSTER_QUEUES, KubeClient
+from fairlead_kube.client import KubeClient
+from fairlead_kube.resources import CLUSTER_QUEUES
 
 
 class QueueAction(enum.StrEnum):

@@ -22,15 +22,9 @@ from fairlead_cli.kueue.watchdog.queues import (
     carry_out,
 )
 from fairlead_cli.signals import ending_on_signals
-from fairlead_kube import (
-    ADMISSION_CHECKS,
-    CLUSTER_QUEUES,
-    ForbiddenError,
-    KubeClient,
-    KubeError,
-    NotFoundError,
-    Resource,
-)
+from fairlead_kube.client import KubeClient
+from fairlead_kube.errors import ForbiddenError, KubeError, NotFoundError
+from fairlead_kube.resources import ADMISSION_CHECKS, CLUSTER_QUEUES, Resource
 
 _ROLE = "admitter"
 _RETRY_SECONDS = 1.0

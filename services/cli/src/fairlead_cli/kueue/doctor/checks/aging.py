@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fairlead_cli.findings import Finding, Severity, info
 from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.survey import Survey
-from fairlead_kube import ClusterQueue, ResourceGroup, in_base_units
+from fairlead_kube.quantities import in_base_units
+from fairlead_kube.queues import ClusterQueue, ResourceGroup
 from fairlead_policy.explain.aging_text import aging_in_words, worth_in_words
 from fairlead_policy.rules.rulebook import Rulebook
 

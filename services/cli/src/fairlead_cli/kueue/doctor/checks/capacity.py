@@ -12,7 +12,9 @@ from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.frontend.card_annotations import RegisterError, cards_of
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT
 from fairlead_contracts.policyfile.document import Pool
-from fairlead_kube import Node, ResourceFlavor, ResourceGroup, in_base_units
+from fairlead_kube.core import Node
+from fairlead_kube.quantities import in_base_units
+from fairlead_kube.queues import ResourceFlavor, ResourceGroup
 
 _NOT_OF_NODES = ("pods",)
 """Quota of pods bounds their number; nodes bound it by other means, too."""

@@ -7,7 +7,8 @@ from fairlead_cli.findings import Finding, counted, info, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.making import makers
 from fairlead_cli.kueue.doctor.survey import Survey, nodes_of, repels, usable_nodes
-from fairlead_kube import Node, ResourceFlavor
+from fairlead_kube.core import Node
+from fairlead_kube.queues import ResourceFlavor
 
 
 def flavors_in_use(survey: Survey) -> dict[str, list[str]]:

@@ -12,18 +12,13 @@ from fairlead_cli.kueue.doctor.checks.aging import pool_quota
 from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import format_quantity
-from fairlead_kube import (
-    ClusterQueue,
-    LabelRequirement,
-    PodSet,
-    ResourceFlavor,
-    Workload,
-    in_base_units,
-    pod_demand,
-    workload_demand,
-)
-from fairlead_kube import Node as KubeNode
-from fairlead_kube import Toleration as KubeToleration
+from fairlead_kube.core import Node as KubeNode
+from fairlead_kube.demand import pod_demand, workload_demand
+from fairlead_kube.objects import LabelRequirement
+from fairlead_kube.pods import Toleration as KubeToleration
+from fairlead_kube.quantities import in_base_units
+from fairlead_kube.queues import ClusterQueue, ResourceFlavor
+from fairlead_kube.workloads import PodSet, Workload
 from fairlead_policy import fit
 
 _PODS = "pods"

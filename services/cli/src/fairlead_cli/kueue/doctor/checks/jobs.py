@@ -7,7 +7,7 @@ from fairlead_cli.findings import Finding, counted, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.manifests import local_queue_manifest
 from fairlead_cli.kueue.doctor.survey import Survey, queue_label
-from fairlead_kube import ObjectMeta, holds
+from fairlead_kube.objects import ObjectMeta, holds
 
 _ENDS = ("Complete", "Failed", "Succeeded")
 _STANDALONE = ("", "CronJob")

@@ -10,7 +10,10 @@ from fairlead_cli.kueue.doctor.checks.flavors import flavors_in_use
 from fairlead_cli.kueue.doctor.making import Misfit, makers, misfits
 from fairlead_cli.kueue.doctor.survey import Survey, usable_nodes
 from fairlead_contracts.base.quantities import format_quantity
-from fairlead_kube import NodePool, ResourceFlavor, Taint, in_base_units
+from fairlead_kube.core import NodePool
+from fairlead_kube.pods import Taint
+from fairlead_kube.quantities import in_base_units
+from fairlead_kube.queues import ResourceFlavor
 
 
 def _pools(survey: Survey) -> Iterator[Finding]:

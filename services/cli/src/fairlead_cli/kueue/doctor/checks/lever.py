@@ -7,7 +7,7 @@ from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.rights import binding
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.messages import leave
-from fairlead_kube import Lever
+from fairlead_kube.lever import Lever
 
 _GATE = """apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration

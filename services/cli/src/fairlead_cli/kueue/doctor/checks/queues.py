@@ -8,7 +8,10 @@ from fairlead_cli.kueue.doctor.checks.reserving import STRICT, reserved_pools
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.frontend.capabilities import preempting_settings
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
-from fairlead_kube import PRIORITY_BOOST, ClusterQueue, Preemption, ResourceGroup, holds, in_base_units
+from fairlead_kube.objects import holds
+from fairlead_kube.quantities import in_base_units
+from fairlead_kube.queues import ClusterQueue, Preemption, ResourceGroup
+from fairlead_kube.workloads import PRIORITY_BOOST
 from fairlead_policy.rules.rulebook import Rulebook
 
 AFS = "UsageBasedAdmissionFairSharing"

@@ -7,7 +7,7 @@ from fairlead_cli.findings import Finding, info, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.frontend.marks import WATCHDOG
-from fairlead_kube import ClusterQueue
+from fairlead_kube.queues import ClusterQueue
 from fairlead_policy.reserve.easy import reserves
 from fairlead_policy.rules.rulebook import Rulebook
 

@@ -8,7 +8,8 @@ from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.manifests import local_queue_manifest
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.policyfile.document import Match, Tenant
-from fairlead_kube import LabelSelector, LocalQueue
+from fairlead_kube.objects import LabelSelector
+from fairlead_kube.queues import LocalQueue
 from fairlead_policy.rules.rulebook import Rulebook
 
 

@@ -7,7 +7,7 @@ from fairlead_cli.findings import Finding, counted, error, listed
 from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.kinds import Written
 from fairlead_cli.kueue.doctor.survey import Survey
-from fairlead_kube import PRIORITY_BOOST
+from fairlead_kube.workloads import PRIORITY_BOOST
 
 OURS = "fairlead"
 """What our own field managers begin with."""
