@@ -12,7 +12,7 @@ from functools import partial
 import aiohttp
 from bench_lines import cpu_seconds, quantile, say
 
-from fairlead_slurm import CommandController
+from fairlead_slurm.controller import CommandController
 from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.first_seen import FirstSeen
 from fairlead_slurm_bridge.view import SlurmContext, StatedView

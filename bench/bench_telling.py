@@ -21,8 +21,10 @@ from fairlead_contracts.messages.events import Event, LevelWritten
 from fairlead_contracts.messages.job_traces import trace_of_submission
 from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.messages.submissions import Submission
-from fairlead_runtime import FrontendSpans, ServiceSettings, Spans, configure_tracing
-from fairlead_runtime.spans import ExportOutcome
+from fairlead_runtime.frontend_spans import FrontendSpans
+from fairlead_runtime.settings import ServiceSettings
+from fairlead_runtime.spans import ExportOutcome, Spans
+from fairlead_runtime.tracing import configure_tracing
 from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName
 from fairlead_scorer.report.pass_traces import PassTraces

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_runtime import ServiceSettings, describe
+from fairlead_runtime.settings import ServiceSettings, describe
 from fairlead_testkit.flag_tables import SERVICES as DOCUMENTED
 from fairlead_testkit.flag_tables import settings_page
 

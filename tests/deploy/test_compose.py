@@ -16,9 +16,13 @@ import pytest
 import yaml
 
 from fairlead_admitter.settings import AdmitterSettings
-from fairlead_runtime import HealthServer, Metrics, Readiness, ServiceSettings, describe, load_settings
+from fairlead_runtime.health import HealthServer, Readiness
+from fairlead_runtime.metrics import Metrics
+from fairlead_runtime.settings import ServiceSettings, describe
+from fairlead_runtime.sources import load_settings
 from fairlead_scorer.settings import ScorerSettings
-from fairlead_sim import demo_workload, load_cluster
+from fairlead_sim.config import load_cluster
+from fairlead_sim.demo import demo_workload
 from fairlead_sim.settings import SimSettings
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 from fairlead_testkit.kubelab import Kit

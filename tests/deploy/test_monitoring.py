@@ -20,7 +20,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from fairlead_bus import Bus
 from fairlead_checker.instruments import CheckerInstruments
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
-from fairlead_runtime import HealthServer, Metrics, MetricsObserver, Readiness
+from fairlead_runtime.health import HealthServer, Readiness
+from fairlead_runtime.metrics import Metrics, MetricsObserver
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_testkit import eventually
 from fairlead_testkit.dashboards import all_speak, asked_by_panels

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from fairlead_admitter.settings import AdmitterSettings
-from fairlead_runtime import ServiceSettings, load_settings
+from fairlead_runtime.settings import ServiceSettings
+from fairlead_runtime.sources import load_settings
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"

@@ -14,7 +14,7 @@ from fairlead_bus import Asked, Bus, ConnectionSettings, connect
 from fairlead_bus.server.accounts import AccountLayout
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer, Refused, read_submission
-from fairlead_runtime import ServiceSettings
+from fairlead_runtime.settings import ServiceSettings
 from fairlead_scorer import ScorerSettings
 from fairlead_scorer import main as scorer
 from fairlead_testkit import eventually

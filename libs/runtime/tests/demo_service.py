@@ -7,7 +7,9 @@ from typing import Literal
 import structlog
 from opentelemetry import trace
 
-from fairlead_runtime import Lifecycle, Secret, ServiceSettings, run_service
+from fairlead_runtime.lifecycle import Lifecycle
+from fairlead_runtime.service import run_service
+from fairlead_runtime.settings import Secret, ServiceSettings
 
 LOG = structlog.get_logger()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_runtime import Metrics, Readiness
-from fairlead_runtime.health import MOST_CONNECTIONS, HealthServer, ask_health
+from fairlead_runtime.health import MOST_CONNECTIONS, HealthServer, Readiness, ask_health
+from fairlead_runtime.metrics import Metrics
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 PROGRAM = """
 import logging, sys, warnings
 import structlog
-from fairlead_runtime import configure_logging
+from fairlead_runtime.logs import configure_logging
 
 configure_logging(sys.argv[1], "demo", "r1")
 log = structlog.get_logger()

@@ -3,7 +3,8 @@
 import pytest
 from opentelemetry import trace
 
-from fairlead_runtime import Metrics, MetricsObserver, Readiness, exemplar
+from fairlead_runtime.health import Readiness
+from fairlead_runtime.metrics import Metrics, MetricsObserver, exemplar
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_runtime import HealthReport, ask_health
+from fairlead_runtime.health import HealthReport, ask_health
 from fairlead_testkit import ServiceProcess, eventually
 
 type Start = Callable[..., ServiceProcess]

@@ -9,17 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_runtime import (
-    Secret,
-    ServiceSettings,
-    SettingsError,
-    add_arguments,
-    describe,
-    given_arguments,
-    load_settings,
-    new_replica,
-    redacted,
-)
+from fairlead_runtime.errors import SettingsError
+from fairlead_runtime.settings import Secret, ServiceSettings, describe, new_replica, redacted
+from fairlead_runtime.sources import add_arguments, given_arguments, load_settings
 
 type Hidden = Secret | None
 type Names = Annotated[list[str], msgspec.Meta(max_length=3)]

@@ -3,8 +3,9 @@
 from collections import Counter
 
 from fairlead_contracts.messages.job_traces import Span, new_trace
-from fairlead_runtime import FrontendSpans, Metrics, MetricsObserver, Spans
-from fairlead_runtime.spans import ExportOutcome
+from fairlead_runtime.frontend_spans import FrontendSpans
+from fairlead_runtime.metrics import Metrics, MetricsObserver
+from fairlead_runtime.spans import ExportOutcome, Spans
 from fairlead_testkit.builders import NOW, a_job
 
 

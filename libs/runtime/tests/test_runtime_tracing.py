@@ -76,7 +76,8 @@ async def test_without_an_endpoint_lines_have_no_trace(
 
 def test_neither_sdk_nor_exporter_is_imported_while_tracing_is_off() -> None:
     code = (
-        "import sys, fairlead_runtime as r; t = r.configure_tracing(r.ServiceSettings(), 'x');"
+        "import sys; from fairlead_runtime.settings import ServiceSettings;"
+        "from fairlead_runtime.tracing import configure_tracing; t = configure_tracing(ServiceSettings(), 'x');"
         "print(t.on, [m for m in sys.modules if m.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))])"
     )
     found = subprocess.run(

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from fairlead_runtime import Allowance, Pacing, pause_after, wake_or_timeout
+from fairlead_runtime.waiting import Allowance, Pacing, pause_after, wake_or_timeout
 
 PLENTY = 30.0
 SHORT = 0.02

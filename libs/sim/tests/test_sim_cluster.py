@@ -11,17 +11,11 @@ from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_contracts.frontend.verbs import CreateJob, CreateOutcome, DeleteJob, SetLevel
 from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.state import Outcome, Phase
-from fairlead_sim import (
-    ClusterConfig,
-    JobName,
-    JobRetention,
-    NodeGroup,
-    QueueConfig,
-    QueueStrategy,
-    SimCluster,
-)
-from fairlead_sim.changes import UsedName, UsedNames
-from fairlead_sim.lines import LevelledLine
+from fairlead_sim.changes import JobRetention, UsedName, UsedNames
+from fairlead_sim.cluster import SimCluster
+from fairlead_sim.config import ClusterConfig, NodeGroup, QueueConfig
+from fairlead_sim.jobs import JobName
+from fairlead_sim.lines import LevelledLine, QueueStrategy
 
 GPU = "nvidia.com/gpu"
 

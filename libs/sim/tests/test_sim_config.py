@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_sim import ConfigError, load_cluster, read_config
+from fairlead_sim.config import load_cluster, read_config
+from fairlead_sim.errors import ConfigError
 
 MISSPELT = """\
 version: 1

@@ -10,20 +10,14 @@ import pytest
 from fairlead_contracts.base.instants import SECOND, to_seconds
 from fairlead_contracts.messages.submissions import read_submission
 from fairlead_contracts.policyfile.validate import check_document
-from fairlead_sim import (
-    Fifo,
-    SimWorkload,
-    TraceError,
-    VirtualRun,
-    demand_of,
-    demo_workload,
-    load_cluster,
-    read_trace,
-    render_config,
-    shipped_trace,
-    steered,
-)
-from fairlead_sim.demo import PHILLY, URGENT_PART
+from fairlead_sim.config import load_cluster, render_config
+from fairlead_sim.demo import PHILLY, URGENT_PART, demand_of, demo_workload
+from fairlead_sim.disciplines import Fifo
+from fairlead_sim.errors import TraceError
+from fairlead_sim.steered import steered
+from fairlead_sim.trace import read_trace, shipped_trace
+from fairlead_sim.virtual import VirtualRun
+from fairlead_sim.workload import SimWorkload
 
 GPU = "nvidia.com/gpu"
 

@@ -5,7 +5,7 @@ import pytest
 from fairlead_contracts.base.instants import SECOND, to_datetime
 from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.state import Outcome
-from fairlead_sim import ShareMeter, jain, quantile
+from fairlead_sim.meter import ShareMeter, jain, quantile
 
 CAPACITY = {"cpu": 10_000, "memory": 100}
 

@@ -55,11 +55,15 @@ from fairlead_contracts.messages.state import (
     encode_state,
 )
 from fairlead_contracts.subjects import FrontendVerb
-from fairlead_runtime import Metrics, wall_clock
-from fairlead_sim import ClusterStoreError, NodeGroup, SimCluster, one_pool, render_config
+from fairlead_runtime.clock import wall_clock
+from fairlead_runtime.metrics import Metrics
+from fairlead_sim.cluster import SimCluster
+from fairlead_sim.config import NodeGroup, render_config
+from fairlead_sim.errors import ClusterStoreError
 from fairlead_sim.instruments import SimInstruments
 from fairlead_sim.service import SimService
 from fairlead_sim.store import ClusterStore
+from fairlead_sim.workload import one_pool
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]

@@ -10,8 +10,11 @@ import pytest
 from fairlead_bus import Outgoing
 from fairlead_contracts import subjects
 from fairlead_contracts.frontend.verbs import CreateJob, DeleteJob
-from fairlead_sim import ClusterChanges, ClusterCounters, ClusterStoreError, JobName, JobRetention, SimCluster
+from fairlead_sim.changes import ClusterChanges, ClusterCounters, JobRetention
+from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import DEFAULT
+from fairlead_sim.errors import ClusterStoreError
+from fairlead_sim.jobs import JobName
 from fairlead_sim.statements import changed
 from fairlead_sim.store import ClusterStore, batch_of
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_slurm import CommandController, ConfigurationMissingError
+from fairlead_slurm.controller import CommandController
+from fairlead_slurm.errors import ConfigurationMissingError
 
 
 async def test_a_slurm_conf_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_slurm import HIGHEST_SITE_FACTOR, Ladder
+from fairlead_slurm.ladder import Ladder
+from fairlead_slurm.updates import HIGHEST_SITE_FACTOR
 
 WEIGHTS = st.integers(0, 2_000_000)
 NICE = st.integers(-10_000, 10_000)

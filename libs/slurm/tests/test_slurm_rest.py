@@ -12,18 +12,14 @@ import aiohttp
 import msgspec
 import pytest
 
-from fairlead_slurm import (
-    CommandController,
-    Reading,
-    RestClient,
-    RestController,
-    SlurmJob,
-    SlurmToken,
-    SlurmUnreachableError,
-    UnreadableError,
-)
+from fairlead_slurm.controller import CommandController
+from fairlead_slurm.errors import SlurmUnreachableError, UnreadableError
+from fairlead_slurm.queue import Reading, SlurmJob
 from fairlead_slurm.rest.api import api_of
+from fairlead_slurm.rest.client import RestClient
+from fairlead_slurm.rest.controller import RestController
 from fairlead_slurm.rest.jobs import TasksCutError, reading_of, tasks_of
+from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm.submitting import SubmittingClient
 from fairlead_slurm.submitting.submit_server import SubmitServer, SubmitTerms
 from fairlead_testkit.awaiting import eventually

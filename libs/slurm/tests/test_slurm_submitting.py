@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_slurm import SlurmUnreachableError, SubmitRefusedError
+from fairlead_slurm.errors import SlurmUnreachableError, SubmitRefusedError
 from fairlead_slurm.submitting import BatchJob, SubmissionMark, SubmittingClient, submission_mark
 from fairlead_slurm.submitting.batch_job import MOST_BYTES, sbatch_words, script_of
 from fairlead_slurm.submitting.submit_server import NoUserError, SubmitServer, SubmitTerms, user_of

@@ -12,7 +12,7 @@ from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Asked, Bus, ConnectionSettings, connect
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import ANSWER, AnyAnswer
-from fairlead_runtime import Lifecycle
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, FakeScorer, set_up
 from fairlead_testkit.serving import serving

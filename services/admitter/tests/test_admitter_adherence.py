@@ -20,7 +20,7 @@ from fairlead_contracts.messages.members import Followed, LeaderLease
 from fairlead_contracts.messages.state import FlavorQuota, JobState, Phase, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 from fairlead_testkit.builders import NOW, a_decision, a_front, a_holding, a_job, a_member, a_place, a_queue
 
 GPU = "nvidia.com/gpu"

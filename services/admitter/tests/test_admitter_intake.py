@@ -27,7 +27,7 @@ from fairlead_contracts.messages.submissions import (
     Refused,
     Started,
 )
-from fairlead_runtime import Lifecycle
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import (
     NOW,

@@ -15,7 +15,7 @@ from fairlead_bus import Bus, Delivery
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Refused
-from fairlead_runtime import Lifecycle
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOW, a_body
 from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster

@@ -5,8 +5,7 @@ import time
 from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_contracts.base.instants import SECOND, from_seconds
 from fairlead_contracts.messages.job_traces import Span, new_trace
-from fairlead_runtime import Spans
-from fairlead_runtime.spans import ExportOutcome
+from fairlead_runtime.spans import ExportOutcome, Spans
 from fairlead_testkit.builders import a_job
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.messages.state import Fault, JobState
-from fairlead_runtime import Lifecycle
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.fake_cluster import FakeScorer
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, things

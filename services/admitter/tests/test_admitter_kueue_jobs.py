@@ -35,7 +35,7 @@ from fairlead_contracts.messages.submissions import (
 )
 from fairlead_kube.client import connect
 from fairlead_kube.settings import KubeSettings
-from fairlead_runtime import Lifecycle
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import (
     NOW,

@@ -19,7 +19,7 @@ from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.messages.state import JobState, Phase, QueueState, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.workloads import PRIORITY_BOOST
-from fairlead_runtime import Lifecycle
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import a_job, a_queue
 from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, POOL, FakeCluster, FakeScorer

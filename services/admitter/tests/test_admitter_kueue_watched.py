@@ -9,7 +9,7 @@ import pytest
 from fairlead_bus import Bus
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Started
 from fairlead_contracts.policyfile.document import Tenant
-from fairlead_runtime import Lifecycle
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import a_body, a_document
 from fairlead_testkit.fake_cluster import CLUSTER

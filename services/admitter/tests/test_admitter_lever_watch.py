@@ -18,7 +18,7 @@ from fairlead_admitter.apply.lever_probe import (
 )
 from fairlead_admitter.errors import FrontendBalkedError
 from fairlead_contracts.messages.leave import Leave, LeverFound, LeverName
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 LEAVE = Leave(cluster="c1", at=AT, by="ann", lever="boost")

@@ -9,7 +9,7 @@ from fairlead_admitter.apply.release import PoolRelease
 from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_admitter.report.record import AdmitterRecord
 from fairlead_contracts.messages.leave import LeverName
-from fairlead_runtime import Lifecycle
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 
 

@@ -33,7 +33,7 @@ from fairlead_contracts.messages.state import (
     subject_of,
 )
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 from fairlead_testkit.builders import NOW, a_document, a_job, a_place, a_pool, a_queue
 
 POOL = "c1/gpu"

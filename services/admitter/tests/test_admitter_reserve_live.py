@@ -13,7 +13,8 @@ from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.events import EVENT, JobReserved, LevelWritten, Reserving
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.policyfile.document import Reserve
-from fairlead_runtime import Lifecycle, wall_clock
+from fairlead_runtime.clock import wall_clock
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import a_job, a_pool
 from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, FakeCluster, FakeScorer, set_up

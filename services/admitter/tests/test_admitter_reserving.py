@@ -19,7 +19,7 @@ from fairlead_contracts.policyfile.document import PolicyDocument, Reserve
 from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.plan import Band
 from fairlead_policy.reserve.reservation import ReservationState
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 from fairlead_testkit.builders import NOW, a_job, a_place, a_pool, a_queue
 
 GPU = "nvidia.com/gpu"

@@ -16,7 +16,7 @@ from fairlead_contracts.messages.events import JobEvicted
 from fairlead_contracts.messages.leave import Leave, Revocation
 from fairlead_contracts.messages.members import LEADER_LEASE
 from fairlead_contracts.messages.state import QueueState, State, subject_of
-from fairlead_runtime import Lifecycle
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOON, a_class, a_queue
 from fairlead_testkit.fake_cluster import CLUSTER, DOCUMENT, POOL, FakeCluster, FakeScorer

@@ -15,7 +15,7 @@ from fairlead_contracts.messages.members import MEMBER_LEASE, LeaderLease
 from fairlead_contracts.messages.state import Phase
 from fairlead_contracts.subjects import kv_subject, leader_key, member_key
 from fairlead_contracts.topology import MEMBERS
-from fairlead_runtime import Lifecycle
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, ServiceProcess, eventually
 from fairlead_testkit.builders import NOW
 from fairlead_testkit.fake_cluster import CLUSTER, POOL, FakeCluster, FakeScorer

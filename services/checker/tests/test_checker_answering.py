@@ -21,8 +21,8 @@ from fairlead_kube.queues import ResourceFlavor
 from fairlead_kube.reflector import Key
 from fairlead_kube.workloads import AdmissionCheck, Workload
 from fairlead_policy.hami.annotations import CardStrategy
-from fairlead_runtime import Metrics, Spans
-from fairlead_runtime.spans import ExportOutcome
+from fairlead_runtime.metrics import Metrics
+from fairlead_runtime.spans import ExportOutcome, Spans
 
 GPU = "nvidia.com/gpu"
 START: Micros = instant("2026-11-22T12:00:00Z")

@@ -5,7 +5,7 @@ import pytest
 from fairlead_cli.demo.feeding import held_back, lap_of
 from fairlead_contracts.base.tokens import encode_token
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
-from fairlead_sim import demo_workload
+from fairlead_sim.demo import demo_workload
 from fairlead_testkit import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
 

@@ -4,7 +4,7 @@ import pytest
 
 from fairlead_cli.errors import InputError
 from fairlead_cli.policy.files import as_yaml, differences, parse_policy, read_policy, shipped_policy
-from fairlead_sim import demo_workload
+from fairlead_sim.demo import demo_workload
 
 
 def test_the_laptops_policy_has_three_teams_on_one_pool() -> None:

@@ -9,7 +9,10 @@ from fairlead_contracts.base.instants import from_datetime, to_datetime
 from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
 from fairlead_contracts.messages.state import Outcome
 from fairlead_contracts.messages.submissions import Refused, read_submission
-from fairlead_sim import Fifo, NodeGroup, RunResult, SimWorkload, VirtualRun, equal_floods
+from fairlead_sim.config import NodeGroup
+from fairlead_sim.disciplines import Fifo
+from fairlead_sim.virtual import RunResult, VirtualRun
+from fairlead_sim.workload import SimWorkload, equal_floods
 
 NODES = NodeGroup(name="node", count=1, allocatable={"nvidia.com/gpu": 8, "cpu": 64, "memory": "512Gi"})
 WORKLOAD = equal_floods({"a": 2.0, "b": 1.0}, jobs=20, run_seconds=2.0, nodes=NODES)

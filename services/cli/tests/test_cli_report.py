@@ -14,7 +14,10 @@ from fairlead_cli.demo.report.figures import BINS, TenantFigures, off_entitlemen
 from fairlead_cli.demo.report.findings import UNCONTENDED, against_fifo, finding
 from fairlead_cli.demo.report.page import render_page
 from fairlead_cli.demo.report.text import render_text
-from fairlead_sim import Fifo, NodeGroup, SimWorkload, VirtualRun, equal_floods
+from fairlead_sim.config import NodeGroup
+from fairlead_sim.disciplines import Fifo
+from fairlead_sim.virtual import VirtualRun
+from fairlead_sim.workload import SimWorkload, equal_floods
 
 WEIGHTS = {"a<b>": 3.0, "team-b": 2.0, "team-c": 1.0}
 NODES = NodeGroup(name="node", count=2, allocatable={"nvidia.com/gpu": 8, "cpu": 64, "memory": "512Gi"})

@@ -23,7 +23,7 @@ from fairlead_cli.slurm.examining import look, weigh
 from fairlead_cli.slurm.leaving import LeaveRequest, check_and_clear
 from fairlead_cli.slurm.survey import RestLook, SlurmSurvey
 from fairlead_contracts import topology
-from fairlead_slurm import SlurmSettings
+from fairlead_slurm.cluster import SlurmSettings
 from fairlead_testkit import NatsServer, image_registry
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.command import fairlead

@@ -10,7 +10,8 @@ import pytest
 from fairlead_cli.findings import Severity
 from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.survey import SlurmSurvey
-from fairlead_slurm import ALLOW_NONE, BACKUP_CONTROLLER, NO_HOLD, asks_over_tls, pods_partition, pods_tokens
+from fairlead_slurm.cluster import BACKUP_CONTROLLER
+from fairlead_slurm.hooks.installing import ALLOW_NONE, NO_HOLD, asks_over_tls, pods_partition, pods_tokens
 from fairlead_testkit.command import fairlead
 from fairlead_testkit.slurm_builders import some_settings
 

@@ -16,7 +16,7 @@ from fairlead_contracts.messages.events import JobEvicted, Run
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_policy.usage.past import Decay, PastUse, tick_of
-from fairlead_runtime import wall_clock
+from fairlead_runtime.clock import wall_clock
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.builders import a_decision, a_job, a_pool, a_queue
 from fairlead_testkit.bus_harness import BusHarness

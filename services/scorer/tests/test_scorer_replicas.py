@@ -16,7 +16,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.decisions import DECISION, Decision
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Tenant
-from fairlead_runtime import Lifecycle
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_scorer import ScorerSettings, main
 from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.builders import NOW, a_job, a_pool, a_queue

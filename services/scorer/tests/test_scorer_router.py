@@ -16,7 +16,8 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.submissions import ANSWER, DEAD_LETTER, AnyAnswer, Refused, read_submission
 from fairlead_contracts.topology import MEMBERS, ROUTES, SUBMIT, Topology, submit_durable, topology
-from fairlead_runtime import Lifecycle, Metrics
+from fairlead_runtime.lifecycle import Lifecycle
+from fairlead_runtime.metrics import Metrics
 from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.report.record import ScorerRecord
 from fairlead_scorer.route.router import Router, TenantPace

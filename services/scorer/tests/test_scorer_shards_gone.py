@@ -8,7 +8,8 @@ import pytest
 from fairlead_bus import Roster
 from fairlead_contracts.messages.state import subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_runtime import Lifecycle, wall_clock
+from fairlead_runtime.clock import wall_clock
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_scorer import ScorerSettings
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.report.record import ScorerRecord

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from fairlead_bus import Statements
-from fairlead_runtime import Metrics
-from fairlead_slurm import Reading, RetryableSlurmError
+from fairlead_runtime.metrics import Metrics
+from fairlead_slurm import Reading
+from fairlead_slurm.errors import RetryableSlurmError
 from fairlead_slurm_bridge.bridge import Bridge
 from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.first_seen import FirstSeen

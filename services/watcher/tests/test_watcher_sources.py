@@ -27,7 +27,7 @@ from fairlead_kube.client import connect as connect_kube
 from fairlead_kube.reflector import Key
 from fairlead_kube.resources import LOCAL_QUEUES
 from fairlead_kube.settings import KubeSettings
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 from fairlead_testkit import NatsServer, eventually
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments

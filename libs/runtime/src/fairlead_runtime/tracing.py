@@ -77,9 +77,7 @@ def configure_tracing(
     """
     if not settings.otel_endpoint:
         return Tracing()
-    from fairlead_runtime import (
-        exporting,  # here: it costs a quarter of a second, and most processes do not trace
-    )
+    from fairlead_runtime import exporting
 
     return Tracing(
         exporting.begin(settings.otel_endpoint, settings.otel_sample_ratio, service, replica, spans)

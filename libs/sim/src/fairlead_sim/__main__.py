@@ -1,7 +1,7 @@
 """`python -m fairlead_sim`: a simulated cluster on NATS."""
 
 from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
-from fairlead_runtime import run_service
+from fairlead_runtime.service import run_service
 from fairlead_sim.app import main
 from fairlead_sim.settings import SimSettings
 

@@ -15,7 +15,9 @@ from fairlead_bus import (
     connect,
 )
 from fairlead_contracts.base.instants import from_seconds
-from fairlead_runtime import FrontendSpans, Lifecycle, wall_clock
+from fairlead_runtime.clock import wall_clock
+from fairlead_runtime.frontend_spans import FrontendSpans
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_sim.changes import JobRetention
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import load_cluster

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_runtime import ServiceError
+from fairlead_runtime.errors import ServiceError
 
 
 class SimError(ServiceError):

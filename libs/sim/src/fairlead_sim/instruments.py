@@ -1,6 +1,6 @@
 """The metrics of a simulated cluster."""
 
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 
 
 class SimInstruments:

@@ -30,7 +30,8 @@ from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
-from fairlead_runtime import Lifecycle, ServiceSettings
+from fairlead_runtime.lifecycle import Lifecycle
+from fairlead_runtime.settings import ServiceSettings
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.builders import NOW, a_document, a_mark
 from fairlead_testkit.people import put_policy

@@ -34,7 +34,7 @@ _COMMON = "## All services\n\n"
 
 def settings_page() -> str:
     """The whole of docs/settings.md."""
-    from fairlead_runtime import ServiceSettings, describe
+    from fairlead_runtime.settings import ServiceSettings, describe
 
     shared = {setting.name: setting for setting in describe(ServiceSettings)}
     parts = [_HEAD, _COMMON + _table(list(shared.values()))]

@@ -23,7 +23,7 @@ from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fork_server import ForkedProcess
 
 if TYPE_CHECKING:
-    from fairlead_runtime import HealthReport
+    from fairlead_runtime.health import HealthReport
 
 LISTENING = "health listening"
 """The event of the log line that names the health port."""
@@ -146,9 +146,8 @@ class ServiceProcess:
 
     async def health(self) -> "HealthReport":
         """What /readyz says now."""
-        from fairlead_runtime import (
-            ask_health,
-        )  # here: the plugin must not load a web server into every test run
+        # Here: the plugin must not load a web server into every test run.
+        from fairlead_runtime.health import ask_health
 
         return await asyncio.to_thread(ask_health, "127.0.0.1", await self.health_port())
 

@@ -7,7 +7,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from fairlead_runtime import Lifecycle, ServiceSettings
+from fairlead_runtime.lifecycle import Lifecycle
+from fairlead_runtime.settings import ServiceSettings
 
 type ServiceMain[S: ServiceSettings] = Callable[[S, Lifecycle], Awaitable[None]]
 

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from fairlead_slurm import SlurmAccount, SlurmJob, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm import SlurmJob
+from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
 
 SECOND = 1_000_000
 NOON = 1_700_000_000 * SECOND

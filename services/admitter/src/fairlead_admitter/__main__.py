@@ -4,7 +4,7 @@ from fairlead_admitter.app import main
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
 from fairlead_kube.errors import ConfigurationError
-from fairlead_runtime import run_service
+from fairlead_runtime.service import run_service
 
 if __name__ == "__main__":
     run_service(

@@ -40,7 +40,8 @@ from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.events import JobEvicted
 from fairlead_policy.exact.ranking import warm_up
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_runtime import Lifecycle, wall_clock
+from fairlead_runtime.clock import wall_clock
+from fairlead_runtime.lifecycle import Lifecycle
 
 _DRY_RUN_EPOCH = 0
 """The epoch of a dry run: it decides as if it led, beside whoever does, takes no lease and writes nothing."""

@@ -29,7 +29,7 @@ from fairlead_admitter.report.reserve_events import ReserveEvents
 from fairlead_admitter.report.staleness import Staleness
 from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.state import Phase
-from fairlead_runtime import Pacing
+from fairlead_runtime.waiting import Pacing
 
 _QUEUED = (Phase.WAITING, Phase.HELD)
 

@@ -4,7 +4,7 @@ from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvis
 from fairlead_checker.app import main
 from fairlead_checker.settings import CheckerSettings
 from fairlead_kube.errors import FatalKubeError
-from fairlead_runtime import run_service
+from fairlead_runtime.service import run_service
 
 if __name__ == "__main__":
     run_service(

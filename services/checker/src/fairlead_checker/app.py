@@ -13,7 +13,9 @@ from fairlead_contracts.base.instants import from_seconds
 from fairlead_kube.client import connect as connect_kube
 from fairlead_kube.settings import KubeSettings
 from fairlead_policy.hami.annotations import CardStrategy
-from fairlead_runtime import Lifecycle, MetricsObserver, wall_clock
+from fairlead_runtime.clock import wall_clock
+from fairlead_runtime.lifecycle import Lifecycle
+from fairlead_runtime.metrics import MetricsObserver
 
 ROLE = "checker"
 

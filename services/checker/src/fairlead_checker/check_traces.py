@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from fairlead_checker.facts import Checked
 from fairlead_contracts.messages.job_traces import TraceContext, trace_of_job
-from fairlead_runtime import Spans
+from fairlead_runtime.spans import Spans
 
 
 class CheckTraces:

@@ -19,7 +19,7 @@ from fairlead_kube.objects import instant
 from fairlead_kube.queues import ResourceFlavor
 from fairlead_kube.workloads import AdmissionCheck, CheckState
 from fairlead_policy.hami.annotations import CardStrategy
-from fairlead_runtime import wake_or_timeout
+from fairlead_runtime.waiting import wake_or_timeout
 
 _AT_ONCE = 16
 """Answers of one pass: what they lead to is seen to before the next ones."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 
 
 class CheckerInstruments:

@@ -1,7 +1,7 @@
 """`python -m fairlead_scorer`."""
 
 from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
-from fairlead_runtime import run_service
+from fairlead_runtime.service import run_service
 from fairlead_scorer.app import main
 from fairlead_scorer.settings import ScorerSettings
 

@@ -6,7 +6,8 @@ from contextlib import AsyncExitStack
 from fairlead_bus import Bus, ConnectionSettings, Roster, connect, require_durables
 from fairlead_contracts import subjects, topology
 from fairlead_policy.exact.ranking import warm_up
-from fairlead_runtime import Lifecycle, wall_clock
+from fairlead_runtime.clock import wall_clock
+from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_scorer.dry_run import DryRun
 from fairlead_scorer.query.explaining import Explainer
 from fairlead_scorer.query.query_server import QueryServer

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_runtime import wake_or_timeout
+from fairlead_runtime.waiting import wake_or_timeout
 from fairlead_scorer.decide.decision import Content, decide, same
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName
 from fairlead_scorer.report.record import ScorerRecord

@@ -16,7 +16,8 @@ from fairlead_contracts.base.instants import SECOND, Micros
 from fairlead_contracts.messages.members import Holding, MemberLease
 from fairlead_contracts.messages.questions import SHARD_QUESTION
 from fairlead_contracts.topology import DECISION
-from fairlead_runtime import Pacing, Spans
+from fairlead_runtime.spans import Spans
+from fairlead_runtime.waiting import Pacing
 from fairlead_scorer.decide import decision as decisions
 from fairlead_scorer.decide.decision import Content, DecisionStamp
 from fairlead_scorer.decide.pace import shortest_pace

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from fairlead_runtime import ServiceSettings
+from fairlead_runtime.settings import ServiceSettings
 
 type Positive = Annotated[float, msgspec.Meta(gt=0)]
 

@@ -2,8 +2,8 @@
 
 from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
 from fairlead_kube.errors import ConfigurationError
-from fairlead_runtime import run_service
-from fairlead_slurm import ProgramMissingError
+from fairlead_runtime.service import run_service
+from fairlead_slurm.errors import ProgramMissingError
 from fairlead_slurm_bridge.app import main
 from fairlead_slurm_bridge.errors import BridgeError
 from fairlead_slurm_bridge.settings import SlurmBridgeSettings

@@ -18,20 +18,18 @@ from fairlead_bus import (
     connect,
 )
 from fairlead_contracts.messages.events import Event
-from fairlead_runtime import FrontendSpans, Lifecycle, wall_clock
-from fairlead_slurm import (
-    CommandController,
-    Controller,
-    PodSite,
-    RestClient,
-    RestController,
-    SlurmJob,
-    SlurmToken,
-)
+from fairlead_runtime.clock import wall_clock
+from fairlead_runtime.frontend_spans import FrontendSpans
+from fairlead_runtime.lifecycle import Lifecycle
+from fairlead_slurm import SlurmJob
+from fairlead_slurm.batch_pods import PodSite
+from fairlead_slurm.controller import CommandController, Controller
 from fairlead_slurm.images.credentials import CredentialsUnreadableError, credentials
 from fairlead_slurm.images.registry import Registries
 from fairlead_slurm.images.remarks import ImageRule
-from fairlead_slurm.rest.client import UNIX
+from fairlead_slurm.rest.client import UNIX, RestClient
+from fairlead_slurm.rest.controller import RestController
+from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm.submitting import SubmittingClient
 from fairlead_slurm_bridge.bridge import Bridge
 from fairlead_slurm_bridge.checking import BatchChecks, CachedRegistry

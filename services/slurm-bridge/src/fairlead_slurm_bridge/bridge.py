@@ -22,8 +22,11 @@ from fairlead_contracts.frontend.verbs import (
     SetLevel,
     VerbOutcome,
 )
-from fairlead_runtime import wake_or_timeout
-from fairlead_slurm import UNLABELLED, Controller, RetryableSlurmError, SlurmError, is_gone
+from fairlead_runtime.waiting import wake_or_timeout
+from fairlead_slurm import is_gone
+from fairlead_slurm.controller import Controller
+from fairlead_slurm.errors import RetryableSlurmError, SlurmError
+from fairlead_slurm.ladder import UNLABELLED
 from fairlead_slurm_bridge.creating import Creator
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_slurm_bridge.observing import Observer

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from fairlead_slurm import SlurmNode, SlurmPartition
+from fairlead_slurm.cluster import SlurmNode, SlurmPartition
 
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True):

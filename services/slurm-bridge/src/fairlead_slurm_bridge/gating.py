@@ -10,17 +10,15 @@ from fairlead_kube.client import connect as connect_kube
 from fairlead_kube.pods import Toleration
 from fairlead_kube.settings import KubeSettings
 from fairlead_policy import fit
-from fairlead_runtime import Lifecycle, MetricsObserver, Tasks
-from fairlead_slurm import (
-    AccountedLicence,
-    LicenceName,
-    PartitionJobs,
-    PartitionNodes,
-    PodCommentError,
-    SlurmToken,
-)
+from fairlead_runtime.lifecycle import Lifecycle, Tasks
+from fairlead_runtime.metrics import MetricsObserver
+from fairlead_slurm.errors import PodCommentError
+from fairlead_slurm.licences import AccountedLicence, LicenceName
 from fairlead_slurm.munge import Munge
+from fairlead_slurm.partition_jobs import PartitionJobs
+from fairlead_slurm.partition_nodes import PartitionNodes
 from fairlead_slurm.pod_comment import claim
+from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm_bridge.checking import BatchChecks
 from fairlead_slurm_bridge.errors import BridgeError
 from fairlead_slurm_bridge.hooks.server import HookServer, trusted_users

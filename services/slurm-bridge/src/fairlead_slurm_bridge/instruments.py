@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from fairlead_contracts.messages.events import Event
 from fairlead_contracts.messages.state import Phase
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 
 
 class BridgeInstruments:

@@ -6,7 +6,8 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.state import JobArray, JobHolder, JobState, Outcome, Phase, task_uid
-from fairlead_slurm import UNLABELLED, Ladder, SlurmJob
+from fairlead_slurm import SlurmJob
+from fairlead_slurm.ladder import UNLABELLED, Ladder
 from fairlead_slurm.submitting import submission_mark
 from fairlead_slurm_bridge.domains import Naming
 from fairlead_slurm_bridge.windows import ArrayRemainder

@@ -4,7 +4,9 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from fairlead_slurm import Controller, Reading, SlurmError
+from fairlead_slurm import Reading
+from fairlead_slurm.controller import Controller
+from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.view import SlurmContext
 
 SURROUNDINGS_SECONDS = 10.0

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fairlead_runtime import ServiceSettings
+from fairlead_runtime.settings import ServiceSettings
 
 
 class SlurmBridgeSettings(ServiceSettings, frozen=True, kw_only=True):

@@ -18,15 +18,9 @@ from fairlead_contracts.messages.state import (
     TenantState,
     subject_of,
 )
-from fairlead_slurm import (
-    UNLABELLED,
-    Ladder,
-    SlurmAccount,
-    SlurmJob,
-    SlurmNode,
-    SlurmPartition,
-    SlurmSettings,
-)
+from fairlead_slurm import SlurmJob
+from fairlead_slurm.cluster import SlurmAccount, SlurmNode, SlurmPartition, SlurmSettings
+from fairlead_slurm.ladder import UNLABELLED, Ladder
 from fairlead_slurm_bridge.domains import Naming, domains
 from fairlead_slurm_bridge.first_seen import FirstSeen, Remembered
 from fairlead_slurm_bridge.jobs import NO_EPOCH, UNSTAMPED, Frame, rest_of, state_of

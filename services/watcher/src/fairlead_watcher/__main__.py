@@ -2,7 +2,7 @@
 
 from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
 from fairlead_kube.errors import ConfigurationError
-from fairlead_runtime import run_service
+from fairlead_runtime.service import run_service
 from fairlead_watcher.app import main
 from fairlead_watcher.settings import WatcherSettings
 

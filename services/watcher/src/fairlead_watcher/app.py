@@ -21,7 +21,10 @@ from fairlead_contracts.messages.events import Event
 from fairlead_kube.client import KubeClient
 from fairlead_kube.client import connect as connect_kube
 from fairlead_kube.settings import KubeSettings
-from fairlead_runtime import FrontendSpans, Lifecycle, MetricsObserver, wall_clock
+from fairlead_runtime.clock import wall_clock
+from fairlead_runtime.frontend_spans import FrontendSpans
+from fairlead_runtime.lifecycle import Lifecycle
+from fairlead_runtime.metrics import MetricsObserver
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.kinds import Kinds

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from fairlead_bus import Statements
 from fairlead_contracts.base.instants import Micros, to_seconds
-from fairlead_runtime import Allowance, Pacing, RestReason
+from fairlead_runtime.waiting import Allowance, Pacing, RestReason
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.sources import WatchedKinds

@@ -6,7 +6,7 @@ What concerns one job or one scope alone is none of this: see `job_backoff`.
 from collections.abc import Callable
 
 from fairlead_admitter.observe.job_backoff import FIRST_SECONDS, LONGEST_SECONDS
-from fairlead_runtime import pause_after
+from fairlead_runtime.waiting import pause_after
 
 _FORBIDDEN_FOR_GOOD = 4
 """After so many failures in a row, some four seconds, a missing right is not a server's start any more."""

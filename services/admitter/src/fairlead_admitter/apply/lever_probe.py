@@ -21,7 +21,7 @@ import structlog
 from fairlead_admitter.errors import AdmitterError
 from fairlead_bus import BusError
 from fairlead_contracts.messages.leave import Leave, LeverFound, LeverName
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 
 LOOK_SECONDS = 1.0
 CONFIRM_SECONDS = 2.0

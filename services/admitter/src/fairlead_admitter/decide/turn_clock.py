@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from fairlead_contracts.base.instants import Micros
-from fairlead_runtime import wall_clock
+from fairlead_runtime.clock import wall_clock
 
 
 class TurnClock:

@@ -11,7 +11,8 @@ from fairlead_bus import Bus, BusError, Delivery
 from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.instants import Micros, to_seconds
-from fairlead_runtime import Metrics, wall_clock
+from fairlead_runtime.clock import wall_clock
+from fairlead_runtime.metrics import Metrics
 
 LOOK_SECONDS = 2.0
 MOST_FULL = 0.8

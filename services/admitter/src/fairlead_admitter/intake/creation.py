@@ -19,7 +19,7 @@ from fairlead_bus import NotYetError
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.submissions import Submission
-from fairlead_runtime import pause_after
+from fairlead_runtime.waiting import pause_after
 
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 2.0

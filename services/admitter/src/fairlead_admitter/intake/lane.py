@@ -23,7 +23,7 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.job_traces import TraceContext
 from fairlead_contracts.messages.submissions import Accepted, Refused, Submission, unheeded
-from fairlead_runtime import within
+from fairlead_runtime.tracing import within
 
 
 class IntakeLane:

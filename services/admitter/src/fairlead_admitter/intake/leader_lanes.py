@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from fairlead_bus import Bus, Delivery, Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import Micros
-from fairlead_runtime import wake_or_timeout
+from fairlead_runtime.waiting import wake_or_timeout
 
 _SHARE_OF_A_TENANT = 4
 """One tenant has at most this part of what is handled at once: its namespace may be in trouble."""

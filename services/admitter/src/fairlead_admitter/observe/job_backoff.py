@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from fairlead_contracts.messages.state import JobState
-from fairlead_runtime import pause_after
+from fairlead_runtime.waiting import pause_after
 
 FIRST_SECONDS = 0.25
 LONGEST_SECONDS = 30.0

@@ -26,7 +26,7 @@ from fairlead_contracts.topology import LEASE_SECONDS
 from fairlead_policy.levels.adherence import AdherenceFold, Holdings, PoolInstant
 from fairlead_policy.reserve.easy import reserves
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 
 REACTION_SECONDS = 0.25
 """From a fact to the levels that follow from it, on a busy machine: what changed since is nobody's fault."""

@@ -25,7 +25,8 @@ from fairlead_admitter.report.objections import Objection, objection_to_level, o
 from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_contracts.messages.state import JobState
 from fairlead_policy.rules.rulebook import Rulebook
-from fairlead_runtime import Metrics, wall_clock
+from fairlead_runtime.clock import wall_clock
+from fairlead_runtime.metrics import Metrics
 
 LOOK_SECONDS = 1.0
 SETTLE_SECONDS = 2.0

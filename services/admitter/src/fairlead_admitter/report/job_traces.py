@@ -25,7 +25,7 @@ from fairlead_contracts.messages.job_traces import (
 )
 from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.messages.submissions import Submission
-from fairlead_runtime import Spans
+from fairlead_runtime.spans import Spans
 
 _TOLD_AGAIN: Micros = 600 * SECOND
 """How far before a takeover: the leader before may have died before it told, and been away for a while."""

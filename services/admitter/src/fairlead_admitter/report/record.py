@@ -17,7 +17,7 @@ from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.job_traces import exemplar_of
 from fairlead_contracts.messages.state import JobState
 from fairlead_contracts.messages.submissions import AnyAnswer, RefusalReason
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 
 _WAIT_BUCKETS = (1, 5, 15, 60, 300, 900, 3600, 10_800, 43_200, 86_400, 259_200, 604_800)
 """Seconds: from an instant to a week."""

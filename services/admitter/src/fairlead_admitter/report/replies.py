@@ -20,7 +20,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer, Ended, RefusalReason, Started
-from fairlead_runtime import pause_after
+from fairlead_runtime.waiting import pause_after
 
 REMEMBERED = 16_384
 """Submissions whose last answer is remembered; forgetting one costs a look into the stream."""

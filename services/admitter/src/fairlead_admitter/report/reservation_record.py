@@ -13,7 +13,7 @@ from fairlead_contracts.messages.events import Reserving
 from fairlead_contracts.messages.members import Reserved
 from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.reserve.reservation import Breach, BreakCause, NoReservation, Pass, Promise, Reservation
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 
 _PASSES_STATED = 64
 """In a lease, which is written each second."""

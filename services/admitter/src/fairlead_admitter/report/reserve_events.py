@@ -7,7 +7,7 @@ from fairlead_admitter.report.event_log import EventLog
 from fairlead_admitter.report.reservation_record import ReservationNews
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.events import JobReserved
-from fairlead_runtime import wall_clock
+from fairlead_runtime.clock import wall_clock
 
 
 class ReserveEvents:

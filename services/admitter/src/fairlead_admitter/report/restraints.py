@@ -9,7 +9,7 @@ from prometheus_client import Counter, Gauge
 
 from fairlead_contracts.base.instants import Moment
 from fairlead_policy.levels.withholding import Fate, Withholding
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 
 _LATE = timedelta(seconds=2)
 """A frontend that decided to stop a job while levels stood says so a moment after they are gone."""

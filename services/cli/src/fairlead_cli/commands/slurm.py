@@ -187,7 +187,7 @@ def install(
     """
     from fairlead_cli.errors import InputError
     from fairlead_cli.slurm.installing import install
-    from fairlead_slurm import HookSettings
+    from fairlead_slurm.hooks.installing import HookSettings
 
     try:
         settings = HookSettings(

@@ -15,7 +15,9 @@ from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.questions import QUEUE_REPLY, QueueQuestion
-from fairlead_sim import SimError, SimWorkload, WorkloadJob, demo_workload
+from fairlead_sim.demo import demo_workload
+from fairlead_sim.errors import SimError
+from fairlead_sim.workload import SimWorkload, WorkloadJob
 
 LAP_SECONDS = 240.0
 OVERLOAD = 1.5

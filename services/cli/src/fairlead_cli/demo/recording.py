@@ -8,7 +8,9 @@ from fairlead_contracts.base.instants import SECOND, Micros, from_datetime, to_d
 from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
 from fairlead_contracts.messages.state import Outcome
 from fairlead_contracts.messages.submissions import AnyAnswer, Refused
-from fairlead_sim import JobResult, RunResult, ShareMeter, SimWorkload
+from fairlead_sim.meter import ShareMeter
+from fairlead_sim.virtual import JobResult, RunResult
+from fairlead_sim.workload import SimWorkload
 
 _STEPS: tuple[type[AnyEvent], ...] = (JobQueued, JobStarted, JobEnded)
 """In this order where they happen at one instant."""

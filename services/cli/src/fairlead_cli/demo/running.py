@@ -34,7 +34,10 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.messages.events import AnyEvent
 from fairlead_contracts.messages.submissions import ANSWER
-from fairlead_sim import SimError, SimWorkload, demo_workload, render_config
+from fairlead_sim.config import render_config
+from fairlead_sim.demo import demo_workload
+from fairlead_sim.errors import SimError
+from fairlead_sim.workload import SimWorkload
 
 CLUSTER = "sim"
 SECONDS = 60.0

@@ -11,7 +11,7 @@ from fairlead_cli.client.live import Pulse, dashboard, places_that_fit
 from fairlead_cli.client.watching import look
 from fairlead_cli.console import coloured, messages, say
 from fairlead_cli.demo.recording import Recording
-from fairlead_sim import SimWorkload
+from fairlead_sim.workload import SimWorkload
 
 FRAME_SECONDS = 0.5
 LINE_SECONDS = 5.0

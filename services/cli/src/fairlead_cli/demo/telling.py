@@ -11,7 +11,7 @@ from fairlead_cli.demo.report.contents import DemoReport
 from fairlead_cli.demo.report.figures import off_entitlement
 from fairlead_cli.demo.report.page import render_page
 from fairlead_cli.demo.report.text import render_text
-from fairlead_sim import SimWorkload
+from fairlead_sim.workload import SimWorkload
 
 
 def facts_of(workload: SimWorkload, flags: DemoFlags, recording: Recording, restarts: int) -> Sequence[str]:

@@ -26,7 +26,8 @@ from fairlead_cli.policy.store import in_force
 from fairlead_cli.signals import ending_on_signals
 from fairlead_cli.slurm.clusters import SlurmTarget
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_sim import ConfigError, load_cluster
+from fairlead_sim.config import load_cluster
+from fairlead_sim.errors import ConfigError
 
 LAPTOP, KUBERNETES, SLURM = "laptop", "kubernetes", "slurm"
 """Policies that ship with the command, for a first start."""

@@ -10,7 +10,7 @@ from fairlead_cli.findings import Finding, Severity, counted, error, info, warni
 from fairlead_cli.slurm.pod_hooks import has_hooks, pod_hooks
 from fairlead_cli.slurm.slurmrestd import how_asked, slurmrestd
 from fairlead_cli.slurm.survey import SlurmSurvey
-from fairlead_slurm import Ladder
+from fairlead_slurm.ladder import Ladder
 
 FEWEST_LEVELS = 1000
 """Levels that there should be room for: some dozens stand at a time, spread so that new ones find room between."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from fairlead_cli.errors import ClusterError, InputError
-from fairlead_slurm import CommandController
+from fairlead_slurm.controller import CommandController
 
 _KEY = "clustername"
 

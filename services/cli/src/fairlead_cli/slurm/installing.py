@@ -5,15 +5,8 @@ from pathlib import Path
 
 from fairlead_cli.console import write_line
 from fairlead_cli.errors import InputError
-from fairlead_slurm import (
-    CONF,
-    HookSettings,
-    conf_dangers,
-    hook_files,
-    lua_dangers,
-    missing_lines,
-    replaced_hooks,
-)
+from fairlead_slurm.hooks.installing import CONF, HookSettings, hook_files
+from fairlead_slurm.hooks.slurm_conf import conf_dangers, lua_dangers, missing_lines, replaced_hooks
 
 EXIT_LINES_MISSING = 1
 _JOB_SUBMIT = "job_submit.lua"

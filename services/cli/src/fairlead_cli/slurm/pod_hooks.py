@@ -5,17 +5,16 @@ from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, error, info, warning
 from fairlead_cli.slurm.survey import SlurmSurvey
-from fairlead_slurm import (
+from fairlead_slurm.cluster import BACKUP_CONTROLLER, SlurmSettings
+from fairlead_slurm.hooks.installing import (
     ALLOW_NONE,
-    BACKUP_CONTROLLER,
     EPILOG,
     EPILOG_SLURMCTLD,
     NO_HOLD,
     PROLOG_SLURMCTLD,
     REQUEUE_EXIT,
-    SlurmSettings,
-    conf_dangers,
 )
+from fairlead_slurm.hooks.slurm_conf import conf_dangers
 
 _LONGEST_UNLIMITED = 65_534
 """How slurmctld prints that a time is not set."""

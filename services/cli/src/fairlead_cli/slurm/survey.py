@@ -10,19 +10,15 @@ import msgspec
 
 from fairlead_cli.errors import ClusterError
 from fairlead_cli.slurm.clusters import controller
-from fairlead_slurm import (
-    AccountedLicence,
-    CommandController,
-    LicenceName,
-    RestClient,
-    RestController,
-    SlurmError,
-    SlurmJob,
-    SlurmSettings,
-    SlurmToken,
-    asks_over_tls,
-    pods_tokens,
-)
+from fairlead_slurm import SlurmJob
+from fairlead_slurm.cluster import SlurmSettings
+from fairlead_slurm.controller import CommandController
+from fairlead_slurm.errors import SlurmError
+from fairlead_slurm.hooks.installing import asks_over_tls, pods_tokens
+from fairlead_slurm.licences import AccountedLicence, LicenceName
+from fairlead_slurm.rest.client import RestClient
+from fairlead_slurm.rest.controller import RestController
+from fairlead_slurm.slurm_token import SlurmToken
 
 _SECONDS = 15.0
 _HELD_BY_ADMIN = "JobHeldAdmin"

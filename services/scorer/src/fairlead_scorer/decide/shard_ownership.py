@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, Self
 import msgspec
 
 from fairlead_bus import LostOwnershipError, PayloadTooLargeError, RetryableBusError
-from fairlead_runtime import wake_or_timeout
+from fairlead_runtime.waiting import wake_or_timeout
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, Content, same
 
 _RETRY_SECONDS = 0.2

@@ -19,7 +19,7 @@ from fairlead_contracts.messages.job_traces import (
     trace_of_job,
 )
 from fairlead_contracts.messages.state import JobState
-from fairlead_runtime import Spans
+from fairlead_runtime.spans import Spans
 from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName, ShardObserver
 

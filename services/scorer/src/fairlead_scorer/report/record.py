@@ -2,7 +2,7 @@
 
 import structlog
 
-from fairlead_runtime import Metrics
+from fairlead_runtime.metrics import Metrics
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName
 
 _SCORE_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)

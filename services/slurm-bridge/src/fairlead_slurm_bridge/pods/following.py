@@ -9,7 +9,7 @@ import msgspec
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import KubeError, RefusedError
 from fairlead_kube.reflector import Key
-from fairlead_slurm import SlurmError
+from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import CONTAINER, JobPod
 from fairlead_slurm_bridge.pods.bodies import Bodies

@@ -27,7 +27,8 @@ from fairlead_kube.errors import (
 from fairlead_kube.pods import PodSpec
 from fairlead_kube.reflector import Key
 from fairlead_kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from fairlead_slurm import PodCommentError, SlurmError, SlurmJob
+from fairlead_slurm import SlurmJob
+from fairlead_slurm.errors import PodCommentError, SlurmError
 from fairlead_slurm.pod_comment import PodWords, pod_words
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt

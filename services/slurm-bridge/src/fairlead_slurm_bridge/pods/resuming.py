@@ -10,7 +10,7 @@ from typing import Protocol
 
 import structlog
 
-from fairlead_slurm import SlurmError
+from fairlead_slurm.errors import SlurmError
 
 
 class Nodes(Protocol):

@@ -9,7 +9,8 @@ import structlog
 
 from fairlead_kube.errors import KubeError
 from fairlead_kube.reflector import Key
-from fairlead_slurm import SlurmError, SlurmJob
+from fairlead_slurm import SlurmJob
+from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.forgetting import is_left
 from fairlead_slurm_bridge.pods.lasting import Lasting

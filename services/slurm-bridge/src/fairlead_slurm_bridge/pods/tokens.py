@@ -11,7 +11,7 @@ import structlog
 
 from fairlead_kube.reflector import Key
 from fairlead_policy import fit
-from fairlead_slurm import SlurmError
+from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.gate.tokens import free_gpus
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 

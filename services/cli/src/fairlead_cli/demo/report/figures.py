@@ -6,7 +6,8 @@ from itertools import groupby
 import msgspec
 
 from fairlead_contracts.base.instants import to_seconds
-from fairlead_sim import PoolSample, RunResult, Waits, quantile
+from fairlead_sim.meter import PoolSample, quantile
+from fairlead_sim.virtual import RunResult, Waits
 
 BINS = 120
 """Points of a plotted line."""

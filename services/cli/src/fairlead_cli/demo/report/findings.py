@@ -10,7 +10,7 @@ from fairlead_cli.demo.report.figures import (
     TenantFigures,
     off_entitlement,
 )
-from fairlead_sim import quantile
+from fairlead_sim.meter import quantile
 
 UNCONTENDED = (
     "The tenants never all had jobs waiting at once: there is no share to hold against an entitlement."
