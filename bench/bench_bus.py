@@ -7,7 +7,8 @@ from pathlib import Path
 
 from bench_lines import say
 
-from fairlead_bus import ConnectionSettings, Mirror, Publisher, connect, provision
+from fairlead_bus import ConnectionSettings, Mirror, Publisher, connect
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import STATE, JobState, Phase, State, encode_state, subject_of
 from fairlead_testkit.nats_server import NatsServer

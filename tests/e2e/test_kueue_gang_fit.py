@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import ConnectionSettings, connect, provision
+from fairlead_bus import ConnectionSettings, connect
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import topology
 from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_testkit.awaiting import eventually

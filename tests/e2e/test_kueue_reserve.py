@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus, Follower, Leadership, RetryableBusError
+from fairlead_bus import Bus, Follower, RetryableBusError
+from fairlead_bus.ownership.leadership import Leadership
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.frontend.marks import WATCHDOG

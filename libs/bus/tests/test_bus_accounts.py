@@ -19,9 +19,9 @@ from fairlead_bus import (
     NoStreamError,
     UnavailableError,
     connect,
-    provision,
 )
 from fairlead_bus.server.accounts import AccountLayout
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.topology import topology

@@ -10,22 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import (
-    Announcer,
-    Bucket,
-    Bus,
-    BusTally,
-    ConnectionSettings,
-    Follower,
-    Leadership,
-    Mirror,
-    Outgoing,
-    StateChange,
-    connect,
-    provision,
-)
+from fairlead_bus import Bucket, Bus, BusTally, ConnectionSettings, Follower, Mirror, connect
+from fairlead_bus.facts.announcer import Announcer, Outgoing, StateChange
 from fairlead_bus.facts.repair import FIRST_PAUSE
+from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.server.accounts import AccountLayout
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import (
     STATE,

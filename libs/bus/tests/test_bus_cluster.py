@@ -14,9 +14,8 @@ from fairlead_bus import (
     ReplayBrokenError,
     RetryableBusError,
     connect,
-    find_changes,
-    provision,
 )
+from fairlead_bus.server.provision import find_changes, provision
 from fairlead_bus.streams.feed import Feed
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import STATE, topology

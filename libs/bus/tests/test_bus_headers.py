@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bucket, Bus, BusError, connect, provision
+from fairlead_bus import Bucket, Bus, BusError, connect
 from fairlead_bus.server.accounts import AccountLayout
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
 from fairlead_testkit.guarded import GuardedServer, guarded_server

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from fairlead_bus import Asked, Bus, BusTally, Delivery, PoisonError, Worker
+from fairlead_bus import Asked, Bus, BusTally, Delivery, PoisonError
+from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import submit_durable

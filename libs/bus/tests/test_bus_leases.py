@@ -9,7 +9,10 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, Bus, BusTally, Follower, KeyExistsError, Leadership, Membership, Roster
+from fairlead_bus import Bucket, Bus, BusTally, Follower, KeyExistsError
+from fairlead_bus.ownership.leadership import Leadership
+from fairlead_bus.ownership.membership import Membership
+from fairlead_bus.ownership.roster import Roster
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.members import Holding, MemberLease
@@ -165,7 +168,8 @@ async def test_leadership_is_taken_kept_and_handed_over(bus: Bus) -> None:
 
 CHILD_LEADER = """
 import asyncio, sys
-from fairlead_bus import ConnectionSettings, Leadership, connect
+from fairlead_bus import ConnectionSettings, connect
+from fairlead_bus.ownership.leadership import Leadership
 async def main():
     async with connect(ConnectionSettings(url=sys.argv[1]), name="ops") as bus:
         wake = asyncio.Event()

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 from nats.aio.msg import Msg
 
-from fairlead_bus import Bus, BusTally, Mirror, Publisher, provision
+from fairlead_bus import Bus, BusTally, Mirror, Publisher
 from fairlead_bus.connection.bus import RESTATED
 from fairlead_bus.observer import NOTES_A_MINUTE, SparingNotes
+from fairlead_bus.server.provision import provision
 from fairlead_bus.streams.feed import SLICE
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_packed

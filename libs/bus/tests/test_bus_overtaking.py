@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from fairlead_bus import Bus, BusTally, Delivery, Publisher, Worker
-from fairlead_bus.work.worker import READ_AHEAD_OVERTAKING
+from fairlead_bus import Bus, BusTally, Delivery, Publisher
+from fairlead_bus.work.worker import READ_AHEAD_OVERTAKING, Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import eventually

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from fairlead_bus import Bus, LostOwnershipError, OwnedSubject, PublishUncertainError
+from fairlead_bus import Bus, LostOwnershipError, PublishUncertainError
+from fairlead_bus.ownership.owned_subject import OwnedSubject
 from fairlead_contracts import subjects
 from fairlead_testkit import NatsServer
 
@@ -100,7 +101,8 @@ async def test_a_foreign_write_or_a_purge_ends_the_ownership(bus: Bus) -> None:
 
 PAUSED_OWNER = """
 import asyncio, sys
-from fairlead_bus import ConnectionSettings, LostOwnershipError, OwnedSubject, connect
+from fairlead_bus import ConnectionSettings, LostOwnershipError, connect
+from fairlead_bus.ownership.owned_subject import OwnedSubject
 async def main():
     async with connect(ConnectionSettings(url=sys.argv[1]), name="ops") as bus:
         owner = OwnedSubject(bus, stream="decision", subject=sys.argv[2], owner="old")

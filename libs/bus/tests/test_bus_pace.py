@@ -1,6 +1,6 @@
 """A rate for each of many, and a burst after a rest."""
 
-from fairlead_bus import LinePace
+from fairlead_bus.pace import LinePace
 
 
 def test_a_burst_passes_and_then_as_many_as_a_second_allows() -> None:

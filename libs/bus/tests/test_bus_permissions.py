@@ -17,18 +17,18 @@ from fairlead_bus import (
     Delivery,
     DeniedError,
     Follower,
-    Leadership,
-    Membership,
     Mirror,
     NobodyAnswersError,
-    OwnedSubject,
     Publisher,
-    Roster,
-    Worker,
     connect,
-    provision,
 )
+from fairlead_bus.ownership.leadership import Leadership
+from fairlead_bus.ownership.membership import Membership
+from fairlead_bus.ownership.owned_subject import OwnedSubject
+from fairlead_bus.ownership.roster import Roster
 from fairlead_bus.server.accounts import AccountLayout
+from fairlead_bus.server.provision import provision
+from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.members import MemberLease
 from fairlead_contracts.messages.state import STATE, NodeState, encode_state

@@ -5,9 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import ConnectionSettings, connect, provision
+from fairlead_bus import ConnectionSettings, connect
 from fairlead_bus.server.accounts import Account, AccountLayout, NatsUser
 from fairlead_bus.server.probing import Login, covers, find_faults, logins
+from fairlead_bus.server.provision import provision
 from fairlead_contracts.topology import topology
 from fairlead_testkit.guarded import GuardedServer, guarded_server
 

@@ -11,11 +11,9 @@ from fairlead_bus import (
     NoStreamError,
     NotProvisionedError,
     RetryableBusError,
-    Worker,
-    find_changes,
-    provision,
-    require_durables,
 )
+from fairlead_bus.server.provision import find_changes, provision, require_durables
+from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.state import STATE

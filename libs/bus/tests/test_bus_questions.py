@@ -14,9 +14,9 @@ from fairlead_bus import (
     NobodyAnswersError,
     Rejected,
     RemoteError,
-    Service,
     connect,
 )
+from fairlead_bus.serving.discovery import Service
 from fairlead_contracts import subjects
 from fairlead_testkit import NatsServer, eventually
 

@@ -5,8 +5,9 @@ import asyncio
 import msgspec
 import pytest
 
-from fairlead_bus import Bus, BusTally, Delivery, Publisher, Worker
+from fairlead_bus import Bus, BusTally, Delivery, Publisher
 from fairlead_bus.work.settling import ACK_SECONDS, Settling
+from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import NatsServer, eventually

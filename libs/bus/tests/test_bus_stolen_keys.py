@@ -9,9 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, Bus, BusError, DeniedError, Membership, Roster, connect, provision
+from fairlead_bus import Bucket, Bus, BusError, DeniedError, connect
 from fairlead_bus.connection.jetstream import Stored
+from fairlead_bus.ownership.membership import Membership
+from fairlead_bus.ownership.roster import Roster
 from fairlead_bus.server.accounts import AccountLayout
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.members import MemberLease
 from fairlead_contracts.topology import topology

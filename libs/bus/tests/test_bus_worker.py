@@ -15,12 +15,11 @@ from fairlead_bus import (
     JetStreamNotFoundError,
     NotYetError,
     PoisonError,
-    Worker,
     connect,
-    provision,
 )
 from fairlead_bus.observer import NOTES_A_MINUTE
-from fairlead_bus.work.worker import FIRST_HANDED_BACK_SECONDS, HANDED_BACK_SECONDS, pause_of
+from fairlead_bus.server.provision import provision
+from fairlead_bus.work.worker import FIRST_HANDED_BACK_SECONDS, HANDED_BACK_SECONDS, Worker, pause_of
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import Topology, submit_durable, topology
@@ -167,7 +166,8 @@ async def test_a_slow_handler_keeps_its_message(bus: Bus) -> None:
 
 CHILD = """
 import asyncio, sys
-from fairlead_bus import ConnectionSettings, Worker, connect
+from fairlead_bus import ConnectionSettings, connect
+from fairlead_bus.work.worker import Worker
 async def handle(delivery):
     print(delivery.deliveries, flush=True)
     await asyncio.Event().wait()

@@ -10,19 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import (
-    Bus,
-    BusError,
-    ConnectionSettings,
-    Follower,
-    Mirror,
-    Outgoing,
-    Rejected,
-    RemoteError,
-    Statements,
-    connect,
-    provision,
-)
+from fairlead_bus import Bus, BusError, ConnectionSettings, Follower, Mirror, Rejected, RemoteError, connect
+from fairlead_bus.facts.announcer import Outgoing, Statements
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Message, to_packed
 from fairlead_contracts.base.instants import HOUR, SECOND

@@ -8,7 +8,8 @@ import pytest
 
 from fairlead_admitter.errors import FrontendBalkedError, FrontendDownError, FrontendSlowError
 from fairlead_admitter.intake.creation import Created, Creation, JobOrder, RetryingCreator
-from fairlead_bus import ConnectionSettings, Delivery, NotYetError, Worker, connect
+from fairlead_bus import ConnectionSettings, Delivery, NotYetError, connect
+from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_contracts.topology import submit_durable

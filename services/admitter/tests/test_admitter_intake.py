@@ -12,7 +12,8 @@ from fairlead_admitter.intake.answers import AnswerLane
 from fairlead_admitter.observe.facts import ClusterFacts
 from fairlead_admitter.observe.policy_view import PolicyView
 from fairlead_admitter.report.replies import ReplyPublisher
-from fairlead_bus import Bucket, Bus, Delivery, provision
+from fairlead_bus import Bucket, Bus, Delivery
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import SECOND, to_datetime

@@ -22,7 +22,8 @@ from fairlead_admitter.frontends.kueue.manifests import (
 from fairlead_admitter.frontends.kueue.rights import FreshRefusals
 from fairlead_admitter.intake.creation import Created, Creation, JobOrder, JobRefusedError
 from fairlead_admitter.intake.entry_queue import entry_queue_for
-from fairlead_bus import Bus, provision
+from fairlead_bus import Bus
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import topology
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.messages.submissions import (

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bucket, Bus, Follower, provision
+from fairlead_bus import Bucket, Bus, Follower
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json, to_packed
 from fairlead_contracts.messages.control import Mode

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import Asked, Bucket, Bus, ConnectionSettings, connect, provision
+from fairlead_bus import Asked, Bucket, Bus, ConnectionSettings, connect
+from fairlead_bus.server.provision import provision
 from fairlead_cli.client.asking import show_explanation
 from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.policy import approving

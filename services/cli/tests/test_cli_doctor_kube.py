@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from fairlead_bus import Bucket, Bus, ConnectionSettings, connect, provision
+from fairlead_bus import Bucket, Bus, ConnectionSettings, connect
+from fairlead_bus.server.provision import provision
 from fairlead_cli.client import leave
 from fairlead_cli.errors import ClusterError, InputError
 from fairlead_cli.findings import Severity

@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, ConnectionSettings, Leadership, connect, provision
+from fairlead_bus import Bucket, ConnectionSettings, connect
+from fairlead_bus.ownership.leadership import Leadership
+from fairlead_bus.server.provision import provision
 from fairlead_cli.kueue.clusters import KubeTarget
 from fairlead_cli.kueue.doctor.checks.queues import preempting_pools
 from fairlead_cli.kueue.doctor.running import DoctorFlags, checker_leads, settle

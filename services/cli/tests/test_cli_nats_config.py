@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from fairlead_bus import BusTally, ClosedError, ConnectFailedError, ConnectionSettings, connect, provision
+from fairlead_bus import BusTally, ClosedError, ConnectFailedError, ConnectionSettings, connect
 from fairlead_bus.server.program import server_program
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import topology
 from fairlead_testkit import NatsServer, eventually

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, Bus, ConnectionSettings, connect, provision
+from fairlead_bus import Bucket, Bus, ConnectionSettings, connect
+from fairlead_bus.server.provision import provision
 from fairlead_cli.errors import InputError, OvertakenError, UnreadPolicyError
 from fairlead_cli.options import Format
 from fairlead_cli.policy.applying import ApplyTerms, apply_file, put_in_force

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 import yaml
 
-from fairlead_bus import Asked, Bucket, ConnectionSettings, connect, provision
+from fairlead_bus import Asked, Bucket, ConnectionSettings, connect
+from fairlead_bus.server.provision import provision
 from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.policy.applying import ApplyTerms, put_in_force
 from fairlead_cli.policy.history import Revision, print_history, put_back

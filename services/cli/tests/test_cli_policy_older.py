@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus, ConnectionSettings, connect, provision
+from fairlead_bus import Bus, ConnectionSettings, connect
+from fairlead_bus.server.provision import provision
 from fairlead_cli.errors import InputError
 from fairlead_cli.policy.applying import ApplyTerms, apply_file, put_in_force
 from fairlead_cli.policy.files import PolicyFile, parse_file, shipped_policy

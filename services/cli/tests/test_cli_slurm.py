@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import ConnectionSettings, connect, provision
+from fairlead_bus import ConnectionSettings, connect
+from fairlead_bus.server.provision import provision
 from fairlead_cli.client import leave
 from fairlead_cli.errors import ClusterError, InputError
 from fairlead_cli.findings import Severity

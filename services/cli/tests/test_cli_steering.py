@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from fairlead_bus import Asked, Bus, ConnectionSettings, connect, provision
+from fairlead_bus import Asked, Bus, ConnectionSettings, connect
+from fairlead_bus.server.provision import provision
 from fairlead_cli.client.controls import control_words, said
 from fairlead_cli.client.steering import set_mode
 from fairlead_cli.errors import CommandError

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from fairlead_bus import ConnectionSettings, connect, provision
+from fairlead_bus import ConnectionSettings, connect
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import topology
 from fairlead_testkit import NatsServer
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import ConnectionSettings, Leadership, connect, provision
+from fairlead_bus import ConnectionSettings, connect
+from fairlead_bus.ownership.leadership import Leadership
+from fairlead_bus.server.provision import provision
 from fairlead_cli.client.instance import RunningInstance, find_url, forget, remember, state_directory
 from fairlead_cli.errors import InputError
 from fairlead_cli.kueue.clusters import target

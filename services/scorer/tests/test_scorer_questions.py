@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import RemoteError, assign
+from fairlead_bus import RemoteError
+from fairlead_bus.ownership.assignment import assign
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.frontend.cards import CardState

@@ -11,7 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, Bus, Delivery, Follower, NotYetError, Worker, provision
+from fairlead_bus import Bucket, Bus, Delivery, Follower, NotYetError
+from fairlead_bus.server.provision import provision
+from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.submissions import ANSWER, DEAD_LETTER, AnyAnswer, Refused, read_submission

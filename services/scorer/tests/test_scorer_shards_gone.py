@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Roster
+from fairlead_bus.ownership.roster import Roster
 from fairlead_contracts.messages.state import subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_runtime.clock import wall_clock

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fairlead_bus import Asked, Bus, ConnectionSettings, RemoteError, connect, provision
+from fairlead_bus import Asked, Bus, ConnectionSettings, RemoteError, connect
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.questions import ANSWER_REPLY, MOST_ANSWERS, AnswerQuestion, AnswerReply

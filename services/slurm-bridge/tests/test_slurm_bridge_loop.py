@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_bus import Statements
+from fairlead_bus.facts.announcer import Statements
 from fairlead_runtime.metrics import Metrics
 from fairlead_slurm import Reading
 from fairlead_slurm.errors import RetryableSlurmError

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_bus import Bus, ConnectionSettings, Follower, Mirror, connect, provision
+from fairlead_bus import Bus, ConnectionSettings, Follower, Mirror, connect
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobEvicted, JobQueued, JobStarted
 from fairlead_contracts.messages.state import (

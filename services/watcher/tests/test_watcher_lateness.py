@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from fairlead_bus import Bucket, ConnectionSettings, connect, provision
+from fairlead_bus import Bucket, ConnectionSettings, connect
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_testkit import NatsServer, eventually

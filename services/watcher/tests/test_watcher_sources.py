@@ -9,16 +9,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from fairlead_bus import (
-    Announcer,
-    Bus,
-    BusTally,
-    ConnectionSettings,
-    Leadership,
-    Revisions,
-    connect,
-    provision,
-)
+from fairlead_bus import Bus, BusTally, ConnectionSettings, Revisions, connect
+from fairlead_bus.facts.announcer import Announcer
+from fairlead_bus.ownership.leadership import Leadership
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import topology
 from fairlead_contracts.base.instants import SECOND
 from fairlead_contracts.messages.state import TenantState

@@ -16,11 +16,9 @@ Each room knows only those before it:
 - `serving`: `frontend_endpoints` take what a frontend is asked to do, `discovery` is for the tools.
 - `server`: `provision` makes streams, `permissions` says who may what, `accounts` and `claims` put it into a server.
 
-The rooms from `ownership` on are imported with the first of their names: a command that only asks goes without.
+Named here are the connection and the streams, which all have; the rooms from `ownership` on are imported by module: a
+command that only asks goes without.
 """
-
-import importlib
-from typing import TYPE_CHECKING
 
 from fairlead_bus.connection import client_import as client_import  # first: before anything imports nats
 from fairlead_bus.connection.bus import Bus, connect
@@ -56,39 +54,21 @@ from fairlead_bus.errors import (
     WrongLastSequenceError,
     WrongRevisionError,
 )
-from fairlead_bus.observer import SILENT, BusObserver, BusTally
-from fairlead_bus.streams.bucket import Bucket, BucketEntry, Readable, bucket_stream, writer_of
+from fairlead_bus.observer import BusTally
+from fairlead_bus.streams.bucket import Bucket, Readable, bucket_stream, writer_of
 from fairlead_bus.streams.delivery import Delivery
 from fairlead_bus.streams.follower import Follower
-from fairlead_bus.streams.mirror import Mirror, MirrorChanges, is_deletion
+from fairlead_bus.streams.mirror import Mirror, is_deletion
 from fairlead_bus.streams.publisher import Publisher, PublishFailedError
 from fairlead_bus.streams.revisions import Revisions
 
-if TYPE_CHECKING:
-    from fairlead_bus.facts.announcer import Announcer, Outgoing, RequestEndpoints, StateChange, Statements
-    from fairlead_bus.facts.event_diff import EventDiff, LastEviction, NoMemory, RunEnd
-    from fairlead_bus.ownership.assignment import assign
-    from fairlead_bus.ownership.leadership import Leadership
-    from fairlead_bus.ownership.membership import Membership
-    from fairlead_bus.ownership.owned_subject import OwnedSubject
-    from fairlead_bus.ownership.roster import Roster
-    from fairlead_bus.pace import LinePace
-    from fairlead_bus.server.provision import TopologyChange, find_changes, make, provision, require_durables
-    from fairlead_bus.serving.discovery import Service
-    from fairlead_bus.serving.frontend_endpoints import EpochFence, FrontendEndpoints, FrontendVerbs
-    from fairlead_bus.work.worker import Worker
-
 __all__ = [
-    "SILENT",
     "Ack",
-    "Announcer",
     "AnswerTimeoutError",
     "Asked",
     "Bucket",
-    "BucketEntry",
     "Bus",
     "BusError",
-    "BusObserver",
     "BusTally",
     "ClosedError",
     "ConnectFailedError",
@@ -98,30 +78,18 @@ __all__ = [
     "DeniedError",
     "DisconnectedError",
     "Endpoint",
-    "EpochFence",
-    "EventDiff",
     "FatalBusError",
     "Follower",
-    "FrontendEndpoints",
-    "FrontendVerbs",
     "InvalidMessageError",
     "JetStreamNotFoundError",
     "JetStreamRefusedError",
     "KeyExistsError",
-    "LastEviction",
-    "Leadership",
-    "LinePace",
     "LostOwnershipError",
-    "Membership",
     "Mirror",
-    "MirrorChanges",
-    "NoMemory",
     "NoStreamError",
     "NobodyAnswersError",
     "NotProvisionedError",
     "NotYetError",
-    "Outgoing",
-    "OwnedSubject",
     "PayloadTooLargeError",
     "PoisonError",
     "PublishFailedError",
@@ -131,54 +99,14 @@ __all__ = [
     "Rejected",
     "RemoteError",
     "ReplayBrokenError",
-    "RequestEndpoints",
     "RetryableBusError",
     "Revisions",
-    "Roster",
-    "RunEnd",
-    "Service",
-    "StateChange",
-    "Statements",
     "Stored",
-    "TopologyChange",
     "UnavailableError",
-    "Worker",
     "WrongLastSequenceError",
     "WrongRevisionError",
-    "assign",
     "bucket_stream",
     "connect",
-    "find_changes",
     "is_deletion",
-    "make",
-    "provision",
-    "require_durables",
     "writer_of",
 ]
-
-_ON_DEMAND = {
-    "facts.announcer": ("Announcer", "Outgoing", "RequestEndpoints", "StateChange", "Statements"),
-    "facts.event_diff": ("EventDiff", "LastEviction", "NoMemory", "RunEnd"),
-    "ownership.assignment": ("assign",),
-    "ownership.leadership": ("Leadership",),
-    "ownership.membership": ("Membership",),
-    "ownership.owned_subject": ("OwnedSubject",),
-    "ownership.roster": ("Roster",),
-    "server.provision": ("TopologyChange", "find_changes", "make", "provision", "require_durables"),
-    "serving.discovery": ("Service",),
-    "serving.frontend_endpoints": ("EpochFence", "FrontendEndpoints", "FrontendVerbs"),
-    "pace": ("LinePace",),
-    "work.worker": ("Worker",),
-}
-"""What services have and a command that only asks has not: the modules of these rooms are imported with the first name."""
-_ROOM_OF = {name: module for module, names in _ON_DEMAND.items() for name in names}
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """A name of a room that is imported on demand (PEP 562)."""
-        if name not in _ROOM_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(importlib.import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
-        globals()[name] = found
-        return found

@@ -5,15 +5,10 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlead_bus import (
-    Announcer,
-    Bus,
-    ConnectionSettings,
-    EpochFence,
-    FrontendEndpoints,
-    Leadership,
-    connect,
-)
+from fairlead_bus import Bus, ConnectionSettings, connect
+from fairlead_bus.facts.announcer import Announcer
+from fairlead_bus.ownership.leadership import Leadership
+from fairlead_bus.serving.frontend_endpoints import EpochFence, FrontendEndpoints
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.frontend_spans import FrontendSpans

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from fairlead_bus import Statements
+from fairlead_bus.facts.announcer import Statements
 from fairlead_contracts import subjects
 from fairlead_contracts.frontend.capabilities import SIMULATED
 from fairlead_contracts.messages.state import NodeState, PoolState, QueueState, State, TenantState, subject_of

@@ -11,7 +11,8 @@ from typing import Protocol, Self
 
 import msgspec
 
-from fairlead_bus import Bus, ConnectionSettings, Mirror, Publisher, bucket_stream, connect, provision
+from fairlead_bus import Bus, ConnectionSettings, Mirror, Publisher, bucket_stream, connect
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, Place, is_decided_at
 from fairlead_contracts.messages.members import MEMBER_LEASE, MemberLease

@@ -12,7 +12,11 @@ from typing import Self
 
 import msgspec
 
-from fairlead_bus import Asked, Bus, Endpoint, Membership, OwnedSubject, Roster, provision
+from fairlead_bus import Asked, Bus, Endpoint
+from fairlead_bus.ownership.membership import Membership
+from fairlead_bus.ownership.owned_subject import OwnedSubject
+from fairlead_bus.ownership.roster import Roster
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json, to_packed
 from fairlead_contracts.frontend.verbs import (

@@ -7,8 +7,9 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
-from fairlead_bus import Bus, ConnectionSettings, connect, provision
+from fairlead_bus import Bus, ConnectionSettings, connect
 from fairlead_bus.server.accounts import AccountLayout
+from fairlead_bus.server.provision import provision
 from fairlead_contracts import topology
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_testkit.guarded import ROOT, issue_keys

@@ -34,7 +34,9 @@ from fairlead_admitter.report.reservation_record import ReservationRecord
 from fairlead_admitter.report.reserve_events import ReserveEvents
 from fairlead_admitter.report.staleness import Staleness
 from fairlead_admitter.settings import AdmitterSettings
-from fairlead_bus import Bucket, Bus, ConnectionSettings, Leadership, connect, require_durables
+from fairlead_bus import Bucket, Bus, ConnectionSettings, connect
+from fairlead_bus.ownership.leadership import Leadership
+from fairlead_bus.server.provision import require_durables
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.events import JobEvicted

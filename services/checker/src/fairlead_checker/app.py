@@ -2,7 +2,8 @@
 
 import asyncio
 
-from fairlead_bus import ConnectionSettings, Leadership, connect
+from fairlead_bus import ConnectionSettings, connect
+from fairlead_bus.ownership.leadership import Leadership
 from fairlead_checker.check_traces import CheckTraces
 from fairlead_checker.check_writer import CheckWriter
 from fairlead_checker.checker import Checker, Manners

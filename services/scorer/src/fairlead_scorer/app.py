@@ -3,7 +3,9 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from fairlead_bus import Bus, ConnectionSettings, Roster, connect, require_durables
+from fairlead_bus import Bus, ConnectionSettings, connect
+from fairlead_bus.ownership.roster import Roster
+from fairlead_bus.server.provision import require_durables
 from fairlead_contracts import subjects, topology
 from fairlead_policy.exact.ranking import warm_up
 from fairlead_runtime.clock import wall_clock

@@ -8,7 +8,10 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from fairlead_bus import Asked, Bus, Membership, OwnedSubject, Rejected, Roster
+from fairlead_bus import Asked, Bus, Rejected
+from fairlead_bus.ownership.membership import Membership
+from fairlead_bus.ownership.owned_subject import OwnedSubject
+from fairlead_bus.ownership.roster import Roster
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.base.errors import ContractError

@@ -5,18 +5,11 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairlead_bus import (
-    Announcer,
-    Bus,
-    ConnectionSettings,
-    EpochFence,
-    EventDiff,
-    FrontendEndpoints,
-    Leadership,
-    NoMemory,
-    Revisions,
-    connect,
-)
+from fairlead_bus import Bus, ConnectionSettings, Revisions, connect
+from fairlead_bus.facts.announcer import Announcer
+from fairlead_bus.facts.event_diff import EventDiff, NoMemory
+from fairlead_bus.ownership.leadership import Leadership
+from fairlead_bus.serving.frontend_endpoints import EpochFence, FrontendEndpoints
 from fairlead_contracts.messages.events import Event
 from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.frontend_spans import FrontendSpans

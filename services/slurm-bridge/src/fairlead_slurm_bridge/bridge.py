@@ -10,7 +10,8 @@ from typing import Protocol
 
 import structlog
 
-from fairlead_bus import Rejected, Statements
+from fairlead_bus import Rejected
+from fairlead_bus.facts.announcer import Statements
 from fairlead_contracts.frontend.verbs import (
     UNAVAILABLE,
     CreateJob,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairlead_bus import Statements
+from fairlead_bus.facts.announcer import Statements
 from fairlead_contracts.frontend.capabilities import SLURM, Capabilities, TieRule
 from fairlead_contracts.messages.state import (
     JobArray,

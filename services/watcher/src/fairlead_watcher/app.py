@@ -6,16 +6,10 @@ from collections.abc import Callable
 import structlog
 from msgspec import to_builtins
 
-from fairlead_bus import (
-    Announcer,
-    Bus,
-    ConnectionSettings,
-    EventDiff,
-    Leadership,
-    Revisions,
-    Statements,
-    connect,
-)
+from fairlead_bus import Bus, ConnectionSettings, Revisions, connect
+from fairlead_bus.facts.announcer import Announcer, Statements
+from fairlead_bus.facts.event_diff import EventDiff
+from fairlead_bus.ownership.leadership import Leadership
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.events import Event
 from fairlead_kube.client import KubeClient

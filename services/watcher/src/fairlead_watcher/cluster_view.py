@@ -8,7 +8,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from fairlead_bus import Statements
+from fairlead_bus.facts.announcer import Statements
 from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.state import JobState, NodeState, Phase, State, subject_of

@@ -1,6 +1,6 @@
 """What became of Workloads, for the events between two statements of a job."""
 
-from fairlead_bus import LastEviction, RunEnd
+from fairlead_bus.facts.event_diff import LastEviction, RunEnd
 from fairlead_contracts.messages.state import JobState
 from fairlead_kube.reflector import Key
 from fairlead_watcher.cluster_view import ClusterView

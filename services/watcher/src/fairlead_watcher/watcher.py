@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from fairlead_bus import Statements
+from fairlead_bus.facts.announcer import Statements
 from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_runtime.waiting import Allowance, Pacing, RestReason
 from fairlead_watcher.cluster_view import ClusterView

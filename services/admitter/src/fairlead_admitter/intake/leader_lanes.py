@@ -7,7 +7,8 @@ whoever leads then. Both lanes can be dropped at any point, as their effects are
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from fairlead_bus import Bus, Delivery, Worker
+from fairlead_bus import Bus, Delivery
+from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import Micros
 from fairlead_runtime.waiting import wake_or_timeout

@@ -14,7 +14,8 @@ import structlog
 from fairlead_admitter.observe.decision_gate import DecisionGate, DecisionVerdict, Holders
 from fairlead_admitter.observe.facts import ClusterFacts, JobChange
 from fairlead_admitter.observe.policy_view import DOCUMENT_SUBJECT, PolicyView
-from fairlead_bus import Bucket, Bus, Mirror, RetryableBusError, Roster, bucket_stream
+from fairlead_bus import Bucket, Bus, Mirror, RetryableBusError, bucket_stream
+from fairlead_bus.ownership.roster import Roster
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Codec
 from fairlead_contracts.messages.decisions import DECISION, Decision, is_decided_at

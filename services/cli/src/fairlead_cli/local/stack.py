@@ -15,7 +15,8 @@ from typing import IO
 
 import msgspec
 
-from fairlead_bus import Bus, connect, provision
+from fairlead_bus import Bus, connect
+from fairlead_bus.server.provision import provision
 from fairlead_cli.client.connection import connection_settings
 from fairlead_cli.client.steering import this_user
 from fairlead_cli.errors import CommandError, InputError, OvertakenError, ProcessFailedError

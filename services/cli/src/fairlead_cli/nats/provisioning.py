@@ -6,7 +6,8 @@ from typing import Self
 
 import msgspec
 
-from fairlead_bus import JetStreamRefusedError, TopologyChange, find_changes, make
+from fairlead_bus import JetStreamRefusedError
+from fairlead_bus.server.provision import TopologyChange, find_changes, make
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import InputError

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from fairlead_bus import assign
+from fairlead_bus.ownership.assignment import assign
 from fairlead_scorer.decide.shard_ownership import ShardName
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairlead_bus import Asked, Bus, LinePace, Rejected, RetryableBusError, Stored
+from fairlead_bus import Asked, Bus, Rejected, RetryableBusError, Stored
+from fairlead_bus.pace import LinePace
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import FieldError

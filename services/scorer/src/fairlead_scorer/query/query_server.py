@@ -5,7 +5,8 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
-from fairlead_bus import Asked, Bus, LinePace, Rejected
+from fairlead_bus import Asked, Bus, Rejected
+from fairlead_bus.pace import LinePace
 from fairlead_contracts import subjects
 from fairlead_contracts.base.tokens import NO_NAME, decode_token
 from fairlead_scorer.query.past_answers import TOO_MANY, PastAnswers

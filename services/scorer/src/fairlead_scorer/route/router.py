@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_bus import Bucket, Bus, Delivery, KeyExistsError, LinePace, NotYetError, PoisonError, Worker
+from fairlead_bus import Bucket, Bus, Delivery, KeyExistsError, NotYetError, PoisonError
+from fairlead_bus.pace import LinePace
+from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError, FieldError, shown

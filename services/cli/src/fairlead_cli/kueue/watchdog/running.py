@@ -7,7 +7,8 @@ from collections.abc import Coroutine, Iterator, Sequence
 
 import msgspec
 
-from fairlead_bus import BusError, Roster, connect
+from fairlead_bus import BusError, connect
+from fairlead_bus.ownership.roster import Roster
 from fairlead_cli.client.connection import connection_settings
 from fairlead_cli.client.instance import find_url, without_password
 from fairlead_cli.console import say, warn
