@@ -58,21 +58,30 @@ def value_of(thing: PartialObject) -> tuple[str, str]:
 class Mirrored:
     """A running reflector, and the truth to compare it with."""
 
-    def __init__(self, client: KubeClient, namespace: str, *, streams: bool) -> None:
+    def __init__(
+        self, client: KubeClient, namespace: str, *, streams: bool, rest: Callable[[], float]
+    ) -> None:
         self.wake = asyncio.Event()
         self.heard = Heard()
+        self.read: list[tuple[str, str]] = []
+        """The name and value of each object that was read whole."""
         self.reflector: Reflector[PartialObject, tuple[str, str]] = Reflector(
             client,
             THINGS,
-            project=value_of,
+            project=self._project,
             wake=self.wake,
             namespace=namespace,
             observer=self.heard,
             page=100,
+            rest=rest,
         )
         self.reflector._streams = streams
         self.known: dict[Key, tuple[str, str]] = {}
         """What somebody knows who only looks at the changes."""
+
+    def _project(self, found: PartialObject) -> tuple[str, str]:
+        self.read.append((found.metadata.name, found.metadata.label(LABEL) or ""))
+        return value_of(found)
 
     def look(self) -> None:
         changes = self.reflector.take()
@@ -110,8 +119,10 @@ async def client_through(lab: KubeLab, folder: Path, port: int | None = None) ->
 
 
 @contextlib.asynccontextmanager
-async def mirrored(client: KubeClient, namespace: str, *, streams: bool = True) -> AsyncIterator[Mirrored]:
-    found = Mirrored(client, namespace, streams=streams)
+async def mirrored(
+    client: KubeClient, namespace: str, *, streams: bool = True, rest: Callable[[], float] = lambda: 0.0
+) -> AsyncIterator[Mirrored]:
+    found = Mirrored(client, namespace, streams=streams, rest=rest)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(found.reflector.run())
         yield found
@@ -251,6 +262,32 @@ async def test_both_ways_to_begin_show_the_same(client: KubeClient, namespace: s
         assert streamed.heard.counts["reflector.events"] >= 250
         assert streamed.heard.counts["reflector.bookmarks"] >= 1
         assert paged.heard.counts["reflector.events"] == 0
+
+
+async def test_of_what_changed_during_a_rest_the_last_state_is_read_alone_and_no_delete_is_missed(
+    client: KubeClient, namespace: str
+) -> None:
+    rests = [0.0]
+    await make(client, namespace, "a", "b", "c")
+    async with mirrored(client, namespace, rest=lambda: rests[0]) as found:
+        await agree(found, client, namespace)
+        rests[0] = 1.0
+        await client.merge_patch(THINGS, "a", {"metadata": {"labels": {LABEL: "begins"}}}, namespace)
+        await eventually(lambda: ("a", "begins") in found.read, 30, on=found.wake, what="a rest begins")
+        for number in range(10):
+            for name in "ab":
+                await client.merge_patch(
+                    THINGS, name, {"metadata": {"labels": {LABEL: str(number)}}}, namespace
+                )
+        await client.delete(THINGS, "b", namespace)
+        await client.delete(THINGS, "c", namespace)
+        await make(client, namespace, "c", "d")
+        events = found.heard.counts["reflector.events"]
+        await agree(found, client, namespace)
+        assert found.heard.counts["reflector.events"] - events >= 20
+        states = Counter(found.read)
+        assert states["a", "9"] == 1
+        assert sum(states[name, str(number)] for name in "ab" for number in range(9)) < 9
 
 
 async def latest_version(client: KubeClient, namespace: str) -> int:

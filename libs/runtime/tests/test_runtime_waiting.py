@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from fairlead_runtime.waiting import Allowance, Pacing, pause_after, wake_or_timeout
+from fairlead_runtime.waiting import Allowance, Pacing, pause_after, until_next, wake_or_timeout
 
 PLENTY = 30.0
 SHORT = 0.02
@@ -67,6 +67,11 @@ async def test_a_pass_is_followed_by_a_rest_as_long_as_its_own_work_within_bound
         began = time.monotonic()
         await pacing.wake_or_timeout(wake, None)
         assert time.monotonic() - began >= 0.9 * least
+
+
+def test_those_who_rest_until_the_next_instant_meet_there() -> None:
+    assert [until_next(0.5, at) for at in (7.0, 7.125, 7.5, 7.75)] == [0.5, 0.375, 0.5, 0.25]
+    assert until_next(0.0, 7.125) == 0.0
 
 
 async def test_a_rest_that_is_over_delays_nothing() -> None:

@@ -4,11 +4,10 @@ import pytest
 
 from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.decide.pace import (
+    LAST_WRITES,
     LATE_LEAST,
-    LATE_PART,
     LEAST,
     LEAST_WHERE_WOKEN,
-    LONGEST_REST_SECONDS,
     MARGIN,
     MOST_LATE_SECONDS,
     QUICK_SECONDS,
@@ -49,17 +48,16 @@ def test_turns_rest_where_levels_come_too_late_and_only_as_long_as_they_take() -
     pace = Pace(lambda: now[0])
     assert pace.late_by() == pace.due() == 0.0, "nothing was written"
     pace.reacted(QUICK_SECONDS + 0.2)
-    pace.arrived(in_time=LATE_LEAST, late=LATE_LEAST - 1)
+    pace.arrived(in_time=100, late=LATE_LEAST - 1)
     assert pace.late_by() == 0.0, "few came too late"
     pace.arrived(in_time=0, late=1)
-    assert round(pace.late_by(), 6) == round(pace.due(), 6) == 0.2
-    pace.arrived(in_time=LATE_LEAST * (LATE_PART - 1) + 1, late=0)
-    assert pace.late_by() == 0.0, "nearly all came in time"
+    assert pace.late_by() == pace.due() == QUICK_SECONDS + 0.2, "those before the last few say nothing"
+    pace.arrived(in_time=LAST_WRITES - LATE_LEAST + 1, late=0)
+    assert pace.late_by() == 0.0, "nearly all of the last came in time"
     pace.arrived(in_time=0, late=LATE_LEAST)
     for _ in range(3):
         pace.reacted(10.0)
-    assert pace.late_by() == MOST_LATE_SECONDS
-    assert pace.due() == LONGEST_REST_SECONDS
+    assert pace.late_by() == pace.due() == MOST_LATE_SECONDS
     now[0] = WRITES_SECONDS
     assert pace.late_by() == 0.0, "that is long ago"
 

@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fairlead_bus import LostOwnershipError, PayloadTooLargeError, PublishUncertainError
+from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.decisions import DECISION, Decision
 from fairlead_contracts.messages.members import LeaderLease
 from fairlead_scorer.decide import decision as deciding
 from fairlead_scorer.decide.decision import Content, DecisionStamp
-from fairlead_scorer.decide.pace import LONGEST_PACE_SECONDS, shortest_pace
+from fairlead_scorer.decide.pace import LATE_TIMES, LONGEST_PACE_SECONDS, rest_after
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName, ShardOwnership
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import NOW, a_basis, a_tenant_share
@@ -226,11 +227,16 @@ def test_shards_are_decided_more_seldom_while_levels_of_their_clusters_come_too_
             role="admitter", cluster=cluster, replica="a", epoch=1, renewed=NOW, late_by=late_by
         )
 
-    assert shortest_pace(0.02, [], ["c1"]) == 0.02
-    assert shortest_pace(0.02, [leader("c1", 0.0), leader("c2", 0.4)], ["c1"]) == 0.02
-    assert shortest_pace(0.02, [leader("c1", 0.1), leader("c2", 0.4)], ["c1", "c2"]) == 2 * 0.4
-    assert shortest_pace(0.02, [leader("c1", 30.0)], ["c1"]) == LONGEST_PACE_SECONDS
-    assert shortest_pace(3.0, [leader("c1", 30.0)], ["c1"]) == 3.0
+    def rest(least: float, leases: list[LeaderLease], clusters: list[str], at: float = 7.0) -> float:
+        return round(rest_after(least, leases, clusters, from_seconds(at)), 6)
+
+    assert rest(0.02, [], ["c1"]) == 0.02
+    assert rest(0.02, [leader("c1", 0.0), leader("c2", 0.2)], ["c1"]) == 0.02
+    assert rest(0.02, [leader("c1", 0.1), leader("c2", 0.2)], ["c1", "c2"], 0.0) == LATE_TIMES * 0.2
+    assert rest(0.02, [leader("c1", 30.0)], ["c1"]) == LONGEST_PACE_SECONDS
+    assert rest(0.02, [leader("c1", 30.0)], ["c1"], 7.3) == 0.7, "all shards rest until the same instants"
+    assert rest(0.02, [leader("c1", 30.0)], ["c1"], 7.99) == 0.02, "and never for less than the least"
+    assert rest(3.0, [leader("c1", 30.0)], ["c1"]) == 3.0
 
 
 async def test_equal_content_is_not_published_again_but_counts_as_decided() -> None:

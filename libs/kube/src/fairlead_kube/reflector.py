@@ -1,7 +1,7 @@
 """A mirror of the objects of one kind that knows when it is complete."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -24,6 +24,7 @@ from fairlead_kube.resources import Resource
 from fairlead_kube.watching import (
     LONGEST_PAUSE,
     BackOff,
+    WatchEvent,
     ends_initial_events,
     error_in_band,
     read_event,
@@ -85,8 +86,12 @@ class Reflector[T: Described, U]:
         field_selector: str | None = None,
         observer: KubeObserver = SILENT,
         page: int = PAGE,
+        rest: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """Args as they are named; a `project` that gives None leaves the object out, and drops it if it was in."""
+        """Args as they are named; a `project` that gives None leaves the object out, and drops it if it was in.
+
+        `rest` is asked after each batch of events: for how many seconds to leave alone what happens meanwhile.
+        """
         self._client = client
         self._resource = resource
         self._project = project
@@ -95,6 +100,7 @@ class Reflector[T: Described, U]:
         self._query = selectors(label_selector, field_selector)
         self._observer = observer
         self._page = page
+        self._rest = rest
         self._decoder = msgspec.json.Decoder(resource.shape)
         self._values: dict[Key, U] = {}
         self._changed: dict[Key, U | None] = {}
@@ -167,11 +173,12 @@ class Reflector[T: Described, U]:
         query = self._query | watch_query(self._version or "", initial=initial)
         accept = accepted(self._resource)
         try:
-            async with self._client.transport.stream(self._path, query=query, accept=accept) as batches:
+            async with self._client.transport.stream(
+                self._path, query=query, accept=accept, rest=self._rest
+            ) as batches:
                 self.following = True
                 async for lines in batches:
-                    for line in lines:
-                        self._take_in(line)
+                    self._take_in(lines)
         except (InvalidError, RefusedError) as error:
             if not initial:
                 raise
@@ -200,23 +207,36 @@ class Reflector[T: Described, U]:
                 self._keep(item)
         self._sweep(version)
 
-    def _take_in(self, line: bytes) -> None:
-        event = read_event(line)
+    def _take_in(self, lines: Sequence[bytes]) -> None:
+        """Takes in what arrived together; of an object that changed several times, the last is read alone."""
+        newest: dict[Key, msgspec.Raw] = {}
+        try:
+            for line in lines:
+                self._note_event(read_event(line), newest)
+        finally:
+            self._keep_all(newest)
+
+    def _note_event(self, event: WatchEvent, newest: dict[Key, msgspec.Raw]) -> None:
         match event.type:
             case "ADDED" | "MODIFIED":
                 self._observer.count("reflector.events")
-                self._move_on(self._keep(event.object))
+                head = read_head(event.object)
+                newest[Key(head.namespace, head.name)] = event.object
+                self._move_on(head.resource_version)
             case "DELETED":
                 self._observer.count("reflector.events")
-                gone = read_head(event.object)
-                self._drop(Key(gone.namespace, gone.name))
-                self._move_on(gone.resource_version)
+                head = read_head(event.object)
+                key = Key(head.namespace, head.name)
+                newest.pop(key, None)
+                self._drop(key)
+                self._move_on(head.resource_version)
             case "BOOKMARK":
                 self._observer.count("reflector.bookmarks")
-                mark = read_head(event.object)
-                if self._shown is not None and ends_initial_events(mark):
-                    self._sweep(mark.resource_version)
-                self._move_on(mark.resource_version)
+                head = read_head(event.object)
+                if self._shown is not None and ends_initial_events(head):
+                    self._keep_all(newest)
+                    self._sweep(head.resource_version)
+                self._move_on(head.resource_version)
             case "ERROR":
                 raise error_in_band(event.object)
             case _:
@@ -228,33 +248,36 @@ class Reflector[T: Described, U]:
             self._version = version
             self._heard = True
 
-    def _keep(self, raw: msgspec.Raw) -> str:
-        """Takes the object in; returns its version."""
+    def _keep_all(self, newest: dict[Key, msgspec.Raw]) -> None:
+        for raw in newest.values():
+            self._keep(raw)
+        newest.clear()
+
+    def _keep(self, raw: msgspec.Raw) -> None:
         try:
             value = self._decoder.decode(raw)
         except msgspec.DecodeError as error:
-            return self._refuse(raw, error)
+            self._refuse(raw, error)
+            return
         metadata = value.metadata
         key = Key(metadata.namespace, metadata.name)
         projected = self._project(value)
         if projected is None:
             self._drop(key)
-            return metadata.resource_version
+            return
         if self._shown is not None:
             self._shown.add(key)
         if self._values.get(key) != projected:
             self._values[key] = projected
             self._change(key, projected)
-        return metadata.resource_version
 
-    def _refuse(self, raw: msgspec.Raw, error: msgspec.DecodeError) -> str:
+    def _refuse(self, raw: msgspec.Raw, error: msgspec.DecodeError) -> None:
         """An object that cannot be read counts as absent and harms no other."""
         metadata = read_head(raw)
         key = Key(metadata.namespace, metadata.name)
         self._drop(key)
         self._observer.count("reflector.malformed")
         self._observer.note("reflector.malformed", kind=self._resource.kind, key=key, error=str(error))
-        return metadata.resource_version
 
     def _drop(self, key: Key) -> None:
         if self._shown is not None:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
 import aiohttp
 from yarl import URL
@@ -137,11 +137,22 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def stream(
-        self, path: str, *, query: Mapping[str, str], accept: str = JSON
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        accept: str = JSON,
+        rest: Callable[[], float] = lambda: 0.0,
     ) -> AsyncGenerator[AsyncIterator[list[bytes]]]:
         """The lines of a long answer, as many at a time as arrived together.
 
         The iterator ends when the server ends the answer; a silence longer than the settings allow is a TimedOutError.
+
+        Args:
+            path: from the root of the server, with its parts percent-encoded.
+            query: what follows the `?`.
+            accept: the form of the answer.
+            rest: asked after each batch: for how many seconds to leave alone what arrives meanwhile.
         """
         limits = aiohttp.ClientTimeout(
             total=None, sock_connect=_CONNECT_SECONDS, sock_read=self._silence_seconds
@@ -149,7 +160,7 @@ class Transport:
         async with self._answer(
             "GET", path, query=query, headers={"Accept": accept}, limits=limits
         ) as answer:
-            yield _lines(answer)
+            yield _lines(answer, rest)
 
     @contextlib.asynccontextmanager
     async def octets(self, path: str, *, query: Mapping[str, str]) -> AsyncGenerator[AsyncIterator[bytes]]:
@@ -208,13 +219,28 @@ class Transport:
             headers["Authorization"] = value
 
 
-async def _lines(answer: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+async def _lines(answer: aiohttp.ClientResponse, rest_now: Callable[[], float]) -> AsyncIterator[list[bytes]]:
     """Split here, not by aiohttp's readline: that wakes once a line and has a limit on a line's length."""
     rest = b""
     async for chunk in answer.content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
         if lines:
             yield lines
+            if (seconds := rest_now()) > 0.0:
+                await _leave_alone(answer, seconds)
+
+
+async def _leave_alone(answer: aiohttp.ClientResponse, seconds: float) -> None:
+    """Lets arrive what arrives, and reads nothing: one record of TLS is unpacked for as much as ten."""
+    connection = answer.connection
+    transport = None if connection is None else connection.transport
+    if transport is None or transport.is_closing():
+        return
+    transport.pause_reading()
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        transport.resume_reading()
 
 
 async def _unbroken(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

@@ -41,6 +41,18 @@ async def wake_or_timeout(wake: asyncio.Event, seconds: float | None) -> bool:
     return True
 
 
+def until_next(period: float, now: float) -> float:
+    """Seconds until the next instant that is a multiple of the period; 0 without a period.
+
+    Who rests until the same instants as others looks at the same changes as they do, in one go.
+
+    Args:
+        period: in seconds.
+        now: seconds of any clock; one that others share, where they shall meet.
+    """
+    return period - now % period if period > 0 else 0.0
+
+
 class Allowance:
     """CPU time that a process saves up while little happens.
 

@@ -23,7 +23,7 @@ from fairlead_runtime.spans import Spans
 from fairlead_runtime.waiting import Pacing
 from fairlead_scorer.decide import decision as decisions
 from fairlead_scorer.decide.decision import Content, DecisionStamp
-from fairlead_scorer.decide.pace import shortest_pace
+from fairlead_scorer.decide.pace import rest_after
 from fairlead_scorer.decide.shard_assignment import ShardAssignment
 from fairlead_scorer.decide.shard_ownership import CONFIRM_SECONDS, Decided, ShardName, ShardOwnership
 from fairlead_scorer.query import shard_answers
@@ -221,10 +221,10 @@ class Scorer:
         )
 
     def pace(self, shard: ShardName) -> float:
-        """The shortest time between two decisions of the shard now, in seconds."""
+        """How long the shard rests after a decision now, in seconds."""
         pool = self._pool_with(shard)
         clusters = () if pool is None else pool.shape.clusters
-        return shortest_pace(self._settings.pace_seconds, self._roster.leaders(ADMITTER), clusters)
+        return rest_after(self._settings.pace_seconds, self._roster.leaders(ADMITTER), clusters, self._now())
 
     def put_back(self, shard: ShardName) -> None:
         """The shard is behind again."""

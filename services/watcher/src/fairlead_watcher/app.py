@@ -67,6 +67,7 @@ class Parts:
         self._news = asyncio.Event()
         self._view = ClusterView(settings.cluster, ended_stay=self._stay)
         self._instruments = WatcherInstruments(lifecycle.metrics)
+        self._lateness = Lateness(bus, settings.cluster)
         kinds = Kinds(
             client,
             settings.cluster,
@@ -76,8 +77,8 @@ class Parts:
             wake=self._news,
             observer=observer,
             probe_seconds=settings.probe_seconds,
+            rest=self._lateness.due,
         )
-        self._lateness = Lateness(bus, settings.cluster)
         lever = LeverSource(bus, settings.cluster, self._view.boosts, wake=self._news)
         self._sources = WatchedKinds([*kinds.all(), lever])
         self._instruments.heard(self._sources.ages())
@@ -138,7 +139,6 @@ class Parts:
             self._instruments,
             clock=wall_clock,
             wake=self._news,
-            rests=[self._lateness],
         )
         longest = self._settings.stale_after_seconds
         readiness = self._lifecycle.readiness

@@ -75,6 +75,7 @@ class Kinds:
         wake: asyncio.Event,
         observer: KubeObserver,
         probe_seconds: float,
+        rest: Callable[[], float],
     ) -> None:
         self._client = client
         self._cluster = cluster
@@ -84,6 +85,7 @@ class Kinds:
         self._wake = wake
         self._observer = observer
         self._probe_seconds = probe_seconds
+        self._rest = rest
         self._refusals = Refusals(observer)
 
     def all(self) -> list[WatchedKind]:
@@ -121,6 +123,7 @@ class Kinds:
             wake=self._wake,
             observer=self._observer,
             probe_seconds=self._probe_seconds,
+            rest=self._rest,
             optional=optional,
             label_selector=label_selector,
         )
@@ -135,6 +138,7 @@ class Kinds:
             wake=self._wake,
             observer=self._observer,
             probe_seconds=self._probe_seconds,
+            rest=self._rest,
             label_selector=HOLDER,
             field_selector=UNFINISHED,
             called=CARD_HOLDERS,
@@ -150,6 +154,7 @@ class Kinds:
             wake=self._wake,
             observer=self._observer,
             probe_seconds=self._probe_seconds,
+            rest=self._rest,
         )
 
     def _owners[T: Described](

@@ -5,10 +5,12 @@ scorers and admitter a pass, and the cluster the CPU for it.
 """
 
 import asyncio
+import time
 
 from fairlead_bus import Bus, Mirror, bucket_stream
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.members import LEADER_LEASE, LeaderLease
+from fairlead_runtime.waiting import until_next
 
 
 class Lateness:
@@ -30,9 +32,9 @@ class Lateness:
         )
 
     def due(self) -> float:
-        """Seconds to rest between two passes."""
+        """Seconds to rest now: all kinds until the same instants, so that one pass tells what they show."""
         lease = self._lease.values.get(self._subject)
-        return 0.0 if lease is None else lease.late_by
+        return 0.0 if lease is None else until_next(lease.late_by, time.monotonic())
 
     async def run(self) -> None:
         """Hears until cancelled."""

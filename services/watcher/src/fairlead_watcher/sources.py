@@ -63,6 +63,7 @@ class KindSource[T: Described, U]:
         label_selector: str | None = None,
         field_selector: str | None = None,
         called: str | None = None,
+        rest: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """Know nothing yet.
 
@@ -78,6 +79,7 @@ class KindSource[T: Described, U]:
             label_selector: of the objects; by default all.
             field_selector: likewise.
             called: its name, where some objects of a kind are mirrored apart from others; by default the kind's plural.
+            rest: for how many seconds to leave alone what happens now.
         """
         self._client = client
         self._resource = resource
@@ -90,6 +92,7 @@ class KindSource[T: Described, U]:
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._called = called or resource.plural
+        self._rest = rest
         self._reflector: Reflector[T, U] | None = None
         self._delivered: set[Key] = set()
         self._sweeps = False
@@ -157,6 +160,7 @@ class KindSource[T: Described, U]:
             label_selector=self._label_selector,
             field_selector=self._field_selector,
             observer=self._observer,
+            rest=self._rest,
         )
         self._reflector, self._sweeps = reflector, True
         self._say(None)

@@ -5,12 +5,12 @@ A standby does all of this but the announcing, so that it can take over at once.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from fairlead_bus.facts.announcer import Statements
 from fairlead_contracts.base.instants import Micros, to_seconds
-from fairlead_runtime.waiting import Allowance, Pacing, RestReason
+from fairlead_runtime.waiting import Allowance, Pacing
 from fairlead_watcher.cluster_view import ClusterView
 from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.sources import WatchedKinds
@@ -43,7 +43,6 @@ class Watcher:
         instruments: counts.
         clock: now.
         wake: set by the sources.
-        rests: more reasons to look at several changes together.
     """
 
     def __init__(
@@ -55,7 +54,6 @@ class Watcher:
         *,
         clock: Callable[[], Micros],
         wake: asyncio.Event,
-        rests: Sequence[RestReason] = (),
     ) -> None:
         self._sources = sources
         self._view = view
@@ -63,7 +61,7 @@ class Watcher:
         self._instruments = instruments
         self._clock = clock
         self._wake = wake
-        self._pacing = Pacing(least=REST_SECONDS, rests=[Allowance(BUSY_REST_SECONDS), *rests])
+        self._pacing = Pacing(least=REST_SECONDS, rests=[Allowance(BUSY_REST_SECONDS)])
         self._knows = False
         self._held_back: Statements = {}
 

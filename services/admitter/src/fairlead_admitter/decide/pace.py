@@ -41,14 +41,12 @@ UNKNOWN_REACTION_SECONDS = 1.0
 """Until the first reaction was measured."""
 WRITES_SECONDS = 60.0
 """How long a write counts, as one that came in time or too late: while all come too late there are few; see `wake_state`."""
-LATE_PART = 4
-"""Where one write in so many comes to a job that waits no more, jobs start faster than levels reach them."""
+LAST_WRITES = 16
+"""So many of them count: where many jobs come at once their levels are in time, and say nothing of those that follow."""
 LATE_LEAST = 4
-"""So many of them at least: one or two happen everywhere."""
+"""Where so many of the last writes came to jobs that waited no more, jobs start faster than levels reach them."""
 QUICK_SECONDS = 0.1
 """A reaction that takes no longer is waited for by nobody."""
-LONGEST_REST_SECONDS = 0.25
-"""Between two turns, while levels come too late."""
 MOST_LATE_SECONDS = 0.5
 """Half of Kueue's own batch: who is woken then may still come before it."""
 
@@ -75,8 +73,8 @@ class Pace:
         self._clock = clock
         self._starts: dict[str, deque[tuple[float, int]]] = {}
         self._reactions: deque[tuple[float, float]] = deque()
-        self._in_time: deque[tuple[float, int]] = deque()
-        self._late: deque[tuple[float, int]] = deque()
+        self._writes: deque[tuple[float, bool]] = deque(maxlen=LAST_WRITES)
+        """When each arrived, and whether too late."""
 
     def started(self, pool: str, jobs: int) -> None:
         """Counts jobs of the pool that were just seen to start."""
@@ -92,10 +90,7 @@ class Pace:
 
     def arrived(self, *, in_time: int, late: int) -> None:
         """Counts levels that reached jobs that waited, and those that came to jobs that waited no more."""
-        for writes, count in ((self._in_time, in_time), (self._late, late)):
-            if count:
-                _forget(writes, self._clock() - WRITES_SECONDS)
-                writes.append((self._clock(), count))
+        self._writes += [(self._clock(), False)] * in_time + [(self._clock(), True)] * late
 
     def late_by(self) -> float:
         """Seconds that a level takes, where jobs start faster than levels reach them; 0 where these come in time.
@@ -104,16 +99,14 @@ class Pace:
         that it is short of. So several changes may as well be told, and looked at, together.
         """
         until = self._clock() - WRITES_SECONDS
-        in_time, late = (
-            sum(count for at, count in writes if at > until) for writes in (self._in_time, self._late)
-        )
-        if late < max(LATE_LEAST, (in_time + late) / LATE_PART):
+        reaction = self._reaction()
+        if reaction <= QUICK_SECONDS or sum(late for at, late in self._writes if at > until) < LATE_LEAST:
             return 0.0
-        return min(max(0.0, self._reaction() - QUICK_SECONDS), MOST_LATE_SECONDS)
+        return min(reaction, MOST_LATE_SECONDS)
 
     def due(self) -> float:
         """Seconds to rest between two turns that follow on each other's heels."""
-        return min(self.late_by(), LONGEST_REST_SECONDS)
+        return self.late_by()
 
     def size(self, pool: str, most: int, *, woken: bool = False) -> int:
         """How many places of each queue of the pool to label now, at most `most`.
