@@ -19,10 +19,10 @@ from fairlead_scorer import ScorerSettings
 from fairlead_scorer import main as scorer
 from fairlead_testkit import eventually
 from fairlead_testkit.builders import a_body
+from fairlead_testkit.bus_harness import serving
 from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, set_up
 from fairlead_testkit.guarded import guarded_server
 from fairlead_testkit.people import submit
-from fairlead_testkit.serving import serving
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

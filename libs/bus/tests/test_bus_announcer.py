@@ -451,7 +451,7 @@ async def test_a_purge_is_found_by_the_missing_mark(bus: Bus, monkeypatch: pytes
 async def test_a_single_subject_that_was_purged_is_found_by_an_audit(
     bus: Bus, tally: BusTally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead_bus.facts.audit.AUDIT_SECONDS", 0.2)
+    monkeypatch.setattr("fairlead_bus.facts.repair.AUDIT_SECONDS", 0.2)
     owner = Owner(bus, "a")
     owner.announcer.update(stated(a_class("x", 1), a_class("y", 1)))
     async with running(owner):

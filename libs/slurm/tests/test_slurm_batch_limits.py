@@ -4,11 +4,10 @@ import time
 
 import pytest
 
-from fairlead_slurm.batch_checks import check_batch, script_of_words
+from fairlead_slurm.batch_checks import batch_target, check_batch, script_of_words
 from fairlead_slurm.batch_fit import BatchTarget, fit
 from fairlead_slurm.batch_pods import PodSite
 from fairlead_slurm.batch_script import read
-from fairlead_slurm.batch_target import batch_target
 from fairlead_slurm.controller import CommandController
 from fairlead_slurm.images.reference import ImageReference
 from fairlead_slurm.images.registry import ImageAnswer, Presence

@@ -15,8 +15,7 @@ from fairlead_slurm.commands import Commands
 from fairlead_slurm.controller import CommandController
 from fairlead_slurm.errors import CommandFailedError, ProgramMissingError, SlurmUnreachableError
 from fairlead_slurm.licences import AccountedLicence, LicenceName
-from fairlead_slurm.partition_jobs import PartitionJobs
-from fairlead_slurm.partition_nodes import PartitionNodes
+from fairlead_slurm.partition import PartitionJobs, PartitionNodes
 from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm.updates import NotAnIdError
 from fairlead_testkit.awaiting import eventually

@@ -14,8 +14,8 @@ from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import ANSWER, AnyAnswer
 from fairlead_runtime.lifecycle import Lifecycle
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.bus_harness import serving
 from fairlead_testkit.fake_cluster import CLUSTER, FakeCluster, FakeScorer, set_up
-from fairlead_testkit.serving import serving
 
 type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 

@@ -14,7 +14,7 @@ from fairlead_policy.fit.unschedulable import (
     TotalShort,
     UnschedulableReason,
 )
-from fairlead_scorer.query.shortfalls import shortfalls_of
+from fairlead_scorer.query.fitting import shortfalls_of
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from fairlead_policy import fit
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom, PodDemand, RoomKept
-from fairlead_slurm_bridge.pods.restart_backoff import RestartBackoff
+from fairlead_slurm_bridge.pods.lasting import RestartBackoff
 from fairlead_slurm_bridge.pods.verdicts import is_over, is_put_off
 from fairlead_testkit.slurm_builders import a_slurm_job
 

@@ -11,7 +11,7 @@ Each room knows only those before it:
   `compare_and_swap` is sure of its outcome.
 - `ownership`: an `owned_subject` and `leadership` claim by it; `membership`, `roster` and `assignment` share work out.
 - `work`: a `worker` takes from a work queue (`turns`, `overtaking`, `settling`).
-- `facts`: an `announcer` says what a cluster has, `comparison`, `repair` and `audit` keep it so, `event_diff` tells what
+- `facts`: an `announcer` says what a cluster has, `comparison` and `repair` keep it so, `event_diff` tells what
   happened to its jobs.
 - `serving`: `frontend_endpoints` take what a frontend is asked to do, `discovery` is for the tools.
 - `server`: `provision` makes streams, `permissions` says who may what, `accounts` and `claims` put it into a server.

@@ -3,8 +3,11 @@
 Inside Kubernetes a quantity is exact down to a billionth; what is finer is rounded up. Kueue then takes thousandths
 of `cpu` and whole units of everything else, rounded up (`MilliValue()` and `Value()` of apimachinery, `ResourceValue`
 of Kueue's `pkg/resources`).
+
+Beside them `int32`: integers that stand in annotations as text.
 """
 
+import re
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context
 from functools import lru_cache
@@ -13,6 +16,8 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY, base_units, exact_quantity
 from fairlead_kube.objects import Amount
 
+_INT32 = re.compile(r"([+-]?)0*([0-9]{1,10})")
+LOWEST_INT32, HIGHEST_INT32 = -(2**31), 2**31 - 1
 NANO = 10**9
 _CPU = "cpu"
 _MILLI = 10**6
@@ -22,6 +27,18 @@ _EXACT = Context(prec=140)
 
 _SHORT = 32
 """Characters of what is remembered: what somebody writes longer than that shall fill no memory."""
+
+
+def int32(text: str | None) -> int | None:
+    """The number as Kueue reads it (Go's `strconv.ParseInt`, base 10, 32 bits); None where it would refuse.
+
+    Leading zeros count for nothing, however many; Python alone refuses to read thousands of digits.
+    """
+    match = _INT32.fullmatch(text) if text is not None else None
+    if match is None:
+        return None
+    number = int(match[1] + match[2])
+    return number if LOWEST_INT32 <= number <= HIGHEST_INT32 else None
 
 
 def nanos(amount: Amount, *, field: str = "quantity") -> int:

@@ -11,7 +11,7 @@ Never shipped: import-linter keeps it out of every other member. What a test nee
 - everything, as the processes of production: `fleet`; under kills, pauses and a bad network: `chaos_load`, `proxy`; what became
   of each job after that: `audit`.
 
-All of them stand on `nats_server` (or `nats_cluster`, `container`), run services by `serving` (in this process) or `process`, act as
+All of them stand on `nats_server` (or `nats_cluster`, `container`), run services by `bus_harness.serving` (in this process) or `process`, act as
 `people` do, and wait by `awaiting`. `plugin` gives pytest the server as a fixture, and hypothesis its profiles.
 """
 

@@ -1,10 +1,13 @@
 """A bus harness for services that decide: a real server with its topology, and clusters that are stated by hand.
 
 Readers' view of the order stands beside the one that is computed from scratch.
+
+`serving` runs a replica of a service within the test's own process: quick to start, and open to a debugger. For the service
+as the process that it is in production, see `process`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol, Self
@@ -37,7 +40,26 @@ from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.builders import NOW, a_document, a_mark
 from fairlead_testkit.people import put_policy
 from fairlead_testkit.process import ServiceProcess
-from fairlead_testkit.serving import ServiceMain, serving
+
+type ServiceMain[S: ServiceSettings] = Callable[[S, Lifecycle], Awaitable[None]]
+
+
+@asynccontextmanager
+async def serving[S: ServiceSettings](
+    main: ServiceMain[S], settings: S, replica: str
+) -> AsyncIterator[Lifecycle]:
+    """The service runs until the block ends, and is then asked to stop as by a signal."""
+    lifecycle = Lifecycle(main.__module__.removeprefix("fairlead_").partition(".")[0], replica)
+
+    async def live() -> None:
+        await main(settings, lifecycle)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(live(), name=replica)
+        try:
+            yield lifecycle
+        finally:
+            lifecycle.ask_stop("the test is over")
 
 
 class Server(Protocol):

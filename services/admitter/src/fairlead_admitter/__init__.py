@@ -7,8 +7,8 @@ One turn of `reconciler` goes through the rooms in this order, and each room kno
 - `decide`: the `planner` says for each pool whether to write and what, by `merged_order`, `window` (as long as `pace`
   says), `steering` and `protection`; while room is free, `waking` says who is woken, by what `wake_state` keeps; starts
   are promised by `reserving`, which sees the frontend's line by `frontend_order`; an `outcome` is what became of a plan.
-- `report`: `record` counts and logs; `event_log`, `level_events` and `reserve_events` keep what was done, `objections` say
-  what speaks against a job, `replies` tell senders.
+- `report`: `record` counts and logs; `event_log` keeps what was done, `objections` say what speaks against a job,
+  `replies` tell senders.
 - `apply`: `level_applier` writes, `frontend_backoff` and `failure_scope` say who is left alone after a failure,
   `lever_probe` whether the frontend obeys, `release` cleans up.
 - `intake`: `leader_lanes` run while this replica leads; `lane` handles a submission, `admission` rules on it, `creation`

@@ -23,15 +23,13 @@ from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.watch import ADMITTER, Watch
 from fairlead_admitter.reconciler import PlanApplier, Reconciler
 from fairlead_admitter.report.adherence import AdherenceRecord, AdherenceWatch
-from fairlead_admitter.report.event_log import EventLog
+from fairlead_admitter.report.event_log import EventLog, LevelEvents, ReserveEvents
 from fairlead_admitter.report.event_recorder import EventRecorder, EventSink
 from fairlead_admitter.report.job_traces import JobTraces
-from fairlead_admitter.report.level_events import LevelEvents
 from fairlead_admitter.report.queue_metrics import QueueMetrics
 from fairlead_admitter.report.record import AdmitterRecord
 from fairlead_admitter.report.replies import ReplyPublisher
 from fairlead_admitter.report.reservation_record import ReservationRecord
-from fairlead_admitter.report.reserve_events import ReserveEvents
 from fairlead_admitter.report.staleness import Staleness
 from fairlead_admitter.settings import AdmitterSettings
 from fairlead_bus import Bucket, Bus, ConnectionSettings, connect

@@ -20,12 +20,11 @@ from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.observe.expectations import Expectations
 from fairlead_admitter.observe.watch import Observation, Watch
 from fairlead_admitter.report.adherence import AdherenceWatch
+from fairlead_admitter.report.event_log import LevelEvents, ReserveEvents
 from fairlead_admitter.report.job_traces import JobTraces
-from fairlead_admitter.report.level_events import LevelEvents
 from fairlead_admitter.report.reaction import Arrivals
 from fairlead_admitter.report.record import AdmitterRecord
 from fairlead_admitter.report.reservation_record import ReservationRecord
-from fairlead_admitter.report.reserve_events import ReserveEvents
 from fairlead_admitter.report.staleness import Staleness
 from fairlead_contracts.messages.decisions import Decision
 from fairlead_contracts.messages.state import Phase

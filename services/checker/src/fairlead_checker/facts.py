@@ -11,10 +11,9 @@ from fairlead_contracts.frontend.cards import Allocation
 from fairlead_contracts.frontend.marks import SUBMISSION, TRACEPARENT
 from fairlead_kube.core import Node
 from fairlead_kube.demand import pod_demand
-from fairlead_kube.integers import int32
 from fairlead_kube.objects import instant
 from fairlead_kube.pods import Pod
-from fairlead_kube.quantities import readable_amounts
+from fairlead_kube.quantities import int32, readable_amounts
 from fairlead_kube.workloads import PRIORITY_BOOST, CheckState, PodSet, Workload
 from fairlead_policy import fit
 

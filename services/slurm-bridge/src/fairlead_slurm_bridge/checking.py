@@ -7,11 +7,10 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 import structlog
 
-from fairlead_slurm.batch_checks import check_batch, script_of_words
+from fairlead_slurm.batch_checks import TargetSource, batch_target, check_batch, script_of_words
 from fairlead_slurm.batch_fit import BatchTarget
 from fairlead_slurm.batch_options import Remark
 from fairlead_slurm.batch_pods import PodSite
-from fairlead_slurm.batch_target import TargetSource, batch_target
 from fairlead_slurm.errors import FatalSlurmError, SlurmError, SlurmUnreachableError
 from fairlead_slurm.images.reference import ImageReference
 from fairlead_slurm.images.registry import ImageAnswer, Presence

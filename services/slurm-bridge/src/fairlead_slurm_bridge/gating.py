@@ -15,8 +15,7 @@ from fairlead_runtime.metrics import MetricsObserver
 from fairlead_slurm.errors import PodCommentError
 from fairlead_slurm.licences import AccountedLicence, LicenceName
 from fairlead_slurm.munge import Munge
-from fairlead_slurm.partition_jobs import PartitionJobs
-from fairlead_slurm.partition_nodes import PartitionNodes
+from fairlead_slurm.partition import PartitionJobs, PartitionNodes
 from fairlead_slurm.pod_comment import claim
 from fairlead_slurm.slurm_token import SlurmToken
 from fairlead_slurm_bridge.checking import BatchChecks

@@ -22,8 +22,8 @@ from fairlead_contracts.snapshot.types import name_in_snapshot
 from fairlead_policy.exact.terms import counted_as
 from fairlead_policy.explain.bound_text import bound_in_words
 from fairlead_policy.explain.figures import duration, part_of, percent
-from fairlead_policy.explain.least_end import unit_of
 from fairlead_policy.explain.neighbour_text import before_in_words
+from fairlead_policy.explain.what_if import unit_of
 from fairlead_policy.rules.pool_rules import PoolRules
 
 _CAUSES_FIRST = 2

@@ -1,18 +1,23 @@
 """What-if questions: where a job would stand in another class, or after ends. A snapshot that differs by just that, put in order.
 
 Beside them the parts of its start tag: what runs, past use, and its own tenant's jobs before it.
+
+`least_end` is the least end of a tenant's use that brings a job before another, found by trying it in the order itself,
+for trees of tenants and classes that are not strict, where less use of one tenant also changes the sequence of those
+above it. What is found is tried from both sides: the end moves the job, and one unit less does not.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from math import ceil
 
 import msgspec
 
+from fairlead_contracts.base.quantities import base_units
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Promoted, ShareBreakdown
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.explain.counterfactuals import ends_to_pass, stands_alone
-from fairlead_policy.explain.least_end import Ends, least_end
 from fairlead_policy.explain.surroundings import count_before
 from fairlead_policy.order.merging import sort_key
 from fairlead_policy.order.order import Order
@@ -21,8 +26,42 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.service_order import ServiceOrder
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
+GIBIBYTE = 2**30
 _TRIED = 2000
 """Jobs of a tree at most in which ends are found by trying: each try merges it anew."""
+
+
+type Ends = Mapping[str, int]
+
+
+def unit_of(resource: str) -> int:
+    """The unit that people count a resource in, as base units: one card, one core, one GiB."""
+    return GIBIBYTE if base_units(resource) == 1 else base_units(resource)
+
+
+def least_end(running: Ends, resource: str, moves: Callable[[Ends], bool]) -> Ends | None:
+    """The least whole units of a resource whose end moves the job; None where no end of it does.
+
+    Args:
+        running: what the tenant's running jobs hold.
+        resource: the one that ends.
+        moves: whether the end of these amounts moves the job; it does with more where it does with less.
+    """
+    unit, held = unit_of(resource), running.get(resource, 0)
+
+    def amounts(units: int) -> Ends:
+        return {resource: min(units * unit, held)}
+
+    least, most = 1, ceil(held / unit)
+    if not held or not moves(amounts(most)):
+        return None
+    while least < most:
+        middle = (least + most) // 2
+        if moves(amounts(middle)):
+            most = middle
+        else:
+            least = middle + 1
+    return amounts(least)
 
 
 def breakdown_of(order: Order, place: Place) -> ShareBreakdown | None:

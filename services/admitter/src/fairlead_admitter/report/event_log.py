@@ -1,15 +1,25 @@
 """The event log: what was done to jobs, each told on the subject of the job that it is about.
 
 Whoever puts an event goes on at once: `run` waits for the stream to store it, and says what was lost.
+Of levels it tells what was written, from which decision, and why; of reserve mode, promises and passes.
 """
 
 import asyncio
+from collections.abc import Iterable
+from datetime import UTC, datetime
 
+from fairlead_admitter.decide.steering import LevelWrite
+from fairlead_admitter.observe.policy_view import PolicyView
+from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_admitter.report.record import AdmitterRecord
+from fairlead_admitter.report.reservation_record import ReservationNews
 from fairlead_bus import Bus, BusError, Publisher
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
-from fairlead_contracts.messages.events import Event
+from fairlead_contracts.base.instants import to_datetime
+from fairlead_contracts.messages.decisions import Decision
+from fairlead_contracts.messages.events import Event, JobReserved, LevelWritten
+from fairlead_runtime.clock import wall_clock
 
 
 class EventLog:
@@ -54,3 +64,72 @@ class EventLog:
         self._lost += 1
         self._due.set()
         self._why = str(error)
+
+
+class LevelEvents:
+    """Logs an event for each level written, and tells it to the job's trace."""
+
+    def __init__(self, log: EventLog, policy: PolicyView, traces: JobTraces) -> None:
+        self._log = log
+        self._traces = traces
+        self._policy = policy
+
+    async def log(self, pool: str, write: LevelWrite, mark: str, decision: Decision | None) -> None:
+        """Log one write."""
+        event = self._event(pool, write, mark, decision)
+        self._traces.wrote(event, decision)
+        await self._log.put(event)
+
+    def _event(self, pool: str, write: LevelWrite, mark: str, decision: Decision | None) -> LevelWritten:
+        job = write.job
+        return LevelWritten(
+            id=f"level-{job.uid}-{mark}",
+            at=datetime.now(UTC),
+            cluster=job.cluster,
+            tenant=write.place.tenant if write.place is not None else self._policy.tenant_of(job),
+            scope=job.scope,
+            job=job.id,
+            uid=job.uid,
+            submission=job.submission,
+            traceparent=job.traceparent,
+            before=write.before,
+            level=write.level,
+            pool=pool,
+            shard=decision.shard if decision is not None else -1,
+            epoch=decision.epoch if decision is not None else 0,
+            turn=decision.turn if decision is not None else 0,
+            rank=write.rank,
+            because=write.because,
+        )
+
+
+class ReserveEvents:
+    """Logs an event for each piece of news."""
+
+    def __init__(self, log: EventLog, policy: PolicyView) -> None:
+        self._log = log
+        self._policy = policy
+
+    async def log(self, news: Iterable[ReservationNews]) -> None:
+        """Log them."""
+        for one in news:
+            await self._log.put(self._event(one))
+
+    def _event(self, news: ReservationNews) -> JobReserved:
+        job = news.job
+        return JobReserved(
+            id=f"{job.uid}-{news.what}-{news.mark}",
+            at=to_datetime(wall_clock()),
+            cluster=job.cluster,
+            tenant=self._policy.tenant_of(job),
+            scope=job.scope,
+            job=job.id,
+            uid=job.uid,
+            submission=job.submission,
+            traceparent=job.traceparent,
+            what=news.what,
+            pool=news.pool,
+            by=None if news.by is None else to_datetime(news.by),
+            head=news.head,
+            because=news.because,
+        )

@@ -13,12 +13,11 @@ from fairlead_cli.options import Format
 from fairlead_cli.printing import Result, print_result
 from fairlead_cli.published import published
 from fairlead_cli.slurm.clusters import controller
-from fairlead_slurm.batch_checks import check_batch
+from fairlead_slurm.batch_checks import batch_target, check_batch
 from fairlead_slurm.batch_fit import BatchTarget
 from fairlead_slurm.batch_options import Remark
 from fairlead_slurm.batch_pods import PodSite
 from fairlead_slurm.batch_script import read
-from fairlead_slurm.batch_target import batch_target
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm.hooks.installing import pods_partition
 from fairlead_slurm.images.credentials import CredentialsUnreadableError, credentials, usual_file

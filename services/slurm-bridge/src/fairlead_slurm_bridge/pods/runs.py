@@ -13,7 +13,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_slurm_bridge.gate.attempts import Attempt
-from fairlead_slurm_bridge.pods.restart_backoff import RESTART_SECONDS
+from fairlead_slurm_bridge.pods.lasting import RESTART_SECONDS
 
 NEXT = 2**62
 """Stands for the submit time of an attempt that is still to come: whichever begins next."""
@@ -175,7 +175,7 @@ class Runs:
             self._stands.pop(job, None)
 
     def rest(self, job: int) -> float:
-        """Seconds until slurmd takes the job again: see `restart_backoff`. Not for long, whatever the clock says."""
+        """Seconds until slurmd takes the job again: see `lasting`. Not for long, whatever the clock says."""
         told = self._told.get(job)
         return 0.0 if told is None else min(RESTART_SECONDS, max(0.0, told + RESTART_SECONDS - self._clock()))
 

@@ -13,10 +13,9 @@ from fairlead_slurm import SlurmJob
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.forgetting import is_left
-from fairlead_slurm_bridge.pods.lasting import Lasting
+from fairlead_slurm_bridge.pods.lasting import Lasting, RestartBackoff
 from fairlead_slurm_bridge.pods.lifecycle import PodLife
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
-from fairlead_slurm_bridge.pods.restart_backoff import RestartBackoff
 from fairlead_slurm_bridge.pods.verdicts import is_put_off
 
 _ASKS = ("CONFIGURING", "RUNNING")
