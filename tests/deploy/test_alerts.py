@@ -17,14 +17,13 @@ from fairlead_contracts.frontend import verbs
 from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit import eventually
-from fairlead_testkit.dashboards import all_scraped
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import WORKLOADS_ALONE
 from fairlead_testkit.kubelab.parts import APISERVER
 from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.namespace_fixture import NamespaceFixture
-from fairlead_testkit.prometheus import Prometheus, ensure_prometheus
+from fairlead_testkit.prometheus import Prometheus, all_scraped, ensure_prometheus
 from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy
 from fairlead_testkit.slurmlab import SlurmOptions
 from fairlead_testkit.slurmlab_fixtures import SlurmLabFactory

@@ -24,9 +24,8 @@ from fairlead_runtime.health import HealthServer, Readiness
 from fairlead_runtime.metrics import Metrics, MetricsObserver
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_testkit import eventually
-from fairlead_testkit.dashboards import all_speak, asked_by_panels
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
-from fairlead_testkit.prometheus import Prometheus, ensure_prometheus
+from fairlead_testkit.prometheus import Prometheus, all_speak, asked_by_panels, ensure_prometheus
 from fairlead_watcher.instruments import WatcherInstruments
 
 ROOT = Path(__file__).parents[2]

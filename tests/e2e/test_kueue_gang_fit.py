@@ -12,7 +12,6 @@ from fairlead_bus.server.provision import provision
 from fairlead_contracts import topology
 from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.dashboards import all_scraped, all_speak, asked_by_panels
 from fairlead_testkit.kubelab import (
     CHECK_WATCHDOG,
     CHECKER,
@@ -27,7 +26,7 @@ from fairlead_testkit.kubelab import (
 from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 from fairlead_testkit.nats_server import NatsServer
 from fairlead_testkit.process import ServiceProcess
-from fairlead_testkit.prometheus import Prometheus
+from fairlead_testkit.prometheus import Prometheus, all_scraped, all_speak, asked_by_panels
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

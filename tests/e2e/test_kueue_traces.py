@@ -13,8 +13,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import STATE, JobState
 from fairlead_testkit import eventually
 from fairlead_testkit.fleet import submit_all
-from fairlead_testkit.jaeger import Jaeger
-from fairlead_testkit.job_stories import STAGES, check_connected, traces_of, whole_trace
+from fairlead_testkit.jaeger import STAGES, Jaeger, check_connected, traces_of, whole_trace
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import RUN_SECONDS, KubeLab
 from fairlead_testkit.namespace_fixture import NamespaceFixture

@@ -15,8 +15,7 @@ import pytest
 from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.dashboards import all_scraped, all_speak, asked_by_panels
-from fairlead_testkit.prometheus import Prometheus
+from fairlead_testkit.prometheus import Prometheus, all_scraped, all_speak, asked_by_panels
 from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy, order_stands, slurm_order
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, URGENT, SlurmLab, SlurmOptions
 

@@ -13,8 +13,7 @@ from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_testkit import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
-from fairlead_testkit.jaeger import FoundTrace, Jaeger
-from fairlead_testkit.job_stories import STAGES, check_connected, traces_of, whole_trace
+from fairlead_testkit.jaeger import STAGES, FoundTrace, Jaeger, check_connected, traces_of, whole_trace
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

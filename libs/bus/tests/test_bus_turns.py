@@ -8,8 +8,7 @@ from nats.aio.msg import Msg
 
 from fairlead_bus import Bus, BusTally, Delivery, Publisher
 from fairlead_bus.streams.delivery import read_delivery
-from fairlead_bus.work.shares import CALM_SECONDS, Shares
-from fairlead_bus.work.turns import QueuedMessage, Turns
+from fairlead_bus.work.turns import CALM_SECONDS, QueuedMessage, Shares, Turns
 from fairlead_bus.work.worker import READ_AHEAD, Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable

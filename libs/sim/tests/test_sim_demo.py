@@ -12,11 +12,10 @@ from fairlead_contracts.messages.submissions import read_submission
 from fairlead_contracts.policyfile.validate import check_document
 from fairlead_sim.config import load_cluster, render_config
 from fairlead_sim.demo import PHILLY, URGENT_PART, demand_of, demo_workload
-from fairlead_sim.disciplines import Fifo
 from fairlead_sim.errors import TraceError
 from fairlead_sim.steered import steered
 from fairlead_sim.trace import read_trace, shipped_trace
-from fairlead_sim.virtual import VirtualRun
+from fairlead_sim.virtual import Fifo, VirtualRun
 from fairlead_sim.workload import SimWorkload
 
 GPU = "nvidia.com/gpu"

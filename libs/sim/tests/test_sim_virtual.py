@@ -7,12 +7,11 @@ import pytest
 from fairlead_contracts.base.instants import SECOND, to_seconds
 from fairlead_contracts.policyfile.document import Aging
 from fairlead_sim.config import NodeGroup
-from fairlead_sim.disciplines import Fifo, StrictPriority
 from fairlead_sim.errors import StuckError
 from fairlead_sim.meter import quantile
 from fairlead_sim.steered import steered
 from fairlead_sim.trace import TraceJob, by_tenant, shipped_trace
-from fairlead_sim.virtual import RunResult, VirtualRun
+from fairlead_sim.virtual import Fifo, RunResult, StrictPriority, VirtualRun
 from fairlead_sim.workload import SimWorkload, WorkloadJob, equal_floods, one_pool, policy_for
 
 GPU = "nvidia.com/gpu"

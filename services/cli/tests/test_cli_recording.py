@@ -10,8 +10,7 @@ from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, Jo
 from fairlead_contracts.messages.state import Outcome
 from fairlead_contracts.messages.submissions import Refused, read_submission
 from fairlead_sim.config import NodeGroup
-from fairlead_sim.disciplines import Fifo
-from fairlead_sim.virtual import RunResult, VirtualRun
+from fairlead_sim.virtual import Fifo, RunResult, VirtualRun
 from fairlead_sim.workload import SimWorkload, equal_floods
 
 NODES = NodeGroup(name="node", count=1, allocatable={"nvidia.com/gpu": 8, "cpu": 64, "memory": "512Gi"})

@@ -15,8 +15,7 @@ from fairlead_cli.demo.report.findings import UNCONTENDED, against_fifo, finding
 from fairlead_cli.demo.report.page import render_page
 from fairlead_cli.demo.report.text import render_text
 from fairlead_sim.config import NodeGroup
-from fairlead_sim.disciplines import Fifo
-from fairlead_sim.virtual import VirtualRun
+from fairlead_sim.virtual import Fifo, VirtualRun
 from fairlead_sim.workload import SimWorkload, equal_floods
 
 WEIGHTS = {"a<b>": 3.0, "team-b": 2.0, "team-c": 1.0}

@@ -6,6 +6,6 @@ drives it through a workload under a discipline. `python -m fairlead_sim` serves
 
 Where to find what. The core: `cluster`, with its `pool`s and their `lines`, `jobs` and their `lifecycle`; `changes` leave
 it. The service: `service` is the loop, `store` the file, `statements` are what the bus's announcer tells NATS, `app` wires
-it. Virtual time: `workload`, `trace` and `demo` make jobs, `virtual` runs them, `disciplines` and `steered` order them,
+it. Virtual time: `workload`, `trace` and `demo` make jobs, `virtual` runs them, `steered` orders them,
 `meter` measures.
 """

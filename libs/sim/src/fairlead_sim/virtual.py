@@ -1,5 +1,9 @@
-"""A workload in virtual time: the same cluster, driven from event to event instead of by the clock."""
+"""A workload in virtual time: the same cluster, driven from event to event instead of by the clock.
 
+With the orders to compare with, first come first served and strict priority. Fairlead's own: `steered`.
+"""
+
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -200,3 +204,37 @@ def _result_of(job: SimJob) -> JobResult:
         started=job.started or 0,
         ended=job.ended or 0,
     )
+
+
+class Fifo:
+    """First come, first served: nobody gets a level."""
+
+    def first_level(self, job: SimJob) -> int | None:
+        """See `Discipline`."""
+        del job
+        return None
+
+    def react(self, changes: ClusterChanges, now: Micros) -> list[SetLevel]:
+        """See `Discipline`."""
+        del changes, now
+        return []
+
+
+class StrictPriority:
+    """A level for each class, then first come first served: what priority classes alone give.
+
+    Grants are not looked at: who asks for a class has it.
+    """
+
+    def __init__(self, classes: Sequence[str]) -> None:
+        """Classes, the first goes first."""
+        self._levels = {name: len(classes) - rank for rank, name in enumerate(classes)}
+
+    def first_level(self, job: SimJob) -> int | None:
+        """See `Discipline`."""
+        return self._levels.get(job.requested_class or "", 1)
+
+    def react(self, changes: ClusterChanges, now: Micros) -> list[SetLevel]:
+        """See `Discipline`."""
+        del changes, now
+        return []

@@ -17,9 +17,8 @@ from fairlead_scorer.query.questions import Questions
 from fairlead_scorer.query.reservations import ADMITTER, ReserveView
 from fairlead_scorer.query.shard_asking import ShardAsker
 from fairlead_scorer.query.steering import SteeringView
-from fairlead_scorer.report.fairness_metrics import FairnessMetrics
+from fairlead_scorer.report.fairness_metrics import FairnessMetrics, ShardMetrics
 from fairlead_scorer.report.record import ScorerRecord
-from fairlead_scorer.report.shard_metrics import ShardMetrics
 from fairlead_scorer.route.router import Router, TenantPace
 from fairlead_scorer.scorer import ROLE, Scorer
 from fairlead_scorer.settings import ScorerSettings

@@ -26,8 +26,7 @@ from fairlead_bus.streams.delivery import Delivery, is_delivery, read_delivery
 from fairlead_bus.work.attempts import Attempts
 from fairlead_bus.work.overtaking import Overtaking
 from fairlead_bus.work.settling import ACK_SECONDS, Settling
-from fairlead_bus.work.shares import Shares
-from fairlead_bus.work.turns import QueuedMessage, Turns
+from fairlead_bus.work.turns import QueuedMessage, Shares, Turns
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import Micros

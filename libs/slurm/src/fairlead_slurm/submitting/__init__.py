@@ -4,8 +4,7 @@ The helper runs as root, does nothing else, and takes no command and no option: 
 were checked, and runs sbatch as the user of the account. Nobody but root chooses which user that is.
 """
 
-from fairlead_slurm.submitting.batch_job import BatchJob
+from fairlead_slurm.submitting.batch_job import BatchJob, SubmissionMark, submission_mark
 from fairlead_slurm.submitting.client import SubmittingClient
-from fairlead_slurm.submitting.comment import SubmissionMark, submission_mark
 
 __all__ = ["BatchJob", "SubmissionMark", "SubmittingClient", "submission_mark"]

@@ -6,8 +6,7 @@ from fairlead_cli.demo.report.contents import DemoReport, JobStory, Made, Told
 from fairlead_cli.demo.report.figures import DemoFigures, OrderedRun, figures, study
 from fairlead_cli.demo.report.findings import overload
 from fairlead_contracts.base.instants import to_seconds
-from fairlead_sim.disciplines import Fifo, StrictPriority
-from fairlead_sim.virtual import RunResult, VirtualRun
+from fairlead_sim.virtual import Fifo, RunResult, StrictPriority, VirtualRun
 from fairlead_sim.workload import SimWorkload
 
 FAIRLEAD, FIFO, PRIORITY = "Fairlead", "FIFO", "strict priority"

@@ -1,4 +1,7 @@
-"""Fairness as metrics: what each tenant of our shards has, may have and waits for; worked out when it is scraped."""
+"""Fairness as metrics: what each tenant of our shards has, may have and waits for; worked out when it is scraped.
+
+Behind it how things stand: shards, what waits, past use. That, too, is not worked out at each pass.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import override
@@ -12,6 +15,9 @@ from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.shard_ownership import ShardName
 from fairlead_scorer.state.pool import ScoredPool
 
+_LABELLED_POOLS = 50
+"""Pools with a label of their own; the waiting jobs of further ones are summed under `other`."""
+_OTHER = "other"
 LABELLED_TENANTS = 200
 """Tenants of a scorer with labels of their own, those that hold most first; the others are counted."""
 _TENANT = ("pool", "tenant")
@@ -148,4 +154,55 @@ def _families() -> dict[str, GaugeMetricFamily]:
         "tenants_left_out": family(
             "tenants_left_out", "Tenants without series of their own: there are too many.", ()
         ),
+    }
+
+
+class ShardMetrics(Collector):
+    """The shards that this replica owns, and what it has to do, as metrics.
+
+    Args:
+        owned: our shards.
+        dirty: how many of them wait to be decided.
+        pools: by name.
+    """
+
+    def __init__(
+        self,
+        owned: Callable[[], Iterable[ShardName]],
+        dirty: Callable[[], int],
+        pools: Callable[[], Mapping[str, ScoredPool]],
+    ) -> None:
+        self._owned = owned
+        self._dirty = dirty
+        self._pools = pools
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """See `Collector`; without it the registry would collect to learn the names."""
+        return _shard_families().values()
+
+    @override
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        found, pools, owned = _shard_families(), self._pools(), list(self._owned())
+        found["owned"].add_metric([], len(owned))
+        found["dirty"].add_metric([], self._dirty())
+        past = sum(pools[shard.pool].remembered(shard.number) for shard in owned if shard.pool in pools)
+        found["past"].add_metric([], past)
+        waiting: dict[str, int] = {}
+        for pool in pools.values():
+            label = pool.name if len(waiting) < _LABELLED_POOLS else _OTHER
+            waiting[label] = waiting.get(label, 0) + pool.waiting
+        for label, jobs in waiting.items():
+            found["waiting"].add_metric([label], jobs)
+        yield from found.values()
+
+
+def _shard_families() -> dict[str, GaugeMetricFamily]:
+    def family(name: str, text: str, labels: Iterable[str] = ()) -> GaugeMetricFamily:
+        return GaugeMetricFamily(f"fairlead_scorer_{name}", text, labels=list(labels))
+
+    return {
+        "owned": family("owned_shards", "Shards owned."),
+        "dirty": family("dirty_shards", "Owned shards that wait to be decided."),
+        "past": family("past_tenants", "Tenants of owned shards that have past use."),
+        "waiting": family("waiting_jobs", "Jobs that wait.", ("pool",)),
     }
