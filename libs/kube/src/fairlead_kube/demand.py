@@ -7,14 +7,18 @@ Where Kueue has said what it counts (`status.resourceRequests` or the admission)
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.cards import CARD_RESOURCES
 from fairlead_kube.objects import RawAmounts
 from fairlead_kube.pods import Container, PodSpec, ResourceRequirements
-from fairlead_kube.quantities import counted, from_counted, nanos
+from fairlead_kube.quantities import counted, from_counted, in_base_units, nanos
 from fairlead_kube.workloads import Admission, PodSet, PodSetAssignment, Workload
 
 type Demand = dict[str, int]
 """In base units (see contracts), by resource."""
 
+_PODS = "pods"
+_ONE_POD = 1000
 _POD_LEVEL = frozenset({"cpu", "memory"})
 
 
@@ -78,6 +82,30 @@ def workload_charges(workload: Workload) -> dict[str, Demand]:
                 of_flavor = charges.setdefault(flavor, {})
                 of_flavor[resource] = of_flavor.get(resource, 0) + amount
     return charges
+
+
+def bound_demand(spec: PodSpec) -> Demand:
+    """What a pod takes of the node that it is on, with its place. What cannot be read takes nothing but that."""
+    try:
+        demand = pod_demand(spec)
+    except FieldError:
+        demand = {}
+    return {name: amount for name, amount in demand.items() if amount} | {_PODS: _ONE_POD}
+
+
+def card_asks(spec: PodSpec) -> list[Demand]:
+    """The asks for cards of containers, of those that have one.
+
+    Raises:
+        FieldError: a quantity cannot be read.
+    """
+    return [ask for ask in map(_card_ask, spec.containers or ()) if any(ask.values())]
+
+
+def _card_ask(container: Container) -> Demand:
+    """The ask of one container. HAMi looks at limits first."""
+    amounts = {**(container.resources.requests or {}), **(container.resources.limits or {})}
+    return {name: in_base_units(name, amounts[name]) for name in CARD_RESOURCES if name in amounts}
 
 
 def pods_left(workload: Workload) -> dict[str, int]:

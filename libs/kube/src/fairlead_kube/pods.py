@@ -102,6 +102,16 @@ class PodSpec(KubeStruct, frozen=True, kw_only=True):
     topology_spread_constraints: object = None
     resource_claims: object = None
 
+    @property
+    def required_terms(self) -> list[list[LabelRequirement]]:
+        """The expressions of each term of its required node affinity."""
+        affinity = self.affinity.node_affinity if self.affinity else None
+        required = affinity.required if affinity else None
+        return [
+            term.match_expressions or []
+            for term in (required.node_selector_terms if required else None) or ()
+        ]
+
 
 class PodTemplate(KubeStruct, frozen=True, kw_only=True):
     """The template that pods are made from."""

@@ -4,13 +4,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.card_annotations import held_cards
 from fairlead_contracts.frontend.cards import Allocation
 from fairlead_contracts.frontend.marks import SUBMISSION, TRACEPARENT
 from fairlead_kube.core import Node
-from fairlead_kube.demand import pod_demand
+from fairlead_kube.demand import bound_demand
 from fairlead_kube.objects import instant
 from fairlead_kube.pods import Pod
 from fairlead_kube.quantities import int32, readable_amounts
@@ -25,8 +24,6 @@ OF_POD_SET = "kueue.x-k8s.io/podset"
 """Label of a pod: which pod set it is of."""
 BY_CHECK = "AdmissionCheck"
 """Kueue's reason for an eviction after `Retry`."""
-_PODS = "pods"
-_ONE_POD = 1000
 
 
 class CheckedPods(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,18 +121,14 @@ def _pod_sets(workload: Workload) -> Iterable[CheckedPods]:
 
 
 def pod_use(pod: Pod) -> PodUse | None:
-    """The use of a pod of its node; None for one that is on none. What cannot be read takes nothing but its place."""
+    """The use of a pod of its node; None for one that is on none."""
     if not pod.spec.node_name:
         return None
     metadata = pod.metadata
     controller = metadata.controller
-    try:
-        demand = pod_demand(pod.spec)
-    except FieldError:
-        demand = {}
     return PodUse(
         node=pod.spec.node_name,
-        demand={name: amount for name, amount in demand.items() if amount} | {_PODS: _ONE_POD},
+        demand=bound_demand(pod.spec),
         workload=metadata.annotation(OF_WORKLOAD) or metadata.label(OF_GROUP) or "",
         owner=controller.uid if controller else "",
         pod_set=metadata.label(OF_POD_SET) or "",

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from fairlead_checker.facts import Checked, CheckedPods
-from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, CARD_RESOURCES, PER_VGPU, VGPUS
+from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, PER_VGPU, VGPUS
 from fairlead_contracts.frontend.marks import ZONE_KEY
-from fairlead_kube.demand import pod_demand
-from fairlead_kube.pods import Container, PodSpec
+from fairlead_kube.demand import card_asks, pod_demand
+from fairlead_kube.pods import PodSpec
 from fairlead_kube.pods import Toleration as KubeToleration
-from fairlead_kube.quantities import in_base_units
 from fairlead_kube.queues import ResourceFlavor
 from fairlead_policy import fit
 from fairlead_policy.hami.annotations import card_annotations_of
@@ -60,7 +59,7 @@ def asks_of(workload: Checked) -> list[dict[str, int]]:
     Raises:
         FieldError: a quantity cannot be read.
     """
-    return [ask for one in workload.pod_sets for ask in _card_asks(one.pods.template.spec)]
+    return [ask for one in workload.pod_sets for ask in card_asks(one.pods.template.spec)]
 
 
 def goes_by_cards(asks: Sequence[Mapping[str, int]], nodes: Iterable[fit.FitNode]) -> bool:
@@ -102,7 +101,7 @@ def _shape(
         selector={**labels, **(spec.node_selector or {})},
         affinity=tuple(_affinity(spec)),
         tolerations=tuple(map(_toleration, tolerated)),
-        vgpus=vgpu_asks(_card_asks(spec)) if by_cards else (),
+        vgpus=vgpu_asks(card_asks(spec)) if by_cards else (),
         card_annotations=card_annotations_of(
             {name: noted[name] for name in CARD_ANNOTATIONS if name in noted}
         ),
@@ -111,12 +110,8 @@ def _shape(
 
 def _affinity(spec: PodSpec) -> Iterator[tuple[fit.Requirement, ...]]:
     """Nothing where a term goes by a node's fields, which are not looked at: it stands in nobody's way."""
-    required = spec.affinity.node_affinity.required if spec.affinity and spec.affinity.node_affinity else None
-    terms = [
-        term.match_expressions or () for term in (required.node_selector_terms if required else None) or ()
-    ]
-    if all(terms):
-        for term in terms:
+    if all(spec.required_terms):
+        for term in spec.required_terms:
             yield tuple(
                 fit.Requirement(key=one.key, operator=one.operator, values=tuple(one.values or ()))
                 for one in term
@@ -125,14 +120,3 @@ def _affinity(spec: PodSpec) -> Iterator[tuple[fit.Requirement, ...]]:
 
 def _toleration(found: KubeToleration) -> fit.PodToleration:
     return fit.PodToleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
-
-
-def _card_asks(spec: PodSpec) -> list[dict[str, int]]:
-    return [ask for ask in map(_card_ask, spec.containers or ()) if any(ask.values())]
-
-
-def _card_ask(container: Container) -> dict[str, int]:
-    """The ask for cards of one container. HAMi looks at limits first."""
-    resources = container.resources
-    amounts = {**(resources.requests or {}), **(resources.limits or {})}
-    return {name: in_base_units(name, amounts[name]) for name in CARD_RESOURCES if name in amounts}

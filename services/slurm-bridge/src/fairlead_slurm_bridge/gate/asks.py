@@ -3,9 +3,8 @@
 import msgspec
 
 from fairlead_contracts.frontend.cards import CARD_RESOURCES, PER_VGPU
-from fairlead_kube.demand import pod_demand
-from fairlead_kube.pods import Container, PodSpec
-from fairlead_kube.quantities import in_base_units
+from fairlead_kube.demand import card_asks, pod_demand
+from fairlead_kube.pods import PodSpec
 from fairlead_policy import fit
 from fairlead_policy.hami.requests import vgpu_asks
 
@@ -33,7 +32,7 @@ def pod_ask(spec: PodSpec, name: str) -> PodAsk:
         AskError: HAMi would not take what it asks of cards.
     """
     demand = {resource: amount for resource, amount in pod_demand(spec).items() if resource != _PODS}
-    cards = [ask for ask in map(_card_ask, spec.containers or ()) if any(ask.values())]
+    cards = card_asks(spec)
     parts = any(ask.get(resource) for ask in cards for resource in PER_VGPU)
     shape = fit.PodShape(
         name=name,
@@ -51,9 +50,3 @@ def pod_ask(spec: PodSpec, name: str) -> PodAsk:
         whole=None if parts else fit.Gang(shapes=(shape,)),
         by_card=fit.Gang(shapes=(by_card,)),
     )
-
-
-def _card_ask(container: Container) -> dict[str, int]:
-    """What a container says of cards. HAMi looks at limits first."""
-    amounts = {**(container.resources.requests or {}), **(container.resources.limits or {})}
-    return {name: in_base_units(name, amounts[name]) for name in CARD_RESOURCES if name in amounts}

@@ -8,7 +8,7 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.card_annotations import held_cards
 from fairlead_kube.core import Node
-from fairlead_kube.demand import pod_demand
+from fairlead_kube.demand import bound_demand
 from fairlead_kube.objects import holds
 from fairlead_kube.pods import Pod
 from fairlead_kube.quantities import readable_amounts
@@ -17,8 +17,6 @@ from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.capacity import PodDemand
 
-_PODS = "pods"
-_ONE_POD = 1000
 _OVER = ("Succeeded", "Failed")
 
 
@@ -105,13 +103,9 @@ def _ask(pod: Pod) -> PodAsk | None:
 
 
 def _use(pod: Pod) -> PodDemand:
-    try:
-        demand = pod_demand(pod.spec)
-    except FieldError:  # what cannot be read takes nothing but its place
-        demand = {}
     return PodDemand(
         node=pod.spec.node_name,
-        demand={name: amount for name, amount in demand.items() if amount} | {_PODS: _ONE_POD},
+        demand=bound_demand(pod.spec),
         held=held_cards(pod.metadata.annotations or {}),
     )
 

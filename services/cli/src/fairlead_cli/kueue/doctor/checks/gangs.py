@@ -61,11 +61,7 @@ def gang_of(workload: Workload, flavors: list[list[ResourceFlavor]], *, zone: st
 
 def _shape(pod_set: PodSet, flavors: list[list[ResourceFlavor]]) -> fit.PodShape:
     spec = pod_set.template.spec
-    required = spec.affinity.node_affinity.required if spec.affinity and spec.affinity.node_affinity else None
-    own = [
-        tuple(map(_requirement, term.match_expressions or ()))
-        for term in (required.node_selector_terms if required else None) or ()
-    ]
+    own = [tuple(map(_requirement, term)) for term in spec.required_terms]
     tolerated = [
         *(spec.tolerations or ()),
         *(t for group in flavors for f in group for t in f.spec.tolerations or ()),
