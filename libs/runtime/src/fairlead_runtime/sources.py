@@ -77,7 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser, kind: type[msgspec.Struct]) -
         if setting.hint is bool:
             parser.add_argument(setting.flag, action=argparse.BooleanOptionalAction, default=None, help=text)
         else:
-            parser.add_argument(setting.flag, metavar=_metavar(setting), default=None, help=text)
+            parser.add_argument(
+                setting.flag, metavar=setting.name.rpartition("_")[2].upper(), default=None, help=text
+            )
 
 
 def given_arguments(parsed: argparse.Namespace, kind: type[msgspec.Struct]) -> dict[str, str]:
@@ -155,7 +157,3 @@ def _default_text(setting: Setting) -> str:
     if setting.default is msgspec.NODEFAULT:
         return ", required"
     return "" if setting.default is None else f", default {setting.default}"
-
-
-def _metavar(setting: Setting) -> str:
-    return setting.name.rpartition("_")[2].upper()

@@ -32,9 +32,7 @@ def ended(cluster: str, job: SimJob, at: Micros) -> JobEnded:
         **about(cluster, job, at, "ended"),
         outcome=job.outcome or Outcome.SUCCEEDED,
         ran_seconds=0.0 if job.started is None else to_seconds(at - job.started),
-        run=None if job.started is None else _run(job, job.started, at),
+        run=None
+        if job.started is None
+        else Run(queue=job.queue, started=job.started, ended=at, demand=job.demand, labels=job.labels),
     )
-
-
-def _run(job: SimJob, started: Micros, ended: Micros) -> Run:
-    return Run(queue=job.queue, started=started, ended=ended, demand=job.demand, labels=job.labels)

@@ -30,10 +30,10 @@ def beyond_limits(
     account = value_of(given, "account").lower() or _default_account(known, user)
     own = _own(known, account, user)
     if own is None:
-        if account and user and _has_account(known, account):
+        if account and user and any(one.account == account and not one.user for one in known.associations):
             yield Remark(line=line_of(given, "account"), says=f"user {user} has no part in account {account}")
         return
-    over = [known.qualities[name] for name in _above(partitions, known)]
+    over = [known.qualities[one.qos] for one in partitions if one.qos in known.qualities]
     if qos:
         yield from _beyond(given, f"QOS {qos}", known.qualities.get(qos.lower(), AllowedAmounts()), over)
         over = [*over, known.qualities.get(qos.lower(), AllowedAmounts())]
@@ -47,10 +47,6 @@ def _default_account(known: AccountLimits, user: str) -> str:
     return next(
         (one.account for one in known.associations if user and one.user == user and one.is_default), ""
     )
-
-
-def _has_account(known: AccountLimits, account: str) -> bool:
-    return any(one.account == account and not one.user for one in known.associations)
 
 
 def _own(known: AccountLimits, account: str, user: str) -> list[tuple[str, AllowedAmounts]] | None:
@@ -77,10 +73,6 @@ def _own(known: AccountLimits, account: str, user: str) -> list[tuple[str, Allow
         )
         above, nearest = accounts.get(above.parent), False
     return found
-
-
-def _above(partitions: Sequence[SlurmPartition], known: AccountLimits) -> list[str]:
-    return [one.qos for one in partitions if one.qos in known.qualities]
 
 
 def _beyond(

@@ -50,7 +50,9 @@ def step_of(workload: Checked, ours: Collection[str], now: Micros) -> CheckStep:
     if not mine or "Rejected" in states:
         return CheckStep.NONE
     if "Retry" in states and (workload.evicted or workload.reserved is None):
-        noted = workload.requeue_at is not None or all(_since(one) + _TAKEN_NOTE < now for one in mine)
+        noted = workload.requeue_at is not None or all(
+            instant(one.last_transition_time) + _TAKEN_NOTE < now for one in mine
+        )
         return CheckStep.SETTLE if noted else CheckStep.NONE
     if workload.evicted:
         return _of_evicted(workload, mine, now)
@@ -69,7 +71,3 @@ def _of_evicted(workload: Checked, mine: list[CheckState], now: Micros) -> Check
     if not waits and any(one.message.startswith(RESET) for one in mine):
         return CheckStep.SEND_AWAY
     return CheckStep.AWAIT if waits and workload.reserved is None else CheckStep.NONE
-
-
-def _since(check: CheckState) -> Micros:
-    return instant(check.last_transition_time)

@@ -44,9 +44,9 @@ def extract(headers: Mapping[str, str] | None) -> "Context":
     from opentelemetry import propagate
     from opentelemetry.context import get_current
 
-    taken = {name: value for name, value in (headers or {}).items() if _is_context(name, value)}
+    taken = {
+        name: value
+        for name, value in (headers or {}).items()
+        if name.lower() in _CONTEXT and len(value) <= MAX_CONTEXT
+    }
     return propagate.extract(taken) if taken else get_current()
-
-
-def _is_context(name: str, value: str) -> bool:
-    return name.lower() in _CONTEXT and len(value) <= MAX_CONTEXT

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
 
 from nats.aio.msg import Msg
 
@@ -83,7 +82,7 @@ class ForeignWrites:
             stream=self._stream,
             subject=self._filter,
             deliver=self._take_in,
-            start=self._start(),
+            start={"deliver_policy": "by_start_sequence", "opt_start_seq": self._at + 1},
             sliced=True,
         )
         self._feed = feed
@@ -92,9 +91,6 @@ class ForeignWrites:
                 await feed.until_broken()
         finally:
             self._feed = None
-
-    def _start(self) -> Mapping[str, object]:
-        return {"deliver_policy": "by_start_sequence", "opt_start_seq": self._at + 1}
 
     def _take_in(self, message: Msg, seq: int) -> None:
         self._at = seq

@@ -89,7 +89,7 @@ class AccountLayout(msgspec.Struct, frozen=True, kw_only=True):
             Account(name=SERVICES, users=_service_users(self)),
             *(
                 Account(
-                    name=tenant_account(group),
+                    name=f"tenant.{encode_token(group)}",
                     users=[_submitter(tenant) for tenant in members],
                     tenants=members,
                     connections=self.tenant_connections * len(members),
@@ -97,11 +97,6 @@ class AccountLayout(msgspec.Struct, frozen=True, kw_only=True):
                 for group, members in self.groups.items()
             ),
         ]
-
-
-def tenant_account(group: str) -> str:
-    """Name of the account of a group of tenants."""
-    return f"tenant.{encode_token(group)}"
 
 
 def user_permissions(grants: Grants, key: str) -> dict[str, object]:

@@ -174,11 +174,7 @@ def asked_in_turn(jobs: Iterable[WaitingJob], rules: PoolRules) -> Counter[str]:
     """The demand of jobs for every resource, without jobs that are larger than the pool: these never start."""
     asked: Counter[str] = Counter()
     for job in jobs:
-        if _startable(job, rules):
+        if all(amount <= max(0, rules.capacity.get(name, 0)) for name, amount in job.demand.items()):
             for name, amount in job.demand.items():
                 asked[name] += counted_amount(amount)
     return asked
-
-
-def _startable(job: WaitingJob, rules: PoolRules) -> bool:
-    return all(amount <= max(0, rules.capacity.get(name, 0)) for name, amount in job.demand.items())

@@ -91,14 +91,10 @@ def all_in_words(reasons: Iterable[UnschedulableReason]) -> str:
     """The sentences of several reasons; pods that several in a row are of are named once."""
     told, before = list[str](), ""
     for reason in reasons:
-        shape = _shape_of(reason)
+        shape = reason.shape if isinstance(reason, ShapeReason) else ""
         told.append(_further(reason, shape) if shape and shape == before else in_words(reason))
         before = shape
     return " ".join(told)
-
-
-def _shape_of(reason: UnschedulableReason) -> str:
-    return reason.shape if isinstance(reason, ShapeReason) else ""
 
 
 def _further(reason: UnschedulableReason, shape: str) -> str:

@@ -63,13 +63,13 @@ def credentials(file: Path) -> dict[str, Credential]:
     """
     try:
         found = msgspec.json.decode(file.read_bytes(), type=_CredentialsFile)
-        return {_host(key): _credential(entry) for key, entry in found.auths.items() if _holds(entry)}
+        return {
+            _host(key): _credential(entry)
+            for key, entry in found.auths.items()
+            if entry.auth or entry.username
+        }
     except (OSError, msgspec.MsgspecError, binascii.Error, UnicodeDecodeError) as error:
         raise CredentialsUnreadableError(f"{file}: {type(error).__name__}") from error
-
-
-def _holds(entry: _Entry) -> bool:
-    return bool(entry.auth or entry.username)
 
 
 def _credential(entry: _Entry) -> Credential:

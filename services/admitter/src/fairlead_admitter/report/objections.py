@@ -52,7 +52,10 @@ def objections_to(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> lis
 
     What runs has found its queue and its place: of it only what was asked for in vain is told.
     """
-    found = [_of_fault(fault) for fault in job.faults]
+    found = [
+        Objection(reason=_reason_of(fault), field=fault.field, value=fault.value, remedy=fault.remedy)
+        for fault in job.faults
+    ]
     told = {objection.reason for objection in found}
     found += _to_its_class(job, facts, rulebook)
     found += _to_its_override(job, rulebook)
@@ -74,10 +77,6 @@ def objection_to_level(lift: int) -> Objection:
         remedy="this value moves no job: Fairlead orders the queue by this annotation, and replaces or removes a value "
         "that would change the order. Ask for a class to go first",
     )
-
-
-def _of_fault(fault: Fault) -> Objection:
-    return Objection(reason=_reason_of(fault), field=fault.field, value=fault.value, remedy=fault.remedy)
 
 
 def _reason_of(fault: Fault) -> Reason:

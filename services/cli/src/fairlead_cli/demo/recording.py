@@ -62,7 +62,7 @@ class Recording:
         origin = min((from_datetime(event.at) for event in events), default=0)
         meter = ShareMeter(workload.capacity(), workload.tenants)
         for event in events:
-            meter.observe(_counted_from(event, origin))
+            meter.observe(msgspec.structs.replace(event, at=to_datetime(from_datetime(event.at) - origin)))
         jobs = sorted(self._results(workload, origin), key=lambda job: job.started)
         makespan = max((job.ended for job in jobs), default=0)
         return RunResult(
@@ -109,10 +109,6 @@ class Recording:
                 )
             )
         return found
-
-
-def _counted_from(event: AnyEvent, origin: Micros) -> AnyEvent:
-    return msgspec.structs.replace(event, at=to_datetime(from_datetime(event.at) - origin))
 
 
 def _succeeded(life: Mapping[type[AnyEvent], AnyEvent]) -> bool:

@@ -3,7 +3,7 @@
 import msgspec
 
 from fairlead_contracts.messages.decisions import EffectiveJob, Place
-from fairlead_contracts.messages.explanations import Counterfactual, Neighbour, WhatIf
+from fairlead_contracts.messages.explanations import Neighbour, WhatIf
 from fairlead_contracts.messages.questions import Explanation
 
 _SOME_JOB = "another job"
@@ -23,7 +23,10 @@ def concealed(found: WhatIf, tenant: str) -> WhatIf:
     return msgspec.structs.replace(
         found,
         nearest=[_unnamed(one, tenant) for one in found.nearest],
-        moves=[_unnamed_move(one) if one.passed_tenant != tenant else one for one in found.moves],
+        moves=[
+            msgspec.structs.replace(one, passed="", passed_id="") if one.passed_tenant != tenant else one
+            for one in found.moves
+        ],
     )
 
 
@@ -55,7 +58,3 @@ def _unnamed(one: Neighbour, tenant: str) -> Neighbour:
     if one.effective and (one.side or one.tenant != tenant):
         one = msgspec.structs.replace(one, effective=_SOME_JOB)
     return one if one.tenant == tenant else msgspec.structs.replace(one, uid="", scope="", id="")
-
-
-def _unnamed_move(one: Counterfactual) -> Counterfactual:
-    return msgspec.structs.replace(one, passed="", passed_id="")

@@ -165,7 +165,7 @@ class PodLife:
             if forgotten is not None:
                 return forgotten
             # What is being made is made to its end, also when the hook that asked for it is killed.
-            made = await self._to_its_end(self._make(attempt, hook))
+            made = await asyncio.shield(self._keep_on(self._make(attempt, hook)))
             if made.code == START:
                 await asyncio.sleep(self.runs.rest(attempt.job))
             if made.code == START and made.kind not in ("refused", "ended"):
@@ -198,9 +198,6 @@ class PodLife:
             except KubeError as error:
                 self._log.warning("pod_not_handed_on", job=attempt.job, error=str(error))
         self.short[attempt.job] = None
-
-    async def _to_its_end(self, making: Coroutine[None, None, PrologVerdict]) -> PrologVerdict:
-        return await asyncio.shield(self._keep_on(making))
 
     def _keep_on[T: (PrologVerdict, None)](self, doing: Coroutine[None, None, T]) -> asyncio.Task[T]:
         """Do it whatever becomes of whoever asked for it."""

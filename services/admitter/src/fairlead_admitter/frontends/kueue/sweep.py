@@ -63,7 +63,7 @@ class KueueSweep:
         balked = 0
         marks = _MARKS[only]
         for marked in await self._calls.list_metadata():
-            if not _is_marked(marked, marks):
+            if marks.isdisjoint(marked.metadata.annotations or {}):
                 continue
             if not go_on():
                 break
@@ -103,7 +103,3 @@ class KueueSweep:
         if workload.status.admission is not None:
             return workload.status.admission.cluster_queue
         return self._queue_of(workload.metadata.namespace, workload.spec.queue_name)
-
-
-def _is_marked(found: PartialObject, marks: frozenset[str]) -> bool:
-    return not marks.isdisjoint(found.metadata.annotations or {})

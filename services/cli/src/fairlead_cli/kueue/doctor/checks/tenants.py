@@ -36,16 +36,12 @@ def _entry_job(survey: Survey, queue: LocalQueue, match: Match | None = None) ->
     )
 
 
-def _by_labels(match: Match | None) -> bool:
-    return match is not None and bool(match.labels or match.annotations)
-
-
 def _reached(survey: Survey) -> set[str]:
     """The tenants whose jobs can come through some LocalQueue."""
     rulebook = Rulebook(survey.policy, 0)
     found = {rulebook.tenant_of(_entry_job(survey, queue)) for queue in survey.local_queues}
     for tenant in survey.policy.tenants:
-        if _by_labels(tenant.match):
+        if tenant.match is not None and (tenant.match.labels or tenant.match.annotations):
             jobs = (_entry_job(survey, queue, tenant.match) for queue in survey.local_queues)
             found |= {rulebook.tenant_of(job) for job in jobs}
     return found
