@@ -6,10 +6,10 @@ from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.decide.pace import (
     LAST_WRITES,
     LATE_LEAST,
+    LATE_SECONDS,
     LEAST,
     LEAST_WHERE_WOKEN,
     MARGIN,
-    MOST_LATE_SECONDS,
     QUICK_SECONDS,
     REACTIONS_SECONDS,
     STARTS_SECONDS,
@@ -43,30 +43,30 @@ def test_as_many_are_labelled_as_could_start_before_the_next_reaction(
     assert window_size(starts, reaction, 32) == size
 
 
-def test_turns_rest_where_levels_come_too_late_and_only_as_long_as_they_take() -> None:
+def test_turns_rest_where_the_last_levels_come_too_late() -> None:
     now = [0.0]
     pace = Pace(lambda: now[0])
+    slow = [2 * QUICK_SECONDS] * LAST_WRITES
     assert pace.late_by() == pace.due() == 0.0, "nothing was written"
-    pace.reacted(QUICK_SECONDS + 0.2)
-    pace.arrived(in_time=100, late=LATE_LEAST - 1)
+    pace.arrived(in_time=100, late=LATE_LEAST - 1, took=slow)
     assert pace.late_by() == 0.0, "few came too late"
-    pace.arrived(in_time=0, late=1)
-    assert pace.late_by() == pace.due() == QUICK_SECONDS + 0.2, "those before the last few say nothing"
-    pace.arrived(in_time=LAST_WRITES - LATE_LEAST + 1, late=0)
+    pace.arrived(in_time=0, late=1, took=[])
+    assert pace.late_by() == pace.due() == LATE_SECONDS, "those before the last few say nothing"
+    pace.arrived(in_time=LAST_WRITES - LATE_LEAST + 1, late=0, took=[])
     assert pace.late_by() == 0.0, "nearly all of the last came in time"
-    pace.arrived(in_time=0, late=LATE_LEAST)
-    for _ in range(3):
-        pace.reacted(10.0)
-    assert pace.late_by() == pace.due() == MOST_LATE_SECONDS
+    pace.arrived(in_time=0, late=LATE_LEAST, took=[])
+    assert pace.late_by() == LATE_SECONDS
     now[0] = WRITES_SECONDS
     assert pace.late_by() == 0.0, "that is long ago"
 
 
-def test_a_quick_reaction_is_waited_for_by_nobody() -> None:
+def test_a_frontend_that_answers_quickly_is_spared_nothing() -> None:
     pace = Pace(lambda: 0.0)
-    pace.reacted(QUICK_SECONDS)
-    pace.arrived(in_time=0, late=2 * LATE_LEAST)
-    assert pace.late_by() == 0.0
+    pace.reacted(10.0)
+    pace.arrived(in_time=0, late=2 * LATE_LEAST, took=[QUICK_SECONDS] * 9 + [5.0] * 7)
+    assert pace.late_by() == 0.0, "however long our own reaction takes"
+    pace.arrived(in_time=0, late=0, took=[5.0] * 9)
+    assert pace.late_by() == LATE_SECONDS
 
 
 def test_where_jobs_are_woken_as_many_are_labelled_as_start_together_within_a_reaction() -> None:

@@ -94,8 +94,8 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     untaken: int = 0
     """Of an admitter: submissions for its cluster that are published and that it has not handled yet."""
     late_by: float = 0.0
-    """Of an admitter: seconds that its levels take of late, where many come to jobs that wait no more; 0 where they come in
-    time. Who states the cluster tells changes together meanwhile."""
+    """Of an admitter: seconds that may as well pass between two looks, where many of its levels come to jobs that wait no
+    more; 0 where they come in time. Who states the cluster tells changes together meanwhile."""
     silent: str = ""
     """Empty while the cluster answers. Of who states it: why what it states may be old. Of an admitter: why nothing can be
     written there."""

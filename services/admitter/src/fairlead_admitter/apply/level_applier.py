@@ -198,7 +198,10 @@ class LevelApplier:
     async def _write(self, batch: Sequence[LevelWrite], made: _PlanUnderway) -> None:
         for write in batch:
             self._expectations.send(write.job.uid, write.level)
-        for write, result in zip(batch, await self._writer.write(batch), strict=True):
+        began = time.monotonic()
+        results = await self._writer.write(batch)
+        made.applied.took.append(time.monotonic() - began)
+        for write, result in zip(batch, results, strict=True):
             if isinstance(result, AdmitterError):
                 self._fail(write, result, made)
             else:

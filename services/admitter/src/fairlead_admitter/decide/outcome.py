@@ -18,6 +18,8 @@ class PlanOutcome(msgspec.Struct):
     """Those that failed while others may go well."""
     gone: int = 0
     """Jobs that waited no more."""
+    took: list[float] = []
+    """Seconds until the frontend answered, by request."""
     failed: int = 0
     """Balked ones, too."""
     withheld: int = 0

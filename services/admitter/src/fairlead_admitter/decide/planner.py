@@ -145,7 +145,7 @@ class Planner:
     def applied(self, pool: str, applied: PlanOutcome) -> None:
         """Takes in what became of a plan's writes."""
         self._wake_state.landed(pool, (write for write, _ in applied.landed), late=applied.gone)
-        self.pace.arrived(in_time=len(applied.landed), late=applied.gone)
+        self.pace.arrived(in_time=len(applied.landed), late=applied.gone, took=applied.took)
         self._protection.lifted(
             write.job.uid for write, _ in applied.landed if write.cause is WriteCause.PROTECT
         )

@@ -10,8 +10,8 @@ from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.members import LeaderLease
 from fairlead_runtime.waiting import until_next
 
-LATE_TIMES = 4.0
-"""So many times as long as levels take lies between two decisions of a shard at least."""
+LATE_TIMES = 2.0
+"""So many times as long as between two looks of an admitter lies between two decisions of a shard."""
 LONGEST_PACE_SECONDS = 1.0
 """As Kueue's own batch."""
 
