@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import random
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -67,9 +68,7 @@ class Load:
                 group.create_task(self._one())
                 if self._rng.random() < REPEATED and self.acked:
                     group.create_task(self._again(delay=self._rng.random() * 8))
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._rng.expovariate(self._per_second)):
-                        await stop.wait()
+                await stopped_within(stop, self._rng.expovariate(self._per_second))
 
     async def _one(self) -> None:
         number = len(self._bodies)
@@ -104,14 +103,17 @@ class Load:
                 return
 
 
-class Breaker:
-    """Breaks one thing after another, several at a time, and mends each after a while."""
+class Chaos(ABC):
+    """Does one thing after another, several at a time, and mends each after a while.
 
-    def __init__(self, fleet: ProcessFleet, bus: Bus, proxy: FlakyProxy, rng: random.Random) -> None:
-        self._fleet = fleet
-        self._bus = bus
-        self._proxy = proxy
+    Args:
+        rng: of what is done when.
+        pauses: between two deeds: the least and the longest, in seconds.
+    """
+
+    def __init__(self, rng: random.Random, pauses: tuple[float, float]) -> None:
         self._rng = rng
+        self._pauses = pauses
         self._broken: set[str] = set()
         self.done: Counter[str] = Counter()
 
@@ -121,12 +123,48 @@ class Breaker:
         async with asyncio.TaskGroup() as group:
             while not stop.is_set():
                 group.create_task(_run(self._rng.choice(deeds)))
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._rng.uniform(0.3, 2.5)):
-                        await stop.wait()
+                await stopped_within(stop, self._rng.uniform(*self._pauses))
+
+    @abstractmethod
+    def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
+        """What may be done, the frequent things several times."""
+
+    async def _away(
+        self,
+        name: str,
+        deed: str,
+        seconds: tuple[float, float],
+        end: Callable[[], object],
+        mend: Callable[[], object],
+    ) -> None:
+        """Takes something away for a while; nothing is done where it is broken already."""
+        if name in self._broken:
+            return
+        self._broken.add(name)
+        self.done[deed] += 1
+        await asyncio.to_thread(end)
+        await asyncio.sleep(self._rng.uniform(*seconds))
+        await asyncio.to_thread(mend)
+        self._broken.discard(name)
+
+
+async def stopped_within(stop: asyncio.Event, seconds: float) -> None:
+    """Returns once it is to stop, or after so long."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+
+
+class Breaker(Chaos):
+    """Chaos over a fleet of our processes, their server and the network to it."""
+
+    def __init__(self, fleet: ProcessFleet, bus: Bus, proxy: FlakyProxy, rng: random.Random) -> None:
+        super().__init__(rng, (0.3, 2.5))
+        self._fleet = fleet
+        self._bus = bus
+        self._proxy = proxy
 
     def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
-        """What may be done to the fleet, the frequent things several times."""
         return [
             *[lambda: self._kill("scorer"), lambda: self._pause("scorer")] * 3,
             *[lambda: self._kill("admitter"), lambda: self._pause("admitter")] * 2,
@@ -142,37 +180,17 @@ class Breaker:
         return self._rng.choice(sound) if sound else None
 
     async def _kill(self, service: str) -> None:
-        victim = self._victim(service)
-        if victim is None:
-            return
-        self._broken.add(victim.name)
-        victim.kill()
-        self.done[f"kill -9 {service}"] += 1
-        await asyncio.sleep(self._rng.uniform(0, 4))
-        victim.start()
-        self._broken.discard(victim.name)
+        if victim := self._victim(service):
+            await self._away(victim.name, f"kill -9 {service}", (0, 4), victim.kill, victim.start)
 
     async def _pause(self, service: str) -> None:
         """Often past the lease of three seconds: it wakes up believing what is no longer so."""
-        victim = self._victim(service)
-        if victim is None:
-            return
-        self._broken.add(victim.name)
-        victim.pause()
-        self.done[f"SIGSTOP {service}"] += 1
-        await asyncio.sleep(self._rng.uniform(0.5, 6))
-        victim.resume()
-        self._broken.discard(victim.name)
+        if victim := self._victim(service):
+            await self._away(victim.name, f"SIGSTOP {service}", (0.5, 6), victim.pause, victim.resume)
 
     async def _kill_server(self) -> None:
-        if "nats-server" in self._broken:
-            return
-        self._broken.add("nats-server")
-        self._fleet.server.kill()
-        self.done["kill -9 nats-server"] += 1
-        await asyncio.sleep(self._rng.uniform(0, 2))
-        await asyncio.to_thread(self._fleet.server.start)
-        self._broken.discard("nats-server")
+        server = self._fleet.server
+        await self._away("nats-server", "kill -9 nats-server", (0, 2), server.kill, server.start)
 
     async def _stall(self) -> None:
         self._proxy.stall()

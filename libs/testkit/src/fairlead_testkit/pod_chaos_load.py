@@ -8,9 +8,9 @@ import contextlib
 import os
 import random
 import signal
-from collections import Counter
 from collections.abc import Awaitable, Callable
 
+from fairlead_testkit.chaos_load import Chaos, stopped_within
 from fairlead_testkit.kubelab.processes import LabProcess
 from fairlead_testkit.pod_fleet import PodFleet, PodFleetSite
 from fairlead_testkit.process import ServiceProcess
@@ -46,7 +46,7 @@ class PodLoad:
             while not stop.is_set():
                 for _ in range(self._rng.randint(1, _TOGETHER)):
                     group.create_task(self._one())
-                await _pause(stop, self._rng.expovariate(2 * self._per_second / (_TOGETHER + 1)))
+                await stopped_within(stop, self._rng.expovariate(2 * self._per_second / (_TOGETHER + 1)))
 
     async def _one(self) -> None:
         gpus, code = self._rng.choice((1, 2, 2, 4)), self._rng.choice((0, 0, 3))
@@ -62,7 +62,7 @@ class PodLoad:
             self.jobs.add(await asyncio.to_thread(submit))
 
 
-class PodBreaker:
+class PodBreaker(Chaos):
     """Kills one thing after another, several at a time, and starts each again after a while; cancels and requeues jobs.
 
     Args:
@@ -73,24 +73,14 @@ class PodBreaker:
     """
 
     def __init__(self, fleet: PodFleet, site: PodFleetSite, load: PodLoad, rng: random.Random) -> None:
+        super().__init__(rng, (0.1, 1.0))
         self._fleet = fleet
         self._site = site
         self._load = load
-        self._rng = rng
-        self._broken: set[str] = set()
-        self.done: Counter[str] = Counter()
         self.taken_back: set[str] = set()
         """Jobs that were cancelled, or whose processes were killed: their exit codes are their own affair."""
         self.requeued: set[str] = set()
         """Jobs that somebody put back into the queue: their programs begin again."""
-
-    async def run(self, stop: asyncio.Event) -> None:
-        """Break until stopped; everything runs again when this returns."""
-        deeds = self._deeds()
-        async with asyncio.TaskGroup() as group:
-            while not stop.is_set():
-                group.create_task(_run(self._rng.choice(deeds)))
-                await _pause(stop, self._rng.uniform(0.1, 1.0))
 
     def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
         [bridge] = self._fleet.named("slurm_bridge")
@@ -107,31 +97,15 @@ class PodBreaker:
         ]
 
     async def _kill(self, victim: ServiceProcess | LabProcess) -> None:
-        await self._away(victim, victim.kill, f"kill -9 {victim.name}")
+        deed = f"kill -9 {victim.name}"
+        await self._away(victim.name, deed, (0, _LONGEST_AWAY), victim.kill, victim.start)
 
     async def _restart(self, victim: LabProcess) -> None:
-        await self._away(victim, victim.stop, f"restart of {victim.name}")
-
-    async def _away(self, victim: ServiceProcess | LabProcess, end: Callable[[], None], deed: str) -> None:
-        if victim.name in self._broken:
-            return
-        self._broken.add(victim.name)
-        self.done[deed] += 1
-        away = self._rng.uniform(0, _LONGEST_AWAY)
-        await asyncio.to_thread(end)
-        await asyncio.sleep(away)
-        victim.start()
-        self._broken.discard(victim.name)
+        deed = f"restart of {victim.name}"
+        await self._away(victim.name, deed, (0, _LONGEST_AWAY), victim.stop, victim.start)
 
     async def _pause_bridge(self, bridge: ServiceProcess) -> None:
-        if bridge.name in self._broken:
-            return
-        self._broken.add(bridge.name)
-        self.done[f"SIGSTOP {bridge.name}"] += 1
-        bridge.pause()
-        await asyncio.sleep(self._rng.uniform(0.5, 5))
-        bridge.resume()
-        self._broken.discard(bridge.name)
+        await self._away(bridge.name, f"SIGSTOP {bridge.name}", (0.5, 5), bridge.pause, bridge.resume)
 
     async def _kill_hook(self) -> None:
         """A hook, or the process that stands on a node for a job."""
@@ -154,13 +128,3 @@ class PodBreaker:
         with contextlib.suppress(SlurmCommandError):  # it has ended, or slurmctld is away
             await asyncio.to_thread(self._site.lab.run, *command, job)
             self.done[" ".join(command)] += 1
-
-
-async def _run(deed: Callable[[], Awaitable[None]]) -> None:
-    await deed()
-
-
-async def _pause(stop: asyncio.Event, seconds: float) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stop.wait()
