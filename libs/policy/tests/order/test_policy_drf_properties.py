@@ -23,7 +23,15 @@ from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.cases import cases
-from fairlead_testkit.filling import Ordering, ProgressiveFilling, TaskDemand, dominant, fill, order_of
+from fairlead_testkit.filling import (
+    Backlog,
+    Ordering,
+    ProgressiveFilling,
+    TaskDemand,
+    dominant,
+    fill,
+    order_of,
+)
 from fairlead_testkit.unfair import (
     asset_fairness,
     cpu_only,
@@ -146,7 +154,7 @@ def shares_at_most_a_task_apart(rng: random.Random, ordering: Ordering) -> None:
     capacity, demands, weights = a_pool(rng)
     step = steps(capacity, demands, weights)
     shares = dict.fromkeys(demands, Fraction(0))
-    for tenant in ordering(capacity, demands, weights, dict.fromkeys(demands, 30))[:30]:
+    for tenant in ordering(Backlog(capacity, demands, weights, dict.fromkeys(demands, 30)))[:30]:
         assert shares[tenant] == min(shares.values())
         shares[tenant] += step[tenant]
         for one, other in ((a, b) for a in shares for b in shares):
@@ -272,7 +280,7 @@ def test_a_market_sells_what_the_paper_says() -> None:
 
 
 def plain_order(capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Weights) -> list[str]:
-    return order_of(capacity, demands, weights, dict.fromkeys(demands, 20))
+    return order_of(Backlog(capacity, demands, weights, dict.fromkeys(demands, 20)))
 
 
 @given(rngs)

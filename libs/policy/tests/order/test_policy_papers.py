@@ -19,7 +19,7 @@ from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.filling import TaskDemand, fill, order_of
+from fairlead_testkit.filling import Backlog, TaskDemand, fill, order_of
 from fairlead_testkit.saturation import used_up
 from fairlead_testkit.waiting import a_waiting_job
 
@@ -86,7 +86,7 @@ def test_table_1_pick_by_pick() -> None:
     demands, taken, held = {"A": A, "0B": B}, Counter[str](), Counter[str]()
     seen = []
     ones = dict.fromkeys(demands, Fraction(1))
-    for tenant in order_of(CAPACITY, demands, ones, dict.fromkeys(demands, 9))[:5]:
+    for tenant in order_of(Backlog(CAPACITY, demands, ones, dict.fromkeys(demands, 9)))[:5]:
         taken.update(demands[tenant])
         held[tenant] += 1
         share = max(
@@ -241,7 +241,7 @@ def test_a_share_of_the_pool_gives_ten_where_tasks_go_to_servers_of_their_shape(
     ones = dict.fromkeys(UNLIKE, Fraction(1))
     free = {name: dict(server) for name, server in SERVERS.items()}
     placed = Counter[str]()
-    for tenant in order_of(pool, UNLIKE, ones, dict.fromkeys(UNLIKE, 11)):
+    for tenant in order_of(Backlog(pool, UNLIKE, ones, dict.fromkeys(UNLIKE, 11))):
         server = where(UNLIKE[tenant], free, strategy)
         if server is not None:
             placed[tenant] += 1

@@ -7,16 +7,30 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.waiting import a_waiting_job
 
 type TaskDemand = Mapping[str, int]
-type Ordering = Callable[
-    [TaskDemand, Mapping[str, TaskDemand], Mapping[str, Fraction], Mapping[str, int]], list[str]
-]
-"""Who is next, as `order_of` says it: of a capacity, demands and weights, and of how many tasks each has."""
+
+
+class Backlog(NamedTuple):
+    """Tenants with tasks that wait for a pool."""
+
+    capacity: TaskDemand
+    """Of the pool."""
+    demands: Mapping[str, TaskDemand]
+    """Of one task of each tenant."""
+    weights: Mapping[str, Fraction]
+    """Of each tenant."""
+    tasks: Mapping[str, int]
+    """How many each has waiting."""
+
+
+type Ordering = Callable[[Backlog], list[str]]
+"""Who is next, as `order_of` says it."""
 
 
 @dataclass(frozen=True)
@@ -33,25 +47,14 @@ class ProgressiveFilling:
         return Counter(dict.fromkeys(self.stopped, 0)) + Counter(self.tenants[:moment])
 
 
-def order_of(
-    capacity: TaskDemand,
-    demands: Mapping[str, TaskDemand],
-    weights: Mapping[str, Fraction],
-    tasks: Mapping[str, int],
-) -> list[str]:
-    """The tenants in the order in which their tasks would start, were there room for all.
-
-    Args:
-        capacity: of the pool.
-        demands: of one task of each tenant.
-        weights: of each tenant.
-        tasks: how many each has waiting.
-    """
-    order = PoolFacts(PoolRules(capacity=capacity, classes=("normal",), entitlements=weights))
+def order_of(backlog: Backlog) -> list[str]:
+    """The tenants in the order in which their tasks would start, were there room for all."""
+    rules = PoolRules(capacity=backlog.capacity, classes=("normal",), entitlements=backlog.weights)
+    order = PoolFacts(rules)
     order.wait_all(
         a_waiting_job(f"{tenant}-{number:05d}", tenant=tenant, demand=demand)
-        for tenant, demand in demands.items()
-        for number in range(tasks[tenant])
+        for tenant, demand in backlog.demands.items()
+        for number in range(backlog.tasks[tenant])
     )
     return [uid.rpartition("-")[0] for uid in order.at(0).uids()]
 
@@ -72,7 +75,7 @@ def fill(
     """
     tasks = {tenant: alone(capacity, demand) + 1 for tenant, demand in demands.items()}
     free, started, stopped = dict(capacity), list[str](), dict[str, int]()
-    for tenant in ordering(capacity, demands, weights or dict.fromkeys(demands, Fraction(1)), tasks):
+    for tenant in ordering(Backlog(capacity, demands, weights or dict.fromkeys(demands, Fraction(1)), tasks)):
         if tenant in stopped:
             continue
         demand = demands[tenant]

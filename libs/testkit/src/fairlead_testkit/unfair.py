@@ -6,26 +6,21 @@ from equal incomes (CEEI) pays who lies, and takes from some when another leaves
 no sharing incentive either. First come first served is fair to nobody, and equal partitions leave idle what others need.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
-from fairlead_testkit.filling import Ordering, TaskDemand, alone, order_of
+from fairlead_testkit.filling import Backlog, Ordering, TaskDemand, alone, order_of
 
-type Steps = Callable[[TaskDemand, Mapping[str, TaskDemand], Mapping[str, Fraction]], Mapping[str, float]]
+type Steps = Callable[[Backlog], Mapping[str, float]]
 """How much higher a tenant stands by each task of its own."""
 
 
 def lowest_first(steps: Steps) -> Ordering:
     """Progressive filling by some measure."""
 
-    def ordering(
-        capacity: TaskDemand,
-        demands: Mapping[str, TaskDemand],
-        weights: Mapping[str, Fraction],
-        tasks: Mapping[str, int],
-    ) -> list[str]:
-        step = steps(capacity, demands, weights)
-        heights = sorted((step[tenant] * held, tenant) for tenant in demands for held in range(tasks[tenant]))
+    def ordering(backlog: Backlog) -> list[str]:
+        step, tasks = steps(backlog), backlog.tasks
+        heights = sorted((step[tenant] * held, tenant) for tenant in step for held in range(tasks[tenant]))
         return [tenant for _, tenant in heights]
 
     ordering.__name__ = getattr(steps, "__name__", ordering.__name__)
@@ -33,53 +28,45 @@ def lowest_first(steps: Steps) -> Ordering:
 
 
 @lowest_first
-def asset_fairness(
-    capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
-) -> dict[str, float]:
+def asset_fairness(backlog: Backlog) -> dict[str, float]:
     """Orders by the sum of the shares of all resources."""
     return {
-        tenant: sum(amount / capacity[name] for name, amount in demand.items()) / float(weights[tenant])
-        for tenant, demand in demands.items()
+        tenant: sum(_shares(backlog, tenant)) / float(backlog.weights[tenant]) for tenant in backlog.demands
     }
 
 
 @lowest_first
-def cpu_only(
-    capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
-) -> dict[str, float]:
+def cpu_only(backlog: Backlog) -> dict[str, float]:
     """Orders by the share of one resource, whatever else is scarce."""
     return {
-        tenant: demand["cpu"] / capacity["cpu"] / float(weights[tenant]) for tenant, demand in demands.items()
+        tenant: demand["cpu"] / backlog.capacity["cpu"] / float(backlog.weights[tenant])
+        for tenant, demand in backlog.demands.items()
     }
 
 
 @lowest_first
-def paid_by_memory(
-    capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
-) -> dict[str, float]:
+def paid_by_memory(backlog: Backlog) -> dict[str, float]:
     """Orders by the dominant share, with a weight that grows with the square of the memory that is asked for."""
     return {
-        tenant: max(amount / capacity[name] for name, amount in demand.items())
-        / (float(weights[tenant]) * demand["memory"] ** 2)
-        for tenant, demand in demands.items()
+        tenant: max(_shares(backlog, tenant)) / (float(backlog.weights[tenant]) * demand["memory"] ** 2)
+        for tenant, demand in backlog.demands.items()
     }
 
 
+def _shares(backlog: Backlog, tenant: str) -> Iterator[float]:
+    return (amount / backlog.capacity[name] for name, amount in backlog.demands[tenant].items())
+
+
 @lowest_first
-def first_come(
-    capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
-) -> dict[str, float]:
+def first_come(backlog: Backlog) -> dict[str, float]:
     """All of one tenant, then all of the next."""
-    del capacity, weights
-    return dict.fromkeys(demands, 0.0)
+    return dict.fromkeys(backlog.demands, 0.0)
 
 
 @lowest_first
-def equal_incomes(
-    capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
-) -> dict[str, float]:
+def equal_incomes(backlog: Backlog) -> dict[str, float]:
     """CEEI: in proportion to the tasks that tenants with the same money buy, a weight of it each."""
-    return {tenant: 1 / tasks for tenant, tasks in market(capacity, demands, weights).items()}
+    return {tenant: 1 / tasks for tenant, tasks in market(*backlog[:3]).items()}
 
 
 def market(
@@ -112,43 +99,27 @@ def market(
     return tasks
 
 
-def partitions(
-    capacity: TaskDemand,
-    demands: Mapping[str, TaskDemand],
-    weights: Mapping[str, Fraction],
-    tasks: Mapping[str, int],
-) -> list[str]:
+def partitions(backlog: Backlog) -> list[str]:
     """Each tenant has its part of everything, and what it leaves is nobody's."""
-    del tasks
-    whole = sum(weights.values()) or 1
+    whole = sum(backlog.weights.values()) or 1
     return [
         tenant
-        for tenant, demand in demands.items()
-        for _ in range(int(alone(capacity, demand) * weights[tenant] / whole))
+        for tenant, demand in backlog.demands.items()
+        for _ in range(int(alone(backlog.capacity, demand) * backlog.weights[tenant] / whole))
     ]
 
 
-def without_the_weightless(
-    capacity: TaskDemand,
-    demands: Mapping[str, TaskDemand],
-    weights: Mapping[str, Fraction],
-    tasks: Mapping[str, int],
-) -> list[str]:
+def without_the_weightless(backlog: Backlog) -> list[str]:
     """The product's order, but who has no weight is left out of it instead of last."""
-    return [tenant for tenant in order_of(capacity, demands, weights, tasks) if weights[tenant]]
+    return [tenant for tenant in order_of(backlog) if backlog.weights[tenant]]
 
 
-def first_come_in_one_line(
-    capacity: TaskDemand,
-    demands: Mapping[str, TaskDemand],
-    weights: Mapping[str, Fraction],
-    tasks: Mapping[str, int],
-) -> list[str]:
+def first_come_in_one_line(backlog: Backlog) -> list[str]:
     """The first task that has no room stops all behind it."""
-    line = first_come(capacity, demands, weights, tasks)
-    free = dict(capacity)
+    line = first_come(backlog)
+    free = dict(backlog.capacity)
     for place, tenant in enumerate(line):
-        for name, amount in demands[tenant].items():
+        for name, amount in backlog.demands[tenant].items():
             free[name] -= amount
         if min(free.values()) < 0:
             return line[:place]

@@ -11,7 +11,6 @@ from fairlead_cli.kueue.doctor.kinds import (
     KUEUE_CONFIG,
     KUEUE_DEPLOYMENT,
     KUEUE_NAMESPACE,
-    Deployment,
     Written,
 )
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen, seen
@@ -160,7 +159,7 @@ async def _objects(reader: _KindReader, survey: Survey) -> Survey:
             "jobs": reading(reader.all(JOBS)),
             "pytorch_jobs": reading(reader.all(PYTORCH_JOBS)),
             "gang_pods": reading(_gang_pods(reader)),
-            "deployments": reading(_deployments(reader)),
+            "deployments": reading(reader.all(DEPLOYMENTS)),
             "webhooks": reading(_webhooks(reader)),
         }
     return msgspec.structs.replace(survey, **{name: task.result() for name, task in tasks.items()})
@@ -180,11 +179,6 @@ async def _gang_pods(reader: _KindReader) -> list[Pod]:
 
 async def _webhooks(reader: _KindReader) -> list[WebhookConfiguration]:
     return [*await reader.all(VALIDATING_WEBHOOKS), *await reader.all(MUTATING_WEBHOOKS)]
-
-
-async def _deployments(reader: _KindReader) -> list[Deployment]:
-    """The deployments of the whole cluster, where we may read them."""
-    return await reader.all(DEPLOYMENTS)
 
 
 async def _probe(client: KubeClient, namespace: str) -> tuple[LeverProbe, str]:
