@@ -181,6 +181,39 @@ def test_jobs_that_all_say_what_few_say_end_alike() -> None:
     assert as_json(document) == as_values(document)
 
 
+def told_of(*stated: dict[str, object]) -> list[str]:
+    found = [job | odd for job, odd in zip(many(), stated, strict=False)]
+    read = as_json({**AROUND, "jobs": found})
+    return [problem.field for problem in read.problems] if isinstance(read, DocumentError) else []
+
+
+@pytest.mark.parametrize(("before", "then"), [(1, True), (0, False), (2**60, float(2**60))])
+def test_what_equals_an_amount_that_was_met_is_read_for_itself(before: object, then: object) -> None:
+    """True is no amount; and a decimal is what its digits say, here more than there may be."""
+    stated: list[dict[str, object]] = [{"demand": {"memory": amount}} for amount in (before, then)]
+    assert told_of(*stated) == ["jobs[1].demand.memory"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ({}, {"id": "j0"}, "id"),
+        ({}, {"uid": "j0"}, "uid"),
+        ({"uid": "u"}, {"uid": "u"}, "uid"),
+        ({"uid": "j1"}, {}, "uid"),
+        ({"uid": "u"}, {"id": "j0"}, "id"),
+        ({"uid": "u"}, {"uid": "j0"}, None),
+        ({}, {"uid": "r"}, None),
+        ({}, {"id": "r"}, "id"),
+    ],
+)
+def test_ids_and_uids_are_told_apart(
+    first: dict[str, object], second: dict[str, object], told: str | None
+) -> None:
+    """An id counts as the uid of a job that states none, and of no other."""
+    assert told_of(first, second) == ([] if told is None else [f"jobs[1].{told}"])
+
+
 @pytest.mark.parametrize("at", [0, 10, MANY - 1])
 @pytest.mark.parametrize("again", ['"tenant": "x"', '"ten\\u0061nt": "x"', '"demand": {"cpu": 1, "cpu": 1}'])
 def test_a_key_given_twice_among_many_is_told(at: int, again: str) -> None:

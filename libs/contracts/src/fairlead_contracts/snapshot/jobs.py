@@ -20,7 +20,7 @@ from fairlead_contracts.snapshot.types import (
     WrittenJob,
     WrittenRunning,
 )
-from fairlead_contracts.snapshot.values import LAST_SECOND, SnapshotValues
+from fairlead_contracts.snapshot.values import LAST_SECOND, SnapshotValues, is_name
 
 _REMEMBERED = 131_072
 """Different demands: some 50 MB."""
@@ -65,7 +65,11 @@ class JobChecks:
         self._on_nodes = on_nodes
         self._values = values
         self._ids: set[str] = set()
+        """Of what runs, and of jobs that state a uid, too."""
         self._uids: set[str] = set()
+        """As stated."""
+        self._only_ids: set[str] = set()
+        """Of jobs whose ids are their uids, too."""
         self._right_names: dict[tuple[str | None, ...], _Names] = {}
         self._right_demands: dict[tuple[str, bytes], dict[str, int]] = {}
 
@@ -75,7 +79,7 @@ class JobChecks:
 
     def _running(self, at: int, job: WrittenRunning) -> SnapshotRunning:
         known = len(self._values.problems)
-        self._check_id("running", at, job.id)
+        self._check_id("running", at, job.id, self._ids)
         pool = self._place("running", at, job)
         pods, gang = check_gang(job.gang, job.annotations, *self._values.telling("running", at))
         read = SnapshotRunning(
@@ -118,9 +122,9 @@ class JobChecks:
             job_class=names.job_class,
             demand=self._demand("jobs", at, job.demand, names.pool),
             submitted=submitted,
-            queue_time=self._queue_time(at, job, submitted),
-            level=self._level(at, job.level),
-            runtime_limit=self._limit(at, job.runtime_limit),
+            queue_time=submitted if job.queue_time is None else self._queue_time(at, job, submitted),
+            level=SnapshotJob.DEFAULT_LEVEL if job.level is None else self._level(at, job.level),
+            runtime_limit=None if job.runtime_limit is None else self._limit(at, job.runtime_limit),
             cluster=names.cluster,
             frontend=names.frontend,
             queue=names.queue,
@@ -135,7 +139,7 @@ class JobChecks:
     def _queue_time(self, at: int, job: WrittenJob, submitted: Micros) -> Micros:
         found = job.queue_time
         # Mostly it is the same text: that was read already, and told if it could not be.
-        if found is None or (submitted and found == job.submitted and type(found) is type(job.submitted)):
+        if submitted and found == job.submitted and type(found) is type(job.submitted):
             return submitted
         queue_time = self._values.instant(found, "jobs", at, "queue_time")
         return submitted if queue_time is None else queue_time
@@ -169,14 +173,15 @@ class JobChecks:
 
     def _uid(self, at: int, job: WrittenJob) -> str:
         known = len(self._values.problems)
-        self._check_id("jobs", at, job.id)
-        uid = job.id
+        uid = job.id if job.uid is None else job.uid
+        self._check_id("jobs", at, job.id, self._only_ids if job.uid is None else self._ids)
         if job.uid is not None:
-            uid = job.uid
             self._values.check_name(("jobs", at, "uid"), uid)
-        if uid in self._uids and len(self._values.problems) == known:
+        is_known = uid in self._uids or (job.uid is not None and uid in self._only_ids)
+        if is_known and len(self._values.problems) == known:
             self._values.fail(("jobs", at, "uid"), uid, "is another job's, too")
-        self._uids.add(uid)
+        if job.uid is not None:
+            self._uids.add(uid)
         return uid
 
     def _place(self, key: str, at: int, job: WrittenRunning | WrittenJob) -> str:
@@ -222,11 +227,12 @@ class JobChecks:
         demand = None if written is None else self._right_demands.get(written)
         if demand is not None:
             return demand
-        known = len(self._values.problems)
-        amounts = self._values.amounts((key, at, "demand"), found)
-        self._values.check_resources((key, at, "demand"), found, pool, self._resources.get(pool))
+        known, place = len(self._values.problems), (key, at, "demand")
+        amounts = self._values.amounts(place, found)
+        if not found.keys() <= (resources := self._resources.get(pool, found.keys())):
+            self._values.check_resources(place, found, pool, resources)
         demand = amounts
-        if not all(amounts.values()):
+        if 0 in amounts.values():
             demand = {resource: amount for resource, amount in amounts.items() if amount}
         right = len(self._values.problems) == known
         if right and written is not None and len(self._right_demands) < _REMEMBERED:
@@ -239,9 +245,7 @@ class JobChecks:
             return 0
         return self._values.instant(found, "jobs", at, "submitted") or 0
 
-    def _level(self, at: int, found: int | None) -> int:
-        if found is None:
-            return SnapshotJob.DEFAULT_LEVEL
+    def _level(self, at: int, found: int) -> int:
         check_level("level", found, self._values.telling("jobs", at)[1])
         return found
 
@@ -260,8 +264,6 @@ class JobChecks:
         return found
 
     def _limit(self, at: int, found: object) -> Micros | None:
-        if found is None:
-            return None
         if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= LAST_SECOND:
             self._values.fail(
                 ("jobs", at, "runtime_limit"),
@@ -271,8 +273,10 @@ class JobChecks:
             return None
         return from_seconds(found)
 
-    def _check_id(self, key: str, at: int, id: str) -> None:  # noqa: A002 # the snapshot's own word
-        self._values.check_name((key, at, "id"), id)
-        if id in self._ids:
+    def _check_id(self, key: str, at: int, id: str, known: set[str]) -> None:  # noqa: A002 # the snapshot's own word
+        """Checks an id, and adds it to those that are known."""
+        if not is_name(id):
+            self._values.check_name((key, at, "id"), id)
+        if id in self._only_ids or id in self._ids:
             self._values.fail((key, at, "id"), id, "is another job's, too")
-        self._ids.add(id)
+        known.add(id)

@@ -162,7 +162,7 @@ class WrittenRunning(Strict, frozen=True, kw_only=True, rename={"job_class": "cl
     annotations: dict[str, str] | None = None
 
 
-class WrittenJob(Strict, frozen=True, kw_only=True, rename={"job_class": "class"}):
+class WrittenJob(Strict, frozen=True, kw_only=True, gc=False, rename={"job_class": "class"}):
     """One waiting job of a snapshot."""
 
     id: str

@@ -16,11 +16,44 @@ type EntryPlace = tuple[str, int, str]
 """List, position and field: where an entry of one of the snapshot's lists says something."""
 
 MAX_NAME = 512
+NO_NAME = f"must be 1 to {MAX_NAME} printable characters"
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 """The years 1 to 9999, those that RFC 3339 can name."""
 _LISTED = 20
 _REMEMBERED = 8192
-"""Different amounts, those that were met first: few enough to stay in a processor's cache."""
+"""Different amounts of a resource, those that were met first: few enough to stay in a processor's cache."""
+
+
+class _KnownAmounts(dict[str | int, int]):
+    """Base units by what is written, of one resource. Others are read as they are asked for.
+
+    Raises:
+        FieldError: that is no amount.
+    """
+
+    def __init__(self, resource: str) -> None:
+        super().__init__()
+        self._resource = resource
+
+    def __missing__(self, written: str | int) -> int:
+        amount = parse_quantity(self._resource, written, field="")
+        if len(self) < _REMEMBERED:
+            self[written] = amount
+        return amount
+
+
+class _AmountsByResource(dict[str, _KnownAmounts]):
+    """The amounts that were met, by resource.
+
+    Raises:
+        FieldError: that is no name of a resource.
+    """
+
+    def __missing__(self, resource: str) -> _KnownAmounts:
+        if not is_name(resource):
+            raise FieldError("", resource, NO_NAME)
+        found = self[resource] = _KnownAmounts(resource)
+        return found
 
 
 class SnapshotValues:
@@ -44,9 +77,8 @@ class SnapshotValues:
         self._frontends = frontends
         self._kept = kept
         self._good_names: set[str | None] = {None}
-        """Of queues, clusters and resources."""
-        self._good_amounts: dict[tuple[str, type, object], int] = {}
-        """Base units by resource and what is written."""
+        """Of queues and clusters."""
+        self._amounts = _AmountsByResource()
 
     def telling(self, key: str, at: int) -> tuple[AmountsReader, Fail]:
         """How the parts of one entry are read into base units, and how their problems are told."""
@@ -61,29 +93,29 @@ class SnapshotValues:
 
     def amounts(self, place: EntryPlace, found: Mapping[str, object]) -> dict[str, int]:
         """Quantities in base units; those that cannot be read are left out, with a problem."""
-        known, amounts = self._good_amounts, dict[str, int]()
-        for resource, value in found.items():
-            if resource not in self._good_names:
-                self._check_once(place, resource)
-            kind = type(value)
-            amount = known.get((resource, kind, value)) if kind is str or kind is int else None
-            if amount is None:
-                amount = self._amount(place, resource, value)
-            if amount is not None:
-                amounts[resource] = amount
-        return amounts
-
-    def _amount(self, place: EntryPlace, resource: str, value: object) -> int | None:
-        """One quantity; None, and a problem, where it cannot be read."""
+        known = self._amounts
         try:
-            amount = parse_quantity(resource, value, field="")
-        except FieldError as error:
-            key, at, name = place
-            self.fail((key, at, f"{name}.{resource}"), value, error.reason)
-            return None
-        if len(self._good_amounts) < _REMEMBERED and isinstance(value, str | int):
-            self._good_amounts[resource, type(value), value] = amount
-        return amount
+            amounts = {
+                resource: known[resource][value]
+                for resource, value in found.items()
+                # True is no 1 here, and a decimal is read by its digits: neither may be taken for the integer it equals.
+                if type(value) is str or type(value) is int
+            }
+        except FieldError:
+            amounts = {}
+        return amounts if len(amounts) == len(found) else self._amounts_one_by_one(place, found)
+
+    def _amounts_one_by_one(self, place: EntryPlace, found: Mapping[str, object]) -> dict[str, int]:
+        key, at, name = place
+        amounts = dict[str, int]()
+        for resource, value in found.items():
+            if not is_name(resource):
+                self.check_name(place, resource)
+            try:
+                amounts[resource] = parse_quantity(resource, value, field="")
+            except FieldError as error:
+                self.fail((key, at, f"{name}.{resource}"), value, error.reason)
+        return amounts
 
     def instant(self, found: object, key: str, at: int | None = None, name: str = "") -> Micros | None:
         """Unix seconds or RFC 3339 as an instant; None where nothing or nothing readable is there."""
@@ -111,9 +143,9 @@ class SnapshotValues:
 
     def check_name(self, place: EntryPlace, name: str) -> bool:
         """Whether a name can be one."""
-        good = 0 < len(name) <= MAX_NAME and name.isprintable()
+        good = is_name(name)
         if not good:
-            self.fail(place, name, f"must be 1 to {MAX_NAME} printable characters")
+            self.fail(place, name, NO_NAME)
         return good
 
     def named(self, key: str, at: int, name: str, found: str | None) -> str:
@@ -175,6 +207,11 @@ class SnapshotValues:
         for resource in sorted(found.keys() - known):
             reason = f"is not a resource of pool {pool!r}, which has {listed(known)}; state it there as 0 if it has none"
             self.fail((key, at, f"{name}.{resource}"), found[resource], reason)
+
+
+def is_name(name: str) -> bool:
+    """Whether a name can be one."""
+    return 0 < len(name) <= MAX_NAME and name.isprintable()
 
 
 def listed(names: Collection[str]) -> str:
