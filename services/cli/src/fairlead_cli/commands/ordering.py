@@ -40,7 +40,7 @@ def order(
     from fairlead_cli.fast_exit import leave
     from fairlead_cli.paper.running import put_in_order
 
-    put_in_order(file, levels=levels, form=output)
+    _held = put_in_order(file, levels=levels, form=output)
     leave()
 
 

@@ -80,15 +80,15 @@ def _pool_as_json(planned: PlannedPool, now: Micros) -> Iterator[bytes]:
     yield b'{"name":' + encode(pool.name) + b',"order":['
     first = 0
     for part in pool.parts():
-        lines = _job_lines(first, part, planned, wording, quotients)
-        jobs = part.jobs
+        jobs, lines = part.jobs, _job_lines(first, part, planned, wording, quotients)
         if told:
             for line, job in zip(lines, jobs, strict=True):
                 line.reasons.extend([told[job.uid]] if job.uid in told else [])
         yield (b"," if first else b"") + encode(lines)[1:-1]
+        lines.clear()  # before the next are made: they take the memory that these have
         if written:
             ids |= {job.uid: job.id for job in jobs if job.uid in written}
-        first += len(lines)
+        first += len(jobs)
     yield b"]"
     if planned.reservation is not None:
         yield b',"reserve":' + encode(reserve_line(planned.reservation, named))
