@@ -1,6 +1,8 @@
 """Factors from use to keys, for many jobs at once: fractions by number, each worked out once."""
 
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 
@@ -23,14 +25,14 @@ class UnitShares:
 
     def __init__(self, rules: PoolRules) -> None:
         self._resources = max(len(rules.resources), 1)
-        self._numbers: dict[str, int] = {}
+        self._numbers = defaultdict[str, int](count().__next__)
         self._tenants: list[str] = []
         self._shares = Fractions(_UnitTerms(rules, self._tenants, self._resources))
 
     def of(self, tenants: Sequence[str], resource: Ints) -> NumberedFractions:
         """The shares of these tenants and numbers of resources."""
         numbers = self._numbers
-        found = np.array([numbers.setdefault(name, len(numbers)) for name in tenants], np.int64)
+        found = np.fromiter(map(numbers.__getitem__, tenants), np.int64, len(tenants))
         if len(numbers) > len(self._tenants):
             self._tenants.extend(list(numbers)[len(self._tenants) :])
         return self._shares.of(found * self._resources + resource)

@@ -1,6 +1,7 @@
 """The terms of a waiting job's place in words: every number is one that the place was made from."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from fairlead_contracts.base.instants import DAY, HOUR, SECOND, Micros
@@ -62,11 +63,8 @@ class Wording:
         daily = rate.numerator * DAY / rate.denominator
         self._daily = f", at {percent(daily) if daily < MANY else f'{daily:g} times that'} a day."
         self._counting = "" if all(rules.resource_weights.values()) else " that counts"
-        self._classes: dict[tuple[str, float | None], str] = {}
-        self._tenants: dict[str, _OfTenant] = {}
-        self._resources: dict[str, _OfResource] = {}
-        self._minutes: dict[int, str] = {}
-        """What is said of waiting between a whole minute and the next; empty where that is not the same all along."""
+        self._class, self._tenant = cache(self._of_class), cache(self._of_tenant)
+        self._resource, self._minute = cache(self._of_resource), cache(self._of_minute)
 
     def reasons(self, place: Place) -> list[str]:
         """The reasons of a place: class, tag, waiting, what holds the job back, and that it can never start."""
@@ -102,11 +100,8 @@ class Wording:
         """The same without what the class does."""
         return self.reasons(place)[1:]
 
-    def _class(self, job_class: str, override: float | None) -> str:
-        told = self._classes.get((job_class, override))
-        if told is None:
-            told = self._classes[job_class, override] = _class(job_class, override, self._rules)
-        return told
+    def _of_class(self, job_class: str, override: float | None) -> str:
+        return _class(job_class, override, self._rules)
 
     def _tag(self, place: Place) -> str:
         tenant = place.top or place.tenant
@@ -123,8 +118,8 @@ class Wording:
                 f"Its tenant {tenant} holds nothing{self._counting} before this job starts, so it stands at "
                 f"{decimals(tag)}; lower goes first."
             )
-        before, end = self._tenants.get(tenant) or self._of_tenant(tenant)
-        written, behind = self._resources.get(dominant) or self._of_resource(dominant)
+        before, end = self._tenant(tenant)
+        written, behind = self._resource(dominant)
         return f"{before}{written(use)}{behind}{decimals(tag)}{end}"
 
     def _of_tenant(self, tenant: str) -> _OfTenant:
@@ -132,15 +127,13 @@ class Wording:
         before = f"With the jobs before this one, tenant {tenant} comes to "
         if standing is not None:
             before = f"{_holding(standing, self._rules)}. With its jobs before this one it comes to "
-        found = self._tenants[tenant] = _OfTenant(before, f" {self._entitled(tenant)}; lower goes first.")
-        return found
+        return _OfTenant(before, f" {self._entitled(tenant)}; lower goes first.")
 
     def _of_resource(self, dominant: str) -> _OfResource:
         weight = self._rules.resource_weights.get(dominant, FULL)
         counted = "" if weight == FULL else f", times its resource weight of {float(weight):g}"
         behind = f" {dominant.rpartition('/')[2]}{counted}, which is "
-        found = self._resources[dominant] = _OfResource(amount_format(dominant), behind)
-        return found
+        return _OfResource(amount_format(dominant), behind)
 
     def _entitled(self, tenant: str) -> str:
         """The part that tags of the tenant are multiples of."""
@@ -152,14 +145,15 @@ class Wording:
     def _waiting(self, age: Micros) -> str:
         """Beyond an hour most whole minutes have one sentence from end to end: it is found once."""
         minute, rest = divmod(age, _WHOLE_MINUTE)
-        if not rest or age < HOUR:
-            return self._waited(age)
-        told = self._minutes.get(minute)
-        if told is None:
-            # Each number in it grows with the age: where both ends say the same, so does all between them.
-            ends = self._waited(age - rest + 1), self._waited(age - rest + _WHOLE_MINUTE - 1)
-            told = self._minutes[minute] = ends[0] if ends[0] == ends[1] else ""
+        told = self._minute(minute) if rest and age >= HOUR else ""
         return told or self._waited(age)
+
+    def _of_minute(self, minute: int) -> str:
+        """The sentence between a whole minute and the next; empty where that is not the same all along."""
+        # Each number in it grows with the age: where both ends say the same, so does all between them.
+        start = minute * _WHOLE_MINUTE
+        ends = self._waited(start + 1), self._waited(start + _WHOLE_MINUTE - 1)
+        return ends[0] if ends[0] == ends[1] else ""
 
     def _waited(self, age: Micros) -> str:
         age, cap = max(age, 0), self._cap

@@ -343,5 +343,6 @@ def _new_effective_job(sequence: ServiceOrder, tenant: str, at: int) -> Effectiv
 
 def _names(dominant: Ints, use: Ints, rules: PoolRules) -> list[str]:
     """The resources at these positions; empty where none of it is used."""
-    names = rules.resources
-    return [names[at] if used else "" for at, used in zip(dominant.tolist(), use.tolist(), strict=True)]
+    names = np.array([*rules.resources, ""], np.object_)
+    found: list[str] = names[np.where(use != 0, dominant, len(rules.resources))].tolist()
+    return found

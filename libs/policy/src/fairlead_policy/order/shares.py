@@ -1,6 +1,7 @@
 """Shares and entitlements: what a start tag is the quotient of, for people to divide by eye."""
 
 from fractions import Fraction
+from functools import cache
 
 from msgspec import UNSET, UnsetType
 
@@ -26,7 +27,7 @@ class Quotients:
         units = rules.unit_share_by_name.items()
         self._units = {name: (unit.numerator, unit.denominator) for name, unit in units}
         self._rules = rules
-        self._entitled: dict[str, float] = {}
+        self._entitled = cache(lambda top: _float(rules.entitlement_of(top)))
 
     def of(self, places: PositionColumns) -> tuple[list[float | None], list[float]]:
         """The two numbers. Of a tenant with children the share is that with H-DRF's rescaling.
@@ -46,10 +47,7 @@ class Quotients:
         for row, because in enumerate(places.unbounded_by):
             if because not in (None, "weight"):
                 shares[row] = None
-        entitled = self._entitled
-        for top in {*places.top} - entitled.keys():
-            entitled[top] = _float(self._rules.entitlement_of(top))
-        return shares, [entitled[top] for top in places.top]
+        return shares, list(map(self._entitled, places.top))
 
 
 def _float(exact: Fraction) -> float:

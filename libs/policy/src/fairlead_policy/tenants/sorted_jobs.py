@@ -4,10 +4,11 @@ Many jobs are numbered at once, whosever they are, in the order in which they we
 once, as they lie in memory.
 """
 
+import itertools
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -26,9 +27,9 @@ def _columns_of(
 ) -> JobColumns:
     """The jobs in their order, and the queue of each; None where nobody asks for the first of a queue."""
     # Jobs that ask for the same share it: each demand is looked at once.
-    rules, numbers = measure.rules, dict[int, int]()
-    asked = np.array([numbers.setdefault(id(job.demand), len(numbers)) for job in jobs], np.int64)
-    demands = list({id(job.demand): job.demand for job in jobs}.values())
+    rules, shared = measure.rules, [job.demand for job in jobs]
+    asked = _numbered(map(id, shared), len(jobs))[0]
+    demands = list({id(demand): demand for demand in shared}.values())
     ranks, last = (rules.ranks, len(rules.classes)) if rules.strict else ({}, 0)
     rank = np.array([ranks.get(job.job_class, last) * 2 for job in jobs], np.int64)
     if rules.saturated:
@@ -42,6 +43,12 @@ def _columns_of(
         grade=none if rules.strict else np.array(list(map(measure.grades.grade, jobs)), np.int64),
         demand=_amounts(demands, rules)[:, asked],
     )
+
+
+def _numbered[T](found: Iterable[T], count: int) -> tuple[Ints, list[T]]:
+    """Numbers of so many things, and those that differ in the order in which they come."""
+    numbers = defaultdict[T, int](itertools.count().__next__)
+    return np.fromiter(map(numbers.__getitem__, found), np.int64, count), list(numbers)
 
 
 def _amounts(demands: Sequence[Mapping[str, int]], rules: PoolRules) -> Ints:
@@ -208,9 +215,8 @@ class OwnLines:
         if len(jobs) == 1:  # as at most events: there is nothing to sort
             alone = _columns_of(jobs, queues, measure).numbers()
             return cls(jobs, None, alone, [jobs[0].tenant], np.array([0, 1]))
-        tenants: dict[str, int] = {}
-        tenant = np.array([tenants.setdefault(job.tenant, len(tenants)) for job in jobs], np.int64)
-        return cls.of_columns(_columns_of(jobs, queues, measure), tenant, jobs, list(tenants), measure)
+        tenant, tenants = _numbered([job.tenant for job in jobs], len(jobs))
+        return cls.of_columns(_columns_of(jobs, queues, measure), tenant, jobs, tenants, measure)
 
     @classmethod
     def of_columns(
@@ -254,7 +260,7 @@ class OwnLines:
             none = SortedJobs.of_none(rules)
             jobs = np.concatenate([none.jobs, *(part.jobs for part in parts.values())])
             numbers = np.concatenate([none.numbers, *(part.numbers for part in parts.values())], axis=1)
-        starts = np.array([0, *accumulate(len(part.jobs) for part in parts.values())])
+        starts = np.array([0, *itertools.accumulate(len(part.jobs) for part in parts.values())])
         return cls(jobs, None, numbers, list(parts), starts)
 
     def __len__(self) -> int:
