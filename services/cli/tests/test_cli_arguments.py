@@ -15,6 +15,7 @@ from fairlead_cli.client.connection import run
 from fairlead_cli.client.submitting.flags import JobFlags
 from fairlead_cli.client.submitting.gathering import gather
 from fairlead_cli.commands import application
+from fairlead_cli.commands.steering import Said
 from fairlead_cli.demo.flags import read_weights
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.nats.flags import ServerFlags, WhoFlags
@@ -92,14 +93,15 @@ def test_every_flag_of_every_command_says_what_it_is_for() -> None:
     found = dict(words_of(application()))
     assert {"explain", "apply", "watchdog"} <= found.keys()
     for name, command in found.items():
-        for parameter in inspect.signature(command).parameters:
-            grouped = parameter in ("reach", "where", "who", "server") or (
+        for parameter, its in inspect.signature(command).parameters.items():
+            grouped = parameter in ("reach", "said", "where", "who", "server") or (
                 parameter == "job" and name == "submit"
             )
-            assert grouped or f"{parameter}:\n" in (command.__doc__ or ""), (name, parameter)
+            shared = any(getattr(one, "help", "") for one in getattr(its.annotation, "__metadata__", ()))
+            assert grouped or shared or f"{parameter}:\n" in (command.__doc__ or ""), (name, parameter)
 
 
-@pytest.mark.parametrize("group", [KubeCluster, JobFlags, Reach, ServerFlags, WhoFlags])
+@pytest.mark.parametrize("group", [KubeCluster, JobFlags, Reach, Said, ServerFlags, WhoFlags])
 def test_every_flag_of_a_group_says_what_it_is_for(group: type) -> None:
     source = inspect.getsource(group)
     for name in inspect.signature(group).parameters:

@@ -1,6 +1,7 @@
 """`fairlead approve`, `pause`, `resume`, `release`: an operator's word."""
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -10,85 +11,55 @@ if TYPE_CHECKING:
     from fairlead_contracts.messages.control import Mode
 
 
-def pause(
-    pool: str | None = None,
-    /,
-    *,
-    by: str | None = None,
-    why: str = "",
-    output: Output = "table",
-    reach: Reach = HERE,
-) -> None:
-    """Stop writing levels. Priorities stay as they are.
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What an operator says beside the word itself."""
 
-    Parameters
-    ----------
-    pool:
-        Only this pool; all of them unless given.
-    by:
-        Who says so; the user of this machine unless given.
-    why:
-        The reason, for those who come after.
-    output:
-        Words; json, yaml: see docs/output.md; name: the clusters where it holds.
-    """
+    by: str | None = None
+    """Who says so; the user of this machine unless given."""
+    why: str = ""
+    """The reason, for those who come after."""
+
+
+NO_MORE = Said()
+"""The word alone."""
+
+OfPool = Annotated[str | None, Parameter(help="Only this pool; all of them unless given.")]
+SteerOutput = Annotated[
+    Format,
+    Parameter(
+        name=["--output", "-o"],
+        help="Words; json, yaml: see docs/output.md; name: the clusters where it holds.",
+    ),
+]
+
+
+def pause(
+    pool: OfPool = None, /, *, said: Said = NO_MORE, output: SteerOutput = "table", reach: Reach = HERE
+) -> None:
+    """Stop writing levels. Priorities stay as they are."""
     from fairlead_contracts.messages.control import Mode
 
-    _steer(Mode.PAUSED, pool, _Said(by=by, why=why, form=output), reach)
+    _steer(Mode.PAUSED, pool, said, output, reach)
 
 
 def resume(
-    pool: str | None = None,
-    /,
-    *,
-    by: str | None = None,
-    why: str = "",
-    output: Output = "table",
-    reach: Reach = HERE,
+    pool: OfPool = None, /, *, said: Said = NO_MORE, output: SteerOutput = "table", reach: Reach = HERE
 ) -> None:
-    """Let levels follow the order again.
-
-    Parameters
-    ----------
-    pool:
-        Only this pool; all of them unless given.
-    by:
-        Who says so; the user of this machine unless given.
-    why:
-        The reason, for those who come after.
-    output:
-        Words; json, yaml: see docs/output.md; name: the clusters where it holds.
-    """
+    """Let levels follow the order again."""
     from fairlead_contracts.messages.control import Mode
 
-    _steer(Mode.ACTIVE, pool, _Said(by=by, why=why, form=output), reach)
+    _steer(Mode.ACTIVE, pool, said, output, reach)
 
 
 def release(
-    pool: str | None = None,
-    /,
-    *,
-    by: str | None = None,
-    why: str = "",
-    output: Output = "table",
-    reach: Reach = HERE,
+    pool: OfPool = None, /, *, said: Said = NO_MORE, output: SteerOutput = "table", reach: Reach = HERE
 ) -> None:
-    """Take every level away again, then write nothing.
-
-    Parameters
-    ----------
-    pool:
-        Only this pool; all of them unless given.
-    by:
-        Who says so; the user of this machine unless given.
-    why:
-        The reason, for those who come after.
-    output:
-        Words; json, yaml: see docs/output.md; name: the clusters where it holds.
-    """
+    """Take every level away again, then write nothing."""
     from fairlead_contracts.messages.control import Mode
 
-    _steer(Mode.RELEASED, pool, _Said(by=by, why=why, form=output), reach)
+    _steer(Mode.RELEASED, pool, said, output, reach)
 
 
 def approve(
@@ -98,8 +69,7 @@ def approve(
     job_class: Annotated[str | None, Parameter(name="--class")] = None,
     tenant: str | None = None,
     withdraw: Annotated[bool, Parameter(negative="")] = False,
-    by: str | None = None,
-    why: str = "",
+    said: Said = NO_MORE,
     output: Output = "table",
     reach: Reach = HERE,
 ) -> None:
@@ -115,10 +85,6 @@ def approve(
         Whose job it is, where several have one of that name.
     withdraw:
         Take back what was granted to the job.
-    by:
-        Who says so; the user of this machine unless given.
-    why:
-        The reason, for those who come after.
     output:
         Words; json, yaml: see docs/output.md; name: the job as `<scope>/<name>`.
     """
@@ -127,21 +93,13 @@ def approve(
     from fairlead_cli.policy import approving
 
     approval = approving.ApprovalRequest(
-        job=job, job_class=job_class, tenant=tenant, by=by or this_user(), why=why
+        job=job, job_class=job_class, tenant=tenant, by=said.by or this_user(), why=said.why
     )
     run((approving.withdraw if withdraw else approving.approve)(reach.nats, approval, form=output))
 
 
-class _Said(NamedTuple):
-    """What an operator says beside the word itself."""
-
-    by: str | None
-    why: str
-    form: Format
-
-
-def _steer(mode: "Mode", pool: str | None, said: _Said, reach: Reach) -> None:
+def _steer(mode: "Mode", pool: str | None, said: Said, form: Format, reach: Reach) -> None:
     from fairlead_cli.client.connection import run
     from fairlead_cli.client.steering import set_mode, this_user
 
-    run(set_mode(reach.nats, mode, pool=pool, by=said.by or this_user(), why=said.why, form=said.form))
+    run(set_mode(reach.nats, mode, pool=pool, by=said.by or this_user(), why=said.why, form=form))
