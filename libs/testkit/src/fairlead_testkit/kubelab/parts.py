@@ -139,6 +139,8 @@ def controller_manager(kit: Kit, layout: KubeLabPaths) -> list[str]:
         "--use-service-account-credentials=false",
         "--leader-elect=false",
         "--secure-port=0",
+        # KWOK writes no heartbeats: after forty seconds each node would be tainted, and ready again a moment later.
+        "--node-monitor-grace-period=24h",
         "--kube-api-qps=200",  # its own default, 20, would make the pods of a hundred Jobs wait
         "--kube-api-burst=300",
         "--concurrent-job-syncs=20",
