@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ import yaml
 
 from fairlead_bus.server.program import server_program
 from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_testkit.command import fairlead
 from fairlead_testkit.free_ports import await_listening, free_ports
 from fairlead_testkit.kubelab import Kit, KubeLab, LabOptions, things
 from fairlead_testkit.kubelab.containers import ContainerRun, read_container
@@ -102,14 +102,7 @@ class Site:
             "FAIRLEAD_NATS_NKEY_SEED": str(self.keys / "users" / f"{user}.nk"),
             "FAIRLEAD_NATS_TLS_CA": str(self.keys / "ca.crt"),
         }
-        done = subprocess.run(
-            [sys.executable, "-m", "fairlead_cli", *words],
-            env=environ,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=STEP_SECONDS,
-        )
+        done = fairlead(*words, environ=environ, seconds=STEP_SECONDS)
         assert done.returncode <= code, f"{words}\n{done.stdout}\n{done.stderr}\n{self.logs()}"
         return done.stdout + done.stderr
 
