@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_testkit import ServiceDiedError, ServiceProcess, fork_server
+from fairlead_testkit import ServiceDiedError, ServiceProcess, fork_server, plugin
 from fairlead_testkit.fork_server import ForkedProcess
+from fairlead_testkit.kubelab.processes import born
 
 SERVICE = "fairlead_forked"
 """A package of the test's own, with the files that a service has."""
@@ -134,3 +135,16 @@ async def test_servers_end_with_who_started_them(tmp_path: Path) -> None:
     finally:
         asyncio.get_running_loop().remove_reader(server)
         os.close(server)
+
+
+async def test_a_run_leaves_no_server_behind(tmp_path: Path) -> None:
+    parents = set()
+    for name in ("one", "two"):
+        with forked(tmp_path, "end", "0", name=name) as service:
+            parents.add((await service.logged("told"))["parent"])
+            assert await service.ended() == 0
+    plugin.pytest_unconfigure()
+    assert len(parents) == 2
+    assert not any(born(parent) for parent in parents)
+    with forked(tmp_path, name="three") as third:  # also a run within a run has ended then
+        assert (await third.logged("told"))["parent"] not in {os.getpid(), *parents}

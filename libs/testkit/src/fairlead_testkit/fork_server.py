@@ -185,6 +185,12 @@ def use() -> None:
     _servers.used = True
 
 
+def end() -> None:
+    """Ends the servers of this process, where any were started; who wants one later starts it anew."""
+    with _servers.asking:
+        _servers.end()
+
+
 def serves(module: str, environ: Mapping[str, str]) -> bool:
     """Whether a module may run as a fork: this process uses forks, and its interpreter would be set up as ours is."""
     return _servers.used and module in FORKED and _of_python(environ) == _of_python(os.environ)

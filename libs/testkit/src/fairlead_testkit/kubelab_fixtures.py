@@ -34,7 +34,7 @@ def give_time(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_SECONDS))
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
+def build_missing(session: pytest.Session) -> None:
     """Build what is missing, where a test of the lab was selected."""
     config = session.config
     if config.option.collectonly:
