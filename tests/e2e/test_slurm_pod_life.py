@@ -190,7 +190,7 @@ async def test_a_job_whose_process_does_not_ask_goes_back_and_its_program_goes_o
     """The process hangs, so that a new bridge hears nothing of it."""
     fleet = PodFleet(tmp_path, site)
     async with fleet.running(), watched(site) as watch:
-        job = site.submit(seconds=45)
+        job = site.submit(seconds=30)
         await eventually(lambda: bool(watch.began), 60, what="its program runs")
         await eventually(lambda: site.hooks_of(job) == ["body"], 60, what="its process stands on the node")
         [body] = [pid for pid, (_, of) in site.hook_processes().items() if of == job]

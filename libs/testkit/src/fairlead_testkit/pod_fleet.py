@@ -33,6 +33,9 @@ SUBMISSION = "FAIRLEAD_TEST_SUBMISSION"
 """Another for each submission: a slurmctld that was killed gives the numbers of jobs that it has forgotten to others."""
 _MARK = "fairlead.test/gate"
 _CREATED = 201
+_STOP_SECONDS = 5
+_KILL_WAIT_SECONDS = 3 * _STOP_SECONDS
+"""Of Slurm, instead of a minute: a process that hangs is waited for so long. A pod has stopped before."""
 
 
 class PodFleetSite:
@@ -131,7 +134,7 @@ class PodFleetSite:
             "pods_tolerations": [f"{_MARK}={self.mark}:NoSchedule"],
             "pods_image": "busybox",
             "pods_ready_seconds": 30,
-            "pods_stop_seconds": 5,
+            "pods_stop_seconds": _STOP_SECONDS,
             "pods_gone_seconds": 30,
             "pods_sweep_seconds": 2,
             "pods_lost_seconds": 8,
@@ -364,7 +367,7 @@ class PodFleetSite:
 def _slurm_options(
     settings: HookSettings, *, nodes: int, gpus: int, lines: Sequence[str], backup: bool
 ) -> SlurmOptions:
-    words = conf_lines(settings)
+    words = conf_lines(settings) | {"KillWait": str(_KILL_WAIT_SECONDS)}
     scheduler = words.pop("SchedulerParameters")
     return SlurmOptions(
         backup=backup,
