@@ -4,6 +4,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,7 @@ def modules() -> list[Path]:
     return sorted(path for top in ("libs", "services") for path in (ROOT / top).glob("*/src/**/*.py"))
 
 
+@cache
 def old_words_in(name: str) -> set[str]:
     """The words that nothing is called by any more."""
     if name in STILL_PRINTED:
