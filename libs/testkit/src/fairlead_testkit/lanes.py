@@ -38,10 +38,16 @@ LONGEST = (
     "test_slurm_pods.py",
     "test_kustomize.py",
     "test_kueue_fairness.py",
+    "test_kueue_order.py",
+    "test_kueue_storm.py",
     "test_fairness_live.py",
+    "test_past_use.py",
+    "test_nats_cluster.py",
     "test_weights_live.py",
+    "test_bytes.py",
+    "test_architecture_names.py",
 )
-"""Files that last longest, most of it in waiting. Of each lane they begin first, in this order."""
+"""Files of the folder `tests` that last longest: it comes last. Of each lane they begin first, in this order."""
 _LANE = "fairlead_lanes"
 _MARK = re.compile(r"pytest\.mark\.(kube|slurm|integration|container|chaos)\b")
 _LEAST_AHEAD = 2
