@@ -138,10 +138,10 @@ async def test_servers_end_with_who_started_them(tmp_path: Path) -> None:
 
 
 async def test_a_run_leaves_no_server_behind(tmp_path: Path) -> None:
-    parents = set()
+    parents = set[int]()
     for name in ("one", "two"):
         with forked(tmp_path, "end", "0", name=name) as service:
-            parents.add((await service.logged("told"))["parent"])
+            parents.add(int(str((await service.logged("told"))["parent"])))
             assert await service.ended() == 0
     plugin.pytest_unconfigure()
     assert len(parents) == 2
