@@ -102,7 +102,7 @@ def _some(names: list[str]) -> list[str]:
     return [names[len(names) * number // EXPLAINED] for number in range(EXPLAINED)] if names else []
 
 
-def _said(snapshot: bytes, command: Callable[[Path], None]) -> bytes:
+def _said(snapshot: bytes, command: Callable[[Path], object]) -> bytes:
     """What the command writes, and what it refuses."""
     out, err = io.TextIOWrapper(io.BytesIO()), io.StringIO()
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
