@@ -15,7 +15,7 @@ from fairlead_cli.client.connection import run
 from fairlead_cli.client.submitting.flags import JobFlags
 from fairlead_cli.client.submitting.gathering import gather
 from fairlead_cli.commands import application
-from fairlead_cli.commands.steering import Said
+from fairlead_cli.commands.steering import SaidFlags
 from fairlead_cli.demo.flags import read_weights
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.nats.flags import ServerFlags, WhoFlags
@@ -101,7 +101,7 @@ def test_every_flag_of_every_command_says_what_it_is_for() -> None:
             assert grouped or shared or f"{parameter}:\n" in (command.__doc__ or ""), (name, parameter)
 
 
-@pytest.mark.parametrize("group", [KubeCluster, JobFlags, Reach, Said, ServerFlags, WhoFlags])
+@pytest.mark.parametrize("group", [KubeCluster, JobFlags, Reach, SaidFlags, ServerFlags, WhoFlags])
 def test_every_flag_of_a_group_says_what_it_is_for(group: type) -> None:
     source = inspect.getsource(group)
     for name in inspect.signature(group).parameters:

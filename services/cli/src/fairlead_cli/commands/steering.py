@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class SaidFlags:
     """What an operator says beside the word itself."""
 
     by: str | None = None
@@ -22,7 +22,7 @@ class Said:
     """The reason, for those who come after."""
 
 
-NO_MORE = Said()
+NO_MORE = SaidFlags()
 """The word alone."""
 
 OfPool = Annotated[str | None, Parameter(help="Only this pool; all of them unless given.")]
@@ -36,7 +36,7 @@ SteerOutput = Annotated[
 
 
 def pause(
-    pool: OfPool = None, /, *, said: Said = NO_MORE, output: SteerOutput = "table", reach: Reach = HERE
+    pool: OfPool = None, /, *, said: SaidFlags = NO_MORE, output: SteerOutput = "table", reach: Reach = HERE
 ) -> None:
     """Stop writing levels. Priorities stay as they are."""
     from fairlead_contracts.messages.control import Mode
@@ -45,7 +45,7 @@ def pause(
 
 
 def resume(
-    pool: OfPool = None, /, *, said: Said = NO_MORE, output: SteerOutput = "table", reach: Reach = HERE
+    pool: OfPool = None, /, *, said: SaidFlags = NO_MORE, output: SteerOutput = "table", reach: Reach = HERE
 ) -> None:
     """Let levels follow the order again."""
     from fairlead_contracts.messages.control import Mode
@@ -54,7 +54,7 @@ def resume(
 
 
 def release(
-    pool: OfPool = None, /, *, said: Said = NO_MORE, output: SteerOutput = "table", reach: Reach = HERE
+    pool: OfPool = None, /, *, said: SaidFlags = NO_MORE, output: SteerOutput = "table", reach: Reach = HERE
 ) -> None:
     """Take every level away again, then write nothing."""
     from fairlead_contracts.messages.control import Mode
@@ -69,7 +69,7 @@ def approve(
     job_class: Annotated[str | None, Parameter(name="--class")] = None,
     tenant: str | None = None,
     withdraw: Annotated[bool, Parameter(negative="")] = False,
-    said: Said = NO_MORE,
+    said: SaidFlags = NO_MORE,
     output: Output = "table",
     reach: Reach = HERE,
 ) -> None:
@@ -98,7 +98,7 @@ def approve(
     run((approving.withdraw if withdraw else approving.approve)(reach.nats, approval, form=output))
 
 
-def _steer(mode: "Mode", pool: str | None, said: Said, form: Format, reach: Reach) -> None:
+def _steer(mode: "Mode", pool: str | None, said: SaidFlags, form: Format, reach: Reach) -> None:
     from fairlead_cli.client.connection import run
     from fairlead_cli.client.steering import set_mode, this_user
 
