@@ -94,9 +94,7 @@ class _Doorman:
     def __call__(self) -> web.RequestHandler:
         loop = asyncio.get_running_loop()
         while len(self._inside) >= _KEPT:
-            # Trap: one that was accepted in this same round of the loop has no transport yet, and gets it before what is
-            # called soon.
-            loop.call_soon(_cut, self._inside.popleft())
+            _cut(self._inside.popleft())  # accepted in an earlier round: it has its transport
         handler = self._server()
         self._inside.append(handler)
         loop.call_later(CONNECTION_SECONDS, self._show_out, handler)
