@@ -1,8 +1,6 @@
 """Factors from use to keys, for many jobs at once: fractions by number, each worked out once."""
 
-from collections import defaultdict
 from collections.abc import Sequence
-from itertools import count
 
 import numpy as np
 
@@ -25,7 +23,7 @@ class UnitShares:
 
     def __init__(self, rules: PoolRules) -> None:
         self._resources = max(len(rules.resources), 1)
-        self._numbers = defaultdict[str, int](count().__next__)
+        self._numbers = _Numbers()
         self._tenants: list[str] = []
         self._shares = Fractions(_UnitTerms(rules, self._tenants, self._resources))
 
@@ -36,6 +34,14 @@ class UnitShares:
         if len(numbers) > len(self._tenants):
             self._tenants.extend(list(numbers)[len(self._tenants) :])
         return self._shares.of(found * self._resources + resource)
+
+
+class _Numbers(dict[str, int]):
+    """Numbers of names, in the order in which they are asked for."""
+
+    def __missing__(self, name: str) -> int:
+        number = self[name] = len(self)
+        return number
 
 
 class _UnitTerms(dict[int, Pair]):
