@@ -77,6 +77,7 @@ def configure_tracing(
     """
     if not settings.otel_endpoint:
         return Tracing()
+    # Here: it costs a quarter of a second, and most processes do not trace.
     from fairlead_runtime import exporting
 
     return Tracing(
