@@ -12,7 +12,6 @@ from fairlead_contracts.base.yaml_text import (
     YamlError,
     parse_yaml,
     read_yaml,
-    read_yaml_documents,
     write_yaml,
 )
 from fairlead_contracts.policyfile.read import decode_document, read_document
@@ -172,7 +171,7 @@ def test_an_odd_number_hides_nothing_else_and_is_told_once() -> None:
 
 def test_an_empty_text_is_told_to_be_empty() -> None:
     assert read_yaml("") is read_yaml("# nothing\n") is read_yaml("---\n") is None
-    assert read_yaml_documents("") == []
+    assert parse_yaml("").documents == []
     with pytest.raises(DocumentError, match=r"document: is empty$"):
         read_document(None)
     with pytest.raises(DocumentError, match=r"document: is empty$"):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_sim.config import load_cluster, read_config
+from fairlead_sim.config import load_cluster
 from fairlead_sim.errors import ConfigError
 
 MISSPELT = """\
@@ -61,25 +61,23 @@ def test_every_problem_of_a_file_is_told_at_once_with_its_line_and_what_was_mean
     ]
 
 
-def test_a_cluster_that_does_not_fit_together_is_refused_with_all_problems() -> None:
-    with pytest.raises(ConfigError, match=r"names a queue twice.*is not a queue here; queues are main"):
-        read_config(
-            {
-                "nodes": [],
-                "queues": [{"name": "main"}, {"name": "main"}],
-                "accounts": {"team": "elsewhere"},
-            }
-        )
-    with pytest.raises(ConfigError, match=r"from 0 \(found -1\).*quantity.*band above"):
-        read_config(
-            {
-                "nodes": [{"name": "n", "count": -1, "allocatable": {"cpu": "many"}}],
-                "queues": [{"name": "main", "default_level": 5}],
-                "accounts": {},
-            }
-        )
-    with pytest.raises(ConfigError, match=r"misspelled: is not a key here; keys are accounts, "):
-        read_config({"nodes": [], "queues": [], "accounts": {}, "misspelled": 1})
+def test_a_cluster_that_does_not_fit_together_is_refused_with_all_problems(tmp_path: Path) -> None:
+    twice, elsewhere = problems_of(
+        tmp_path, "nodes: []\nqueues: [{name: main}, {name: main}]\naccounts: {team: elsewhere}\n"
+    )
+    assert "names a queue twice" in twice
+    assert "is not a queue here; queues are main" in elsewhere
+    text = (
+        "nodes: [{name: n, count: -1, allocatable: {cpu: many}}]\n"
+        "queues: [{name: main, default_level: 5}]\n"
+        "accounts: {}\n"
+    )
+    for told, part in zip(
+        problems_of(tmp_path, text), ("from 0 (found -1)", "quantity", "band above"), strict=True
+    ):
+        assert part in told
+    [problem] = problems_of(tmp_path, "nodes: []\nqueues: []\naccounts: {}\nmisspelled: 1\n")
+    assert "is not a key here; keys are accounts, " in problem
 
 
 def test_an_account_of_a_queue_that_cannot_be_read_is_no_second_problem(tmp_path: Path) -> None:
@@ -89,16 +87,11 @@ def test_an_account_of_a_queue_that_cannot_be_read_is_no_second_problem(tmp_path
     assert problem.startswith("queues[0].strategy: line 2, column 33: must be one of")
 
 
-def test_names_may_not_be_empty() -> None:
-    with pytest.raises(ConfigError) as refused:
-        read_config(
-            {
-                "nodes": [{"name": "n", "count": 1, "pool": "", "allocatable": {}}],
-                "queues": [{"name": ""}],
-                "accounts": {"": ""},
-            }
-        )
-    assert [problem.partition(":")[0] for problem in refused.value.problems] == [
+def test_names_may_not_be_empty(tmp_path: Path) -> None:
+    text = (
+        "nodes: [{name: n, count: 1, pool: '', allocatable: {}}]\nqueues: [{name: ''}]\naccounts: {'': ''}\n"
+    )
+    assert [problem.partition(":")[0] for problem in problems_of(tmp_path, text)] == [
         "nodes[0].pool",
         "queues[0].name",
         'accounts.""',

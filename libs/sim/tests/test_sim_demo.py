@@ -15,7 +15,7 @@ from fairlead_sim.demo import PHILLY, URGENT_PART, demand_of, demo_workload
 from fairlead_sim.errors import TraceError
 from fairlead_sim.steered import steered
 from fairlead_sim.trace import read_trace, shipped_trace
-from fairlead_sim.virtual import Fifo, VirtualRun
+from fairlead_sim.virtual import Fifo, RunResult, VirtualRun
 from fairlead_sim.workload import SimWorkload
 
 GPU = "nvidia.com/gpu"
@@ -26,6 +26,11 @@ def workload() -> SimWorkload:
     return demo_workload()
 
 
+def worst_error(run: RunResult) -> float:
+    """The largest relative distance of a share from its entitlement."""
+    return max(abs(run.shares[name] / part - 1) for name, part in run.entitlements.items() if part)
+
+
 @pytest.mark.parametrize(
     "seconds", [60, pytest.param(45, marks=pytest.mark.deep), pytest.param(100, marks=pytest.mark.deep)]
 )
@@ -33,8 +38,8 @@ def test_under_fairlead_shares_follow_the_weights_and_under_fifo_they_do_not(sec
     workload = demo_workload(seconds)
     fair = VirtualRun(workload, steered(workload), reaction=SECOND // 20).run()
     fifo = VirtualRun(workload, Fifo()).run()
-    assert fair.worst_error < 0.07  # the demo promises 10 %; the rest is for a busy machine
-    assert fifo.worst_error > 0.5
+    assert worst_error(fair) < 0.07  # the demo promises 10 %; the rest is for a busy machine
+    assert worst_error(fifo) > 0.5
     assert fair.jain > 0.99
     assert fifo.jain < 0.92
     assert fair.backlogged_seconds > 0.4 * seconds
@@ -44,7 +49,7 @@ def test_under_fairlead_shares_follow_the_weights_and_under_fifo_they_do_not(sec
 
 @pytest.mark.parametrize("reaction", [pytest.param(SECOND * 3 // 10, marks=pytest.mark.deep)])
 def test_shares_stand_a_slow_reaction(workload: SimWorkload, reaction: int) -> None:
-    assert VirtualRun(workload, steered(workload), reaction=reaction).run().worst_error < 0.1
+    assert worst_error(VirtualRun(workload, steered(workload), reaction=reaction).run()) < 0.1
 
 
 def test_the_workload_overloads_the_cluster_three_times_while_jobs_arrive(workload: SimWorkload) -> None:
@@ -141,7 +146,7 @@ def test_a_trace_of_ones_own_runs_too(tmp_path: Path) -> None:
     assert len(workload.weights) == 4
     result = VirtualRun(workload, steered(workload)).run()
     assert len(result.jobs) == len(workload.jobs)
-    assert result.worst_error < 0.15
+    assert worst_error(result) < 0.15
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from fairlead_sim.meter import quantile
 from fairlead_sim.steered import steered
 from fairlead_sim.trace import TraceJob, by_tenant, shipped_trace
 from fairlead_sim.virtual import Fifo, RunResult, StrictPriority, VirtualRun
-from fairlead_sim.workload import SimWorkload, WorkloadJob, equal_floods, one_pool, policy_for
+from fairlead_sim.workload import SimWorkload, WorkloadJob, one_pool, policy_for
+from fairlead_testkit.equal_floods import equal_floods
 
 GPU = "nvidia.com/gpu"
 NODES = NodeGroup(name="node", count=4, allocatable={GPU: 8, "cpu": 64})
@@ -77,15 +78,15 @@ def test_fifo_gives_the_golden_figures_of_a_third_simulator() -> None:
     assert round(result.utilisation[GPU], 5) == 0.90015
 
 
-def floods(**changes: object) -> SimWorkload:
-    settings: dict[str, object] = {
-        "jobs": 90,
-        "run_seconds": 3.0,
-        "nodes": NODES,
-        "starts": {"silver": 0.305, "bronze": 0.505},
-        "every": 0.01,  # so that ends come one by one, as levels are decided between them
-    }
-    return equal_floods({"gold": 3, "silver": 2, "bronze": 1}, **(settings | changes))  # type: ignore[arg-type] # of the right types, by name
+def floods() -> SimWorkload:
+    return equal_floods(
+        {"gold": 3, "silver": 2, "bronze": 1},
+        jobs=90,
+        run_seconds=3.0,
+        nodes=NODES,
+        starts={"silver": 0.305, "bronze": 0.505},
+        every=0.01,  # so that ends come one by one, as levels are decided between them
+    )
 
 
 def outcome(result: RunResult) -> list[tuple[str, int, int]]:

@@ -12,7 +12,7 @@ from fairlead_cli.paper.lines import as_lines
 from fairlead_cli.paper.reading import parse
 from fairlead_cli.paper.running import order
 from fairlead_contracts.policyfile.read import read_document
-from fairlead_sim.config import read_config
+from fairlead_sim.config import load_cluster
 
 REPOSITORY = Path(__file__).parents[3]
 APP = application()
@@ -36,10 +36,12 @@ def test_the_guide_shows_policies_and_snapshots() -> None:
 
 
 @pytest.mark.parametrize("text", SHOWN, ids=lambda text: text.split("\n")[0].split("#")[0].strip())
-def test_a_shown_file_is_read(text: str) -> None:
+def test_a_shown_file_is_read(text: str, tmp_path: Path) -> None:
     shown = yaml.safe_load(text)
     if "accounts" in shown:
-        assert read_config(shown).pools() == ["gpu"]
+        path = tmp_path / "cluster.yaml"
+        path.write_text(text)
+        assert load_cluster(str(path)).pools() == ["gpu"]
         return
     if not any(key in shown for key in OF_A_SNAPSHOT):
         # The configuration of an older controller says nothing of tenants.

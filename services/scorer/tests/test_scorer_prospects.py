@@ -14,7 +14,6 @@ from fairlead_contracts.messages.explanations import WhatIf
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion, ExplainReply, Explanation
 from fairlead_contracts.messages.state import Phase, State, subject_of
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy.explain.foreseeing import what_if_in
 from fairlead_scorer import ScorerSettings, main
 from fairlead_scorer.query.concealing import concealed
 from fairlead_scorer.state.cluster_cache import ClusterCache
@@ -22,6 +21,7 @@ from fairlead_scorer.state.pool import ScoredPool
 from fairlead_testkit import NatsServer
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 from fairlead_testkit.bus_harness import BusHarness
+from fairlead_testkit.told_what_if import what_if_in
 
 pytestmark = pytest.mark.integration
 FACTS: list[State] = [

@@ -10,13 +10,12 @@ from fairlead_contracts.base.instants import DAY, HOUR, Micros
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_policy.explain.bound_text import bound_in_words, bound_of
-from fairlead_policy.explain.foreseeing import what_if_in
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_testkit.cases import cases
 from fairlead_testkit.contention_by_core import demand
-from fairlead_testkit.told_what_if import told_prospects
+from fairlead_testkit.told_what_if import told_prospects, what_if_in
 from fairlead_testkit.waiting import a_waiting_job
 
 rngs = st.integers(0, 2**32).map(random.Random)

@@ -7,12 +7,11 @@ from fractions import Fraction
 import pytest
 
 from fairlead_contracts.base.instants import HOUR, MINUTE, SECOND
-from fairlead_policy.explain.foreseeing import what_if_in
 from fairlead_policy.explain.surroundings import around_place, count_before
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.told_what_if import told_prospects
+from fairlead_testkit.told_what_if import told_prospects, what_if_in
 from fairlead_testkit.waiting import a_waiting_job
 
 NOW = 100 * HOUR

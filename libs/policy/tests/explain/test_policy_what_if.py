@@ -14,14 +14,13 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Counterfactual, WhatIf
 from fairlead_policy.explain.counterfactuals import passes_at, starts_to_fall_behind
 from fairlead_policy.explain.explanation import NEIGHBOURS, targets_of
-from fairlead_policy.explain.foreseeing import what_if_in
 from fairlead_policy.explain.surroundings import around_place, count_before
 from fairlead_policy.explain.what_if import breakdown_of
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
-from fairlead_testkit.told_what_if import told_prospects
+from fairlead_testkit.told_what_if import told_prospects, what_if_in
 from fairlead_testkit.waiting import a_waiting_job
 
 NOW = 10 * HOUR

@@ -18,7 +18,6 @@ from fairlead_contracts.policyfile.document import Aging, Hierarchy, PolicyDocum
 from fairlead_contracts.policyfile.read import read_document
 from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_policy.explain.foreseeing import what_if_in
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
@@ -28,6 +27,7 @@ from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 from fairlead_testkit.cases import cases
 from fairlead_testkit.oracle import entitlement
+from fairlead_testkit.told_what_if import what_if_in
 from fairlead_testkit.waiting import a_waiting_job
 
 CAPACITY = {"cpu": 24, "gpu": 8}

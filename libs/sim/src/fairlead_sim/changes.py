@@ -48,14 +48,12 @@ class ClusterChanges(msgspec.Struct, kw_only=True):
     jobs: dict[JobName, SimJob] = {}
     gone: dict[JobName, UsedName] = {}
     """Jobs that are no longer stated, with what is remembered of their names."""
-    nodes: set[str] = set()
-    pools: set[str] = set()
     events: list[AnyEvent] = []
     at: Micros = 0
     """The instant of them: names that were remembered until then are free."""
 
     def __bool__(self) -> bool:
-        return bool(self.jobs or self.gone or self.nodes or self.pools or self.events)
+        return bool(self.jobs or self.gone or self.events)
 
 
 class JobRetention(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,7 +51,7 @@ class SimCluster:
         self.retention = retention or JobRetention()
         self.counters = ClusterCounters()
         self.nodes: dict[str, SimNode] = {}
-        self.pools = {pool: SimPool(pool) for pool in config.pools()}
+        self.pools = {pool: SimPool(pool, config.capacity(pool)) for pool in config.pools()}
         self.queues = {queue.name: queue for queue in config.queues}
         self.jobs: dict[JobName, SimJob] = {}
         self._uid_prefix = uid_prefix
@@ -105,16 +105,6 @@ class SimCluster:
             return False
         self._end(job, now, Outcome.CANCELLED)
         return True
-
-    def set_ready(self, node: str, *, ready: bool) -> None:
-        """A node comes or goes, and the capacity of its pool with it. What runs is not evicted."""
-        found = self.nodes[node]
-        if found.ready == ready:
-            return
-        found.ready = ready
-        found.rev = self.next_rev()
-        self._changes.nodes.add(node)
-        self._resize(self.pools[found.pool])
 
     # Time
 
@@ -181,33 +171,17 @@ class SimCluster:
         for group in self.config.nodes:
             amounts = group.amounts()
             for number in range(group.count):
-                node = SimNode(f"{group.name}-{number}", group.pool, dict(amounts), dict(group.labels))
+                node = SimNode(f"{group.name}-{number}", dict(amounts), dict(group.labels))
                 node.rev = self.next_rev()
                 self.nodes[node.name] = node
-        for queue in self.config.queues:
-            self._lines[queue.name] = line_of(queue.strategy, self._resources_of(queue.pool))
-            self.pools[queue.pool].lines.append(self._lines[queue.name])
         for pool in self.pools.values():
-            self._resize(pool)
-
-    def _resources_of(self, pool: str) -> set[str]:
-        return {
-            resource
-            for group in self.config.nodes
-            if group.pool == pool
-            for resource, amount in group.amounts().items()
-            if amount
-        }
-
-    def _resize(self, pool: SimPool) -> None:
-        capacity: dict[str, int] = {}
-        for node in self.nodes.values():
-            if node.pool == pool.name and node.ready:
-                for resource, amount in node.allocatable.items():
-                    capacity[resource] = capacity.get(resource, 0) + amount
-        if pool.resize(capacity):
             pool.rev = self.next_rev()
-            self._changes.pools.add(pool.name)
+        for queue in self.config.queues:
+            pool = self.pools[queue.pool]
+            self._lines[queue.name] = line_of(
+                queue.strategy, {name for name, has in pool.capacity.items() if has}
+            )
+            pool.lines.append(self._lines[queue.name])
 
     def _job_of(self, wanted: CreateJob, queue: QueueConfig) -> SimJob:
         self.counters.created += 1

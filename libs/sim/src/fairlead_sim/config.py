@@ -61,6 +61,15 @@ class ClusterConfig(Strict, frozen=True, kw_only=True):
             dict.fromkeys([*(group.pool for group in self.nodes), *(queue.pool for queue in self.queues)])
         )
 
+    def capacity(self, pool: str) -> dict[str, int]:
+        """The capacity of all nodes of a pool together, in base units."""
+        capacity: dict[str, int] = {}
+        for group in self.nodes:
+            if group.pool == pool:
+                for resource, amount in group.amounts().items():
+                    capacity[resource] = capacity.get(resource, 0) + amount * group.count
+        return capacity
+
 
 NODE: dict[str, int | float | str] = {"nvidia.com/gpu": 8, "cpu": 64, "memory": "512Gi"}
 """One node of the default cluster and of the demo's: eight cards, eight cores and 64 GiB for each of them."""
@@ -71,18 +80,6 @@ DEFAULT = ClusterConfig(
     accounts={"team-a": "main", "team-b": "main", "team-c": "main"},
 )
 """A small cluster for a laptop: 32 cards and three teams."""
-
-
-def read_config(found: object) -> ClusterConfig:
-    """The configuration in plain values, as a YAML parser gives them.
-
-    Raises:
-        ConfigError: a key is unknown, a value has the wrong type, or names do not fit together; with every problem.
-    """
-    config, problems = _read(found)
-    if config is None or problems:
-        raise ConfigError("the cluster's configuration is not valid", problems)
-    return config
 
 
 def load_cluster(path: str | None) -> ClusterConfig:
@@ -117,9 +114,7 @@ def render_config(config: ClusterConfig) -> str:
     return rendered
 
 
-def _read(
-    found: object, unread: Collection[FieldError] = ()
-) -> tuple[ClusterConfig | None, list[FieldError]]:
+def _read(found: object, unread: Collection[FieldError]) -> tuple[ClusterConfig | None, list[FieldError]]:
     """What can be read, and every problem; `unread` are those of the parser."""
     if not isinstance(found, dict):
         nothing = found is None

@@ -11,6 +11,9 @@ from fairlead_contracts.base.instants import Micros, from_datetime
 from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.state import Phase
 
+_EVERY: Micros = 250_000
+"""The shortest time between two samples of the series."""
+
 
 class PoolSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The pool at one instant."""
@@ -35,22 +38,18 @@ class ShareMeter:
     is entitled to, so that entitlement and share can be compared.
     """
 
-    def __init__(
-        self, capacity: Mapping[str, int], tenants: Iterable[str], *, every: Micros = 250_000
-    ) -> None:
+    def __init__(self, capacity: Mapping[str, int], tenants: Iterable[str]) -> None:
         """An idle pool.
 
         Args:
             capacity: of the pool, in base units.
             tenants: whose shares count.
-            every: shortest time between two samples of the series.
         """
         self.tenants = list(tenants)
         self.samples: list[PoolSample] = []
         self.backlogged: Micros = 0
         """For how long all tenants were backlogged."""
         self._capacity = {resource: amount for resource, amount in capacity.items() if amount}
-        self._every = every
         self._use = {tenant: dict.fromkeys(self._capacity, 0) for tenant in self.tenants}
         self._shares = dict.fromkeys(self.tenants, 0.0)
         self._waiting = dict.fromkeys(self.tenants, 0)
@@ -119,7 +118,7 @@ class ShareMeter:
             self.backlogged += passed
             for tenant, share in self._shares.items():
                 self._integral[tenant] += share / total * passed
-        if not self.samples or at - self.samples[-1].at >= self._every:
+        if not self.samples or at - self.samples[-1].at >= _EVERY:
             self.samples.append(
                 PoolSample(
                     at=at, shares=dict(self._shares), waiting=dict(self._waiting), running=dict(self._running)

@@ -8,14 +8,12 @@ from fairlead_sim.lines import LevelledLine, QueueLine, fits
 
 
 class SimNode:
-    """A node that is ready or not."""
+    """A node; it is always ready."""
 
-    def __init__(self, name: str, pool: str, allocatable: dict[str, int], labels: dict[str, str]) -> None:
+    def __init__(self, name: str, allocatable: dict[str, int], labels: dict[str, str]) -> None:
         self.name = name
-        self.pool = pool
         self.allocatable = allocatable
         self.labels = labels
-        self.ready = True
         self.rev = 0
 
 
@@ -26,24 +24,14 @@ class SimPool:
     the pods of a gang find room on single nodes is not modelled.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, capacity: Mapping[str, int]) -> None:
         self.name = name
         self.rev = 0
         self.lines: list[QueueLine] = []
-        self.free: dict[str, int] = {}
-        self.capacity: dict[str, int] = {}
-        self._grown = True
-
-    def resize(self, capacity: Mapping[str, int]) -> bool:
-        """Set the capacity; says whether it changed. What runs keeps running, so that `free` may become negative."""
-        if dict(capacity) == self.capacity:
-            return False
-        for resource in self.capacity.keys() | capacity.keys():
-            change = capacity.get(resource, 0) - self.capacity.get(resource, 0)
-            self.free[resource] = self.free.get(resource, 0) + change
         self.capacity = dict(capacity)
+        self.free = dict(capacity)
+        """Negative where a cluster was restarted with less than runs on it."""
         self._grown = True
-        return True
 
     def take(self, demand: Mapping[str, int]) -> None:
         """A job runs from now on."""

@@ -90,7 +90,8 @@ class SimService:
         self._wake = asyncio.Event()
         self._requests: list[_Request] = []
         self._parked: set[asyncio.Future[None]] = set()
-        self._counters_changed = False
+        self._counters_changed = True
+        """Nodes and pools were numbered anew: a later start must number them higher."""
         self._stopped = False
         self._published: list[int] = []
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")

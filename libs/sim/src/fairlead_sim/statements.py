@@ -25,9 +25,7 @@ def everything(cluster: SimCluster) -> Statements:
 
 def changed(cluster: SimCluster, changes: ClusterChanges) -> Statements:
     """The statements that the changes make different."""
-    states = [_node(cluster, name) for name in changes.nodes]
-    states += [_pool(cluster, name) for name in changes.pools]
-    states += [_job(cluster, name) for name in changes.jobs]
+    states = [_job(cluster, name) for name in changes.jobs]
     gone = [subjects.state(cluster.name, "job", name.id, scope=name.scope) for name in changes.gone]
     return _by_subject(states) | dict.fromkeys(gone)
 
@@ -37,7 +35,7 @@ def _by_subject(states: Iterable[State]) -> Statements:
 
 
 def _entrances(cluster: SimCluster) -> list[State]:
-    """Queues and accounts: they come from the configuration and stay as they are while the process lives."""
+    """Queues and accounts: as nodes and pools they come from the configuration and stay as they are while the process lives."""
     queues: list[State] = [
         QueueState(
             cluster=cluster.name,
@@ -76,7 +74,6 @@ def _node(cluster: SimCluster, name: str) -> State:
         name=name,
         allocatable=node.allocatable,
         labels=node.labels,
-        ready=node.ready,
     )
 
 

@@ -29,8 +29,6 @@ class SteeredPool:
         policy: PolicyDocument,
         capacity: Mapping[str, int],
         queue: QueueConfig,
-        *,
-        cluster: str = _CLUSTER,
     ) -> None:
         """A pool that nothing waits in.
 
@@ -38,12 +36,10 @@ class SteeredPool:
             policy: tenants, weights, classes, aging, window.
             capacity: of the pool, base units.
             queue: the one queue that is steered.
-            cluster: its name, as the policy's pools and match rules know it.
         """
         self._rulebook = Rulebook(policy, 1)
-        pool = self._rulebook.pool_of(cluster, queue.pool)
+        pool = self._rulebook.pool_of(_CLUSTER, queue.pool)
         self._order = PoolFacts(self._rulebook.pool_rules(pool, capacity))
-        self._cluster = cluster
         self._queue = queue
         self._band = Band(default=queue.default_level, lowest=queue.lowest_level, highest=queue.highest_level)
         self._waiting: dict[str, SimJob] = {}
@@ -60,7 +56,7 @@ class SteeredPool:
         for job in changes.jobs.values():
             self._observe(job)
         fronts = self._order.at(now).front(self._rulebook.document.window)
-        window = [self._waiting[place.uid] for place in fronts.get((self._cluster, self._queue.name), [])]
+        window = [self._waiting[place.uid] for place in fronts.get((_CLUSTER, self._queue.name), [])]
         return self._write(window)
 
     def order(self, now: Micros) -> list[Place]:
@@ -68,7 +64,7 @@ class SteeredPool:
         return self._order.at(now).places()[:]
 
     def _observe(self, job: SimJob) -> None:
-        stated = job.state(self._cluster, NO_EPOCH)
+        stated = job.state(_CLUSTER, NO_EPOCH)
         match job.phase:
             case Phase.WAITING:
                 if job.uid not in self._waiting:

@@ -74,11 +74,6 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         """Jain's index over share / entitlement."""
         return jain(self.shares[tenant] / part for tenant, part in self.entitlements.items() if part)
 
-    @property
-    def worst_error(self) -> float:
-        """The largest relative distance of a share from its entitlement."""
-        return max(abs(self.shares[name] / part - 1) for name, part in self.entitlements.items() if part)
-
     def waits(self) -> dict[tuple[str, str | None], Waits]:
         """Waits by tenant and class; under class `*` those of all of the tenant's jobs."""
         groups: dict[tuple[str, str | None], list[float]] = {}

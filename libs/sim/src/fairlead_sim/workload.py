@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead_contracts.base.instants import Micros, from_seconds, to_seconds
+from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.frontend.verbs import CreateJob
 from fairlead_contracts.messages.submissions import Submission
 from fairlead_contracts.policyfile.document import Aging, Grant, PolicyDocument, Pool, Tenant
@@ -82,11 +82,7 @@ class SimWorkload(msgspec.Struct, frozen=True, kw_only=True):
 
     def capacity(self) -> dict[str, int]:
         """The capacity of all nodes together, in base units."""
-        capacity: dict[str, int] = {}
-        for group in self.cluster.nodes:
-            for resource, amount in group.amounts().items():
-                capacity[resource] = capacity.get(resource, 0) + amount * group.count
-        return capacity
+        return self.cluster.capacity(POOL)
 
 
 POOL = "gpu"
@@ -108,62 +104,12 @@ def policy_for(
     cluster: str,
     aging: Aging,
     urgent: tuple[str, ...] = (),
-    window: int = 32,
 ) -> PolicyDocument:
     """The policy document of a workload: its tenants and weights, and who may be urgent."""
     return PolicyDocument(
         aging=aging,
-        window=window,
+        window=32,
         pools=[Pool(name=POOL, members=[f"{cluster}/{POOL}"])],
         tenants=[Tenant(name=tenant, weight=weight) for tenant, weight in weights.items()],
         grants=[Grant(tenant=tenant, classes=["urgent"], by="demo") for tenant in urgent],
-    )
-
-
-def equal_floods(
-    weights: Mapping[str, float],
-    *,
-    jobs: int,
-    run_seconds: float,
-    nodes: NodeGroup,
-    starts: Mapping[str, float] | None = None,
-    every: float = 0.0,
-    demand: Mapping[str, int] | None = None,
-    aging: Aging | None = None,
-    strategy: QueueStrategy = "best-effort",
-    cluster: str = "sim",
-) -> SimWorkload:
-    """Tenants that flood the pool with equal jobs, each from its own moment on.
-
-    Args:
-        weights: of the tenants.
-        jobs: how many each tenant submits.
-        run_seconds: of each job.
-        nodes: of the pool.
-        starts: second at which a tenant floods; 0 where none is given.
-        every: seconds between two submissions of a tenant; all at once by default.
-        demand: of each job; one card and eight cores unless given.
-        aging: none unless given.
-        strategy: of the queue.
-        cluster: its name.
-    """
-    asked = dict(demand) if demand is not None else {"nvidia.com/gpu": 1000, "cpu": 8000}
-    moments = starts or {}
-    flood = [
-        WorkloadJob(
-            id=f"{tenant}-{number:05d}",
-            tenant=tenant,
-            offset=from_seconds(moments.get(tenant, 0.0) + number * every),
-            demand=asked,
-            run=from_seconds(run_seconds),
-        )
-        for tenant in weights
-        for number in range(jobs)
-    ]
-    return SimWorkload(
-        name="equal floods",
-        weights=dict(weights),
-        cluster=one_pool(nodes, weights, strategy=strategy),
-        policy=policy_for(weights, cluster=cluster, aging=aging or Aging(entitlement_per_day=0.0)),
-        jobs=sorted(flood, key=lambda job: (job.offset, job.id)),
     )

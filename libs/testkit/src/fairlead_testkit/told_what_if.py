@@ -1,10 +1,11 @@
-"""All that is said of one job's prospects, for tests that look for a sentence wherever it stands."""
+"""A job's prospects in an order that holds the whole pool, and all that is said of them, wherever it stands."""
 
 from itertools import chain
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import WhatIf
+from fairlead_policy.explain.explanation import what_if_of
 from fairlead_policy.explain.forecast_text import (
     breakdown_in_words,
     changes_in_words,
@@ -12,7 +13,16 @@ from fairlead_policy.explain.forecast_text import (
     neighbours_in_words,
     room_in_words,
 )
+from fairlead_policy.explain.foreseeing import answered_by, foresee
+from fairlead_policy.order.order import Order
 from fairlead_policy.rules.pool_rules import PoolRules
+
+
+def what_if_in(order: Order, place: Place) -> WhatIf:
+    """The prospects of the job at this place."""
+    foreseen = answered_by(order, place, foresee(place.uid, place.tenant, order.rules, order.now))
+    assert foreseen.found is not None  # noqa: S101 # it has this place
+    return what_if_of(foreseen.found, order.rules, order.now)
 
 
 def told_prospects(found: WhatIf, place: Place, rules: PoolRules, now: Micros) -> list[str]:

@@ -111,28 +111,16 @@ def read_yaml(text: str | bytes) -> object:
     Raises:
         YamlError: as `parse_yaml`, and for each problem.
     """
-    return _without_problems(parse_yaml(text)).only
-
-
-def read_yaml_documents(text: str | bytes) -> list[object]:
-    """Reads each document of a text; None for an empty one.
-
-    Raises:
-        YamlError: as `parse_yaml`, and for each problem.
-    """
-    return _without_problems(parse_yaml(text)).documents
+    found = parse_yaml(text)
+    if found.problems:
+        raise YamlError("; ".join(map(str, found.problems)))
+    return found.only
 
 
 def write_yaml(value: object, *, columns: int = 80) -> str:
     """Plain values as YAML, keys in their order, lines wrapped at so many columns."""
     text: str = yaml.dump(value, Dumper=_WRITER, sort_keys=False, allow_unicode=True, width=columns)
     return text
-
-
-def _without_problems(found: Yaml) -> Yaml:
-    if found.problems:
-        raise YamlError("; ".join(map(str, found.problems)))
-    return found
 
 
 class _Collection:

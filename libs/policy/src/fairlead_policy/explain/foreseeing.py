@@ -11,7 +11,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place, TenantShare
-from fairlead_contracts.messages.explanations import Promoted, WhatIf
+from fairlead_contracts.messages.explanations import Promoted
 from fairlead_contracts.messages.questions import AheadOf, Explanation, ShardQuestion, ShardReply
 from fairlead_policy.explain.explanation import (
     NEIGHBOURS,
@@ -191,13 +191,6 @@ def answered_by[T](order: Order, place: Place | None, asking: Asking[T]) -> T:
     except StopIteration as over:
         outcome: T = over.value
         return outcome
-
-
-def what_if_in(order: Order, place: Place) -> WhatIf:
-    """The prospects of the job at a place of an order that holds the whole pool."""
-    foreseen = answered_by(order, place, foresee(place.uid, place.tenant, order.rules, order.now))
-    assert foreseen.found is not None  # noqa: S101 # it has this place
-    return what_if_of(foreseen.found, order.rules, order.now)
 
 
 # Telling ----------------------------------------------------------------------------------------------------------------
