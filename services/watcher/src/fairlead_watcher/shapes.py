@@ -7,9 +7,7 @@ import msgspec
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, CARD_RESOURCES, VGPUS
 from fairlead_contracts.messages.state import JobShape
-from fairlead_kube.demand import pod_demand, pods_left
-from fairlead_kube.pods import Container
-from fairlead_kube.quantities import in_base_units
+from fairlead_kube.demand import card_asks, pod_demand, pods_left
 from fairlead_kube.workloads import PodSet, Workload
 from fairlead_watcher.metadata import LONGEST_VALUE
 
@@ -63,7 +61,7 @@ def _says_all(only: JobShape, demand: Mapping[str, int]) -> bool:
 def _shape(pod_set: PodSet) -> JobShape:
     spec = pod_set.template.spec
     asked = pod_demand(spec)
-    asks = [ask for ask in map(_card_ask, spec.containers or ()) if any(ask.values())]
+    asks = card_asks(spec)
     noted = pod_set.template.metadata.annotations or {}
     class_request = {
         name: noted[name]
@@ -81,10 +79,3 @@ def _shape(pod_set: PodSet) -> JobShape:
         card_asks=asks if len(asks) > 1 or class_request or any(ask.keys() - {VGPUS} for ask in asks) else [],
         card_annotations=class_request if asks else {},
     )
-
-
-def _card_ask(container: Container) -> dict[str, int]:
-    """What a container says of cards. HAMi looks at limits first."""
-    resources = container.resources
-    amounts = {**(resources.requests or {}), **(resources.limits or {})}
-    return {name: in_base_units(name, amounts[name]) for name in CARD_RESOURCES if name in amounts}
