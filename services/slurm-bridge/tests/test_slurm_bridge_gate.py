@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from fairlead_kube.pods import Container, PodSpec, ResourceRequirements
 from fairlead_kube.reflector import Key
-from fairlead_policy import fit
+from fairlead_policy.fit.shapes import FitNode
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom, PodDemand, RoomKept
@@ -22,8 +22,8 @@ def ask(gpus: int) -> PodAsk:
     return pod_ask(PodSpec(containers=[Container(name="job", resources=resources)]), "pod")
 
 
-def node(name: str, gpus: int) -> fit.FitNode:
-    return fit.FitNode(name=name, free={"cpu": 64_000, GPU: gpus * 1000, "pods": 110_000})
+def node(name: str, gpus: int) -> FitNode:
+    return FitNode(name=name, free={"cpu": 64_000, GPU: gpus * 1000, "pods": 110_000})
 
 
 def use(name: str, gpus: int) -> PodDemand:

@@ -8,23 +8,23 @@ from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, REGISTER
 from fairlead_kube.core import Node
 from fairlead_kube.pods import Pod
 from fairlead_kube.reflector import Key
-from fairlead_policy import fit
+from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.capacity import CapacityCache, NoRoom, PodDemand, RoomKept
 from fairlead_slurm_bridge.gate.kube_facts import bare_node, pod_facts
 from fairlead_slurm_bridge.gate.tokens import free_gpus, whole_gpus
 
 GPU = "nvidia.com/gpu"
-ANYWHERE = fit.PodShape(count=1)
+ANYWHERE = PodShape(count=1)
 
 
-def node(name: str, gpus: int, *taints: fit.NodeTaint) -> fit.FitNode:
+def node(name: str, gpus: int, *taints: NodeTaint) -> FitNode:
     free = {GPU: gpus * 1000, "cpu": 64_000}
-    return fit.FitNode(name=name, free=free, allocatable=free, taints=taints)
+    return FitNode(name=name, free=free, allocatable=free, taints=taints)
 
 
 def ask(gpus: int) -> PodAsk:
-    gang = fit.Gang(shapes=(fit.PodShape(count=1, demand={GPU: gpus * 1000}),))
+    gang = Gang(shapes=(PodShape(count=1, demand={GPU: gpus * 1000}),))
     return PodAsk(whole=gang, by_card=gang)
 
 
@@ -52,13 +52,13 @@ def test_what_others_have_and_what_takes_its_time_to_end_is_missing() -> None:
 
 
 def test_nodes_where_no_pod_may_run_have_none() -> None:
-    tainted = node("n", 8, fit.NodeTaint(key="dedicated", value="slurm"))
+    tainted = node("n", 8, NodeTaint(key="dedicated", value="slurm"))
     assert free_gpus([tainted], ANYWHERE) == 0
-    tolerant = fit.PodShape(count=1, tolerations=(fit.PodToleration(key="dedicated", value="slurm"),))
+    tolerant = PodShape(count=1, tolerations=(PodToleration(key="dedicated", value="slurm"),))
     assert free_gpus([tainted], tolerant) == 8
 
 
-def a_node_under_hami(*uuids: str) -> fit.FitNode:
+def a_node_under_hami(*uuids: str) -> FitNode:
     """As the bridge reads it from the API server: its cards stand in an annotation, ten pods may share each."""
     register = [
         {"id": uuid, "count": 10, "devmem": 24_576, "devcore": 100, "type": "NVIDIA-A30", "mode": "hami-core", "health": True}

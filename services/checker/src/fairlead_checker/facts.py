@@ -14,7 +14,8 @@ from fairlead_kube.objects import instant
 from fairlead_kube.pods import Pod
 from fairlead_kube.quantities import int32, readable_amounts
 from fairlead_kube.workloads import PRIORITY_BOOST, CheckState, PodSet, Workload
-from fairlead_policy import fit
+from fairlead_policy.fit.observed import empty_node
+from fairlead_policy.fit.shapes import FitNode, NodeTaint
 
 OF_WORKLOAD = "kueue.x-k8s.io/workload"
 """Annotation of a pod: the Workload that it was admitted by."""
@@ -136,17 +137,15 @@ def pod_use(pod: Pod) -> PodUse | None:
     )
 
 
-def bare_node(node: Node) -> fit.FitNode | None:
+def bare_node(node: Node) -> FitNode | None:
     """A node with nothing on it; None for one that takes no pods now. What cannot be read it does not have."""
     if not node.ready:
         return None
-    return fit.bare_node(
+    return empty_node(
         node.metadata.name,
         readable_amounts(node.status.allocatable or {}),
         labels=node.metadata.labels,
         annotations=node.metadata.annotations,
-        taints=[
-            fit.NodeTaint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()
-        ],
+        taints=[NodeTaint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()],
         unschedulable=node.spec.unschedulable,
     )

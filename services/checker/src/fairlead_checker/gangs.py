@@ -14,7 +14,7 @@ from fairlead_kube.demand import card_asks, pod_demand
 from fairlead_kube.pods import PodSpec
 from fairlead_kube.pods import Toleration as KubeToleration
 from fairlead_kube.queues import ResourceFlavor
-from fairlead_policy import fit
+from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, PodToleration, Requirement
 from fairlead_policy.hami.annotations import card_annotations_of
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import vgpu_asks
@@ -25,7 +25,7 @@ _ONE_CARD = 1000
 
 def gang_of(
     workload: Checked, flavors: Mapping[str, ResourceFlavor], *, by_cards: bool, counts: Mapping[str, int]
-) -> fit.Gang:
+) -> Gang:
     """The pods of a Workload.
 
     Args:
@@ -38,7 +38,7 @@ def gang_of(
         FieldError: a quantity cannot be read, or is larger than any cluster.
         AskError: the pods ask for cards in a way that HAMi does not take.
     """
-    return fit.Gang(
+    return Gang(
         shapes=tuple(
             _shape(one, flavors, by_cards=by_cards, count=counts.get(one.pods.name, one.count))
             for one in workload.pod_sets
@@ -62,7 +62,7 @@ def asks_of(workload: Checked) -> list[dict[str, int]]:
     return [ask for one in workload.pod_sets for ask in card_asks(one.pods.template.spec)]
 
 
-def goes_by_cards(asks: Sequence[Mapping[str, int]], nodes: Iterable[fit.FitNode]) -> bool:
+def goes_by_cards(asks: Sequence[Mapping[str, int]], nodes: Iterable[FitNode]) -> bool:
     """Whether vGPUs are looked for on cards: where parts are asked for, and where any node registers cards."""
     if not asks:
         return False
@@ -74,7 +74,7 @@ def asks_for_parts(asks: Iterable[Mapping[str, int]]) -> bool:
     return any(ask.get(name) for ask in asks for name in PER_VGPU)
 
 
-def with_whole_cards(node: fit.FitNode) -> fit.FitNode:
+def with_whole_cards(node: FitNode) -> FitNode:
     """A node that HAMi does not serve, its free GPUs as cards that one pod each may have: they do for whole cards."""
     free = max(node.free.get(VGPUS, 0), 0) // _ONE_CARD
     if node.cards or not free:
@@ -87,14 +87,14 @@ def with_whole_cards(node: fit.FitNode) -> fit.FitNode:
 
 def _shape(
     one: CheckedPods, flavors: Mapping[str, ResourceFlavor], *, by_cards: bool, count: int
-) -> fit.PodShape:
+) -> PodShape:
     spec = one.pods.template.spec
     given = [flavors[name] for name in one.flavors if name in flavors]
     left_out = {_PODS, *PER_VGPU} | ({VGPUS} if by_cards else set())
     noted = one.pods.template.metadata.annotations or {}
     tolerated = [*(spec.tolerations or ()), *(t for flavor in given for t in flavor.spec.tolerations or ())]
     labels = {key: value for flavor in given for key, value in (flavor.spec.node_labels or {}).items()}
-    return fit.PodShape(
+    return PodShape(
         name=one.pods.name,
         count=count,
         demand={name: amount for name, amount in pod_demand(spec).items() if name not in left_out},
@@ -108,15 +108,15 @@ def _shape(
     )
 
 
-def _affinity(spec: PodSpec) -> Iterator[tuple[fit.Requirement, ...]]:
+def _affinity(spec: PodSpec) -> Iterator[tuple[Requirement, ...]]:
     """Nothing where a term goes by a node's fields, which are not looked at: it stands in nobody's way."""
     if all(spec.required_terms):
         for term in spec.required_terms:
             yield tuple(
-                fit.Requirement(key=one.key, operator=one.operator, values=tuple(one.values or ()))
+                Requirement(key=one.key, operator=one.operator, values=tuple(one.values or ()))
                 for one in term
             )
 
 
-def _toleration(found: KubeToleration) -> fit.PodToleration:
-    return fit.PodToleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
+def _toleration(found: KubeToleration) -> PodToleration:
+    return PodToleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)

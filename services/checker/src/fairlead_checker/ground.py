@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-import msgspec
-
 from fairlead_checker.facts import Checked, PodUse
 from fairlead_kube.reflector import Key
-from fairlead_policy import fit
-from fairlead_policy.hami.cards import with_use
+from fairlead_policy.fit.observed import less_pods
+from fairlead_policy.fit.shapes import FitNode
 
 
 class Ground:
@@ -21,17 +19,17 @@ class Ground:
     def __init__(self) -> None:
         self.freed = 0
         """Grows whenever somewhere more may be free than before."""
-        self._bare: dict[str, fit.FitNode] = {}
+        self._bare: dict[str, FitNode] = {}
         self._pods: dict[Key, PodUse] = {}
         self._on: dict[str, dict[Key, PodUse]] = {}
-        self._known: dict[str, fit.FitNode] = {}
+        self._known: dict[str, FitNode] = {}
         """Nodes as they are now; those that are missing here are worked out when they are asked for."""
         self._of_name: Counter[tuple[str, str, str]] = Counter()
         """Pods on nodes by namespace, Workload and pod set."""
         self._of_owner: Counter[tuple[str, str]] = Counter()
         """Pods that do not name their Workload, by their controller's uid and pod set."""
 
-    def node(self, name: str, bare: fit.FitNode | None) -> None:
+    def node(self, name: str, bare: FitNode | None) -> None:
         """A node as it is with nothing on it; None: it is gone, or takes no pods now."""
         if bare is None:
             self._bare.pop(name, None)
@@ -60,23 +58,14 @@ class Ground:
         elif use.owner:
             _add(self._of_owner, (use.owner, use.pod_set), by)
 
-    def nodes(self) -> dict[str, fit.FitNode]:
+    def nodes(self) -> dict[str, FitNode]:
         """The nodes that take pods, with what is free on them, by name."""
         for name, bare in self._bare.items():
             if name not in self._known:
-                self._known[name] = self._worked_out(name, bare)
+                on = self._on.get(name, {}).values()
+                held = chain.from_iterable(use.held for use in on)
+                self._known[name] = less_pods(bare, (use.demand for use in on), held)
         return {name: self._known[name] for name in self._bare}
-
-    def _worked_out(self, name: str, bare: fit.FitNode) -> fit.FitNode:
-        on = self._on.get(name)
-        if not on:
-            return bare
-        taken = Counter[str]()
-        for use in on.values():
-            taken.update(use.demand)
-        free = {resource: amount - taken[resource] for resource, amount in bare.free.items()}
-        held = chain.from_iterable(use.held for use in on.values())
-        return msgspec.structs.replace(bare, free=free, cards=with_use(bare.cards, held))
 
     def bound(self, workload: Checked) -> Mapping[str, int]:
         """How many pods of it are on nodes, by pod set."""

@@ -9,7 +9,11 @@ from fairlead_checker.gangs import asks_for_parts, asks_of, gang_of, goes_by_car
 from fairlead_contracts.base.errors import FieldError, shown
 from fairlead_contracts.frontend.cards import VGPUS
 from fairlead_kube.queues import ResourceFlavor
-from fairlead_policy import fit
+from fairlead_policy.fit.placing import place
+from fairlead_policy.fit.results import PlacedPod, Placement, with_pods
+from fairlead_policy.fit.shapes import FitNode, Gang
+from fairlead_policy.fit.unschedulable import AskRefused
+from fairlead_policy.fit.words import all_in_words, in_words
 from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.hami.requests import AskError
 
@@ -26,8 +30,8 @@ class StartAnswer(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     zone: str | None = None
     """The value of its zone key, where it asks for one zone."""
-    gang: fit.Gang = fit.Gang(shapes=())
-    pods: tuple[fit.PlacedPod, ...] = ()
+    gang: Gang = Gang(shapes=())
+    pods: tuple[PlacedPod, ...] = ()
     """Where there is room for them; none where nothing is known of that."""
 
 
@@ -41,7 +45,7 @@ class Placing:
     """
 
     def __init__(
-        self, nodes: Mapping[str, fit.FitNode], flavors: Mapping[str, ResourceFlavor], strategy: CardStrategy
+        self, nodes: Mapping[str, FitNode], flavors: Mapping[str, ResourceFlavor], strategy: CardStrategy
     ) -> None:
         self._nodes = dict(nodes)
         self._flavors = flavors
@@ -61,8 +65,8 @@ class Placing:
             by_cards = goes_by_cards(asks, self._nodes.values())
             gang = gang_of(workload, self._flavors, by_cards=by_cards, counts=counts)
         except AskError as error:
-            refused = fit.AskRefused(resource=error.field, wanted=shown(error.value), reason=error.reason)
-            return StartAnswer(fits=False, why=fit.in_words(refused))
+            refused = AskRefused(resource=error.field, wanted=shown(error.value), reason=error.reason)
+            return StartAnswer(fits=False, why=in_words(refused))
         except FieldError as error:
             return StartAnswer(fits=True, why=f"Not looked at, as what it asks for cannot be read: {error}.")
         key = msgspec.json.encode(gang)
@@ -73,10 +77,10 @@ class Placing:
             self._unfit[key] = answer
         return answer
 
-    def _placed(self, gang: fit.Gang, *, whole_cards: bool) -> StartAnswer:
+    def _placed(self, gang: Gang, *, whole_cards: bool) -> StartAnswer:
         nodes = map(with_whole_cards, self._nodes.values()) if whole_cards else self._nodes.values()
-        found = fit.place(gang, nodes, self._strategy)
-        if isinstance(found, fit.Placement):
+        found = place(gang, nodes, self._strategy)
+        if isinstance(found, Placement):
             pods = "its pod" if gang.pods == 1 else f"all {gang.pods} pods"
             where = f" in {gang.zone_key}={found.zone}" if found.zone is not None else ""
             return StartAnswer(
@@ -86,7 +90,7 @@ class Placing:
                 gang=gang,
                 pods=found.pods,
             )
-        words = fit.all_in_words(found.reasons[:_TOLD])
+        words = all_in_words(found.reasons[:_TOLD])
         if not found.exact:
             return StartAnswer(fits=True, why=f"No room was found, which is no proof. {words}")
         return StartAnswer(fits=False, why=words)
@@ -94,7 +98,7 @@ class Placing:
     def keep(self, answer: StartAnswer) -> None:
         """Keep the room of a gang for it."""
         nodes = {pod.node: with_whole_cards(self._nodes[pod.node]) for pod in answer.pods}
-        for name, node in fit.with_pods(answer.gang, nodes, answer.pods).items():
+        for name, node in with_pods(answer.gang, nodes, answer.pods).items():
             before = self._nodes[name]
             self._nodes[name] = node if before.cards or not node.cards else _as_resource(before, node)
 
@@ -109,7 +113,7 @@ class Placing:
             counts = {name: count // 2 for name, count in counts.items()}
 
 
-def _as_resource(before: fit.FitNode, node: fit.FitNode) -> fit.FitNode:
+def _as_resource(before: FitNode, node: FitNode) -> FitNode:
     """Made-up cards that were given away, as GPUs that are not free any more."""
     given = sum(card.used_slots for card in node.cards)
     free = {**node.free, VGPUS: node.free.get(VGPUS, 0) - given * _ONE_CARD}

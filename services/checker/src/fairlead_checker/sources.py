@@ -20,7 +20,7 @@ from fairlead_kube.queues import ResourceFlavor
 from fairlead_kube.reflector import Reflector, whole
 from fairlead_kube.resources import ADMISSION_CHECKS, NODES, PODS, RESOURCE_FLAVORS, WORKLOADS
 from fairlead_kube.workloads import AdmissionCheck, Workload
-from fairlead_policy import fit
+from fairlead_policy.fit.shapes import FitNode
 
 ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Pods that take something of a node."""
@@ -59,9 +59,7 @@ class CheckSources:
         self._flavors = Reflector[ResourceFlavor, ResourceFlavor](
             client, RESOURCE_FLAVORS, project=whole, wake=wake, observer=observer
         )
-        self._nodes = Reflector[Node, fit.FitNode](
-            client, NODES, project=bare_node, wake=wake, observer=observer
-        )
+        self._nodes = Reflector[Node, FitNode](client, NODES, project=bare_node, wake=wake, observer=observer)
         self._pods = Reflector[Pod, PodUse](
             client, PODS, project=pod_use, wake=wake, observer=observer, field_selector=ON_NODES
         )

@@ -9,7 +9,7 @@ from fairlead_kube.client import KubeClient
 from fairlead_kube.client import connect as connect_kube
 from fairlead_kube.pods import Toleration
 from fairlead_kube.settings import KubeSettings
-from fairlead_policy import fit
+from fairlead_policy.fit.shapes import PodShape, PodToleration
 from fairlead_runtime.lifecycle import Lifecycle, Tasks
 from fairlead_runtime.metrics import MetricsObserver
 from fairlead_slurm.errors import PodCommentError
@@ -223,13 +223,13 @@ def _licence(settings: SlurmBridgeSettings, conf: Path | None) -> AccountedLicen
     return AccountedLicence(conf, name, seconds=settings.command_seconds, token=token)
 
 
-def pod_places(rules: PodRules) -> fit.PodShape:
+def pod_places(rules: PodRules) -> PodShape:
     """Which nodes all pods may run on."""
     tolerations = tuple(
-        fit.PodToleration(key=one.key, operator=one.operator, value=one.value, effect=one.effect)
+        PodToleration(key=one.key, operator=one.operator, value=one.value, effect=one.effect)
         for one in rules.tolerations
     )
-    return fit.PodShape(count=1, selector=rules.node_selector, tolerations=tolerations)
+    return PodShape(count=1, selector=rules.node_selector, tolerations=tolerations)
 
 
 def _toleration(text: str) -> Toleration:

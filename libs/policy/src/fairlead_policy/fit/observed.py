@@ -1,14 +1,18 @@
-"""A node as Kubernetes describes it, with nothing on it yet: what services that watch nodes themselves begin with."""
+"""A node as Kubernetes describes it, with nothing on it yet and with what its pods take: for services that watch nodes themselves."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from fairlead_contracts.frontend.card_annotations import RegisterError
+from fairlead_contracts.frontend.cards import Allocation
 from fairlead_policy.fit.facts import UNSCHEDULABLE
 from fairlead_policy.fit.shapes import FitNode, NodeTaint
-from fairlead_policy.hami.cards import cards_of
+from fairlead_policy.hami.cards import cards_of, with_use
 
 
-def bare_node(
+def empty_node(
     name: str,
     amounts: Mapping[str, int],
     *,
@@ -39,3 +43,18 @@ def bare_node(
         taints=(*taints, UNSCHEDULABLE) if unschedulable else tuple(taints),
         cards=cards,
     )
+
+
+def less_pods(empty: FitNode, demands: Iterable[Mapping[str, int]], held: Iterable[Allocation]) -> FitNode:
+    """The node with what its pods leave.
+
+    Args:
+        empty: the node with nothing on it.
+        demands: of the pods, in base units.
+        held: what they have of its cards.
+    """
+    taken = Counter[str]()
+    for demand in demands:
+        taken.update(demand)
+    free = {resource: amount - taken[resource] for resource, amount in empty.free.items()}
+    return msgspec.structs.replace(empty, free=free, cards=with_use(empty.cards, held))

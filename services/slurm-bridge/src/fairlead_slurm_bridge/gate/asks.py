@@ -5,7 +5,7 @@ import msgspec
 from fairlead_contracts.frontend.cards import CARD_RESOURCES, PER_VGPU
 from fairlead_kube.demand import card_asks, pod_demand
 from fairlead_kube.pods import PodSpec
-from fairlead_policy import fit
+from fairlead_policy.fit.shapes import Gang, PodShape, PodToleration
 from fairlead_policy.hami.requests import vgpu_asks
 
 _PODS = "pods"
@@ -14,9 +14,9 @@ _PODS = "pods"
 class PodAsk(msgspec.Struct, frozen=True, kw_only=True):
     """One pod, as a gang of one."""
 
-    whole: fit.Gang | None
+    whole: Gang | None
     """On nodes that count GPUs; None where it asks for parts, which those do not give."""
-    by_card: fit.Gang
+    by_card: Gang
     """On nodes whose cards are known one by one."""
 
 
@@ -34,19 +34,19 @@ def pod_ask(spec: PodSpec, name: str) -> PodAsk:
     demand = {resource: amount for resource, amount in pod_demand(spec).items() if resource != _PODS}
     cards = card_asks(spec)
     parts = any(ask.get(resource) for ask in cards for resource in PER_VGPU)
-    shape = fit.PodShape(
+    shape = PodShape(
         name=name,
         count=1,
         demand=demand,
         selector=spec.node_selector or {},
         tolerations=tuple(
-            fit.PodToleration(key=one.key, operator=one.operator, value=one.value, effect=one.effect)
+            PodToleration(key=one.key, operator=one.operator, value=one.value, effect=one.effect)
             for one in spec.tolerations or ()
         ),
     )
     rest = {resource: amount for resource, amount in demand.items() if resource not in CARD_RESOURCES}
     by_card = msgspec.structs.replace(shape, demand=rest, vgpus=vgpu_asks(cards))
     return PodAsk(
-        whole=None if parts else fit.Gang(shapes=(shape,)),
-        by_card=fit.Gang(shapes=(by_card,)),
+        whole=None if parts else Gang(shapes=(shape,)),
+        by_card=Gang(shapes=(by_card,)),
     )

@@ -5,7 +5,7 @@ another one has got. It turns into its pod when the pod is seen, and goes only w
 A pod holds its room until it is over or really gone: one that is being deleted still does.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
@@ -13,8 +13,11 @@ import msgspec
 
 from fairlead_contracts.frontend.cards import Allocation
 from fairlead_kube.reflector import Key
-from fairlead_policy import fit
-from fairlead_policy.hami.cards import with_use
+from fairlead_policy.fit.observed import less_pods
+from fairlead_policy.fit.placing import place
+from fairlead_policy.fit.results import PlacedPod, Placement, Unfit, with_pods
+from fairlead_policy.fit.shapes import FitNode, Gang
+from fairlead_policy.fit.words import in_words
 from fairlead_slurm_bridge.gate.asks import PodAsk
 from fairlead_slurm_bridge.gate.tokens import whole_gpus
 
@@ -48,8 +51,8 @@ class NoRoom(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Promise(msgspec.Struct, frozen=True, kw_only=True):
-    gang: fit.Gang
-    pod: fit.PlacedPod
+    gang: Gang
+    pod: PlacedPod
     gpus: int
     """Whole ones."""
 
@@ -60,16 +63,16 @@ class CapacityCache:
     def __init__(self) -> None:
         self.freed = 0
         """Grows whenever somewhere more may be free than before."""
-        self._bare: dict[str, fit.FitNode] = {}
+        self._bare: dict[str, FitNode] = {}
         self._uses: dict[Key, PodDemand] = {}
         self._on: defaultdict[str, set[Key]] = defaultdict(set)
         self._promised: dict[Key, _Promise] = {}
-        self._known: dict[str, fit.FitNode] = {}
+        self._known: dict[str, FitNode] = {}
         """Nodes as they are now; those that are missing here are worked out when they are asked for."""
 
     # --- what is seen
 
-    def node(self, name: str, bare: fit.FitNode | None) -> None:
+    def node(self, name: str, bare: FitNode | None) -> None:
         """A node as it is with nothing on it; None: it is gone, or takes no pods now."""
         if bare is None:
             self._bare.pop(name, None)
@@ -103,9 +106,9 @@ class CapacityCache:
         if use is not None and use.node:
             return RoomKept(node=use.node)
         found = _placed(ask, self.nodes().values())
-        if isinstance(found, fit.Unfit):
-            never = isinstance(_placed(ask, self._bare.values(), empty=True), fit.Unfit)
-            words = " ".join(map(fit.in_words, found.reasons[:_TOLD]))
+        if isinstance(found, Unfit):
+            never = isinstance(_placed(ask, self._bare.values(), empty=True), Unfit)
+            words = " ".join(map(in_words, found.reasons[:_TOLD]))
             return NoRoom(why=words, never=never and found.exact)
         self._promised[key] = found
         self._changed(found.pod.node, freed=False)
@@ -148,21 +151,17 @@ class CapacityCache:
             answers.append(isinstance(found, _Promise))
         return answers
 
-    def nodes(self) -> Mapping[str, fit.FitNode]:
+    def nodes(self) -> Mapping[str, FitNode]:
         """The nodes that take pods, with what is free on them, by name."""
         for name, bare in self._bare.items():
             if name not in self._known:
                 self._known[name] = self._worked_out(name, bare)
         return {name: self._known[name] for name in self._bare}
 
-    def _worked_out(self, name: str, bare: fit.FitNode) -> fit.FitNode:
+    def _worked_out(self, name: str, bare: FitNode) -> FitNode:
         uses = [self._uses[key] for key in self._on[name]]
-        taken = Counter[str]()
-        for use in uses:
-            taken.update(use.demand)
-        free = {resource: amount - taken[resource] for resource, amount in bare.free.items()}
-        cards = with_use(bare.cards, chain.from_iterable(use.held for use in uses))
-        node = msgspec.structs.replace(bare, free=free, cards=cards)
+        held = chain.from_iterable(use.held for use in uses)
+        node = less_pods(bare, (use.demand for use in uses), held)
         return _with_promises(node, (one for one in self._promised.values() if one.pod.node == name))
 
     def _changed(self, node: str, *, freed: bool) -> None:
@@ -171,16 +170,16 @@ class CapacityCache:
             self.freed += 1
 
 
-def _placed(ask: PodAsk, nodes: Iterable[fit.FitNode], *, empty: bool = False) -> _Promise | fit.Unfit:
+def _placed(ask: PodAsk, nodes: Iterable[FitNode], *, empty: bool = False) -> _Promise | Unfit:
     """The place where the pod has room; where several kinds of nodes have none, why not those that count GPUs."""
     every = list(nodes)
     kinds = [(ask.by_card, [node for node in every if node.cards])]
     if ask.whole is not None:
         kinds.insert(0, (ask.whole, [node for node in every if not node.cards]))
-    unfit: fit.Unfit | None = None
+    unfit: Unfit | None = None
     for gang, some in kinds:
-        found = fit.place(gang, some, empty=empty) if some or unfit is None else unfit
-        if isinstance(found, fit.Placement):
+        found = place(gang, some, empty=empty) if some or unfit is None else unfit
+        if isinstance(found, Placement):
             gpus = 0 if ask.whole is None else whole_gpus(ask.whole.shapes[0].demand)
             return _Promise(gang=gang, pod=found.pods[0], gpus=gpus)
         unfit = unfit if unfit is not None and not some else found
@@ -188,7 +187,7 @@ def _placed(ask: PodAsk, nodes: Iterable[fit.FitNode], *, empty: bool = False) -
     return unfit
 
 
-def _with_promises(node: fit.FitNode, promises: Iterable[_Promise]) -> fit.FitNode:
+def _with_promises(node: FitNode, promises: Iterable[_Promise]) -> FitNode:
     for one in promises:
-        node = fit.with_pods(one.gang, {node.name: node}, [one.pod])[node.name]
+        node = with_pods(one.gang, {node.name: node}, [one.pod])[node.name]
     return node

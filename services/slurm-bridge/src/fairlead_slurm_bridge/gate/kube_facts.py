@@ -12,7 +12,8 @@ from fairlead_kube.demand import bound_demand
 from fairlead_kube.objects import holds
 from fairlead_kube.pods import Pod
 from fairlead_kube.quantities import readable_amounts
-from fairlead_policy import fit
+from fairlead_policy.fit.observed import empty_node
+from fairlead_policy.fit.shapes import FitNode, NodeTaint
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt, attempt_of
 from fairlead_slurm_bridge.gate.capacity import PodDemand
@@ -142,18 +143,16 @@ def _job(pod: Pod, cluster: str) -> JobPod | None:
     )
 
 
-def bare_node(node: Node, labels: Mapping[str, str]) -> fit.FitNode | None:
+def bare_node(node: Node, labels: Mapping[str, str]) -> FitNode | None:
     """A node with nothing on it; None for one that takes no pods now, or has not these labels."""
     has = node.metadata.labels or {}
     if not node.ready or any(has.get(name) != value for name, value in labels.items()):
         return None
-    return fit.bare_node(
+    return empty_node(
         node.metadata.name,
         readable_amounts(node.status.allocatable or {}),
         labels=node.metadata.labels,
         annotations=node.metadata.annotations,
-        taints=[
-            fit.NodeTaint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()
-        ],
+        taints=[NodeTaint(key=one.key, value=one.value, effect=one.effect) for one in node.spec.taints or ()],
         unschedulable=node.spec.unschedulable,
     )

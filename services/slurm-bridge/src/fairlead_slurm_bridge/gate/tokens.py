@@ -8,13 +8,13 @@ take their time to end after Slurm has got the job's tokens back.
 from collections.abc import Iterable, Mapping
 
 from fairlead_contracts.frontend.cards import PER_VGPU, VGPUS
-from fairlead_policy import fit
 from fairlead_policy.fit.filters import may_use
+from fairlead_policy.fit.shapes import FitNode, PodShape
 
 _ONE = 1000
 
 
-def free_gpus(nodes: Iterable[fit.FitNode], shape: fit.PodShape) -> int:
+def free_gpus(nodes: Iterable[FitNode], shape: PodShape) -> int:
     """Whole GPUs that nobody has any part of, on nodes where such pods may run."""
     return sum(_free_on(node) for node in nodes if may_use(shape, node))
 
@@ -24,7 +24,7 @@ def whole_gpus(demand: Mapping[str, int]) -> int:
     return 0 if any(demand.get(part) for part in PER_VGPU) else demand.get(VGPUS, 0) // _ONE
 
 
-def _free_on(node: fit.FitNode) -> int:
+def _free_on(node: FitNode) -> int:
     if node.cards:
         return sum(card == card.emptied() for card in node.cards)
     return max(node.free.get(VGPUS, 0), 0) // _ONE

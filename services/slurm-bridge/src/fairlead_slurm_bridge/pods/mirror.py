@@ -10,7 +10,7 @@ from fairlead_kube.observer import KubeObserver
 from fairlead_kube.pods import Pod
 from fairlead_kube.reflector import Key, Reflector
 from fairlead_kube.resources import NODES, PODS
-from fairlead_policy import fit
+from fairlead_policy.fit.shapes import FitNode
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.capacity import CapacityCache
 from fairlead_slurm_bridge.gate.kube_facts import JobPod, PodFacts, bare_node, pod_facts
@@ -35,7 +35,7 @@ class KubeMirror:
         """Of jobs of this cluster."""
         self._wake = asyncio.Event()
         self._news = News()
-        self._nodes = Reflector[Node, fit.FitNode](
+        self._nodes = Reflector[Node, FitNode](
             client,
             NODES,
             project=lambda node: bare_node(node, node_labels),

@@ -10,7 +10,7 @@ from typing import Protocol
 import structlog
 
 from fairlead_kube.reflector import Key
-from fairlead_policy import fit
+from fairlead_policy.fit.shapes import PodShape
 from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.gate.tokens import free_gpus
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
@@ -49,7 +49,7 @@ class TokenKeeper:
         acts: whether this bridge does.
     """
 
-    def __init__(self, tokens: Tokens, mirror: KubeMirror, shape: fit.PodShape, *, acts: Acting) -> None:
+    def __init__(self, tokens: Tokens, mirror: KubeMirror, shape: PodShape, *, acts: Acting) -> None:
         self._tokens = tokens
         self._mirror = mirror
         self._shape = shape

@@ -19,7 +19,11 @@ from fairlead_kube.pods import Toleration as KubeToleration
 from fairlead_kube.quantities import in_base_units
 from fairlead_kube.queues import ClusterQueue, ResourceFlavor
 from fairlead_kube.workloads import PodSet, Workload
-from fairlead_policy import fit
+from fairlead_policy.fit.placing import place
+from fairlead_policy.fit.results import Unfit
+from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration, Requirement
+from fairlead_policy.fit.unschedulable import NoZoneHoldsAll
+from fairlead_policy.fit.words import all_in_words
 
 _PODS = "pods"
 """Kueue counts pods where a queue has quota of them, and nowhere else."""
@@ -30,43 +34,40 @@ _MOST_CHOICES = 64
 """Combinations of flavors that a pod may be sent to; beyond, its flavors are not looked at."""
 
 
-def node_of(node: KubeNode) -> fit.FitNode:
+def node_of(node: KubeNode) -> FitNode:
     """The node as an empty one: what it has when nothing runs. What passes by itself is not held against it."""
     has = {name: in_base_units(name, amount) for name, amount in (node.status.allocatable or {}).items()}
-    return fit.FitNode(
+    return FitNode(
         name=node.metadata.name,
         free=has,
         allocatable=has,
         labels=node.metadata.labels or {},
         taints=tuple(
-            fit.NodeTaint(key=taint.key, value=taint.value, effect=taint.effect)
+            NodeTaint(key=taint.key, value=taint.value, effect=taint.effect)
             for taint in node.spec.taints or ()
             if not taint.key.startswith("node.kubernetes.io/")
         ),
     )
 
 
-def gang_of(workload: Workload, flavors: list[list[ResourceFlavor]], *, zone: str | None = None) -> fit.Gang:
+def gang_of(workload: Workload, flavors: list[list[ResourceFlavor]]) -> Gang:
     """The pods of a Workload, each free to take any flavor of its queue: more than Kueue itself would try.
 
     Args:
         workload: whose pods.
         flavors: of its queue, a list for each resource group.
-        zone: the label by which the gang is to stay together.
     """
-    return fit.Gang(
-        shapes=tuple(_shape(pod_set, flavors) for pod_set in workload.spec.pod_sets or ()), zone_key=zone
-    )
+    return Gang(shapes=tuple(_shape(pod_set, flavors) for pod_set in workload.spec.pod_sets or ()))
 
 
-def _shape(pod_set: PodSet, flavors: list[list[ResourceFlavor]]) -> fit.PodShape:
+def _shape(pod_set: PodSet, flavors: list[list[ResourceFlavor]]) -> PodShape:
     spec = pod_set.template.spec
     own = [tuple(map(_requirement, term)) for term in spec.required_terms]
     tolerated = [
         *(spec.tolerations or ()),
         *(t for group in flavors for f in group for t in f.spec.tolerations or ()),
     ]
-    return fit.PodShape(
+    return PodShape(
         name=pod_set.name,
         count=pod_set.count if pod_set.min_count is None else pod_set.min_count,
         demand=pod_demand(spec),
@@ -78,12 +79,12 @@ def _shape(pod_set: PodSet, flavors: list[list[ResourceFlavor]]) -> fit.PodShape
     )
 
 
-def _choices(flavors: list[list[ResourceFlavor]]) -> list[tuple[fit.Requirement, ...]]:
+def _choices(flavors: list[list[ResourceFlavor]]) -> list[tuple[Requirement, ...]]:
     """The labels that a pod gets by its flavors, one choice of flavors each; one empty choice where any node will do."""
     groups = [
         [
             tuple(
-                fit.Requirement(key=key, operator="In", values=(value,))
+                Requirement(key=key, operator="In", values=(value,))
                 for key, value in sorted((flavor.spec.node_labels or {}).items())
             )
             for flavor in group
@@ -95,12 +96,12 @@ def _choices(flavors: list[list[ResourceFlavor]]) -> list[tuple[fit.Requirement,
     return [()] if () in several or len(several) > _MOST_CHOICES else several
 
 
-def _requirement(found: LabelRequirement) -> fit.Requirement:
-    return fit.Requirement(key=found.key, operator=found.operator, values=tuple(found.values or ()))
+def _requirement(found: LabelRequirement) -> Requirement:
+    return Requirement(key=found.key, operator=found.operator, values=tuple(found.values or ()))
 
 
-def _toleration(found: KubeToleration) -> fit.PodToleration:
-    return fit.PodToleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
+def _toleration(found: KubeToleration) -> PodToleration:
+    return PodToleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
 
 
 def _flavors_of(survey: Survey, queue: ClusterQueue | None) -> list[list[ResourceFlavor]]:
@@ -131,8 +132,8 @@ def _gangs(survey: Survey) -> Iterator[Finding]:
     nodes = [node_of(node) for node in survey.nodes]
     shapes = _shapes(survey)
     for gang, workloads, no_quota in shapes[:MOST_SHAPES]:
-        found = fit.place(gang, nodes, empty=True)
-        if isinstance(found, fit.Unfit):
+        found = place(gang, nodes, empty=True)
+        if isinstance(found, Unfit):
             if found.exact:
                 yield _never(workloads, found, no_quota)
         elif gang.pods > 1 and (across := _spread(gang, nodes)):
@@ -145,10 +146,10 @@ def _gangs(survey: Survey) -> Iterator[Finding]:
         )
 
 
-def _shapes(survey: Survey) -> list[tuple[fit.Gang, list[Workload], str]]:
+def _shapes(survey: Survey) -> list[tuple[Gang, list[Workload], str]]:
     """Gangs that wait or run, those that are alike once, with why their quota keeps them out for ever, if it does."""
     most = {pool: pool_quota(survey, pool, queues) for pool, queues in survey.pools().items()}
-    found: dict[tuple[bytes, str], tuple[fit.Gang, list[Workload], str]] = {}
+    found: dict[tuple[bytes, str], tuple[Gang, list[Workload], str]] = {}
     for workload, queue in _unfinished(survey):
         try:
             gang = gang_of(workload, _flavors_of(survey, queue))
@@ -175,13 +176,13 @@ def _no_quota(workload: Workload, queue: ClusterQueue, most: Mapping[str, int]) 
     return f"all quotas of its pool together are {listed(there)}" if beyond else ""
 
 
-def _spread(gang: fit.Gang, nodes: list[fit.FitNode]) -> tuple[str, ...]:
+def _spread(gang: Gang, nodes: list[FitNode]) -> tuple[str, ...]:
     """The zones that the gang needs together; none where one is enough, or where nodes have no zones."""
     if not any(ZONE in node.labels for node in nodes):
         return ()
-    found = fit.place(fit.Gang(shapes=gang.shapes, zone_key=ZONE), nodes, empty=True)
-    reasons = found.reasons if isinstance(found, fit.Unfit) else ()
-    return next((one.across for one in reasons if isinstance(one, fit.NoZoneHoldsAll)), ())
+    found = place(Gang(shapes=gang.shapes, zone_key=ZONE), nodes, empty=True)
+    reasons = found.reasons if isinstance(found, Unfit) else ()
+    return next((one.across for one in reasons if isinstance(one, NoZoneHoldsAll)), ())
 
 
 def _subject(workloads: list[Workload]) -> tuple[str, str]:
@@ -193,7 +194,7 @@ def _subject(workloads: list[Workload]) -> tuple[str, str]:
     return f"{kind}/{first.metadata.namespace}/{name}", f"{counted(pods, 'pod')}{more}"
 
 
-def _never(workloads: list[Workload], found: fit.Unfit, no_quota: str) -> Finding:
+def _never(workloads: list[Workload], found: Unfit, no_quota: str) -> Finding:
     subject, pods = _subject(workloads)
     then = (
         f"Kueue never admits it either: {no_quota}"
@@ -203,7 +204,7 @@ def _never(workloads: list[Workload], found: fit.Unfit, no_quota: str) -> Findin
     return warning(
         "gang-fits-nowhere",
         subject,
-        f"{pods}: {fit.all_in_words(found.reasons)}",
+        f"{pods}: {all_in_words(found.reasons)}",
         why=f"no node or set of nodes holds it even when nothing else runs. {then}",
         mend="ask for less per pod, for more pods that are smaller, or add such nodes; its labels and tolerations: "
         f"kubectl -n {workloads[0].metadata.namespace} get workload {workloads[0].metadata.name} -o yaml",
