@@ -56,6 +56,12 @@ def test_turns_rest_where_the_last_levels_come_too_late() -> None:
     assert pace.late_by() == 0.0, "nearly all of the last came in time"
     pace.arrived(in_time=0, late=LATE_LEAST, took=[])
     assert pace.late_by() == LATE_SECONDS
+    pace.arrived(in_time=0, late=LATE_LEAST, took=[])
+    assert pace.late_by() == 2 * LATE_SECONDS, "half of them are late"
+    pace.arrived(in_time=0, late=LAST_WRITES, took=[])
+    assert pace.late_by() == pace.due() == LAST_WRITES / LATE_LEAST * LATE_SECONDS, "not one came in time"
+    pace.arrived(in_time=1, late=0, took=[])
+    assert pace.late_by() < LAST_WRITES / LATE_LEAST * LATE_SECONDS
     now[0] = WRITES_SECONDS
     assert pace.late_by() == 0.0, "that is long ago"
 
@@ -66,7 +72,7 @@ def test_a_frontend_that_answers_quickly_is_spared_nothing() -> None:
     pace.arrived(in_time=0, late=2 * LATE_LEAST, took=[QUICK_SECONDS] * 9 + [5.0] * 7)
     assert pace.late_by() == 0.0, "however long our own reaction takes"
     pace.arrived(in_time=0, late=0, took=[5.0] * 9)
-    assert pace.late_by() == LATE_SECONDS
+    assert pace.late_by() == 2 * LATE_SECONDS
 
 
 def test_where_jobs_are_woken_as_many_are_labelled_as_start_together_within_a_reaction() -> None:

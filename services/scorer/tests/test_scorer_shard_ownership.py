@@ -233,7 +233,7 @@ def test_shards_are_decided_more_seldom_while_levels_of_their_clusters_come_too_
     assert rest(0.02, [], ["c1"]) == 0.02
     assert rest(0.02, [leader("c1", 0.0), leader("c2", 0.2)], ["c1"]) == 0.02
     assert rest(0.02, [leader("c1", 0.1), leader("c2", 0.2)], ["c1", "c2"], 0.0) == LATE_TIMES * 0.2
-    assert rest(0.02, [leader("c1", 30.0)], ["c1"]) == LONGEST_PACE_SECONDS
+    assert rest(0.02, [leader("c1", 30.0)], ["c1"], 8.0) == LONGEST_PACE_SECONDS
     assert rest(0.02, [leader("c1", 30.0)], ["c1"], 7.3) == 0.7, "all shards rest until the same instants"
     assert rest(0.02, [leader("c1", 30.0)], ["c1"], 7.99) == 0.02, "and never for less than the least"
     assert rest(3.0, [leader("c1", 30.0)], ["c1"]) == 3.0

@@ -14,8 +14,8 @@ class ScorerSettings(ServiceSettings, frozen=True, kw_only=True):
 
     pace_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.02
     """The shortest time between two decisions of one shard; changes within it become one decision. The first change
-    after a quiet time is decided at once. Longer, a second at most, while a cluster starts jobs faster than levels reach
-    them."""
+    after a quiet time is decided at once. Longer, four seconds at most, while a cluster starts jobs faster than levels
+    reach them."""
     step_down_seconds: Positive = 0.5
     """How long a shard that was lost to another scorer is left alone before it is claimed again."""
     answer_seconds: Positive = 1.0

@@ -51,7 +51,8 @@ QUICK_SECONDS = 0.05
 Kueue's own load on two cores: 0.06 to 0.41 s in most seconds in which levels come too late, 0.03 to 0.05
 before it takes all of them."""
 LATE_SECONDS = 0.5
-"""Half of Kueue's own batch: who is woken then may still come before it."""
+"""For each `LATE_LEAST` of the last writes that came too late: half of Kueue's own batch, so that who is woken then may
+still come before it; four times as long where none of them reaches a job that waits."""
 
 
 def window_size(starts: int, reaction: float, most: int, *, together: int | None = None) -> int:
@@ -108,13 +109,14 @@ class Pace:
 
         What is decided between two levels that come too late is decided for nothing, and costs the frontend the CPU that
         it is short of. So several changes may as well be told, and looked at, together. How long our own reaction takes
-        says nothing of that: it is longer because of these very rests.
+        says nothing of that: it is longer because of these very rests. The larger the part that comes too late, the less
+        is lost by more of a rest, and each turn that is saved is CPU of the frontend's.
         """
         until = self._clock() - WRITES_SECONDS
         late = sum(late for at, late in self._writes if at > until)
         if late < LATE_LEAST or statistics.median(self._took) <= QUICK_SECONDS:
             return 0.0
-        return LATE_SECONDS
+        return LATE_SECONDS * late / LATE_LEAST
 
     def due(self) -> float:
         """Seconds to rest between two turns that follow on each other's heels."""

@@ -12,8 +12,8 @@ from fairlead_runtime.waiting import until_next
 
 LATE_TIMES = 2.0
 """So many times as long as between two looks of an admitter lies between two decisions of a shard."""
-LONGEST_PACE_SECONDS = 1.0
-"""As Kueue's own batch."""
+LONGEST_PACE_SECONDS = 4.0
+"""Where not one of the last levels reached a job that waited."""
 
 
 def rest_after(least: float, leaders: Iterable[LeaderLease], clusters: Collection[str], now: Micros) -> float:
