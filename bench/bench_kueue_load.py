@@ -1,4 +1,4 @@
-"""Kueue's own load on a real Kueue, without and with Fairlead, in one run: saturated, and at the pace of Kueue's own test."""
+"""Kueue's own load on a real Kueue, without and with Fairlead: saturated, at the pace of its own test, and short of room."""
 
 import asyncio
 import contextlib
@@ -37,6 +37,8 @@ PACE = 43.0
 """Workloads a second that come where Kueue is not to be saturated: as many as its own performance test admits."""
 LONGER = 4.0
 """So many times as long they run then: at that pace they hold some half of the quota, large ones all of a queue, and room comes free one by one."""
+FOR_ROOM = 20.0
+"""Likewise, where all wait for room: some 18 Workloads a second start then, and the machine has CPU to spare."""
 
 
 class Load(NamedTuple):
@@ -79,6 +81,11 @@ async def kueue_load() -> None:
 async def kueue_pace() -> None:
     """The same at the pace of Kueue's own test."""
     await _compare(Load("kueue_pace", PACE, LONGER))
+
+
+async def kueue_room() -> None:
+    """A backlog of the same Workloads, that run so long that room is short and CPU is not: each release lets somebody start."""
+    await _compare(Load("kueue_room", longer=FOR_ROOM))
 
 
 async def _compare(load: Load) -> None:

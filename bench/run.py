@@ -45,6 +45,7 @@ BENCHES = {
     "kueue-idle": bench_kueue.kueue_idle,
     "kueue-load": bench_kueue_load.kueue_load,
     "kueue-pace": bench_kueue_load.kueue_pace,
+    "kueue-room": bench_kueue_load.kueue_room,
     "kueue-order": bench_kueue_order.kueue_order,
     "slurm": bench_slurm.slurm,
 }
