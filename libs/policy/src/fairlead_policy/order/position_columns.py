@@ -1,12 +1,15 @@
 """Positions as columns: a million of them take a gigabyte and seconds as objects, so whoever reads all reads these."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place, UnboundedBy
 from fairlead_policy.exact.terms import top_of
 from fairlead_policy.rules.jobs import PlacedJob
+
+AT_ONCE = 1024
+"""Positions that are made together while one reads on: few enough to stay in a processor's cache meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +65,22 @@ class PositionColumns:
             below=[],
             apart=dict(enumerate(places)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PositionParts:
+    """Positions as columns, `AT_ONCE` in each part: every part is made when somebody looks at it, whoever made the others."""
+
+    positions: int
+    """How many in all."""
+    made: Callable[[slice], PositionColumns]
+    """Makes those of some rows of the order."""
+
+    def __len__(self) -> int:
+        return (self.positions + AT_ONCE - 1) // AT_ONCE
+
+    def __getitem__(self, number: int) -> PositionColumns:
+        return self.made(slice(number * AT_ONCE, (number + 1) * AT_ONCE))
+
+    def __iter__(self) -> Iterator[PositionColumns]:
+        return map(self.__getitem__, range(len(self)))

@@ -20,13 +20,10 @@ from fairlead_policy.exact.rounding import NumberedFractions, TermFigures
 from fairlead_policy.exact.scoring import Measure, Scores, unbounded_by
 from fairlead_policy.exact.terms import worth_of
 from fairlead_policy.order.levels_below import NOBODY, Depth, LevelsBelow
-from fairlead_policy.order.position_columns import Below, PositionColumns
+from fairlead_policy.order.position_columns import AT_ONCE, Below, PositionColumns, PositionParts
 from fairlead_policy.rules.jobs import PlacedJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.service_order import InfiniteCause, InSequence, ServiceOrder
-
-AT_ONCE = 1024
-"""Positions that are made together while one reads on: few enough to stay in a processor's cache meanwhile."""
 
 
 class PositionedJobs(Protocol):
@@ -114,21 +111,31 @@ class Positions(Sequence[Place]):
         for start in range(0, len(self), AT_ONCE):
             yield from self._line.jobs_at(self._order[start : start + AT_ONCE])
 
-    def parts(self) -> Iterator[PositionColumns]:
-        """Iterates over all positions as columns, some hundred at a time."""
-        for rows, served in self._together():
-            columns = self._columns(rows, served)
-            apart = np.flatnonzero(self._is_apart(rows, served))
-            some = rows[apart]
-            places = self._made(some, self._served(some)) if len(apart) else []
-            yield replace(columns, apart=dict(zip(apart.tolist(), places, strict=True)))
+    def parts(self) -> PositionParts:
+        """All positions as columns."""
+        served = self._served_of_all()
+
+        def made(some: slice) -> PositionColumns:
+            return self._part(self._order[some], served.take(some))
+
+        return PositionParts(len(self), made)
+
+    def _part(self, rows: Ints, served: _Served) -> PositionColumns:
+        columns = self._columns(rows, served)
+        apart = np.flatnonzero(self._is_apart(rows, served))
+        some = rows[apart]
+        places = self._made(some, self._served(some)) if len(apart) else []
+        return replace(columns, apart=dict(zip(apart.tolist(), places, strict=True)))
 
     def _together(self) -> Iterator[tuple[Ints, _Served]]:
-        # What serves them is looked up for all at once: a thousand trees have a job in each thousand.
-        served = self._served(self._order)
+        served = self._served_of_all()
         for start in range(0, len(self), AT_ONCE):
             some = slice(start, start + AT_ONCE)
             yield self._order[some], served.take(some)
+
+    def _served_of_all(self) -> _Served:
+        """What serves them, looked up for all at once: a thousand trees have a job in each thousand."""
+        return self._served(self._order)
 
     def _served(self, rows: Ints) -> _Served:
         part, at = np.empty(len(rows), np.int64), np.zeros(len(rows), np.int64)

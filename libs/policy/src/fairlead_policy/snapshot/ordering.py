@@ -14,9 +14,9 @@ from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob, SnapshotPoo
 from fairlead_policy.exact.scoring import JobColumns
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
-from fairlead_policy.order.position_columns import PositionColumns
-from fairlead_policy.order.positions import AT_ONCE, Positions
-from fairlead_policy.rules.jobs import WaitingJob
+from fairlead_policy.order.position_columns import PositionColumns, PositionParts
+from fairlead_policy.order.positions import Positions
+from fairlead_policy.rules.jobs import PlacedJob, WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.card_shares import with_card_shares
@@ -42,13 +42,16 @@ class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
     oversized: bool = True
     """Whether some job may ask for more than the pool has."""
 
-    def parts(self) -> Iterator[PositionColumns]:
+    def parts(self) -> PositionParts:
         """The places as columns, some hundred at a time."""
-        if isinstance(self.places, Positions):
-            yield from self.places.parts()
-            return
-        for start in range(0, len(self.places), AT_ONCE):
-            yield PositionColumns.of(self.places[start : start + AT_ONCE])
+        places = self.places
+        if isinstance(places, Positions):
+            return places.parts()
+        return PositionParts(len(places), lambda some: PositionColumns.of(places[some]))
+
+    def jobs(self) -> Iterator[PlacedJob]:
+        """The jobs in order, as far as their places repeat them: who asks for names alone has no place made."""
+        return self.places.jobs() if isinstance(self.places, Positions) else iter(self.places)
 
 
 def policy_of(snapshot: Snapshot) -> PolicyDocument:

@@ -67,4 +67,4 @@ class PlannedPool(msgspec.Struct, frozen=True):
 
 def ids_of(pool: OrderedPool) -> dict[str, str]:
     """The ids of a pool's jobs, by uid."""
-    return {place.uid: place.id for place in pool.places}
+    return {job.uid: job.id for job in pool.jobs()}

@@ -108,7 +108,7 @@ def _as_reserved(one: Explanation, arranged_pool: ArrangedPool) -> Explanation:
         return one
     if reservation.why_not:
         return _with_reasons(one, f"No start can be promised in pool {pool.name}: {reservation.why_not}.")
-    ids = {place.uid: place.id for place in pool.places}
+    ids = {job.uid: job.id for job in pool.jobs()}
     rank = list(ids).index(one.uid)
     ahead = Counter(place.tenant for place in islice(pool.places, rank))
     reasons = [told] if (told := reserve_reasons(reservation, ids).get(one.uid)) else []

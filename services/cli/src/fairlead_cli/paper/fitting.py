@@ -53,7 +53,7 @@ def walked(
         return None
     return walk(
         snapshot,
-        {pool.name: [place.uid for place in pool.places] for pool in pools},
+        {pool.name: [job.uid for job in pool.jobs()] for pool in pools},
         CardStrategy(strategy),
         heads,
     )

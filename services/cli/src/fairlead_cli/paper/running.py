@@ -1,5 +1,6 @@
 """`fairlead order`: a snapshot in, its order out."""
 
+import contextlib
 import gc
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ import msgspec
 from fairlead_cli.console import warn, write_line
 from fairlead_cli.options import Format
 from fairlead_cli.paper.arranging import PlannedPool, arranged
+from fairlead_cli.paper.forks import processes
 from fairlead_cli.paper.lines import as_lines
 from fairlead_cli.paper.reading import read_file, refused
 from fairlead_cli.paper.results import as_json
@@ -18,6 +20,9 @@ from fairlead_cli.printing import as_text
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.types import Snapshot, name_in_snapshot
 from fairlead_policy.snapshot.levels import plan_snapshot_levels, steering_of
+
+_MANY = 50_000
+"""From so many jobs on several processes write sooner than one."""
 
 
 def put_in_order(path: Path, *, levels: bool, form: Format) -> Sequence[PlannedPool]:
@@ -51,15 +56,22 @@ def put_in_order(path: Path, *, levels: bool, form: Format) -> Sequence[PlannedP
 def _print(planned: Sequence[PlannedPool], snapshot: Snapshot, form: Format) -> None:
     match form:
         case "json":
-            sys.stdout.buffer.writelines(as_json(planned, snapshot.now))
+            with contextlib.closing(as_json(planned, snapshot.now, by=_writers(planned))) as parts:
+                sys.stdout.buffer.writelines(parts)
             sys.stdout.buffer.write(b"\n")
         case "yaml":
-            write_line(as_text(msgspec.json.decode(b"".join(as_json(planned, snapshot.now))), form))
+            whole = b"".join(as_json(planned, snapshot.now, by=_writers(planned)))
+            write_line(as_text(msgspec.json.decode(whole), form))
         case "name":
-            places = (place for one in planned for place in one.pool.places)
-            sys.stdout.writelines(f"{name_in_snapshot(place.scope, place.id)}\n" for place in places)
+            jobs = (job for one in planned for job in one.pool.jobs())
+            sys.stdout.writelines(f"{name_in_snapshot(job.scope, job.id)}\n" for job in jobs)
         case _:
             sys.stdout.writelines(f"{line}\n" for line in as_lines(planned, snapshot))
+
+
+def _writers(planned: Sequence[PlannedPool]) -> int:
+    """How many processes the order is best written by."""
+    return processes() if sum(len(one.pool.places) for one in planned) >= _MANY else 1
 
 
 def order(snapshot: Snapshot, *, levels: bool) -> list[PlannedPool]:
