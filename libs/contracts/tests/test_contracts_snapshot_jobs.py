@@ -3,12 +3,14 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.errors import DocumentError
+from fairlead_contracts.snapshot.jobs import AT_ONCE
 from fairlead_contracts.snapshot.read import decode_snapshot, read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
+from fairlead_testkit.cases import cases
 
 NOW = 1_760_000_000
 AROUND = {
@@ -171,6 +173,39 @@ def test_some_odd_jobs_among_many_end_alike(changes: list[tuple[int, str]]) -> N
     assert outcome(as_json(document)) == outcome(as_values(document))
 
 
+alternatives: dict[str, dict[str, object]] = {
+    "times as text": {"submitted": "2025-10-09T10:53:20Z", "queue_time": "2025-10-09T10:53:20Z"},
+    "queues": {"cluster": "c", "frontend": "kueue", "queue": "q", "class": "urgent"},
+    "another pool": {"tenant": "w", "pool": "b"},
+    "another resource": {"demand": {"memory": "1Gi", "cpu": 0}},
+    "a decimal": {"demand": {"cpu": 1.0}},
+}
+
+
+@settings(max_examples=cases())
+@given(
+    st.sampled_from([1, MANY, AT_ONCE + MANY]),
+    st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.sampled_from(sorted(odd))), max_size=4),
+    st.lists(st.sampled_from(sorted(alternatives)), max_size=3),
+)
+def test_jobs_side_by_side_end_as_one_by_one(
+    count: int, changes: list[tuple[float, str]], alternating: list[str]
+) -> None:
+    found: list[dict[str, object]] = [
+        {"id": f"j{number}", "tenant": "x", "submitted": NOW - number, "demand": {"cpu": number % 3}}
+        for number in range(count)
+    ]
+    for number, what in enumerate(alternating):
+        for job in found[number :: number + 2]:
+            job.update(alternatives[what])
+    for at, what in changes:
+        found[int(at * count)] |= odd[what]
+    side_by_side = outcome(as_values({**AROUND, "jobs": found}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairlead_contracts.snapshot.jobs.AT_ONCE", 1)
+        assert outcome(as_values({**AROUND, "jobs": found})) == side_by_side
+
+
 def test_jobs_that_all_say_what_few_say_end_alike() -> None:
     found = [
         job | {"uid": f"u:{number}", "queue_time": NOW, "level": number, "runtime_limit": number / 8}
@@ -192,6 +227,10 @@ def test_what_equals_an_amount_that_was_met_is_read_for_itself(before: object, t
     """True is no amount; and a decimal is what its digits say, here more than there may be."""
     stated: list[dict[str, object]] = [{"demand": {"memory": amount}} for amount in (before, then)]
     assert told_of(*stated) == ["jobs[1].demand.memory"]
+
+
+def test_a_queue_time_that_equals_the_submit_time_is_read_for_itself() -> None:
+    assert told_of({"submitted": 1, "queue_time": True}, {}) == ["jobs[0].queue_time"]
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,18 @@
 """The sense of a snapshot's jobs, waiting and running."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from itertools import batched
 
-import msgspec
 from msgspec.structs import replace
 
 from fairlead_contracts.base.instants import Micros, from_seconds
 from fairlead_contracts.base.quantities import exponent_hint, in_digits
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.validate import LARGEST_CLASS_WEIGHT, LEAST_WEIGHT
+from fairlead_contracts.snapshot.demands import DemandReader
 from fairlead_contracts.snapshot.gangs import check_asks, check_gang
+from fairlead_contracts.snapshot.job_ids import JobIds
 from fairlead_contracts.snapshot.queues import check_level
 from fairlead_contracts.snapshot.tenants import TenantChecks
 from fairlead_contracts.snapshot.types import (
@@ -20,22 +21,10 @@ from fairlead_contracts.snapshot.types import (
     WrittenJob,
     WrittenRunning,
 )
-from fairlead_contracts.snapshot.values import LAST_SECOND, SnapshotValues, is_name
+from fairlead_contracts.snapshot.values import LAST_SECOND, SnapshotValues
 
-_REMEMBERED = 131_072
-"""Different demands: some 50 MB."""
-_encode = msgspec.json.Encoder().encode
-
-
-class _Names(NamedTuple):
-    """The checked names of where a job stands: one text each for all jobs there."""
-
-    tenant: str
-    pool: str
-    job_class: str
-    cluster: str
-    frontend: str
-    queue: str
+AT_ONCE = 1024
+"""Jobs that are read side by side, field by field: one by one takes three times as long."""
 
 
 class JobChecks:
@@ -64,14 +53,15 @@ class JobChecks:
         self._resources = resources
         self._on_nodes = on_nodes
         self._values = values
-        self._ids: set[str] = set()
-        """Of what runs, and of jobs that state a uid, too."""
-        self._uids: set[str] = set()
-        """As stated."""
-        self._only_ids: set[str] = set()
-        """Of jobs whose ids are their uids, too."""
-        self._right_names: dict[tuple[str | None, ...], _Names] = {}
-        self._right_demands: dict[tuple[str, bytes], dict[str, int]] = {}
+        self._ids = JobIds(values)
+        self._demands = DemandReader(resources, values)
+        # Jobs are of few tenants, classes and queues: what was right once is right again, and one text for all of them.
+        self._places: dict[tuple[str, str | None], tuple[str, str]] = {}
+        """Tenant and pool, by what is said of them."""
+        self._job_classes: dict[str | None, str] = {}
+        self._frontends: dict[str | None, str] = {}
+        self._named: dict[str | None, str] = {}
+        """Queues and clusters."""
 
     def running(self, written: Iterable[WrittenRunning]) -> list[SnapshotRunning]:
         """Each running job."""
@@ -79,15 +69,15 @@ class JobChecks:
 
     def _running(self, at: int, job: WrittenRunning) -> SnapshotRunning:
         known = len(self._values.problems)
-        self._check_id("running", at, job.id, self._ids)
-        pool = self._place("running", at, job)
+        self._ids.take_running(at, job.id)
+        pool = self._place("running", at, job.tenant, job.pool)
         pods, gang = check_gang(job.gang, job.annotations, *self._values.telling("running", at))
         read = SnapshotRunning(
             id=job.id,
             tenant=job.tenant,
             pool=pool,
             job_class=self._class("running", at, job.job_class),
-            demand=self._demand("running", at, job.demand, pool),
+            demand=self._demands.one(("running", at, "demand"), job.demand, pool),
             started=self._values.instant(job.started, "running", at, "started"),
             ends=self._values.instant(job.ends, "running", at, "ends"),
             frontend=self._values.frontend("running", at, job.frontend),
@@ -107,105 +97,139 @@ class JobChecks:
 
     def waiting(self, written: Iterable[WrittenJob]) -> list[SnapshotJob]:
         """Each waiting job."""
-        return [self._job(at, job) for at, job in enumerate(written)]
-
-    def _job(self, at: int, job: WrittenJob) -> SnapshotJob:
-        known = len(self._values.problems)
-        uid = self._uid(at, job)
-        names = self._names(at, job)
-        submitted = self._submitted(at, job.submitted)
-        read = SnapshotJob(
-            id=job.id,
-            uid=uid,
-            tenant=names.tenant,
-            pool=names.pool,
-            job_class=names.job_class,
-            demand=self._demand("jobs", at, job.demand, names.pool),
-            submitted=submitted,
-            queue_time=submitted if job.queue_time is None else self._queue_time(at, job, submitted),
-            level=SnapshotJob.DEFAULT_LEVEL if job.level is None else self._level(at, job.level),
-            runtime_limit=None if job.runtime_limit is None else self._limit(at, job.runtime_limit),
-            cluster=names.cluster,
-            frontend=names.frontend,
-            queue=names.queue,
-        )
-        # Of a million jobs, most say nothing of what follows.
-        if job.priority_override is not None:
-            read = replace(read, priority_override=self._override(at, job.priority_override))
-        if job.gang is not None or job.annotations:
-            read = self._with_gang(at, job, read, was_right=len(self._values.problems) == known)
+        read = list[SnapshotJob]()
+        for jobs in batched(written, AT_ONCE, strict=False):
+            read += self._side_by_side(len(read), jobs)
         return read
 
-    def _queue_time(self, at: int, job: WrittenJob, submitted: Micros) -> Micros:
-        found = job.queue_time
-        # Mostly it is the same text: that was read already, and told if it could not be.
-        if submitted and found == job.submitted and type(found) is type(job.submitted):
-            return submitted
-        queue_time = self._values.instant(found, "jobs", at, "queue_time")
-        return submitted if queue_time is None else queue_time
-
-    def _with_gang(self, at: int, job: WrittenJob, read: SnapshotJob, *, was_right: bool) -> SnapshotJob:
+    def _side_by_side(self, at: int, jobs: Sequence[WrittenJob]) -> list[SnapshotJob]:
+        """Some jobs; where something is wrong, each is read anew by itself, so that problems are told job by job."""
         known = len(self._values.problems)
+        read = self._columns(at, jobs, known)
+        if len(self._values.problems) == known and self._ids.take_all(jobs):
+            return read
+        del self._values.problems[known:]
+        return [self._alone(at + number, job) for number, job in enumerate(jobs)]
+
+    def _alone(self, at: int, job: WrittenJob) -> SnapshotJob:
+        known = len(self._values.problems)
+        self._ids.take(at, job)
+        [read] = self._columns(at, [job], known)
+        return read
+
+    def _columns(self, at: int, jobs: Sequence[WrittenJob], known: int) -> list[SnapshotJob]:
+        """The jobs, field by field.
+
+        Args:
+            at: position of the first.
+            jobs: some, or one: then its problems are told.
+            known: how many problems there were before these jobs.
+        """
+        places = self._once(
+            self._places,
+            [(job.tenant, job.pool) for job in jobs],
+            lambda stated: (stated[0], self._place("jobs", at, *stated)),
+        )
+        tenants, pools = zip(*places, strict=True)
+        classes = self._once(
+            self._job_classes, [job.job_class for job in jobs], lambda one: self._class("jobs", at, one)
+        )
+        clusters = self._once(
+            self._named,
+            [job.cluster for job in jobs],
+            lambda one: self._values.named("jobs", at, "cluster", one),
+        )
+        frontends = self._once(
+            self._frontends,
+            [job.frontend for job in jobs],
+            lambda one: self._values.frontend("jobs", at, one),
+        )
+        queues = self._once(
+            self._named, [job.queue for job in jobs], lambda one: self._values.named("jobs", at, "queue", one)
+        )
+        since = [job.submitted for job in jobs]
+        submitted = self._submitted(at, since)
+        columns = (
+            [job.id for job in jobs],
+            [job.id if job.uid is None else job.uid for job in jobs],
+            tenants,
+            pools,
+            classes,
+            self._demands.all(at, [job.demand for job in jobs], pools),
+            submitted,
+            self._queue_times(at, [job.queue_time for job in jobs], since, submitted),
+            clusters,
+            frontends,
+            queues,
+            [SnapshotJob.DEFAULT_LEVEL if job.level is None else self._level(at, job.level) for job in jobs],
+            [None if job.runtime_limit is None else self._limit(at, job.runtime_limit) for job in jobs],
+            [
+                None if job.priority_override is None else self._override(at, job.priority_override)
+                for job in jobs
+            ],
+        )
+        read = list(map(SnapshotJob, *columns))
+        for number, job in enumerate(jobs):
+            if job.gang is not None or job.annotations:
+                read[number] = self._with_gang(at + number, job, read[number], known)
+        return read
+
+    def _submitted(self, at: int, found: Sequence[object]) -> list[Micros]:
+        if None in found:
+            self._values.fail(("jobs", at, "submitted"), None, "must be a time")
+        return [instant or 0 for instant in self._values.instants(found, "jobs", at, "submitted")]
+
+    def _queue_times(
+        self, at: int, found: Sequence[object], since: Sequence[object], submitted: Sequence[Micros]
+    ) -> Sequence[Micros]:
+        if all(one is None for one in found):
+            return submitted
+        # Mostly they are the same texts: those were read already, and told if they could not be.
+        if found == since and all(submitted) and list(map(type, found)) == list(map(type, since)):
+            return submitted
+        read = self._values.instants(found, "jobs", at, "queue_time")
+        return [one if queued is None else queued for one, queued in zip(submitted, read, strict=True)]
+
+    def _with_gang(self, at: int, job: WrittenJob, read: SnapshotJob, known: int) -> SnapshotJob:
         pods, gang = check_gang(job.gang, job.annotations, *self._values.telling("jobs", at))
         read = replace(read, pods=pods, gang=gang)
-        if job.frontend is None and was_right and len(self._values.problems) == known:
+        if job.frontend is None and len(self._values.problems) == known:
             self._check_asks("jobs", at, job, read)
         return read
 
-    def _names(self, at: int, job: WrittenJob) -> _Names:
-        """What the job says of where it stands. Jobs are of few tenants, classes and queues: what was right once is right again."""
-        stated = (job.tenant, job.job_class, job.pool, job.cluster, job.frontend, job.queue)
-        found = self._right_names.get(stated)
-        if found is not None:
-            return found
-        known = len(self._values.problems)
-        found = _Names(
-            tenant=job.tenant,
-            pool=self._place("jobs", at, job),
-            job_class=self._class("jobs", at, job.job_class),
-            cluster=self._values.named("jobs", at, "cluster", job.cluster),
-            frontend=self._values.frontend("jobs", at, job.frontend),
-            queue=self._values.named("jobs", at, "queue", job.queue),
-        )
-        if len(self._values.problems) == known:
-            self._right_names[stated] = found
-        return found
+    def _once[K, V](self, known: dict[K, V], found: Sequence[K], read: Callable[[K], V]) -> list[V]:
+        """What many jobs say alike, read until it was right."""
+        return [known[one] if one in known else self._learned(known, one, read) for one in found]
 
-    def _uid(self, at: int, job: WrittenJob) -> str:
-        known = len(self._values.problems)
-        uid = job.id if job.uid is None else job.uid
-        self._check_id("jobs", at, job.id, self._only_ids if job.uid is None else self._ids)
-        if job.uid is not None:
-            self._values.check_name(("jobs", at, "uid"), uid)
-        is_known = uid in self._uids or (job.uid is not None and uid in self._only_ids)
-        if is_known and len(self._values.problems) == known:
-            self._values.fail(("jobs", at, "uid"), uid, "is another job's, too")
-        if job.uid is not None:
-            self._uids.add(uid)
-        return uid
+    def _learned[K, V](self, known: dict[K, V], found: K, read: Callable[[K], V]) -> V:
+        problems = len(self._values.problems)
+        value = read(found)
+        if len(self._values.problems) == problems:
+            known[found] = value
+        return value
 
-    def _place(self, key: str, at: int, job: WrittenRunning | WrittenJob) -> str:
+    def _place(self, key: str, at: int, tenant: str, stated: str | None) -> str:
         """The pool of the job; empty, with a problem, where there is none to be found."""
-        known = job.tenant in self._tenants.pool_of
+        known = tenant in self._tenants.pool_of
         if not known and not self._takes_unlisted:
             self._values.fail(
-                (key, at, "tenant"), job.tenant, "is not a tenant, neither of the snapshot nor of the policy"
+                (key, at, "tenant"), tenant, "is not a tenant, neither of the snapshot nor of the policy"
             )
             return ""
-        if job.tenant in self._tenants.inner:
+        if tenant in self._tenants.inner:
             reason = "has tenants below it, and so no jobs of its own"
-            self._values.fail((key, at, "tenant"), job.tenant, reason)
-        if job.pool is not None:
-            self._values.check_pool(key, at, job.pool)
-            return job.pool
-        pool = self._tenants.pool_of.get(job.tenant)
+            self._values.fail((key, at, "tenant"), tenant, reason)
+        if stated is not None:
+            self._values.check_pool(key, at, stated)
+            return stated
+        pool = self._tenants.pool_of.get(tenant)
         if not known and len(self._values.pools) == 1:
             pool = next(iter(self._values.pools))
         if pool in self._values.pools:
             return pool
         if pool not in self._tenants.misnamed:
             reason = "is missing: its tenant names no pool that is in the snapshot"
-            self._values.fail((key, at, "pool"), job.pool, reason)
+            self._values.fail((key, at, "pool"), stated, reason)
         return ""
 
     def _class(self, key: str, at: int, job_class: str | None) -> str:
@@ -217,33 +241,6 @@ class JobChecks:
         if job_class not in classes:
             self._values.fail((key, at, "class"), job_class, f"must be one of {', '.join(classes)}")
         return job_class
-
-    def _demand(self, key: str, at: int, found: Mapping[str, object], pool: str) -> dict[str, int]:
-        """Base units, without what is 0. Jobs that ask for the same share one dict, which is read once."""
-        try:
-            written = pool, _encode(found)
-        except TypeError:  # YAML has keys that JSON has not: `memory: {null: 1}` is told as what it is
-            written = None
-        demand = None if written is None else self._right_demands.get(written)
-        if demand is not None:
-            return demand
-        known, place = len(self._values.problems), (key, at, "demand")
-        amounts = self._values.amounts(place, found)
-        if not found.keys() <= (resources := self._resources.get(pool, found.keys())):
-            self._values.check_resources(place, found, pool, resources)
-        demand = amounts
-        if 0 in amounts.values():
-            demand = {resource: amount for resource, amount in amounts.items() if amount}
-        right = len(self._values.problems) == known
-        if right and written is not None and len(self._right_demands) < _REMEMBERED:
-            self._right_demands[written] = demand
-        return demand
-
-    def _submitted(self, at: int, found: object) -> Micros:
-        if found is None:
-            self._values.fail(("jobs", at, "submitted"), None, "must be a time")
-            return 0
-        return self._values.instant(found, "jobs", at, "submitted") or 0
 
     def _level(self, at: int, found: int) -> int:
         check_level("level", found, self._values.telling("jobs", at)[1])
@@ -272,11 +269,3 @@ class JobChecks:
             )
             return None
         return from_seconds(found)
-
-    def _check_id(self, key: str, at: int, id: str, known: set[str]) -> None:  # noqa: A002 # the snapshot's own word
-        """Checks an id, and adds it to those that are known."""
-        if not is_name(id):
-            self._values.check_name((key, at, "id"), id)
-        if id in self._only_ids or id in self._ids:
-            self._values.fail((key, at, "id"), id, "is another job's, too")
-        known.add(id)

@@ -1,7 +1,7 @@
 """Single values of a snapshot: read into base units, and what is wrong with them told by their place in the file."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 
@@ -76,8 +76,6 @@ class SnapshotValues:
         self.pools = pools
         self._frontends = frontends
         self._kept = kept
-        self._good_names: set[str | None] = {None}
-        """Of queues and clusters."""
         self._amounts = _AmountsByResource()
 
     def telling(self, key: str, at: int) -> tuple[AmountsReader, Fail]:
@@ -105,6 +103,21 @@ class SnapshotValues:
             amounts = {}
         return amounts if len(amounts) == len(found) else self._amounts_one_by_one(place, found)
 
+    def columns_of_amounts(
+        self, resources: Iterable[str], rows: Iterable[tuple[object, ...]]
+    ) -> list[list[int]]:
+        """Quantities in base units, resource by resource: a list of each, as long as the rows.
+
+        Args:
+            resources: that each row states amounts of.
+            rows: amounts in the order of the resources, texts and integers.
+
+        Raises:
+            FieldError: some resource is none, or an amount cannot be read; nothing is told.
+        """
+        columns = zip(resources, zip(*rows, strict=True), strict=False)
+        return [list(map(self._amounts[resource].__getitem__, column)) for resource, column in columns]
+
     def _amounts_one_by_one(self, place: EntryPlace, found: Mapping[str, object]) -> dict[str, int]:
         key, at, name = place
         amounts = dict[str, int]()
@@ -117,6 +130,22 @@ class SnapshotValues:
                 self.fail((key, at, f"{name}.{resource}"), value, error.reason)
         return amounts
 
+    def instants(self, found: Sequence[object], key: str, at: int, name: str) -> list[Micros | None]:
+        """The same field of several entries as instants, see `instant`.
+
+        Args:
+            found: of each entry.
+            key: their list.
+            at: the position of the first; as many as there are, problems are told of that one.
+            name: of the field.
+        """
+        whole = [one for one in found if type(one) is int]
+        if len(whole) == len(found) and min(whole) >= FIRST_SECOND and max(whole) <= LAST_SECOND:
+            return [one * SECOND for one in whole]
+        texts = [one for one in found if type(one) is str]
+        read = _instants_of(texts) if len(texts) == len(found) else None
+        return [self.instant(one, key, at, name) for one in found] if read is None else list(read)
+
     def instant(self, found: object, key: str, at: int | None = None, name: str = "") -> Micros | None:
         """Unix seconds or RFC 3339 as an instant; None where nothing or nothing readable is there."""
         if type(found) is int and FIRST_SECOND <= found <= LAST_SECOND:
@@ -125,15 +154,8 @@ class SnapshotValues:
             return None
         if isinstance(found, float) and not math.isnan(found) and FIRST_SECOND <= found < LAST_SECOND:
             return from_seconds(found)
-        if isinstance(found, str | datetime):
-            try:
-                # The type that asks for an offset takes seven times as long.
-                moment = msgspec.convert(found, datetime)
-                instant = None if moment.tzinfo is None else from_datetime(moment)
-                if instant is not None and FIRST_SECOND <= instant // SECOND <= LAST_SECOND:
-                    return instant  # its offset may lead out of the years
-            except (msgspec.ValidationError, OverflowError, UnicodeEncodeError):
-                pass
+        if isinstance(found, str | datetime) and (read := _instants_of([found])):
+            return read[0]
         field = key if at is None else self.field(key, at, name)
         reason = "must be a time: Unix seconds, or RFC 3339 with its offset, in the years 1 to 9999"
         if isinstance(found, date):  # as YAML reads one without quotes
@@ -150,13 +172,9 @@ class SnapshotValues:
 
     def named(self, key: str, at: int, name: str, found: str | None) -> str:
         """The name of a queue or cluster; empty where none is given."""
-        self._check_once((key, at, name), found)
+        if found is not None:
+            self.check_name((key, at, name), found)
         return found or ""
-
-    def _check_once(self, place: EntryPlace, found: str | None) -> None:
-        """Checks a name that many entries say, until it was right."""
-        if found not in self._good_names and self.check_name(place, found or ""):
-            self._good_names.add(found)
 
     def frontend(self, key: str, at: int, found: str | None) -> str:
         """The frontend; empty where none is given."""
@@ -207,6 +225,26 @@ class SnapshotValues:
         for resource in sorted(found.keys() - known):
             reason = f"is not a resource of pool {pool!r}, which has {listed(known)}; state it there as 0 if it has none"
             self.fail((key, at, f"{name}.{resource}"), found[resource], reason)
+
+
+def _instants_of(texts: Sequence[str | datetime]) -> list[Micros] | None:
+    """Texts, or times without quotes in YAML, as instants; None where one is none."""
+    try:
+        # The type that asks for an offset takes seven times as long.
+        moments = msgspec.convert(texts, list[datetime])
+        if not all(moment.tzinfo for moment in moments):
+            return None
+        instants = list(map(from_datetime, moments))
+    except (msgspec.ValidationError, OverflowError, UnicodeEncodeError):
+        return None
+    # An offset may lead out of the years.
+    is_named = min(instants) >= FIRST_SECOND * SECOND and max(instants) < (LAST_SECOND + 1) * SECOND
+    return instants if is_named else None
+
+
+def are_names(names: Collection[str]) -> bool:
+    """Whether each of them can be one."""
+    return "" not in names and max(map(len, names)) <= MAX_NAME and "".join(names).isprintable()
 
 
 def is_name(name: str) -> bool:
