@@ -2,13 +2,7 @@
 
 import pytest
 
-from fairlead_cli.client.words import ahead_in_words, demand, duration, duration_as_told
-from fairlead_policy.explain.figures import duration as duration_in_reasons
-
-
-@pytest.mark.parametrize("seconds", [0, 3.25, 59.96, 60, 90, 3599, 3600, 7800, 86_399, 86_400, 270_000])
-def test_explain_says_a_duration_as_its_reasons_do(seconds: float) -> None:
-    assert duration_as_told(seconds) == duration_in_reasons(seconds)
+from fairlead_cli.client.words import ahead_in_words, demand, duration
 
 
 def test_durations_and_demands_are_in_words() -> None:

@@ -51,6 +51,11 @@ def base_units(resource: str) -> int:
     return 1 if resource in _BYTES or resource.startswith("hugepages-") else 1000
 
 
+def short_resource(resource: str) -> str:
+    """The resource without its vendor: `nvidia.com/gpu` is `gpu`."""
+    return resource.rpartition("/")[2]
+
+
 def is_extended(resource: str) -> bool:
     """Whether Kubernetes takes whole numbers of the resource alone: devices, named under a domain that is not its own.
 

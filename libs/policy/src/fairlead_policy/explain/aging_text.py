@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from fairlead_contracts.base.instants import DAY, SECOND
-from fairlead_contracts.base.quantities import base_units
+from fairlead_contracts.base.quantities import base_units, short_resource
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.explain.figures import duration, percent
 from fairlead_policy.rules.pool_rules import exactly
@@ -82,7 +82,7 @@ def _small_parts(
     asked = job / (least * size)
     if resource.endswith("gpu") and asked > _MANY_PARTS:
         yield (
-            f"pool {pool}: a job of {job} {_short(resource)} is {_figure(asked)} parts of {name}, "
+            f"pool {pool}: a job of {job} {short_resource(resource)} is {_figure(asked)} parts of {name}, "
             f"{_figure(asked / rate)} days of waiting: waiting hardly counts there. {_advice(least, rate)}"
         )
 
@@ -103,14 +103,18 @@ def _by_tenant(pool: str, worth: Mapping[str, Fraction], resource: str, size: Fr
     rest = len(first) - _NAMED
     if rest > 0:
         named.append(f"for {rest} more down to {_amount(first[-1][1], resource, size)}")
-    of = "" if size is None else f" of {_figure(size)} {_short(resource)}"
+    of = "" if size is None else f" of {_figure(size)} {short_resource(resource)}"
     return f"pool {pool}{of}: a day is worth {', '.join(named)}"
 
 
 def _amount(worth: Fraction, resource: str, size: Fraction | None) -> str:
     if worth >= 1:
         return "more than the whole pool"
-    return f"{percent(float(worth))} of it" if size is None else f"{_figure(worth * size)} {_short(resource)}"
+    return (
+        f"{percent(float(worth))} of it"
+        if size is None
+        else f"{_figure(worth * size)} {short_resource(resource)}"
+    )
 
 
 def _parts(document: PolicyDocument, pool: str) -> Mapping[str, Fraction]:
@@ -127,10 +131,6 @@ def _resource(capacity: Mapping[str, int]) -> str:
     cards = [name for name in known if name.endswith("gpu")]
     cores = [name for name in known if name == "cpu"]
     return next(iter([*cards, *cores, *known]), "")
-
-
-def _short(resource: str) -> str:
-    return resource.rpartition("/")[2]
 
 
 def _figure(amount: Fraction) -> str:

@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, Context
 from math import ceil
 
 from fairlead_contracts.base.instants import MINUTE, SECOND, Micros, from_datetime, to_datetime
-from fairlead_contracts.base.quantities import base_units, format_quantity
+from fairlead_contracts.base.quantities import base_units, format_quantity, short_resource
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import (
     Counterfactual,
@@ -95,7 +95,7 @@ def _made_of(makeup: ShareBreakdown, place: Place, rules: PoolRules) -> Iterator
         ]
         counts = " This resource counts." if resource == place.dominant and len(largest) > 1 else ""
         yield (
-            f"{whose}{_short(resource)}: {' and '.join(parts)} are {part_of(share * makeup.entitled, 'the pool')}, "
+            f"{whose}{short_resource(resource)}: {' and '.join(parts)} are {part_of(share * makeup.entitled, 'the pool')}, "
             f"{_of_part(share, makeup, rules)}.{counts}"
         )
 
@@ -111,7 +111,7 @@ def _of_part(share: float, makeup: ShareBreakdown, rules: PoolRules) -> str:
 def _by_ends(move: Counterfactual, place: Place, now: Micros) -> str:
     del now
     parts = [
-        f"{_rounded_up(name, amount, move.held.get(name, 0))} of its {_amount(name, move.held.get(name, 0))} {_short(name)}"
+        f"{_rounded_up(name, amount, move.held.get(name, 0))} of its {_amount(name, move.held.get(name, 0))} {short_resource(name)}"
         for name, amount in move.amounts.items()
     ]
     # From an infinite share to a finite one: whoever stays before it, stays by more than its class.
@@ -128,7 +128,7 @@ def _by_starts(move: Counterfactual, place: Place, now: Micros) -> str:
     [(name, amount)] = move.amounts.items()
     # Whole cards and cores, whatever the other tenant holds: nobody can start a thousandth of one, and more is enough, too.
     more = _rounded_up(name, amount if base_units(name) == 1 else max(amount, unit_of(name)))
-    return f"{_named(move)} falls behind it once {move.tenant} starts {more} {_short(name)} more before that one."
+    return f"{_named(move)} falls behind it once {move.tenant} starts {more} {short_resource(name)} more before that one."
 
 
 def _by_time(move: Counterfactual, place: Place, now: Micros) -> str:
@@ -209,13 +209,16 @@ def _held_by(holders: Sequence[TenantHolding]) -> str:
     if not holders:
         return ""
     parts = (
-        f"{one.tenant} holds {_amount(one.resource, one.amount)} {_short(one.resource)}" for one in holders
+        f"{one.tenant} holds {_amount(one.resource, one.amount)} {short_resource(one.resource)}"
+        for one in holders
     )
     return f" ({', '.join(parts)})"
 
 
 def _amounts(amounts: Mapping[str, int]) -> str:
-    return " and ".join(f"{_rounded_up(name, amount)} {_short(name)}" for name, amount in amounts.items())
+    return " and ".join(
+        f"{_rounded_up(name, amount)} {short_resource(name)}" for name, amount in amounts.items()
+    )
 
 
 def _rounded_up(resource: str, amount: int, most: int | None = None) -> str:
@@ -233,10 +236,6 @@ def _amount(resource: str, amount: int) -> str:
     if len(exact) < _FEW_DIGITS or base_units(resource) > 1:
         return exact
     return f"{amount / unit_of(resource):.1f}Gi"
-
-
-def _short(resource: str) -> str:
-    return resource.rpartition("/")[2]
 
 
 def _jobs(count: int) -> str:

@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from fairlead_contracts.base.instants import DAY, HOUR, SECOND, Micros
-from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.base.quantities import format_quantity, short_resource
 from fairlead_contracts.messages.decisions import Place, TenantShare
 from fairlead_policy.explain.figures import MANY, amount_format, decimals, duration, part_of, percent
 from fairlead_policy.explain.held_back_text import (
@@ -132,7 +132,7 @@ class Wording:
     def _of_resource(self, dominant: str) -> _OfResource:
         weight = self._rules.resource_weights.get(dominant, FULL)
         counted = "" if weight == FULL else f", times its resource weight of {float(weight):g}"
-        behind = f" {dominant.rpartition('/')[2]}{counted}, which is "
+        behind = f" {short_resource(dominant)}{counted}, which is "
         return _OfResource(amount_format(dominant), behind)
 
     def _entitled(self, tenant: str) -> str:
@@ -190,9 +190,7 @@ def _past(standing: TenantShare) -> str:
     amount = standing.past.get(standing.dominant, 0)
     if not amount:
         return ""
-    return (
-        f" and {amount_format(standing.dominant)(amount)} {standing.dominant.rpartition('/')[2]} of past use"
-    )
+    return f" and {amount_format(standing.dominant)(amount)} {short_resource(standing.dominant)} of past use"
 
 
 def terms_in_words(place: Place, standing: TenantShare | None, rules: PoolRules, now: Micros) -> list[str]:

@@ -8,20 +8,19 @@ from fairlead_cli.client.words import (
     amounts,
     approval_in_words,
     demand,
-    duration_as_told,
     levels_left_in_words,
     preempted_in_words,
     promised_in_words,
-    short_resource,
     unwell_in_words,
 )
 from fairlead_cli.console import PIPED_WIDTH, Style, unstyled, wrapped
 from fairlead_contracts.base.instants import from_datetime, to_seconds
-from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.base.quantities import format_quantity, short_resource
 from fairlead_contracts.messages.decisions import Place, TenantShare
 from fairlead_contracts.messages.explanations import RoomForecast
 from fairlead_contracts.messages.questions import ExplainReply, Explanation, Steering
 from fairlead_contracts.messages.state import job_name
+from fairlead_policy.explain import figures
 
 MOST_REASONS = 5
 """That are shown unless all are asked for."""
@@ -167,7 +166,7 @@ def _facts(found: Explanation, now: datetime, *, verbose: bool) -> Iterator[tupl
     if found.place is not None:
         yield from _facts_of_place(found, found.place, now, verbose=verbose)
     else:
-        yield "waited", duration_as_told(found.waited_seconds)
+        yield "waited", figures.duration(found.waited_seconds)
         if found.approved is not None:
             yield "class", approval_in_words(found.approved)
     if found.refused_class:
@@ -208,7 +207,7 @@ def _facts_of_place(
 ) -> Iterator[tuple[str, str]]:
     yield "class", place.job_class if found.approved is None else approval_in_words(found.approved)
     yield "asks for", demand(place.demand)
-    yield "waited", duration_as_told(max(0.0, to_seconds(from_datetime(now) - place.submitted)))
+    yield "waited", figures.duration(max(0.0, to_seconds(from_datetime(now) - place.submitted)))
     if verbose:
         yield "start tag", f"{place.tag:.6f} ({short_resource(place.dominant) or 'no resource'})"
         yield "key", f"{place.key:.6f}"

@@ -11,11 +11,10 @@ from fairlead_cli.client.words import (
     demand,
     multiple,
     reason,
-    short_resource,
     waited,
 )
 from fairlead_cli.console import Style, unstyled, wrapped
-from fairlead_contracts.base.quantities import format_quantity
+from fairlead_contracts.base.quantities import format_quantity, short_resource
 from fairlead_contracts.messages.decisions import TenantShare
 from fairlead_contracts.messages.questions import (
     PoolQueue,

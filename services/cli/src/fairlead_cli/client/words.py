@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from fairlead_contracts.base.instants import from_datetime, to_seconds
-from fairlead_contracts.base.quantities import base_units, format_quantity
+from fairlead_contracts.base.quantities import base_units, format_quantity, quantity_format, short_resource
 from fairlead_contracts.frontend.cards import PER_VGPU
 from fairlead_contracts.frontend.marks import GANG_FIT
 from fairlead_contracts.messages.decisions import EffectiveJob, Place, UnboundedBy
 from fairlead_contracts.messages.questions import Adherence, Approval, Promised, Steering
+from fairlead_policy.explain import figures
 
-_MANY = 10.0
-"""From so many wholes on a percentage says less than the number of them."""
 _MOST_PASSING = 5
 _TENANTS_NAMED = 6
 """On one line."""
@@ -24,23 +23,10 @@ def duration(seconds: float) -> str:
     if seconds < _MINUTE:
         return f"{seconds:.1f} s"
     if seconds < _HOUR:
-        return duration_as_told(seconds)
+        return figures.duration(seconds)
     if seconds < _DAY:
         return f"{seconds // _HOUR:.0f} h {seconds % _HOUR // _MINUTE:.0f} min"
     return f"{seconds // _DAY:.0f} d {seconds % _DAY // _HOUR:.0f} h"
-
-
-def duration_as_told(seconds: float) -> str:
-    """A duration as the scorers' reasons say it, `1.5 min`: beside them it must read alike."""
-    for length, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
-        if seconds >= length:
-            return f"{f'{seconds / length:.1f}'.removesuffix('.0')} {unit}"
-    return f"{f'{seconds:.1f}'.removesuffix('.0')} s"
-
-
-def short_resource(resource: str) -> str:
-    """The resource without its vendor: `nvidia.com/gpu` is `gpu`."""
-    return resource.rpartition("/")[2]
 
 
 def demand(amounts: dict[str, int]) -> str:
@@ -51,13 +37,8 @@ def demand(amounts: dict[str, int]) -> str:
 
 def _told(resource: str, amount: int) -> str:
     """An amount as Kubernetes writes it, but for thousandths of more than one: `19660800m` is 19660.8 to people."""
-    quantity = format_quantity(resource, amount)
-    return _whole_and_rest(amount) if quantity.endswith("m") and amount > _THOUSANDTHS else quantity
-
-
-def _whole_and_rest(thousandths: int) -> str:
-    whole, rest = divmod(thousandths, _THOUSANDTHS)
-    return f"{whole}.{rest:03d}".rstrip("0")
+    written = figures.amount_format if amount > _THOUSANDTHS else quantity_format
+    return written(resource)(amount)
 
 
 def amounts(found: dict[str, int]) -> str:
@@ -150,12 +131,12 @@ def share_in_words(tag: float, resource: str | None, *, relative: bool = True) -
 
 def of_part(tag: float) -> str:
     """A tag as a share of what the tenant is entitled to: a percentage, or how many times that is."""
-    return f"{tag:.2%} of its part" if tag < _MANY else f"{tag:.1f} times its part"
+    return f"{tag:.2%} of its part" if tag < figures.MANY else f"{tag:.1f} times its part"
 
 
 def multiple(share: float) -> str:
     """A share of a whole as a percentage, or as how many times the whole it is."""
-    return f"{share:.1%}" if share < _MANY else f"{share:.1f}x"
+    return f"{share:.1%}" if share < figures.MANY else f"{share:.1f}x"
 
 
 def _cause(unbounded_by: UnboundedBy | None, resource: str) -> str:

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from fairlead_cli.client.words import duration, reason, share_in_words, short_resource, tree_reason
+from fairlead_cli.client.words import duration, reason, share_in_words, tree_reason
 from fairlead_cli.paper.arranging import PlannedPool, ids_of
 from fairlead_cli.paper.fitting import fit_cell, fit_reasons
 from fairlead_cli.paper.reserving import reserve_words
 from fairlead_cli.paper.results import withheld_lines
 from fairlead_contracts.base.instants import HOUR, SECOND, Micros, to_seconds
+from fairlead_contracts.base.quantities import short_resource
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotJob
 from fairlead_policy.exact.terms import counted_as
 from fairlead_policy.explain.row_text import RowCauses
