@@ -54,6 +54,15 @@ class Preemption(KubeStruct, frozen=True, kw_only=True):
     """`Never`, `LowerPriority` or `Any`."""
     borrow_within_cohort: BorrowWithinCohort | None = None
 
+    def settings(self) -> dict[str, str]:
+        """All of them, each by the name that Kueue's API has for it."""
+        borrow = self.borrow_within_cohort
+        return {
+            "withinClusterQueue": self.within_cluster_queue,
+            "reclaimWithinCohort": self.reclaim_within_cohort,
+            "borrowWithinCohort": borrow.policy if borrow else "Never",
+        }
+
 
 class AdmissionScope(KubeStruct, frozen=True, kw_only=True):
     """Kueue's AdmissionFairSharing."""

@@ -12,14 +12,13 @@ from fairlead_slurm.batch_options import BatchOption, Remark
 from fairlead_slurm.batch_pods import PodSite, unfit_for_pods
 from fairlead_slurm.batch_script import BatchScript
 from fairlead_slurm.batch_values import fewest_nodes, highest_task, problem, seconds
-from fairlead_slurm.batch_wants import Given, line_of, of_a_node, of_all_nodes, value_of
+from fairlead_slurm.batch_wants import Given, amount_in_words, line_of, of_a_node, of_all_nodes, value_of
 from fairlead_slurm.cluster import SlurmNode, SlurmPartition
 from fairlead_slurm.limits import AccountLimits
 
 _THOUSANDTHS = 1000
 _SECOND = 1_000_000
 _CLOSED = ("DRAIN", "INACTIVE")
-_MIB = 1024**2
 
 
 class BatchTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +130,7 @@ def _size(given: Given, name: str, nodes: Sequence[SlurmNode]) -> Iterator[Remar
         if want.amount > most:
             yield Remark(
                 line=want.line,
-                says=f"{_amount(want.resource, want.amount)} in all: partition {name} has {_amount(want.resource, most)}",
+                says=f"{amount_in_words(want.resource, want.amount)} in all: partition {name} has {amount_in_words(want.resource, most)}",
             )
             return
     wants = of_a_node(given, wanted_nodes)
@@ -140,13 +139,13 @@ def _size(given: Given, name: str, nodes: Sequence[SlurmNode]) -> Iterator[Remar
         if want.amount > most:
             yield Remark(
                 line=want.line,
-                says=f"{_amount(want.resource, want.amount)} on one node: no node of partition {name} has more than"
-                f" {_amount(want.resource, most)}",
+                says=f"{amount_in_words(want.resource, want.amount)} on one node: no node of partition {name} has more than"
+                f" {amount_in_words(want.resource, most)}",
             )
             return
     fitting = [node for node in nodes if all(_has(node, want.resource) >= want.amount for want in wants)]
     if wants and len(fitting) < max(1, wanted_nodes):
-        together = ", ".join(_amount(want.resource, want.amount) for want in wants)
+        together = ", ".join(amount_in_words(want.resource, want.amount) for want in wants)
         yield Remark(
             line=0,
             says=f"{together} on each of {wanted_nodes}: of partition {name} {len(fitting)} nodes are that large",
@@ -159,12 +158,6 @@ def _has(node: SlurmNode, resource: str) -> int:
     if resource == "mem":
         return node.resources.get("mem", 0)
     return node.gres.get(resource, 0)
-
-
-def _amount(resource: str, amount: int) -> str:
-    if resource == "mem":
-        return f"{amount // _MIB} MiB of memory"
-    return f"{amount} {'CPUs' if resource == 'cpu' else resource}"
 
 
 def _shown(seconds: int) -> str:

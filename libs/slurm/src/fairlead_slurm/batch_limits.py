@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 
 from fairlead_slurm.batch_options import Remark
 from fairlead_slurm.batch_values import seconds
-from fairlead_slurm.batch_wants import Given, line_of, of_each_node, of_the_job, value_of
+from fairlead_slurm.batch_wants import Given, amount_in_words, line_of, of_each_node, of_the_job, value_of
 from fairlead_slurm.cluster import SlurmPartition
 from fairlead_slurm.limits import AccountLimits, AllowedAmounts, Association
 
 _THOUSANDTHS = 1000
 _SECOND = 1_000_000
-_MIB = 1024**2
 
 
 def beyond_limits(
@@ -104,15 +103,9 @@ def _beyond(
             if want.amount > most:
                 yield Remark(
                     line=want.line,
-                    says=f"{_shown(want.resource, want.amount)}: {name} may have {_shown(want.resource, most)} {words}",
+                    says=f"{amount_in_words(want.resource, want.amount)}: {name} may have {amount_in_words(want.resource, most)} {words}",
                 )
 
 
 def _amount_of(resource: str, limit: int) -> int:
     return limit if resource == "mem" else limit // _THOUSANDTHS
-
-
-def _shown(resource: str, amount: int) -> str:
-    if resource == "mem":
-        return f"{amount // _MIB} MiB of memory"
-    return f"{amount} {'CPUs' if resource == 'cpu' else resource}"

@@ -8,6 +8,8 @@ import msgspec
 from fairlead_slurm.batch_options import BatchOption
 from fairlead_slurm.batch_values import count, fewest_nodes, gpus, gres, memory
 
+_MIB = 1024**2
+
 type Given = Mapping[str, BatchOption]
 """The options of one part of a job by name: the last of several."""
 
@@ -91,6 +93,13 @@ def value_of(given: Given, name: str) -> str:
 def line_of(given: Given, *names: str) -> int:
     """The line of the first of these options that is given; 0 where none is."""
     return next((given[name].line for name in names if name in given), 0)
+
+
+def amount_in_words(resource: str, amount: int) -> str:
+    """An amount as a remark tells it: `4 CPUs`, `512 MiB of memory`."""
+    if resource == "mem":
+        return f"{amount // _MIB} MiB of memory"
+    return f"{amount} {'CPUs' if resource == 'cpu' else resource}"
 
 
 def _limit_names(resource: str) -> tuple[str, ...]:

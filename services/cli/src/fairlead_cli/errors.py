@@ -1,5 +1,7 @@
 """What a person is told when a command cannot do its work: plain words, a next step, no stack trace."""
 
+from collections.abc import Iterator
+
 
 class CommandError(Exception):
     """An expected failure. `hint` says what to do next; `exit_code` tells scripts."""
@@ -19,6 +21,15 @@ class InputError(CommandError):
     def __init__(self, message: str, *, problems: list[str] | None = None, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.problems = problems or []
+
+
+def leaves[E: BaseException](group: BaseExceptionGroup[E]) -> Iterator[E]:
+    """The errors themselves: those of tasks come in groups within groups."""
+    for part in group.exceptions:
+        if isinstance(part, BaseExceptionGroup):
+            yield from leaves(part)
+        else:
+            yield part
 
 
 def unreadable(path: object, error: OSError | UnicodeDecodeError) -> InputError:

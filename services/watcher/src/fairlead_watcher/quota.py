@@ -14,7 +14,7 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_kube.objects import Amount, LabelSelector
 from fairlead_kube.quantities import in_base_units
-from fairlead_kube.queues import ClusterQueue, Cohort, Preemption, ResourceGroup
+from fairlead_kube.queues import ClusterQueue, Cohort, ResourceGroup
 
 USAGE_FIRST = "UsageBasedAdmissionFairSharing"
 
@@ -78,7 +78,7 @@ def queue_facts(queue: ClusterQueue) -> QueueFacts:
         name=queue.metadata.name,
         parent=spec.parent,
         quotas=_quotas(spec.resource_groups),
-        preemption=_preemption(spec.preemption),
+        preemption=spec.preemption.settings(),
         strategy=spec.queueing_strategy,
         active=queue.active,
         stopped=spec.stopped,
@@ -95,15 +95,6 @@ def cohort_facts(cohort: Cohort) -> CohortFacts:
         parent=cohort.spec.above,
         quotas=_quotas(cohort.spec.resource_groups),
     )
-
-
-def _preemption(found: Preemption) -> dict[str, str]:
-    borrow = found.borrow_within_cohort
-    return {
-        "withinClusterQueue": found.within_cluster_queue,
-        "reclaimWithinCohort": found.reclaim_within_cohort,
-        "borrowWithinCohort": borrow.policy if borrow else "Never",
-    }
 
 
 def _quotas(groups: list[ResourceGroup] | None) -> Quotas:

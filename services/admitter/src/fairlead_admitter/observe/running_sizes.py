@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from fairlead_contracts.messages.state import JobState
+from fairlead_policy.levels.adherence import charges
 
 type _Size = frozenset[tuple[str, int]]
 
@@ -26,13 +27,13 @@ class RunningSizes:
 
     def put(self, job: JobState) -> None:
         """The job runs now."""
-        self._charged.setdefault(job.queue, Counter()).update(_charges(job))
+        self._charged.setdefault(job.queue, Counter()).update(charges(job))
         self._jobs.setdefault(job.queue, {})[job.uid] = job
         self._sizes.setdefault(job.queue, Counter())[frozenset(job.demand.items())] += 1
 
     def take(self, job: JobState) -> None:
         """The job, as it was put, runs no more."""
-        self._charged[job.queue].subtract(_charges(job))
+        self._charged[job.queue].subtract(charges(job))
         del self._jobs[job.queue][job.uid]
         sizes = self._sizes[job.queue]
         size = frozenset(job.demand.items())
@@ -48,11 +49,3 @@ class RunningSizes:
                 for resource, amount in size:
                     largest[resource] = max(largest.get(resource, 0), amount)
         return largest
-
-
-def _charges(job: JobState) -> dict[tuple[str, str], int]:
-    return {
-        (flavor, resource): amount
-        for flavor, held in job.charged.items()
-        for resource, amount in held.items()
-    }

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -21,7 +21,7 @@ from fairlead_bus import (
     connect,
 )
 from fairlead_cli.client.instance import find_url
-from fairlead_cli.errors import CommandError, NoScorerAnswersError, NotRunningError
+from fairlead_cli.errors import CommandError, NoScorerAnswersError, NotRunningError, leaves
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import Codec, Message, to_json
 from fairlead_contracts.base.errors import ContractError
@@ -140,7 +140,7 @@ def run[T](main: Coroutine[object, object, T]) -> T:
     try:
         return asyncio.run(main)
     except BaseExceptionGroup as group:
-        told = next((leaf for kind in _TOLD for leaf in _leaves(group) if isinstance(leaf, kind)), None)
+        told = next((leaf for kind in _TOLD for leaf in leaves(group) if isinstance(leaf, kind)), None)
         if isinstance(told, CommandError | OSError):
             raise told from group
         if told is None:
@@ -161,11 +161,3 @@ def _in_words(error: BusError) -> CommandError:
             f"NATS denies this to our user: {error}", hint="Credentials come from FAIRLEAD_NATS_*."
         )
     return CommandError(f"NATS: {error}")
-
-
-def _leaves(group: BaseExceptionGroup) -> Iterator[BaseException]:
-    for part in group.exceptions:
-        if isinstance(part, BaseExceptionGroup):
-            yield from _leaves(part)
-        else:
-            yield part

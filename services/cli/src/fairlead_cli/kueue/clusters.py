@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_cli.errors import ClusterError, InputError
+from fairlead_cli.errors import ClusterError, InputError, leaves
 from fairlead_kube.client import KubeClient, connect
 from fairlead_kube.errors import ConfigurationError, KubeError
 from fairlead_kube.kubeconfig import find_access
@@ -94,12 +94,7 @@ async def opened(found: KubeTarget) -> AsyncIterator[KubeClient]:
         alike = group.subgroup(KubeError)
         if alike is None:
             raise
-        raise _in_words(found, _first(alike)) from group
-
-
-def _first(group: BaseExceptionGroup) -> BaseException:
-    first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+        raise _in_words(found, next(leaves(alike))) from group
 
 
 def _in_words(found: KubeTarget, error: BaseException) -> ClusterError:

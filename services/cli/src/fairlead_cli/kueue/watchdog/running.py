@@ -12,7 +12,7 @@ from fairlead_bus.ownership.roster import Roster
 from fairlead_cli.client.connection import connection_settings
 from fairlead_cli.client.instance import find_url, without_password
 from fairlead_cli.console import say, warn
-from fairlead_cli.errors import CommandError, InputError
+from fairlead_cli.errors import CommandError, InputError, leaves
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.watchdog.checks import CheckGuard
 from fairlead_cli.kueue.watchdog.queues import (
@@ -80,7 +80,7 @@ class LeaderWatch:
                     group.create_task(self._until_moved(url), name="address")
                     await bus.wait_closed()
             except* (BusError, CommandError) as lost:
-                self._tell(_first(lost))
+                self._tell(next(leaves(lost)))
             self._roster = None
             await asyncio.sleep(_RETRY_SECONDS)
 
@@ -99,12 +99,6 @@ class LeaderWatch:
         while find_url(self._nats, os.environ) == url:  # noqa: ASYNC110 - files of other processes ring no bell
             await asyncio.sleep(_RETRY_SECONDS)
         raise CommandError(f"no longer at {without_password(url)}")
-
-
-def _first(lost: BaseExceptionGroup[Exception]) -> Exception:
-    """The error itself: those of tasks come in a group of their own."""
-    one = lost.exceptions[0]
-    return _first(one) if isinstance(one, BaseExceptionGroup) else one
 
 
 async def run_watchdog(flags: WatchdogFlags) -> None:

@@ -10,7 +10,7 @@ from fairlead_contracts.frontend.capabilities import preempting_settings
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube.objects import holds
 from fairlead_kube.quantities import in_base_units
-from fairlead_kube.queues import ClusterQueue, Preemption, ResourceGroup
+from fairlead_kube.queues import ClusterQueue, ResourceGroup
 from fairlead_kube.workloads import PRIORITY_BOOST
 from fairlead_policy.rules.rulebook import Rulebook
 
@@ -21,16 +21,6 @@ _SAFE_VALUES = {
     "reclaimWithinCohort": '"reclaimWithinCohort":"Any"',
     "borrowWithinCohort": '"borrowWithinCohort":{"policy":"Never"}',
 }
-
-
-def preemption_words(preemption: Preemption) -> dict[str, str]:
-    """A queue's preemption settings in Kueue's words."""
-    borrow = preemption.borrow_within_cohort
-    return {
-        "withinClusterQueue": preemption.within_cluster_queue,
-        "reclaimWithinCohort": preemption.reclaim_within_cohort,
-        "borrowWithinCohort": borrow.policy if borrow else "Never",
-    }
 
 
 def _subject(queue: ClusterQueue) -> str:
@@ -64,7 +54,7 @@ def named_pools(survey: Survey) -> Iterator[tuple[str, Sequence[ClusterQueue]]]:
 
 
 def _preempting_settings(queue: ClusterQueue) -> dict[str, str]:
-    return preempting_settings(preemption_words(queue.spec.preemption))
+    return preempting_settings(queue.spec.preemption.settings())
 
 
 def _levels_left(survey: Survey, queues: set[str]) -> int:
