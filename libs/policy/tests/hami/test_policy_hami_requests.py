@@ -6,13 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy, card_annotations_of, policies_of
+from fairlead_contracts.frontend.cards import CARD_RESOURCES
+from fairlead_policy.hami.annotations import (
+    CardAnnotations,
+    CardStrategy,
+    card_annotations_of,
+    node_strategy_of,
+)
 from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.charges import CardPool
-from fairlead_policy.hami.requests import AskError, HamiDefaults, HamiNames, VgpuRequest, vgpu_ask
+from fairlead_policy.hami.requests import AskError, VgpuRequest, vgpu_ask
 from fairlead_testkit.cases import cases
 
-GPU, MEM, PERCENT, CORES = HamiNames().all
+GPU, MEM, PERCENT, CORES = CARD_RESOURCES
 
 
 def resources(**stated: int) -> dict[str, int]:
@@ -51,25 +57,6 @@ def test_what_is_left_out_is_filled_in_as_hami_does(stated: dict[str, int], ask:
     assert vgpu_ask(resources(**stated)) == ask
 
 
-def test_limits_go_before_requests_and_only_limits_bring_a_count() -> None:
-    assert vgpu_ask(resources(gpu=2, mem=10), resources(gpu=1, mem=99)) == VgpuRequest(count=2, memory=10)
-    assert vgpu_ask({}, resources(gpu=3, mem=5)) == VgpuRequest(count=3, memory=5)
-    assert vgpu_ask({}, resources(mem=5)) is None
-
-
-def test_the_schedulers_settings_count() -> None:
-    settings = HamiDefaults(memory=2000, cores=25, count=2, memory_factor=10)
-    assert vgpu_ask(resources(cores=40), None, settings) == VgpuRequest(count=2, cores=40, memory=2000)
-    assert vgpu_ask(resources(mem=300), None, settings) == VgpuRequest(count=2, cores=25, memory=3000)
-    assert vgpu_ask(resources(gpu=1, percent=10), None, settings) == VgpuRequest(
-        count=1, cores=25, memory_percent=10
-    )
-    assert vgpu_ask(resources(mem=300), None, HamiDefaults(count=0)) is None
-    renamed = HamiDefaults(names=HamiNames(count="acme.io/vgpu"))
-    assert vgpu_ask({"acme.io/vgpu": 1000}, None, renamed) == VgpuRequest(count=1, cores=100)
-    assert vgpu_ask(resources(gpu=1), None, renamed) is None
-
-
 @pytest.mark.parametrize(
     ("limits", "field"),
     [
@@ -89,11 +76,6 @@ def test_what_hami_would_bend_is_refused_by_name(limits: dict[str, int], field: 
     assert field in str(refused.value)
 
 
-def test_memory_beyond_what_hami_counts_once_multiplied_is_refused() -> None:
-    with pytest.raises(AskError, match="more MiB than HAMi counts"):
-        vgpu_ask(resources(gpu=1, mem=2**30), None, HamiDefaults(memory_factor=2))
-
-
 amounts = st.dictionaries(
     st.sampled_from([GPU, MEM, PERCENT, CORES, "cpu"]),
     st.one_of(st.integers(0, 120).map(lambda amount: amount * 1000), st.integers(-(2**70), 2**70)),
@@ -101,14 +83,12 @@ amounts = st.dictionaries(
 
 
 @settings(max_examples=cases())
-@given(amounts, amounts)
-def test_any_resources_are_an_ask_that_a_card_can_judge_or_are_refused(
-    limits: dict[str, int], requests: dict[str, int]
-) -> None:
+@given(amounts)
+def test_any_resources_are_an_ask_that_a_card_can_judge_or_are_refused(asked: dict[str, int]) -> None:
     try:
-        ask = vgpu_ask(limits, requests)
+        ask = vgpu_ask(asked)
     except AskError as refused:
-        assert refused.field in HamiNames().all  # noqa: PT017 # both outcomes are right here
+        assert refused.field in CARD_RESOURCES  # noqa: PT017 # both outcomes are right here
         return
     if ask is not None:
         assert ask.count > 0
@@ -117,36 +97,28 @@ def test_any_resources_are_an_ask_that_a_card_can_judge_or_are_refused(
         assert 1 <= ask.memory_percent <= 100
 
 
-def test_policies_are_hamis_own_where_no_annotation_is() -> None:
-    policies = policies_of({})
-    assert (policies.node, policies.card, policies.idle_cards_only) == (
-        CardStrategy.BINPACK,
-        CardStrategy.SPREAD,
-        False,
-    )
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [(None, "spread"), ("spread", "spread"), ("Spread", "binpack"), ("binpack", "binpack")],
+)
+def test_nodes_are_chosen_by_annotation_or_as_the_scheduler_is_set(text: str | None, strategy: str) -> None:
+    annotations = {} if text is None else {"hami.io/node-scheduler-policy": text}
+    assert node_strategy_of(annotations, CardStrategy.SPREAD) == strategy
 
 
 @pytest.mark.parametrize(
-    ("annotations", "node", "card", "idle", "ignored"),
+    ("text", "strategy", "idle"),
     [
-        ({"hami.io/node-scheduler-policy": "spread"}, "spread", "spread", False, ()),
-        ({"hami.io/node-scheduler-policy": "Spread"}, "binpack", "spread", False, ("Spread",)),
-        ({"hami.io/gpu-scheduler-policy": "binpack"}, "binpack", "binpack", False, ()),
-        ({"hami.io/gpu-scheduler-policy": "mutex"}, "binpack", "spread", True, ()),
-        ({"hami.io/gpu-scheduler-policy": "numa, binpack,spread"}, "binpack", "binpack", False, ()),
-        ({"hami.io/gpu-scheduler-policy": "topology-aware,tight"}, "binpack", "spread", False, ("tight",)),
+        (None, "spread", False),
+        ("binpack", "binpack", False),
+        ("mutex", "spread", True),
+        ("numa, binpack,spread", "binpack", False),
+        ("topology-aware,tight", "spread", False),
     ],
 )
-def test_policies_by_annotation(
-    annotations: dict[str, str], node: str, card: str, idle: bool, ignored: tuple[str, ...]
-) -> None:
-    policies = policies_of(annotations)
-    assert (policies.node, policies.card, policies.idle_cards_only, policies.ignored) == (
-        node,
-        card,
-        idle,
-        ignored,
-    )
+def test_cards_are_chosen_by_annotation(text: str | None, strategy: str, idle: bool) -> None:
+    found = card_annotations_of({} if text is None else {"hami.io/gpu-scheduler-policy": text})
+    assert (found.strategy, found.idle_cards_only) == (strategy, idle)
 
 
 def test_wishes_by_annotation() -> None:

@@ -28,20 +28,6 @@ class CardStrategy(StrEnum):
     """As many as can be, evenly."""
 
 
-class Policies(msgspec.Struct, frozen=True, kw_only=True):
-    """The meaning of a pod's two policy annotations."""
-
-    node: CardStrategy = CardStrategy.BINPACK
-    card: CardStrategy = CardStrategy.SPREAD
-    idle_cards_only: bool = False
-    """`mutex`: only a card that nobody uses is taken; others may join it later."""
-    ignored: tuple[str, ...] = ()
-    """Words that no policy has; HAMi passes over them without a word."""
-
-
-_STANDARD = Policies()
-
-
 class CardAnnotations(msgspec.Struct, frozen=True, kw_only=True):
     """Which cards a pod accepts, and how it chooses among them."""
 
@@ -52,6 +38,7 @@ class CardAnnotations(msgspec.Struct, frozen=True, kw_only=True):
     mode: str | None = None
     one_numa_node: bool = False
     idle_cards_only: bool = False
+    """`mutex`: only a card that nobody uses is taken; others may join it later."""
     strategy: CardStrategy = CardStrategy.SPREAD
 
     @property
@@ -77,32 +64,27 @@ class CardAnnotations(msgspec.Struct, frozen=True, kw_only=True):
         return self.mode is None or card.mode in self.mode
 
 
-def policies_of(annotations: Mapping[str, str], default: Policies = _STANDARD) -> Policies:
-    """The policies for nodes and for cards that HAMi goes by.
+def node_strategy_of(annotations: Mapping[str, str], default: CardStrategy) -> CardStrategy:
+    """How HAMi chooses among nodes for the pod.
 
     Args:
         annotations: of the pod.
-        default: of the scheduler, where an annotation is absent (its flags `--node-scheduler-policy` and
-            `--gpu-scheduler-policy`, of which `binpack` and `spread` are HAMi's own defaults).
+        default: of the scheduler, where the annotation is absent (its flag `--node-scheduler-policy`).
     """
-    node, card, idle, ignored = default.node, default.card, default.idle_cards_only, []
-    if (text := annotations.get(NODE_POLICY)) is not None:
-        # HAMi compares the whole text with "spread"; all else packs (`pkg/scheduler/policy/node_policy.go`).
-        node = CardStrategy.SPREAD if text == CardStrategy.SPREAD else CardStrategy.BINPACK
-        ignored += [text] if text not in set(CardStrategy) else []
-    if (text := annotations.get(CARD_POLICY)) is not None:
-        words = [word.strip() for word in text.split(",")]
-        idle = "mutex" in words
-        keys = [CardStrategy(word) for word in words if word in set(CardStrategy)]
-        card = keys[0] if keys else CardStrategy.SPREAD
-        known = {*CardStrategy, "mutex", "topology-aware", "numa"}
-        ignored += [word for word in words if word not in known]
-    return Policies(node=node, card=card, idle_cards_only=idle, ignored=tuple(ignored))
+    text = annotations.get(NODE_POLICY)
+    if text is None:
+        return default
+    # HAMi compares the whole text with "spread"; all else packs (`pkg/scheduler/policy/node_policy.go`).
+    return CardStrategy.SPREAD if text == CardStrategy.SPREAD else CardStrategy.BINPACK
 
 
-def card_annotations_of(annotations: Mapping[str, str], default: Policies = _STANDARD) -> CardAnnotations:
-    """Which cards the pod accepts, by its annotations. An empty list excludes none."""
-    policies = policies_of(annotations, default)
+def card_annotations_of(annotations: Mapping[str, str]) -> CardAnnotations:
+    """Which cards the pod accepts, by its annotations. An empty list excludes none.
+
+    Without a policy for cards HAMi spreads (its flag `--gpu-scheduler-policy`); words that no policy has it passes over.
+    """
+    words = [word.strip() for word in annotations.get(CARD_POLICY, "").split(",")]
+    strategies = [CardStrategy(word) for word in words if word in set(CardStrategy)]
     return CardAnnotations(
         use_models=_listed(annotations.get(USE_MODEL, "")),
         avoid_models=_listed(annotations.get(AVOID_MODEL, "")),
@@ -110,8 +92,8 @@ def card_annotations_of(annotations: Mapping[str, str], default: Policies = _STA
         avoid_uuids=_listed(annotations.get(AVOID_UUID, "")),
         mode=annotations.get(MODE),
         one_numa_node=annotations.get(NUMA_BIND) in TRUE,
-        idle_cards_only=policies.idle_cards_only,
-        strategy=policies.card,
+        idle_cards_only="mutex" in words,
+        strategy=strategies[0] if strategies else CardStrategy.SPREAD,
     )
 
 

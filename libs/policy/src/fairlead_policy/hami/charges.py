@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, VGPUS
 from fairlead_policy.hami.admission import MIG
 from fairlead_policy.hami.annotations import CardAnnotations
 from fairlead_policy.hami.cards import Card
-from fairlead_policy.hami.requests import WHOLE, HamiNames, VgpuRequest
+from fairlead_policy.hami.requests import WHOLE, VgpuRequest
 
 _UNIT = 1000
-_NAMES = HamiNames()
 
 
 class _Like(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,11 +38,9 @@ class CardPool:
 
     Args:
         cards: of all nodes that the pool's jobs may run on; what is used of them does not count.
-        names: of the resources.
     """
 
-    def __init__(self, cards: Iterable[Card], names: HamiNames = _NAMES) -> None:
-        self._names = names
+    def __init__(self, cards: Iterable[Card]) -> None:
         every = list(cards)
         self._counted = [card for card in every if card.healthy and card.mode != MIG]
         self._known = self._counted or every
@@ -54,16 +52,16 @@ class CardPool:
         A pool that states a number of cards, and not their memory or cores, has those of so many average cards.
         """
         number = len(self._counted)
-        cards = stated.get(self._names.count, number * _UNIT)
+        cards = stated.get(VGPUS, number * _UNIT)
         memory, cores = 0, 0
         if number:
             memory = sum(card.memory for card in self._counted) * cards // number
             cores = sum(card.cores for card in self._counted) * cards // number
         return {
             **stated,
-            self._names.count: cards,
-            self._names.memory: stated.get(self._names.memory, memory),
-            self._names.cores: stated.get(self._names.cores, cores),
+            VGPUS: cards,
+            CARD_MEMORY: stated.get(CARD_MEMORY, memory),
+            CARD_CORES: stated.get(CARD_CORES, cores),
         }
 
     def charge(self, ask: VgpuRequest, card_annotations: CardAnnotations) -> dict[str, int]:
@@ -78,9 +76,9 @@ class CardPool:
         if not ask.memory:
             memory = -(-ask.count * like.memory * _UNIT * ask.memory_percent // (max(like.cards, 1) * WHOLE))
         return {
-            self._names.count: -(-ask.count * places // like.cards) if like.cards else ask.count * _UNIT,
-            self._names.memory: memory,
-            self._names.cores: ask.count * ask.cores * _UNIT,
+            VGPUS: -(-ask.count * places // like.cards) if like.cards else ask.count * _UNIT,
+            CARD_MEMORY: memory,
+            CARD_CORES: ask.count * ask.cores * _UNIT,
         }
 
     def _like(self, card_annotations: CardAnnotations) -> _Like:

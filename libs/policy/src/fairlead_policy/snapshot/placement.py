@@ -32,7 +32,7 @@ from fairlead_policy.fit.unschedulable import (
     UnschedulableReason,
     UseNotStated,
 )
-from fairlead_policy.hami.annotations import CardStrategy, Policies, policies_of
+from fairlead_policy.hami.annotations import CardStrategy, node_strategy_of
 from fairlead_policy.hami.requests import AskError
 from fairlead_policy.snapshot.card_shares import pools_with_cards, with_card_shares
 
@@ -118,7 +118,7 @@ class _Walker:
     def __init__(self, snapshot: Snapshot, strategy: CardStrategy) -> None:
         self.met: dict[str, JobFit] = {}
         self.placed: dict[str, tuple[Gang, tuple[PlacedPod, ...]]] = {}
-        self._default = Policies(node=strategy)
+        self._strategy = strategy
         self._capacity = {pool.name: pool.capacity for pool in snapshot.pools}
         self._use: dict[str, Counter[str]] = {pool.name: Counter() for pool in snapshot.pools}
         for running in snapshot.running:
@@ -180,7 +180,7 @@ class _Walker:
                 self._use[pool].update(demand)
             return none or JobFit(answer=FitVerdict.UNKNOWN, reasons=(why,), exact=False)
         annotations = {} if job.gang is None else job.gang.annotations
-        strategy = policies_of(annotations, self._default).node
+        strategy = node_strategy_of(annotations, self._strategy)
         found = place(
             gang, [self._nodes[name] for name in self._ranges.of(job, pool)], strategy, table=self._table
         )
