@@ -165,7 +165,6 @@ def test_questions_and_requests_fall_into_no_stream(one: str, two: str, number: 
 def test_filters_take_their_own_and_nothing_else(cluster: str, other: str, name: str) -> None:
     pairs: list[tuple[str, Callable[[str], str]]] = [
         (subjects.state_filter(cluster), lambda where: subjects.state(where, "job", name)),
-        (subjects.decision_filter(cluster), lambda where: subjects.decision(where, 0)),
         (subjects.submit_filter(cluster), lambda where: subjects.submit(where, name)),
         (subjects.answer_filter(cluster), lambda where: subjects.answer(where, name)),
         (subjects.event_filter(cluster), lambda where: subjects.event(name, where, name)),

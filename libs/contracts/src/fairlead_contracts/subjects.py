@@ -42,9 +42,9 @@ def decision(pool: str, shard: int) -> str:
     return f"{ROOT}.decision.{encode_token(pool)}.{shard}"
 
 
-def decision_filter(pool: str | None = None) -> str:
-    """The filter of all decisions of a pool, or of all pools."""
-    return f"{ROOT}.decision.>" if pool is None else f"{ROOT}.decision.{encode_token(pool)}.>"
+def decision_filter() -> str:
+    """The filter of all decisions of all pools."""
+    return f"{ROOT}.decision.>"
 
 
 def submit(cluster: str, tenant: str) -> str:

@@ -180,8 +180,6 @@ class KubeClient:
         *,
         resource_version: str | None = None,
         subresource: str | None = None,
-        dry_run: bool = False,
-        impersonate: str | None = None,
         field_manager: str | None = None,
     ) -> T:
         """The object after the patch (RFC 7396: None takes a field away, a list is replaced as a whole).
@@ -196,10 +194,8 @@ class KubeClient:
             given = dict(metadata) if isinstance(metadata, Mapping) else {}
             whole["metadata"] = {**given, "resourceVersion": resource_version}
         path = resource.path(namespace, name, subresource)
-        query = _options(dry_run=dry_run, field_manager=field_manager)
-        return await self._write(
-            "PATCH", resource, path, whole, content_type=MERGE_PATCH, query=query, impersonate=impersonate
-        )
+        query = _options(field_manager=field_manager)
+        return await self._write("PATCH", resource, path, whole, content_type=MERGE_PATCH, query=query)
 
     async def apply[T](
         self,
@@ -209,10 +205,7 @@ class KubeClient:
         namespace: str | None = None,
         *,
         field_manager: str,
-        force: bool = True,
         subresource: str | None = None,
-        dry_run: bool = False,
-        impersonate: str | None = None,
     ) -> T:
         """The object after a server-side apply: `body` holds all fields that this manager owns, and no others."""
         metadata = body.get("metadata")
@@ -224,10 +217,8 @@ class KubeClient:
             "metadata": {**given, "name": name},
         }
         path = resource.path(namespace, name, subresource)
-        query = _options(dry_run=dry_run, field_manager=field_manager) | ({"force": "true"} if force else {})
-        return await self._write(
-            "PATCH", resource, path, whole, content_type=APPLY_PATCH, query=query, impersonate=impersonate
-        )
+        query = _options(field_manager=field_manager) | {"force": "true"}
+        return await self._write("PATCH", resource, path, whole, content_type=APPLY_PATCH, query=query)
 
     async def delete[T](
         self,
@@ -236,8 +227,6 @@ class KubeClient:
         namespace: str | None = None,
         *,
         uid: str | None = None,
-        propagation: str = "Background",
-        dry_run: bool = False,
         impersonate: str | None = None,
     ) -> None:
         """Deletes the object; with `uid` only this one, not another that took its name.
@@ -249,12 +238,10 @@ class KubeClient:
         options: dict[str, object] = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
-            "propagationPolicy": propagation,
+            "propagationPolicy": "Background",
         }
         if uid is not None:
             options["preconditions"] = {"uid": uid}
-        if dry_run:
-            options["dryRun"] = ["All"]
         await self.writes.acquire()
         path = resource.path(namespace, name)
         await self.request("DELETE", path, body=msgspec.json.encode(options), impersonate=impersonate)
@@ -280,7 +267,7 @@ class KubeClient:
         body: ApiDocument,
         *,
         query: Mapping[str, str],
-        impersonate: str | None,
+        impersonate: str | None = None,
         content_type: str = JSON,
     ) -> T:
         await self.writes.acquire()
@@ -323,7 +310,7 @@ def selectors(label_selector: str | None, field_selector: str | None) -> dict[st
     return {name: value for name, value in given.items() if value}
 
 
-def _options(*, dry_run: bool, field_manager: str | None) -> dict[str, str]:
+def _options(*, dry_run: bool = False, field_manager: str | None) -> dict[str, str]:
     given = {"dryRun": "All" if dry_run else None, "fieldManager": field_manager}
     return {name: value for name, value in given.items() if value}
 

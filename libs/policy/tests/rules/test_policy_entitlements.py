@@ -150,7 +150,7 @@ POOLS = [{"name": "p", "members": ["c/p"]}, {"name": "q", "members": ["c/q"]}]
 
 
 def told(policy: PolicyDocument, jobs: list[WaitingJob]) -> bytes:
-    order = PoolFacts(Rulebook(policy, 1).pool_rules("p", CAPACITY, frozenset({"gpu"})))
+    order = PoolFacts(replace(Rulebook(policy, 1).pool_rules("p", CAPACITY), saturated=frozenset({"gpu"})))
     order.run("runs", "a", {"gpu": 2})
     order.wait_all(jobs)
     return msgspec.json.encode(order.at(9 * HOUR).places()[:])

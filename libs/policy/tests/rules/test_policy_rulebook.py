@@ -123,17 +123,17 @@ CAPACITY = {"gpu": 8000, "cpu": 64_000}
 SUBMISSION = Submission(id="s1", tenant="vision", demand={"gpu": 1000})
 
 
-def refusal(queues: set[str] | None = None, book: Rulebook = BOOK, **changed: object) -> FieldError:
+def refusal(book: Rulebook = BOOK, **changed: object) -> FieldError:
     submission = msgspec.structs.replace(SUBMISSION, **changed)
     with pytest.raises(FieldError) as caught:
-        book.check_submission(submission, capacity=CAPACITY, queues=queues)
+        book.check_submission(submission, capacity=CAPACITY)
     return caught.value
 
 
 def test_a_good_submission_passes() -> None:
     BOOK.check_submission(SUBMISSION, capacity=CAPACITY)
     asked = msgspec.structs.replace(SUBMISSION, job_class="approved", queue="day", demand=CAPACITY)
-    BOOK.check_submission(asked, capacity=CAPACITY, queues={"day"})
+    BOOK.check_submission(asked, capacity=CAPACITY)
     rescue = msgspec.structs.replace(SUBMISSION, id="rescue", job_class="urgent")
     BOOK.check_submission(rescue, capacity=CAPACITY)
     open_book = Rulebook(msgspec.structs.replace(DOCUMENT, unlisted_weight=1.0), 1)
@@ -181,9 +181,6 @@ def test_each_refusal_names_the_field_the_value_and_the_way_out() -> None:
     ungranted = refusal(job_class="urgent")
     assert ungranted.field == "class"
     assert "grant the tenant the class in the policy" in ungranted.reason
-    queue = refusal(queue="dya", queues={"day", "night"})
-    assert (queue.field, queue.value) == ("queue", "dya")
-    assert "day, night" in queue.reason
     resource = refusal(demand={"gpus": 1000})
     assert resource.field == "demand.gpus"
     assert "cpu, gpu" in resource.reason

@@ -65,8 +65,6 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     entitlements: dict[str, float]
     backlogged_seconds: float
     makespan_seconds: float
-    utilisation: dict[str, float]
-    """Of each resource: use integrated over the makespan, over capacity times makespan."""
     level_writes: int
 
     @property
@@ -177,17 +175,8 @@ class VirtualRun:
             entitlements=self._workload.entitlements(),
             backlogged_seconds=to_seconds(self.meter.backlogged),
             makespan_seconds=to_seconds(end),
-            utilisation=self._utilisation(end),
             level_writes=self._writes,
         )
-
-    def _utilisation(self, end: Micros) -> dict[str, float]:
-        capacity = self.cluster.pools[POOL].capacity
-        used = dict.fromkeys(capacity, 0)
-        for job in self._started:
-            for resource in capacity:
-                used[resource] += job.demand.get(resource, 0) * job.runs_for
-        return {name: used[name] / (amount * end) if end else 0.0 for name, amount in capacity.items()}
 
 
 def _result_of(job: SimJob) -> JobResult:

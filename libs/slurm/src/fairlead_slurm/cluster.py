@@ -56,7 +56,6 @@ class SlurmPartition(msgspec.Struct, frozen=True, kw_only=True):
     is_default: bool
     state: str
     """`UP`; `DOWN` takes jobs and starts none; `DRAIN` and `INACTIVE` take none."""
-    preempts: bool
     max_time: Micros | None
     """None for no limit."""
     allowed_accounts: tuple[str, ...]
@@ -137,7 +136,6 @@ def partitions(text: str) -> list[SlurmPartition]:
             tier=int(words.get("PriorityTier", "1")),
             is_default=words.get("Default") == "YES",
             state=words.get("State", ""),
-            preempts=words.get("PreemptMode", "OFF") not in ("OFF", "GANG"),
             max_time=duration(words.get("MaxTime", "")),
             allowed_accounts=_named(words.get("AllowAccounts", "")),
             denied_accounts=_named(words.get("DenyAccounts", "")),

@@ -48,7 +48,6 @@ def a_partition(name: str, *, tier: int = 1, is_default: bool = False, **changes
         tier=tier,
         is_default=is_default,
         state="UP",
-        preempts=False,
         max_time=None,
         allowed_accounts=(),
         denied_accounts=(),

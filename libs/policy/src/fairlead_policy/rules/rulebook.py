@@ -254,15 +254,12 @@ class Rulebook:
             name = self._parents.get(name)
         return None
 
-    def pool_rules(
-        self, pool: str, capacity: Mapping[str, int], saturated: frozenset[str] = frozenset()
-    ) -> PoolRules:
+    def pool_rules(self, pool: str, capacity: Mapping[str, int]) -> PoolRules:
         """The rules of a pool with that capacity, in base units. A cap is taken to the microsecond.
 
         Args:
             pool: by its policy name.
             capacity: in base units.
-            saturated: the resources that are used up; they count with H-DRF alone.
         """
         aging, parts = self.document.aging, self.entitlements(pool)
         hierarchy, weights = self.document.hierarchy, self.document.class_weights
@@ -286,7 +283,6 @@ class Rulebook:
             class_weights={name: exactly(weight) for name, weight in sorted(weights.items())},
             rescaled=hierarchy.mode == "hdrf",
             lowest_of_live=hierarchy.minimum == "live",
-            saturated=saturated,
         )
 
     def check_submission(
@@ -296,7 +292,6 @@ class Rulebook:
         capacity: Mapping[str, int],
         cluster: str = "",
         queue: str | None = None,
-        queues: Collection[str] | None = None,
         local_queue: str | None = None,
         frontend: str | None = None,
     ) -> None:
@@ -310,12 +305,11 @@ class Rulebook:
             capacity: of the pool that it would stand in, base units.
             cluster: that it would run in; empty where none is known.
             queue: that it would stand in; None where it has none.
-            queues: the queues that the cluster has; None where they are not known.
             local_queue: its entry queue to that queue, where the frontend has such.
             frontend: of that queue; None where none is known.
 
         Raises:
-            FieldError: it is for another frontend; the tenant, class, queue or resource is unknown or not granted, or the job is larger than
+            FieldError: it is for another frontend; the tenant, class or resource is unknown or not granted, or the job is larger than
                 the pool and could never start.
         """
         if frontend is not None and submission.frontend not in (None, frontend):
@@ -328,8 +322,6 @@ class Rulebook:
         )
         self._check_tenant(submission.tenant, tenant)
         self._check_class(submission, tenant)
-        if queues is not None and submission.queue is not None and submission.queue not in queues:
-            raise FieldError("queue", submission.queue, f"is not a queue; queues are {_listed(queues)}")
         for resource, amount in submission.demand.items():
             _check_size(resource, amount, capacity)
 

@@ -8,7 +8,6 @@ from fairlead_slurm.quantities import gres, tres
 from fairlead_slurm.rest.forms import RestWords, words
 
 _MINUTE = 60 * 1_000_000
-_NO_PREEMPTION = {"disabled", "gang", "off"}
 
 
 class _RestNode(msgspec.Struct, frozen=True):
@@ -29,7 +28,6 @@ class _RestPartition(msgspec.Struct, frozen=True):
     name: str
     state: str
     flags: list[str] = []
-    preemption_mode: list[str] = []
     priority_tier: int = 1
     max_time_limit: int | None = None
     allowed_accounts: str = ""
@@ -72,7 +70,6 @@ def partitions_of(document: bytes) -> list[SlurmPartition]:
             tier=one.priority_tier,
             is_default="default" in one.flags,
             state=one.state,
-            preempts=not _NO_PREEMPTION.issuperset(one.preemption_mode),
             max_time=_limit(one.max_time_limit),
             allowed_accounts=tuple(words(one.allowed_accounts)),
             denied_accounts=tuple(words(one.denied_accounts)),

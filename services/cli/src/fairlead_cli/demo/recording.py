@@ -72,7 +72,6 @@ class Recording:
             entitlements=workload.entitlements(),
             backlogged_seconds=to_seconds(meter.backlogged),
             makespan_seconds=to_seconds(makespan),
-            utilisation=_utilisation(jobs, workload, makespan),
             level_writes=self.level_writes,
         )
 
@@ -114,15 +113,3 @@ class Recording:
 def _succeeded(life: Mapping[type[AnyEvent], AnyEvent]) -> bool:
     ended = life.get(JobEnded)
     return isinstance(ended, JobEnded) and ended.outcome is Outcome.SUCCEEDED
-
-
-def _utilisation(jobs: list[JobResult], workload: SimWorkload, makespan: Micros) -> dict[str, float]:
-    demands = {job.id: job.demand for job in workload.jobs}
-    used = dict.fromkeys(workload.capacity(), 0)
-    for job in jobs:
-        for resource, amount in demands[job.id].items():
-            used[resource] += amount * (job.ended - job.started)
-    return {
-        name: used[name] / (amount * makespan) if makespan and amount else 0.0
-        for name, amount in workload.capacity().items()
-    }
