@@ -9,9 +9,9 @@ from fairlead_kube.pods import Pod, Toleration
 from fairlead_slurm.batch_pods import LONGEST_SCRIPT
 from fairlead_slurm.errors import PodCommentError
 from fairlead_slurm.pod_comment import Claim, PodWords, pod_words
+from fairlead_slurm_bridge.errors import PodRefusedError
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod, pod_facts
-from fairlead_slurm_bridge.pods.errors import PodRefusedError
 from fairlead_slurm_bridge.pods.manifest import PodRules, claim_manifest, digest_of, pod_manifest
 from fairlead_slurm_bridge.pods.payload import MARK, Payload, payload
 from fairlead_slurm_bridge.pods.requests import PodJob, pod_job

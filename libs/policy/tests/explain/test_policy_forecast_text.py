@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from fairlead_contracts.base.instants import HOUR, MINUTE, SECOND
-from fairlead_policy.explain.surroundings import around_place, count_before
+from fairlead_policy.explain.neighbourhood import around_place, count_before
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules

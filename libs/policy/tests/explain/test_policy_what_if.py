@@ -14,7 +14,7 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Counterfactual, WhatIf
 from fairlead_policy.explain.counterfactuals import passes_at, starts_to_fall_behind
 from fairlead_policy.explain.explanation import NEIGHBOURS, targets_of
-from fairlead_policy.explain.surroundings import around_place, count_before
+from fairlead_policy.explain.neighbourhood import around_place, count_before
 from fairlead_policy.explain.what_if import breakdown_of
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob

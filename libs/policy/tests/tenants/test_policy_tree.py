@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.messages.decisions import Place
-from fairlead_policy.explain.surroundings import count_before
+from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.merging import merge_places, sort_key
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob

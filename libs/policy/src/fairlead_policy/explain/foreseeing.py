@@ -22,8 +22,7 @@ from fairlead_policy.explain.explanation import (
     targets_of,
     what_if_of,
 )
-from fairlead_policy.explain.neighbourhood import join_around
-from fairlead_policy.explain.surroundings import around_place, count_before, count_others_before
+from fairlead_policy.explain.neighbourhood import around_place, count_before, count_others_before, join_around
 from fairlead_policy.explain.waiting_text import most_first
 from fairlead_policy.explain.what_if import breakdown_of, if_promoted, least_ends_to_pass
 from fairlead_policy.order.order import Order

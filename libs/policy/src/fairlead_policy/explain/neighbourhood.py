@@ -1,18 +1,20 @@
-"""The surroundings of a place: the jobs directly before and behind it, what those before it ask for, who holds what.
+"""The surroundings of a place: how many stand before it, who does directly and who behind it, what those before it ask for, who holds what.
 
-Each shard tells its part; `join_around` puts parts together exactly.
+Asked of an order; the place may be another shard's. Each shard tells its part; `join_around` puts parts together exactly.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest, nsmallest
 
+import msgspec
+
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Around, TenantHolding
 from fairlead_policy.exact.terms import top_of
 from fairlead_policy.explain.side_by_side import SideBySide
-from fairlead_policy.order.merging import merge_places
+from fairlead_policy.order.merging import merge_places, sort_key
 from fairlead_policy.order.order import Order
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.tenant_queue import TenantQueue
@@ -21,7 +23,49 @@ MOST_HOLDERS = 3
 """Told of each resource."""
 
 
-def around(order: Order, side: SideBySide, place: Place, count: int) -> Around:
+def count_before(order: Order, place: Place, tenants: Iterable[str] | None = None) -> dict[str, int]:
+    """The number of jobs before the place, by tenant; of these tenants, or of all."""
+    trees, rules, now = order.chosen_trees(tenants), order.rules, order.now
+    side = SideBySide([tree.sequence(now) for tree, _ in trees], sort_key(place, rules, now), rules, now)
+    counts: dict[str, int] = {}
+    for (_, chosen), sequence, ahead in zip(trees, side.sequences, side.ahead.tolist(), strict=True):
+        found = sequence.count_by_tenant(ahead)
+        counts |= {name: count for name, count in found.items() if chosen is None or name in chosen}
+    return counts
+
+
+def count_others_before(order: Order, place: Place, tenants: Iterable[str] | None = None) -> int:
+    """The number of jobs of other top-level tenants before the place."""
+    counts, top = count_before(order, place, tenants), top_of(place)
+    return sum(count for tenant, count in counts.items() if order.rules.top_of(tenant) != top)
+
+
+def around_place(order: Order, place: Place, count: int, tenants: Iterable[str] | None = None) -> Around:
+    """The surroundings of a place among the jobs of these tenants, or all.
+
+    Args:
+        order: of these jobs.
+        place: of the job.
+        count: how many neighbours on each side.
+        tenants: with each of them, all below its top-level tenant.
+    """
+    names, now = None if tenants is None else list(tenants), order.now
+    trees = {tree: tree.sequence(now) for tree, _ in order.chosen_trees(names)}
+    side = SideBySide(list(trees.values()), sort_key(place, order.rules, now), order.rules, now)
+    found = _around(order, side, place, count)
+    used, holders = _holders_of(order.snapshot.tenant_queues(names), place)
+    tops = {top_of(one) for one in (place, *found.nearest, *found.behind)}
+    flips = [tree.next_flip(sequence) for tree, sequence in trees.items() if tree.top in tops]
+    return msgspec.structs.replace(
+        found,
+        used=used,
+        holders=holders,
+        fading=bool(order.snapshot.past),
+        moves_at=min((flip for flip in flips if flip is not None), default=None),
+    )
+
+
+def _around(order: Order, side: SideBySide, place: Place, count: int) -> Around:
     """The surroundings of a place among these jobs; who holds what is not known here.
 
     Args:
@@ -52,7 +96,7 @@ def _places(order: Order, side: SideBySide, jobs: Sequence[tuple[int, int]]) -> 
     return [order.place_at(side.sequences[sequence], at) for sequence, at in jobs]
 
 
-def holders_of(
+def _holders_of(
     tenant_queues: Iterable[TenantQueue], place: Place
 ) -> tuple[dict[str, int], list[TenantHolding]]:
     """The tenants that hold most of the resources that a job asks for."""

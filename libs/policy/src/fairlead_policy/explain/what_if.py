@@ -18,7 +18,7 @@ from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Promoted, ShareBreakdown
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.explain.counterfactuals import ends_to_pass, stands_alone
-from fairlead_policy.explain.surroundings import count_before
+from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.merging import sort_key
 from fairlead_policy.order.order import Order
 from fairlead_policy.rules.jobs import OwnJob

@@ -20,8 +20,6 @@ _SITE_FACTOR = "site_factor"
 class RestApi(msgspec.Struct, frozen=True, kw_only=True):
     """How to speak to one slurmrestd."""
 
-    offered: tuple[str, ...]
-    """All versions that it has, the newest first."""
     reads: str
     """The version to read and cancel by."""
     levels: str | None
@@ -84,7 +82,7 @@ def api_of(document: bytes) -> RestApi:
     levels = next(
         (one for one in LEVEL_FORMS if one in offered and _SITE_FACTOR in _updated(found, one)), None
     )
-    return RestApi(offered=tuple(offered), reads=reads, levels=levels)
+    return RestApi(reads=reads, levels=levels)
 
 
 def _updated(document: _ApiDocument, version: str) -> Mapping[str, msgspec.Raw]:

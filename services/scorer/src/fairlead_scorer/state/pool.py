@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import Basis, Keeping, KeptPast, Place, TenantShare
-from fairlead_policy.explain.surroundings import count_before
+from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob

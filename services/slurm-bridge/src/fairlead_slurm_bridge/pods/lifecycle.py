@@ -30,12 +30,12 @@ from fairlead_kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from fairlead_slurm import SlurmJob
 from fairlead_slurm.errors import PodCommentError, SlurmError
 from fairlead_slurm.pod_comment import PodWords, pod_words
+from fairlead_slurm_bridge.errors import NotPreparedError, PodRefusedError
 from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.capacity import NoRoom
 from fairlead_slurm_bridge.gate.kube_facts import JobPod, pod_facts
 from fairlead_slurm_bridge.pods.bodies import Bodies
-from fairlead_slurm_bridge.pods.errors import NotPreparedError, PodRefusedError
 from fairlead_slurm_bridge.pods.forgetting import Forgetting, is_left, is_run_of, node_of
 from fairlead_slurm_bridge.pods.manifest import (
     Manifest,

@@ -10,6 +10,7 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, VGPUS
 from fairlead_kube.pods import Toleration
 from fairlead_slurm.pod_comment import Claim, PodWords
+from fairlead_slurm_bridge.errors import PodRefusedError
 from fairlead_slurm_bridge.gate.attempts import LABEL_CLUSTER, LABEL_JOB, LABEL_RESTARTS, Attempt
 from fairlead_slurm_bridge.gate.kube_facts import (
     ANNOTATION_BEGAN,
@@ -23,7 +24,6 @@ from fairlead_slurm_bridge.gate.kube_facts import (
     RUNS,
     WAITS,
 )
-from fairlead_slurm_bridge.pods.errors import PodRefusedError
 from fairlead_slurm_bridge.pods.payload import Payload
 from fairlead_slurm_bridge.pods.requests import PodJob
 from fairlead_slurm_bridge.pods.results import ResultRules, encoded, result_plan

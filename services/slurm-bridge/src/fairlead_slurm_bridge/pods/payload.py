@@ -3,7 +3,7 @@
 import msgspec
 
 from fairlead_slurm.batch_pods import LONGEST_SCRIPT
-from fairlead_slurm_bridge.pods.errors import PodRefusedError
+from fairlead_slurm_bridge.errors import PodRefusedError
 
 MARK = "#fairlead: what follows runs in the pod"
 """The line that job_submit.lua ends its part of a script with."""

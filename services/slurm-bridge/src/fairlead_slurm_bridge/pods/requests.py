@@ -6,8 +6,8 @@ import msgspec
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_slurm import SlurmJob
+from fairlead_slurm_bridge.errors import PodRefusedError
 from fairlead_slurm_bridge.gate.attempts import Attempt
-from fairlead_slurm_bridge.pods.errors import PodRefusedError
 
 _ONE = 1000
 _GPU = "gres/gpu"

@@ -11,8 +11,8 @@ import msgspec
 
 from fairlead_kube.reflector import Key
 from fairlead_slurm.pod_comment import Claim
+from fairlead_slurm_bridge.errors import PodRefusedError
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
-from fairlead_slurm_bridge.pods.errors import PodRefusedError
 from fairlead_slurm_bridge.pods.requests import PodJob
 
 _BESIDE = "{workdir}/results-{job}"

@@ -40,7 +40,6 @@ class DeployedTemplate(KubeStruct, frozen=True, kw_only=True):
 class DeploymentSpec(KubeStruct, frozen=True, kw_only=True):
     """What its pods run."""
 
-    replicas: int | None = None
     template: DeployedTemplate = DeployedTemplate()
 
 

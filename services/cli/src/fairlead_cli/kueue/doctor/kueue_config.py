@@ -49,8 +49,6 @@ class KueueSeen(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its Deployment was found and could be read."""
     gates: dict[str, bool] = {}
     """Those that its configuration or its arguments name."""
-    configured: bool = False
-    """Whether its configuration could be read; what follows is a guess otherwise."""
     fair_sharing: bool = False
     frameworks: tuple[str, ...] = ()
     manages_all_jobs: bool = False
@@ -66,17 +64,11 @@ class KueueSeen(msgspec.Struct, frozen=True, kw_only=True):
 def seen(served: list[str], deployment: Deployment | None, config: ConfigMap | None) -> KueueSeen:
     """What deployment and configuration tell; either may be missing."""
     found = _configuration(config)
-    gates = _gates(deployment)
-    if found is None:
-        return KueueSeen(
-            served=tuple(served), release=_release(deployment), gates=gates, deployed=deployment is not None
-        )
     return KueueSeen(
         served=tuple(served),
         release=_release(deployment),
         deployed=deployment is not None,
-        gates={**(found.feature_gates or {}), **gates},
-        configured=True,
+        gates={**(found.feature_gates or {}), **_gates(deployment)},
         # Configurations up to v1beta1 have a switch in it; since v1beta2 its presence turns it on.
         fair_sharing=found.fair_sharing is not None and found.fair_sharing.get("enable") is not False,
         frameworks=tuple((found.integrations or _Integrations()).frameworks or ()),
@@ -84,14 +76,15 @@ def seen(served: list[str], deployment: Deployment | None, config: ConfigMap | N
     )
 
 
-def _configuration(config: ConfigMap | None) -> _KueueConfigFile | None:
+def _configuration(config: ConfigMap | None) -> _KueueConfigFile:
+    """What its configuration says; as of an empty one where that cannot be read."""
     text = (config.data or {}).get(_FILE) if config is not None else None
     if text is None:
-        return None
+        return _KueueConfigFile()
     try:
         return msgspec.convert(read_yaml(text) or {}, _KueueConfigFile)
     except (YamlError, msgspec.ValidationError):
-        return None
+        return _KueueConfigFile()
 
 
 def _release(deployment: Deployment | None) -> KueueRelease | None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from fairlead_cli.findings import Finding, counted, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
-from fairlead_cli.kueue.doctor.manifests import local_queue_manifest
+from fairlead_cli.kueue.doctor.checks.tenants import local_queue_manifest
 from fairlead_cli.kueue.doctor.survey import Survey, queue_label
 from fairlead_kube.objects import ObjectMeta, holds
 

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from fairlead_cli.findings import Finding, counted, info, listed, warning
 from fairlead_cli.kueue.doctor.check import Check
-from fairlead_cli.kueue.doctor.manifests import local_queue_manifest
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.policyfile.document import Match, Tenant
 from fairlead_kube.objects import LabelSelector
@@ -22,6 +21,14 @@ class _EntryJob(NamedTuple):
     local_queue: str | None
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
+
+
+def local_queue_manifest(name: str, namespace: str, cluster_queue: str) -> str:
+    """A LocalQueue of a namespace that leads to a ClusterQueue, as YAML."""
+    return f"""apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {{name: {name}, namespace: {namespace}}}
+spec: {{clusterQueue: {cluster_queue}}}"""
 
 
 def _entry_job(survey: Survey, queue: LocalQueue, match: Match | None = None) -> _EntryJob:
