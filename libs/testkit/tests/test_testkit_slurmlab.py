@@ -20,6 +20,7 @@ from fairlead_testkit.slurmlab import (
     SlurmOptions,
     packages,
 )
+from fairlead_testkit.slurmlab.console import SlurmConsole
 
 pytestmark = pytest.mark.slurm
 ROOT = os.geteuid() == 0
@@ -46,6 +47,22 @@ def test_plain_users_submit_for_their_own_account_alone(slurm_lab: SlurmLab) -> 
     )
     with pytest.raises(SlurmCommandError, match="Invalid account"):
         slurm_lab.submit("vision", user=PEOPLE["robots"])
+
+
+def test_an_open_scontrol_tells_jobs_and_nodes_as_they_are_now(slurm_lab: SlurmLab) -> None:
+    with SlurmConsole(slurm_lab) as console:
+        assert not [line for line in console.jobs() if "JobHeld" in line]
+        assert not [line for line in console.nodes() if "DRAIN" in line or "DOWN" in line]
+        held = slurm_lab.submit("vision", "--hold")
+        slurm_lab.run("scontrol", "update", "nodename=n1", "state=drain", "reason=Duplicate jobid")
+        try:
+            assert f"{held} PENDING JobHeldUser" in console.jobs()
+            [drained] = [line for line in console.nodes() if "DRAIN" in line]
+            assert drained.startswith("n1 IDLE+DRAIN Duplicate jobid")
+        finally:
+            slurm_lab.run("scontrol", "update", "nodename=n1", "state=resume")
+        slurm_lab.clear()
+        assert f"{held} CANCELLED JobHeldUser" in console.jobs()
 
 
 def test_nothing_of_a_lab_is_left_behind() -> None:

@@ -209,6 +209,15 @@ class PodFleetSite:
         """All pods of the namespace."""
         return self.kube.api.items(self._path)
 
+    def pods_and_version(self) -> tuple[dict[str, KubeObject], str]:
+        """The same by their UIDs, and the version from which `pod_events` goes on."""
+        listed = self.kube.api.get(self._path)
+        return {pod["metadata"]["uid"]: pod for pod in listed["items"]}, listed["metadata"]["resourceVersion"]
+
+    def pod_events(self, since: str, *, seconds: int) -> Iterator[KubeObject]:
+        """What becomes of the pods from a version on, for so long; see `Api.watch`."""
+        return self.kube.api.watch(self._path, since, seconds=seconds)
+
     def pods_made(self) -> list[str]:
         """Names of all pods that the API server has made for the bridge, once for each time."""
         lines = self.kube.audit_lines(user=SLURM_BRIDGE, verb="create", resource="pods")

@@ -2,15 +2,28 @@
 
 import asyncio
 import contextlib
+import threading
+import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Collection
 
 from fairlead_testkit.kubelab import KubeObject
 from fairlead_testkit.kubelab.errors import ApiUnreachableError
 from fairlead_testkit.pod_fleet import SUBMISSION, PodFleetSite
 from fairlead_testkit.slurmlab import SlurmCommandError
+from fairlead_testkit.slurmlab.console import SlurmConsole
 
 _HELD = ("JobHeld", "JobHoldMaxRequeue", "launch_failed", "requeued_in_held")
+_ENDED = (
+    "CANCELLED",
+    "COMPLETED",
+    "FAILED",
+    "TIMEOUT",
+    "DEADLINE",
+    "OUT_OF_MEMORY",
+    "BOOT_FAIL",
+    "NODE_FAIL",
+)
 _JOB = "slurm.fairlead.dev/job"
 _PROGRAM = "slurm.fairlead.dev/program"
 _OVER = ("Succeeded", "Failed")
@@ -18,6 +31,9 @@ _BEGAN = ("Running", *_OVER)
 _FORGOTTEN = "Duplicate jobid"
 """Slurm's own reason, at a node that was sent a job that runs there (slurmctld/agent.c)."""
 _PAUSE_SECONDS = 0.1
+"""While the API server is away."""
+_TURN_SECONDS = 2
+"""After which a watch is opened anew: its thread looks then whether the test is over."""
 _SLURM_PAUSE_SECONDS = 0.3
 """A job stays held and a node drained until somebody acts: the bridge does once in its second."""
 
@@ -34,7 +50,7 @@ class PodWatch:
     def __init__(self, site: PodFleetSite, *, daemons_killed: bool = False) -> None:
         self._site = site
         self._daemons_killed = daemons_killed
-        self._bad_nodes = ("drain",) if daemons_killed else ("drain", "down")
+        self._bad_nodes = ("DRAIN",) if daemons_killed else ("DRAIN", "DOWN")
         self.forgotten = 0
         """Nodes that were drained over a forgotten job, each time."""
         self._forgotten_now: set[str] = set()
@@ -47,39 +63,72 @@ class PodWatch:
 
     async def run(self) -> None:
         """Runs until cancelled."""
-        async with asyncio.TaskGroup() as both:
-            both.create_task(self._watch_pods())
-            both.create_task(self._watch_slurm())
+        over = threading.Event()
+        try:
+            async with asyncio.TaskGroup() as both:
+                both.create_task(asyncio.to_thread(self._follow_pods, over.is_set))
+                both.create_task(asyncio.to_thread(self._follow_slurm, over))
+        finally:
+            over.set()
 
-    async def _watch_pods(self) -> None:
-        while True:
-            with contextlib.suppress(ApiUnreachableError):  # a busy machine lets it wait
-                pods = await asyncio.to_thread(self._site.pods)
-                self.most_gpus = max(self.most_gpus, self._site.gpus_of(pods))
-                self.harm += _twice(pods)
-                for pod in pods:
-                    if _has_begun(pod):
-                        self.began.setdefault(_whose(pod), set()).add(pod["metadata"]["uid"])
-            await asyncio.sleep(_PAUSE_SECONDS)
+    def _follow_pods(self, is_over: Callable[[], bool]) -> None:
+        """Follow a watch, which tells each state that was; lists, ten a second, cost more than it."""
+        while not is_over():
+            try:
+                pods, since = self._site.pods_and_version()
+                self._look(pods.values())
+                self._follow(pods, since, is_over)
+            except (
+                ApiUnreachableError
+            ):  # a busy machine lets it wait, and a version may be too old to go on from
+                time.sleep(_PAUSE_SECONDS)
 
-    async def _watch_slurm(self) -> None:
-        while True:
-            with contextlib.suppress(SlurmCommandError):  # it may be away
-                self.harm += await asyncio.to_thread(self._of_slurm)
-            await asyncio.sleep(_SLURM_PAUSE_SECONDS)
+    def _follow(self, pods: dict[str, KubeObject], since: str, is_over: Callable[[], bool]) -> None:
+        while not is_over():
+            for event in self._site.pod_events(since, seconds=_TURN_SECONDS):
+                if event["type"] == "ERROR":
+                    raise ApiUnreachableError(str(event["object"]))
+                metadata = event["object"]["metadata"]
+                since = metadata["resourceVersion"]
+                if event["type"] == "BOOKMARK":
+                    continue
+                pods.pop(metadata["uid"], None)
+                if event["type"] != "DELETED":
+                    pods[metadata["uid"]] = event["object"]
+                if is_over():
+                    return
+                self._look(pods.values())
 
-    def _of_slurm(self) -> list[str]:
-        jobs = self._site.waiting()
-        nodes = self._site.lab.run("sinfo", "-h", "-N", "-o", "%N %T %E").splitlines()
+    def _look(self, pods: Collection[KubeObject]) -> None:
+        self.most_gpus = max(self.most_gpus, self._site.gpus_of(pods))
+        self.harm += _twice(pods)
+        for pod in pods:
+            if _has_begun(pod):
+                self.began.setdefault(_whose(pod), set()).add(pod["metadata"]["uid"])
+
+    def _follow_slurm(self, over: threading.Event) -> None:
+        with SlurmConsole(self._site.lab) as console:
+            while not over.is_set():
+                with contextlib.suppress(SlurmCommandError):  # it may be away
+                    self.harm += self._of_slurm(console)
+                over.wait(_SLURM_PAUSE_SECONDS)
+
+    def _of_slurm(self, console: SlurmConsole) -> list[str]:
+        jobs, nodes = console.jobs(), console.nodes()
         if self._daemons_killed:
             forgotten = {
-                line.split(maxsplit=1)[0] for line in nodes if "drain" in line and _FORGOTTEN in line
+                line.split(maxsplit=1)[0] for line in nodes if "DRAIN" in line and _FORGOTTEN in line
             }
             self.forgotten += len(forgotten - self._forgotten_now)
             self._forgotten_now = forgotten
             nodes = [line for line in nodes if _FORGOTTEN not in line]
-        held = [line for line in jobs if any(word in line for word in _HELD)]
+        held = [line for line in jobs if any(word in line for word in _HELD) and not _has_ended(line)]
         return held + [line for line in nodes if any(word in line for word in self._bad_nodes)]
+
+
+def _has_ended(job: str) -> bool:
+    """Whether that is a job's state: a job that was held and cancelled keeps its reason."""
+    return any(state in job.split()[1] for state in _ENDED)
 
 
 def _has_begun(pod: KubeObject) -> bool:
@@ -93,7 +142,7 @@ def _whose(pod: KubeObject) -> tuple[str, str]:
     return pod["metadata"]["labels"][_JOB], variables.get(SUBMISSION, "")
 
 
-def _twice(pods: list[KubeObject]) -> list[str]:
+def _twice(pods: Collection[KubeObject]) -> list[str]:
     """Jobs of which two pods run."""
     running = Counter(
         pod["metadata"]["labels"][_JOB] for pod in pods if pod["status"].get("phase") not in _OVER
