@@ -9,7 +9,7 @@ HYPOTHESIS_PROFILE=deep. A test that states its own `max_examples` keeps it.
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,7 @@ __all__ = [
     "kube_labs",
     "kueue_lab",
     "nats_server",
+    "pytest_collection",
     "pytest_collection_finish",
     "pytest_collection_modifyitems",
     "pytest_configure",
@@ -77,6 +78,16 @@ def _keep_bytecode() -> None:
     sys.dont_write_bytecode, sys.pycache_prefix = False, prefix
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = prefix
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let nobody look for garbage while tests are collected: each look finds more of what stays, half a second in all."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
