@@ -3,6 +3,7 @@
 import random
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -54,22 +55,22 @@ def pools(draw: st.DrawFn) -> tuple[PoolFacts, list[WaitingJob]]:
     if draw(st.booleans()):
         order.remember(draw(st.sampled_from(TENANTS)), {"memory": draw(amounts)})
     large = draw(st.sampled_from([0, 0, 0, 2**60, 2**62]))
-    # Figures of few jobs are divided out, of many estimated.
+    # Figures of few jobs are divided out, of many estimated; many share what they ask for.
     copies = draw(st.sampled_from([1, 1, 6]))
+    asked = draw(st.lists(st.dictionaries(st.sampled_from(RESOURCES), amounts, max_size=3), max_size=12))
+    demands = [{name: amount + large for name, amount in one.items()} for one in asked] * copies
     jobs = [
         a_waiting_job(
             f"u{number}",
             tenant=draw(st.sampled_from(TENANTS)),
             job_class=draw(st.sampled_from([*CLASSES, "unheard-of"])),
             submitted=draw(instants),
-            demand={name: amount + large for name, amount in asked.items()},
+            demand=demand,
         )
-        for number, asked in enumerate(
-            draw(st.lists(st.dictionaries(st.sampled_from(RESOURCES), amounts, max_size=3), max_size=12))
-            * copies
-        )
+        for number, demand in enumerate(demands)
     ]
-    return order, draw(st.permutations(jobs))
+    sharing = [msgspec.structs.replace(job, demand=one) for job, one in zip(jobs, demands, strict=True)]
+    return order, draw(st.permutations(sharing))
 
 
 def side_by_side(pool: PoolFacts, jobs: list[WaitingJob]) -> Positions:

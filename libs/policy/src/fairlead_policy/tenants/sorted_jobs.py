@@ -26,10 +26,8 @@ def _columns_of(
     jobs: Sequence[OwnJob], queues: Iterable[JobQueueName] | None, measure: Measure
 ) -> JobColumns:
     """The jobs in their order, and the queue of each; None where nobody asks for the first of a queue."""
-    # Jobs that ask for the same share it: each demand is looked at once.
-    rules, shared = measure.rules, [job.demand for job in jobs]
-    asked = _numbered(map(id, shared), len(jobs))[0]
-    demands = list({id(demand): demand for demand in shared}.values())
+    rules = measure.rules
+    demands, asked = _distinct([job.demand for job in jobs])
     ranks, last = (rules.ranks, len(rules.classes)) if rules.strict else ({}, 0)
     rank = np.array([ranks.get(job.job_class, last) * 2 for job in jobs], np.int64)
     if rules.saturated:
@@ -39,10 +37,29 @@ def _columns_of(
         rank=rank,
         submitted=bounded([job.submitted for job in jobs], -FARTHEST, FARTHEST),
         queue=none if queues is None else np.array(list(map(measure.queues.number, queues)), np.int64),
-        lacking=np.array([lacking_of(demand, rules) is not None for demand in demands], np.int64)[asked],
+        lacking=_lacking(demands, rules)[asked],
         grade=none if rules.strict else np.array(list(map(measure.grades.grade, jobs)), np.int64),
         demand=_amounts(demands, rules)[:, asked],
     )
+
+
+def _distinct(demands: Sequence[Mapping[str, int]]) -> tuple[Sequence[Mapping[str, int]], Ints | slice]:
+    """Demands to look at, and which of them each one is: jobs that ask for the same may share it.
+
+    Where more than half of them differ, to look at each costs less than to tell which are the same.
+    """
+    ids = list(map(id, demands))
+    by_id = dict(zip(ids, demands, strict=True))
+    if len(by_id) > len(demands) / 2:
+        return demands, slice(None)
+    return list(by_id.values()), _numbered(ids, len(ids))[0]
+
+
+def _lacking(demands: Sequence[Mapping[str, int]], rules: PoolRules) -> Ints:
+    """1 for each that asks for what the pool has not."""
+    if set(itertools.chain.from_iterable(demands)) <= rules.unit_share_by_name.keys():
+        return np.zeros(len(demands), np.int64)  # nearly always
+    return np.array([lacking_of(demand, rules) is not None for demand in demands], np.int64)
 
 
 def _numbered[T](found: Iterable[T], count: int) -> tuple[Ints, list[T]]:
