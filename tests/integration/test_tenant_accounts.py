@@ -22,7 +22,6 @@ CONFIG = {
     "queues": [{"name": "main"}],
     "accounts": dict.fromkeys(TENANTS, "main"),
 }
-DENIED = "NATS denies this to our user"
 
 
 async def fairlead(environ: Mapping[str, str], *words: str) -> tuple[int, str]:

@@ -22,7 +22,7 @@ _ONE_POD = 1000
 _POD_LEVEL = frozenset({"cpu", "memory"})
 
 
-def pod_demand(spec: PodSpec, *, field: str = "spec") -> Demand:
+def pod_demand(spec: PodSpec) -> Demand:
     """The effective request of one pod (`PodRequests` of component-helpers).
 
     The larger of the sum of the containers and of what any init container needs at its time, plus overhead. Sidecars,
@@ -32,7 +32,7 @@ def pod_demand(spec: PodSpec, *, field: str = "spec") -> Demand:
     Raises:
         FieldError: a quantity cannot be read; names the field.
     """
-    return _based(_pod_counts(spec, field), field)
+    return _based(_pod_counts(spec, "spec"), "spec")
 
 
 def pod_set_demand(pod_set: PodSet, count: int | None = None, *, field: str = "podSet") -> Demand:

@@ -87,9 +87,9 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         """The setting's name on the command line."""
         return "--" + self.name.replace("_", "-")
 
-    def variable(self, prefix: str = PREFIX) -> str:
+    def variable(self) -> str:
         """The setting's name in the environment."""
-        return prefix + self.name.upper()
+        return PREFIX + self.name.upper()
 
 
 @cache

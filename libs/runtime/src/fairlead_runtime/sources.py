@@ -12,7 +12,7 @@ from typing import TypeAliasType, get_args, get_origin
 import msgspec
 
 from fairlead_runtime.errors import SettingsError
-from fairlead_runtime.settings import PREFIX, Setting, describe, hide_user_info
+from fairlead_runtime.settings import Setting, describe, hide_user_info
 
 _SHOWN_CHARACTERS = 80
 
@@ -32,7 +32,6 @@ def load_settings[T: msgspec.Struct](
     environ: Mapping[str, str],
     file: str | None = None,
     arguments: Mapping[str, str] | None = None,
-    prefix: str = PREFIX,
 ) -> T:
     """The settings: flags over environment over file over defaults.
 
@@ -41,7 +40,6 @@ def load_settings[T: msgspec.Struct](
         environ: the environment; field `nats_url` is `FAIRLEAD_NATS_URL` there.
         file: path of a YAML file with the fields as keys.
         arguments: flags as given, by field name.
-        prefix: of the variables.
 
     Raises:
         SettingsError: with every problem found.
@@ -49,7 +47,7 @@ def load_settings[T: msgspec.Struct](
     settings = describe(kind)
     found, problems = _from_file(settings, file)
     for setting in settings:
-        if (variable := setting.variable(prefix)) in environ:
+        if (variable := setting.variable()) in environ:
             found[setting.name] = _FoundValue(environ[variable], variable, text=True)
         if arguments and setting.name in arguments:
             found[setting.name] = _FoundValue(arguments[setting.name], setting.flag, text=True)
@@ -57,7 +55,7 @@ def load_settings[T: msgspec.Struct](
     for setting in settings:
         if setting.name not in found:
             if setting.default is msgspec.NODEFAULT:
-                problems.append(f"{setting.flag} or {setting.variable(prefix)} must be given: {setting.doc}")
+                problems.append(f"{setting.flag} or {setting.variable()} must be given: {setting.doc}")
             continue
         try:
             values[setting.name] = _convert(setting, found[setting.name])

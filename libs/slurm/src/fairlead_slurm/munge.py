@@ -12,6 +12,8 @@ from fairlead_slurm.errors import ProgramMissingError
 _CREDENTIAL = re.compile(r"MUNGE:[A-Za-z0-9+/=]{1,4096}:", re.ASCII)
 _FOUND = re.compile(r"STATUS: +0\nUID: +(\d+)\n\n(.*)", re.DOTALL)
 _AT_ONCE = 16
+_SECONDS = 5.0
+"""That one may take."""
 
 
 class Munge:
@@ -19,12 +21,10 @@ class Munge:
 
     Args:
         socket: of munged; by default where its commands look.
-        seconds: how long one may take.
     """
 
-    def __init__(self, socket: str | None, *, seconds: float = 5.0) -> None:
+    def __init__(self, socket: str | None) -> None:
         self._socket = [] if socket is None else [f"--socket={socket}"]
-        self._seconds = seconds
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def user_of(self, credential: str, word: str) -> int | None:
@@ -38,7 +38,7 @@ class Munge:
         command = ["unmunge", "--numeric", "--keys=STATUS,UID", *self._socket]
         async with self._turns:
             try:
-                async with asyncio.timeout(self._seconds):
+                async with asyncio.timeout(_SECONDS):
                     printed = await _output(command, credential)
             except TimeoutError:
                 return None

@@ -184,23 +184,6 @@ def _answer[T: submitted.Answer](kind: type[T], **terms: object) -> Builder[T]:
     return Builder(msgspec.convert(_ANSWER | {"kind": kind.__struct_config__.tag} | terms, kind))
 
 
-an_accepted = _answer(submitted.Accepted, job="train-1", queue="main", **{"class": "normal"})
-a_refused = _answer(
-    submitted.Refused, field="demand.cpu", value="-1", reason="a quantity may not be negative"
-)
-a_started = _answer(submitted.Started, job="train-1", waited_seconds=60.0)
-an_ended = _answer(submitted.Ended, job="train-1", outcome="succeeded", ran_seconds=600.0)
-a_dead_letter = Builder(
-    submitted.DeadLetter(
-        subject="fairlead.v1.submit.c1.team-a",
-        stream_seq=7,
-        deliveries=8,
-        reason="the frontend did not answer",
-        payload=b"{}",
-        at=NOON,
-    )
-)
-
 a_member = Builder(members.MemberLease(role="scorer", replica="scorer-1", renewed=NOW))
 a_holding = Builder(members.Holding(pool="c1/gpu", shards=[0], current=True))
 a_leader = Builder(
@@ -214,7 +197,6 @@ a_document = Builder(
     )
 )
 a_tenant = Builder(document.Tenant(name="team-a"))
-a_policy_pool = Builder(document.Pool(name="gpu", members=["c1/gpu"]))
 a_grant = Builder(document.Grant(tenant="team-a", classes=["urgent"], by="somebody", why="a test"))
 
 a_create = Builder(
@@ -232,35 +214,22 @@ a_create = Builder(
     )
 )
 a_create_jobs = Builder(verbs.CreateJobs(epoch=1, jobs=[a_create()]))
-a_create_reply = Builder(verbs.CreateReply(outcome=verbs.CreateOutcome.CREATED, queue="main"))
 a_set_level = Builder(verbs.SetLevel(scope="team-a", id="job-1", uid="team-a/job-1", level=10))
 a_set_levels = Builder(verbs.SetLevels(epoch=1, levels=[a_set_level()]))
-a_level_reply = Builder(verbs.LevelReply(verdict=verbs.VerbOutcome.DONE, rev=2))
 a_delete = Builder(verbs.DeleteJob(scope="team-a", id="job-1"))
 a_delete_jobs = Builder(verbs.DeleteJobs(epoch=1, jobs=[a_delete()]))
-a_delete_reply = Builder(verbs.DeleteReply(verdict=verbs.VerbOutcome.DONE))
 
-a_queue_question = Builder(questions.QueueQuestion())
 a_ranked_place = Builder(questions.RankedPlace(rank=0, place=a_place(), share=0.0, entitled=1.0))
 a_pool_queue = Builder(questions.PoolQueue(pool="c1/gpu", waiting=1, places=[a_ranked_place()]))
 a_queue_reply = Builder(questions.QueueReply(at=NOON, pools=[a_pool_queue()]))
-a_tenants_question = Builder(questions.TenantsQuestion())
 a_tenant_line = Builder(questions.TenantLine(standing=a_tenant_share(), tag=0.0, part_now=1.0))
 a_pool_tenants = Builder(
     questions.PoolTenants(pool="c1/gpu", capacity=a_pool().capacity, tenants=[a_tenant_line()])
 )
 a_tenants_reply = Builder(questions.TenantsReply(at=NOON, pools=[a_pool_tenants()]))
-an_explain_question = Builder(questions.ExplainQuestion(job="job-1"))
 an_explanation = Builder(
     questions.Explanation(
         cluster="c1", scope="team-a", id="job-1", uid="team-a/job-1", phase="waiting", queue="main"
     )
 )
 an_explain_reply = Builder(questions.ExplainReply(at=NOON, found=[an_explanation()]))
-a_shard_question = Builder(questions.ShardQuestion(at=NOW))
-a_shard_reply = Builder(
-    questions.ShardReply(
-        pool="c1/gpu", shard=0, policy=1, capacity=a_pool().capacity, waiting=1, places=[a_place()]
-    )
-)
-a_problem = Builder(questions.Problem(field="job", value="job-9", reason="no such job is known"))

@@ -64,9 +64,6 @@ class QuotaLayout:
         return fixture.named(root)
 
 
-LONE_QUEUE = {"shared": QuotaNode(nominal=4)}
-
-
 class Rounds:
     """A backlog on a layout, its releases and arrivals, and the judge of its admissions.
 

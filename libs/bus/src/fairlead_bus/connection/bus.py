@@ -140,18 +140,15 @@ class Bus:
             raise RemoteError(int(code) if code.isdecimal() else 500, found.get(ERROR_TEXT, ""), message.data)
         return message.data
 
-    async def serve(
-        self, subject: str, handle: Handler, *, queue: str | None = None, parallel: int = 256
-    ) -> Endpoint:
+    async def serve(self, subject: str, handle: Handler, *, queue: str | None = None) -> Endpoint:
         """Answers the questions on a subject until the endpoint is closed.
 
         Args:
             subject: may hold wildcards.
             handle: returns the answer; `Rejected` becomes the asker's `RemoteError`.
             queue: each question goes to one server of this group; None gives it to all.
-            parallel: so many are handled at once; more wait.
         """
-        endpoint = Endpoint(self.wire, handle, parallel=parallel)
+        endpoint = Endpoint(self.wire, handle)
         await endpoint.open(subject, queue)
         return endpoint
 

@@ -32,13 +32,17 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 type Handler = Callable[[Asked], Awaitable[bytes]]
 
 
+_AT_ONCE = 256
+"""Questions of a subject; more wait."""
+
+
 class Endpoint:
     """Handles the questions on one subject, several at once."""
 
-    def __init__(self, wire: Wire, handle: Handler, *, parallel: int) -> None:
+    def __init__(self, wire: Wire, handle: Handler) -> None:
         self._wire = wire
         self._handle = handle
-        self._free = asyncio.Semaphore(parallel)
+        self._free = asyncio.Semaphore(_AT_ONCE)
         self._busy: set[asyncio.Task[None]] = set()
         self._subscription: Subscription | None = None
         self.subject = ""

@@ -1,7 +1,7 @@
 """Compare-and-swap on a subject, sure of its outcome."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from fairlead_bus.connection.bus import Bus
 from fairlead_bus.connection.jetstream import MSG_ID, Stored
@@ -31,7 +31,6 @@ async def swap(
     payload: bytes,
     expected: int,
     msg_id: str,
-    headers: Mapping[str, str] | None = None,
     is_ours: Callable[[str], bool] = lambda _: False,
 ) -> int:
     """Writes if the subject's last sequence is `expected` (0 for none); returns the new sequence.
@@ -48,7 +47,6 @@ async def swap(
         payload: the new value.
         expected: last sequence of the subject.
         msg_id: never used before.
-        headers: own headers.
         is_ours: tells the Msg-Id of an earlier write of the same owner whose outcome was never learnt; it becomes the
             expected one.
 
@@ -59,7 +57,7 @@ async def swap(
     """
     for _ in range(ATTEMPTS):
         try:
-            ack = await bus.publish(subject, payload, headers=headers, msg_id=msg_id, expect_last=expected)
+            ack = await bus.publish(subject, payload, msg_id=msg_id, expect_last=expected)
         except (PublishUncertainError, WrongLastSequenceError):
             bus.observer.count("swap.read_back")
         else:
