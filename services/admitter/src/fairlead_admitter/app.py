@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.apply.level_applier import DryRunApplier, LevelApplier
 from fairlead_admitter.apply.lever_probe import LeverProber, LeverWatch
@@ -38,6 +40,7 @@ from fairlead_bus.server.provision import require_durables
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.events import JobEvicted
+from fairlead_contracts.messages.members import LeaderLease
 from fairlead_policy.exact.ranking import warm_up
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.clock import wall_clock
@@ -296,18 +299,24 @@ class Admitter:
         )
 
     def _leadership(self, wake: asyncio.Event, lever: LeverWatch | None) -> Leadership:
+        def described(lease: LeaderLease) -> LeaderLease:
+            return msgspec.structs.replace(
+                lease,
+                reserved=self._reservations.stated(),
+                followed=self._adherence.stated(),
+                preemptions_by_left_levels=self._record.restraints.by_left_levels(),
+                untaken=self._intake_watch.untaken(),
+                late_by=self._planner.pace.late_by(),
+                silent="" if lever is None else lever.why_silent() or "",
+            )
+
         return Leadership(
             self._bus,
             role=ADMITTER,
             cluster=self._settings.cluster,
             replica=self._lifecycle.replica,
             wake=wake,
-            reserved=self._reservations.stated,
-            followed=self._adherence.stated,
-            preemptions=self._record.restraints.by_left_levels,
-            untaken=self._intake_watch.untaken,
-            late_by=self._planner.pace.late_by,
-            silent=None if lever is None else lever.why_silent,
+            describe=described,
         )
 
     def _answer_lane(self) -> DurableLane:

@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from fairlead_bus import Bus, ConnectionSettings, Revisions, connect
 from fairlead_bus.facts.announcer import Announcer
 from fairlead_bus.facts.event_diff import EventDiff, NoMemory
@@ -62,6 +64,9 @@ async def _serve(
         instruments.told(event)
         traces.happened([event])
 
+    def why_silent() -> str | None:
+        return observer.why_silent(settings.stale_after_seconds)
+
     led = asyncio.Event()
     leadership = Leadership(
         bus,
@@ -69,7 +74,7 @@ async def _serve(
         cluster=settings.cluster,
         replica=lifecycle.replica,
         wake=led,
-        silent=lambda: observer.why_silent(settings.stale_after_seconds),
+        describe=lambda lease: msgspec.structs.replace(lease, silent=why_silent() or ""),
     )
     announcer = Announcer(
         bus,
@@ -89,7 +94,7 @@ async def _serve(
     readiness = lifecycle.readiness
     readiness.add("connection", lambda: None if bus.connected else "not connected to NATS")
     readiness.add("state", announcer.why_not_agreed)
-    readiness.add("slurm", lambda: observer.why_silent(settings.stale_after_seconds))
+    readiness.add("slurm", why_silent)
     readiness.tell("role", lambda: "standby" if leadership.epoch is None else "leader")
     async with lifecycle.supervise() as tasks:
         tasks.start("connection", bus.wait_closed())

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
+import msgspec
 import structlog
-from msgspec import to_builtins
 
 from fairlead_bus import Bus, ConnectionSettings, Revisions, connect
 from fairlead_bus.facts.announcer import Announcer, Statements
@@ -12,6 +12,7 @@ from fairlead_bus.facts.event_diff import EventDiff
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.events import Event
+from fairlead_contracts.messages.members import LeaderLease
 from fairlead_kube.client import KubeClient
 from fairlead_kube.client import connect as connect_kube
 from fairlead_kube.settings import KubeSettings
@@ -84,6 +85,11 @@ class Parts:
         self._instruments.heard(self._sources.ages())
         self._traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
 
+    def _described(self, lease: LeaderLease) -> LeaderLease:
+        """The lease with why what is stated may be old."""
+        silent = self._sources.why_silent(self._settings.stale_after_seconds)
+        return msgspec.structs.replace(lease, silent=silent or "")
+
     async def serve(self) -> None:
         """Stand for the lead; while leading, state the cluster."""
         led = asyncio.Event()
@@ -93,7 +99,7 @@ class Parts:
             cluster=self._settings.cluster,
             replica=self._lifecycle.replica,
             wake=led,
-            silent=lambda: self._sources.why_silent(self._settings.stale_after_seconds),
+            describe=self._described,
         )
         announcer = Announcer(
             self._bus,
@@ -159,5 +165,5 @@ class DryRunAudience:
         """See `WatcherAudience`."""
         for subject, state in statements.items():
             self._log.info(
-                "would_state", subject=subject, state=None if state is None else to_builtins(state)
+                "would_state", subject=subject, state=None if state is None else msgspec.to_builtins(state)
             )

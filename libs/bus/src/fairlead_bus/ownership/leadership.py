@@ -12,7 +12,7 @@ from fairlead_bus.streams.compare_and_swap import SwapRefusedError, new_msg_id, 
 from fairlead_bus.streams.mirror import Mirror, is_deletion
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import from_seconds
-from fairlead_contracts.messages.members import LEADER_LEASE, RENEW_SECONDS, Followed, LeaderLease, Reserved
+from fairlead_contracts.messages.members import LEADER_LEASE, RENEW_SECONDS, LeaderLease
 from fairlead_contracts.subjects import kv_subject, leader_key
 from fairlead_contracts.topology import LEASE_SECONDS, MEMBERS
 
@@ -23,6 +23,10 @@ _STEP_DOWN_SECONDS = 1.0
 _DELETED = {"KV-Operation": "DEL"}
 
 
+def _plain(lease: LeaderLease) -> LeaderLease:
+    return lease
+
+
 class Leadership:
     """Stands for election for as long as it runs.
 
@@ -30,8 +34,7 @@ class Leadership:
     one may be paused; two are never trusted at once, as each is trusted for two thirds of the lease from before its
     last acked renewal was sent. What leaders write to NATS is fenced by their epoch all the same.
 
-    `reserved`, `followed`, `preemptions`, `untaken` and `late_by` give what an admitter's lease says beside that, at each
-    renewal; `silent` gives what the lease says of a cluster that does not answer.
+    `describe` puts into the lease, at each renewal, what whoever leads says of itself and of the cluster.
     """
 
     def __init__(
@@ -42,19 +45,9 @@ class Leadership:
         cluster: str,
         replica: str,
         wake: asyncio.Event,
-        reserved: Callable[[], list[Reserved]] | None = None,
-        followed: Callable[[], list[Followed]] | None = None,
-        preemptions: Callable[[], dict[str, int]] | None = None,
-        untaken: Callable[[], int] | None = None,
-        late_by: Callable[[], float] | None = None,
-        silent: Callable[[], str | None] | None = None,
+        describe: Callable[[LeaderLease], LeaderLease] = _plain,
     ) -> None:
-        self._reserved = reserved
-        self._followed = followed
-        self._preemptions = preemptions
-        self._untaken = untaken
-        self._late_by = late_by
-        self._silent = silent
+        self._describe = describe
         self._bus = bus
         self._role = role
         self._cluster = cluster
@@ -178,21 +171,14 @@ class Leadership:
             self._bus.observer.note("leadership.not_released", cluster=self._cluster, error=str(error))
 
     def _lease(self, epoch: int) -> bytes:
-        return to_json(
-            LeaderLease(
-                role=self._role,
-                cluster=self._cluster,
-                replica=self._replica,
-                epoch=epoch,
-                renewed=from_seconds(time.time()),
-                reserved=[] if self._reserved is None else self._reserved(),
-                followed=[] if self._followed is None else self._followed(),
-                preemptions_by_left_levels={} if self._preemptions is None else self._preemptions(),
-                untaken=0 if self._untaken is None else self._untaken(),
-                late_by=0.0 if self._late_by is None else self._late_by(),
-                silent="" if self._silent is None else self._silent() or "",
-            )
+        lease = LeaderLease(
+            role=self._role,
+            cluster=self._cluster,
+            replica=self._replica,
+            epoch=epoch,
+            renewed=from_seconds(time.time()),
         )
+        return to_json(self._describe(lease))
 
     async def _swap(self, payload: bytes, expected: int) -> int:
         """A renewal whose outcome was never learnt is still ours: it carries our epoch in its Msg-Id."""
