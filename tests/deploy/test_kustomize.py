@@ -6,7 +6,9 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -21,7 +23,9 @@ import yaml
 
 from fairlead_bus.server.program import server_program
 from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_testkit import fork_server
 from fairlead_testkit.command import fairlead
+from fairlead_testkit.fork_server import ForkedProcess
 from fairlead_testkit.free_ports import await_listening, free_ports
 from fairlead_testkit.kubelab import Kit, KubeLab, LabOptions, things
 from fairlead_testkit.kubelab.containers import ContainerRun, read_container
@@ -52,7 +56,7 @@ class Site:
     folder: Path
     nats: list[int]
     """Ports of the servers."""
-    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    running: list[subprocess.Popen[bytes] | ForkedProcess] = field(default_factory=list)
     builds: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -106,9 +110,16 @@ class Site:
         assert done.returncode <= code, f"{words}\n{done.stdout}\n{done.stderr}\n{self.logs()}"
         return done.stdout + done.stderr
 
-    def start(self, name: str, command: list[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    def start(
+        self, name: str, command: list[str], environ: Mapping[str, str]
+    ) -> subprocess.Popen[bytes] | ForkedProcess:
+        process: subprocess.Popen[bytes] | ForkedProcess
         with (self.folder / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(command, env=environ, cwd=self.folder, stdout=log, stderr=log)
+            match command:
+                case [sys.executable, "-m", module, *words] if fork_server.serves_container(module, environ):
+                    process = fork_server.fork(module, words, environ, log)
+                case _:
+                    process = subprocess.Popen(command, env=environ, cwd=self.folder, stdout=log, stderr=log)
         self.running.append(process)
         return process
 
@@ -405,7 +416,7 @@ class Service:
     """A container that runs as a process."""
 
     name: str
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | ForkedProcess
     container: ContainerRun
     port: int
 
@@ -489,7 +500,7 @@ def start_service(site: Site, name: str, mark: str, kind: str = "deployments") -
 def stop(site: Site, services: list[Service]) -> None:
     """As a pod ends: each is asked to, and does."""
     for service in services:
-        service.process.terminate()
+        service.process.send_signal(signal.SIGTERM)
         assert service.process.wait(60) == 0, site.logs()
 
 
