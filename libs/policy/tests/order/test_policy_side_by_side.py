@@ -244,3 +244,44 @@ def test_every_job_behind_the_first_that_asks_for_what_the_pool_has_not_says_so(
     assert {(found[uid].dominant, found[uid].use) for uid in asked} == {("gpu", 5)}
     step_by_step(order, jobs)
     assert found == {place.uid: place for place in order.at(NOW).places()}
+
+
+def test_tenants_below_others_are_scored_in_one_pass_and_as_each_by_itself() -> None:
+    names = [f"t{number}" for number in range(7)]
+    rules = PoolRules(
+        capacity={"cpu": 9, "memory": 7},
+        classes=CLASSES,
+        rate=Fraction(1, 10) / HOUR,
+        entitlements={
+            name: Fraction(1 + number, 40) for number, name in enumerate((*names, "org-0", "org-1"))
+        },
+        parents={name: f"org-{number % 2}" for number, name in enumerate(names[:-1])},
+    )
+
+    def pool() -> PoolFacts:
+        order = PoolFacts(rules)
+        order.run("r", "t2", {"cpu": 3})
+        order.wait_all(
+            a_waiting_job(
+                f"u{number:03}",
+                tenant=names[number % 7],
+                submitted=NOW - number % 9 * HOUR,
+                demand={"cpu": number % 4, "memory": number % 3},
+            )
+            for number in range(210)
+        )
+        return order
+
+    together, one_by_one = pool(), pool()
+    for queue in one_by_one.snapshot.tenant_queues():
+        queue.scored()
+    assert together.at(NOW).places()[:] == one_by_one.at(NOW).places()[:]
+    below = {
+        queue.tenant: queue.scored() for queue in together.snapshot.tenant_queues() if queue.tenant != "t6"
+    }
+    first = below["t0"].use.base
+    assert first is not None
+    assert all(scores.use.base is first for scores in below.values())
+    # An event costs its own tenant: the others keep what they have.
+    together.wait(a_waiting_job("u999", tenant="t3", demand={"cpu": 1}))
+    assert [queue.tenant for queue in together.snapshot.tenant_queues() if not queue.is_scored] == ["t3"]

@@ -6,6 +6,7 @@ step by step are the same code: an order depends on what waits and runs, never o
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from fairlead_policy.rules.jobs import JobQueueName, OwnJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.sequence_columns import SequenceColumns
 from fairlead_policy.tenants.service_order import ServiceOrder
+from fairlead_policy.tenants.tenant_queue import score_together
 from fairlead_policy.tenants.tenant_tree import TenantTree
 
 
@@ -107,6 +109,9 @@ class Order:
         chosen = self.chosen_trees(tenants)
         lone = [tree for tree, _ in chosen if tree.alone]
         parts = [SequenceColumns.of_own_orders(lone, [tree.own for tree in lone], measure)] if lone else []
+        if not self.rules.rescaled:
+            below = chain.from_iterable(tree.tenant_queues.values() for tree, _ in chosen if not tree.alone)
+            score_together(filter(len, below), measure)
         parts += [tree.all(now, names) for tree, names in chosen if not tree.alone]
         return TopLevelView(measure, SequenceColumns.joined(parts), now)
 

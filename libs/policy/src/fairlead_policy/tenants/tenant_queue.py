@@ -10,7 +10,7 @@ is taken in `tenant_tree`, which merges tenant queues.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -192,12 +192,25 @@ def scored_side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> tupl
     new = [queue for queue in queues if not queue.is_scored]
     if new:
         some = lines if len(new) == len(queues) else _side_by_side(new, measure)
-        scores = _scores(JobColumns.of(some.numbers), new, some.starts[:-1], measure)
-        for queue, start in zip(new, some.bounds, strict=False):
-            queue.scored_among(scores, start)
+        scores = _scored_anew(new, some, measure)
         if some is lines:
             return lines, scores
     return lines, join_scores([queue.scored() for queue in queues])
+
+
+def score_together(queues: Iterable[TenantQueue], measure: Measure) -> None:
+    """Scores the jobs of tenants, each of which has some, in one pass for all that nobody scored yet: each keeps its own."""
+    new = sorted((queue for queue in queues if not queue.is_scored), key=lambda queue: queue.line.beside()[1])
+    if new:
+        _scored_anew(new, _side_by_side(new, measure), measure)
+
+
+def _scored_anew(queues: Sequence[TenantQueue], lines: OwnLines, measure: Measure) -> Scores:
+    """The scores of all jobs of these tenants, which lie side by side."""
+    scores = _scores(JobColumns.of(lines.numbers), queues, lines.starts[:-1], measure)
+    for queue, start in zip(queues, lines.bounds, strict=False):
+        queue.scored_among(scores, start)
+    return scores
 
 
 def _side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> OwnLines:
