@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
+from fairlead_contracts.base.figures import amount_format
 from fairlead_contracts.base.instants import HOUR, MINUTE
-from fairlead_policy.explain.figures import amount_format
 from fairlead_policy.explain.reasons import Wording
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob

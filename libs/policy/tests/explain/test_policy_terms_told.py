@@ -11,10 +11,10 @@ from math import isclose
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_contracts.base.figures import MANY, percent
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import Neighbour
 from fairlead_policy.explain.explanation import neighbour_of
-from fairlead_policy.explain.figures import MANY, percent
 from fairlead_policy.explain.neighbour_text import before_in_words
 from fairlead_policy.explain.row_text import RowCauses
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_contracts.base.figures import duration, percent
 from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_contracts.messages.state import JobShape, JobState, Phase, QueueState, State, subject_of
 from fairlead_contracts.policyfile.document import Grant, Match, PolicyDocument, Pool, Tenant
@@ -22,7 +23,6 @@ from fairlead_contracts.snapshot.types import (
     SnapshotTenant,
 )
 from fairlead_contracts.snapshot.write import encode_snapshot
-from fairlead_policy.explain.figures import duration, percent
 from fairlead_policy.explain.reasons import terms_in_words
 from fairlead_policy.levels.plan import LabelledJob, plan_levels
 from fairlead_policy.order.pool_facts import PoolFacts

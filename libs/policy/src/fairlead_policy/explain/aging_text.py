@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
+from fairlead_contracts.base.figures import duration, percent
 from fairlead_contracts.base.instants import DAY, SECOND
 from fairlead_contracts.base.quantities import base_units, short_resource
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy.explain.figures import duration, percent
 from fairlead_policy.rules.pool_rules import exactly
 from fairlead_policy.rules.rulebook import Rulebook
 

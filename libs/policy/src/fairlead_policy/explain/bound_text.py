@@ -8,11 +8,11 @@ tree each level from the leaf up adds its own tag: the two ways may meet at any 
 from fractions import Fraction
 from math import ceil
 
+from fairlead_contracts.base.figures import duration
 from fairlead_contracts.base.instants import DAY, FIRST_NAMED, LAST_NAMED, MINUTE, Micros, to_datetime
 from fairlead_contracts.messages.decisions import Place
 from fairlead_policy.exact.ranking import ratio
 from fairlead_policy.exact.terms import tag_of, top_of
-from fairlead_policy.explain.figures import duration
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 
 _TENTHS = 10

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from math import ceil
 
+from fairlead_contracts.base.figures import duration, part_of, percent
 from fairlead_contracts.base.instants import MINUTE, SECOND, Micros, from_datetime, to_datetime
 from fairlead_contracts.base.quantities import base_units, format_quantity, short_resource
 from fairlead_contracts.messages.decisions import Place
@@ -21,7 +22,6 @@ from fairlead_contracts.messages.explanations import (
 from fairlead_contracts.snapshot.types import name_in_snapshot
 from fairlead_policy.exact.terms import counted_as
 from fairlead_policy.explain.bound_text import bound_in_words
-from fairlead_policy.explain.figures import duration, part_of, percent
 from fairlead_policy.explain.neighbour_text import before_in_words
 from fairlead_policy.explain.what_if import unit_of
 from fairlead_policy.rules.pool_rules import PoolRules

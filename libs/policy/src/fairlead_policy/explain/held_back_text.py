@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from fairlead_contracts.base.figures import decimals, part_of, percent
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_contracts.messages.decisions import Place, Within
 from fairlead_policy.exact.terms import counted_as
-from fairlead_policy.explain.figures import decimals, part_of, percent
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from fairlead_contracts.base.figures import MANY, percent
 from fairlead_contracts.messages.decisions import Place
 from fairlead_contracts.messages.explanations import ComparedTerm, Neighbour
-from fairlead_policy.explain.figures import MANY, percent
 from fairlead_policy.explain.held_back_text import NOT_IN_POLICY, used_up_of
 from fairlead_policy.rules.pool_rules import PoolRules
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
+from fairlead_contracts.base.figures import MANY, amount_format, decimals, duration, part_of, percent
 from fairlead_contracts.base.instants import DAY, HOUR, SECOND, Micros
 from fairlead_contracts.base.quantities import format_quantity, short_resource
 from fairlead_contracts.messages.decisions import Place, TenantShare
-from fairlead_policy.explain.figures import MANY, amount_format, decimals, duration, part_of, percent
 from fairlead_policy.explain.held_back_text import (
     held_back_in_words,
     hold_back,

@@ -7,9 +7,9 @@ H-DRF scales shares, two rows of figures do not tell it: `explanation.neighbour_
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from fairlead_contracts.base.figures import percent
 from fairlead_contracts.base.instants import Micros
 from fairlead_policy.exact.ranking import FLOAT_DOUBT
-from fairlead_policy.explain.figures import percent
 from fairlead_policy.explain.neighbour_text import CLOSE, EQUAL_BUT_UID, EQUAL_KEYS, OWN_ORDER, both_in_words
 from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules

@@ -14,13 +14,13 @@ from fairlead_cli.client.words import (
     unwell_in_words,
 )
 from fairlead_cli.console import PIPED_WIDTH, Style, unstyled, wrapped
+from fairlead_contracts.base import figures
 from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import format_quantity, short_resource
 from fairlead_contracts.messages.decisions import Place, TenantShare
 from fairlead_contracts.messages.explanations import RoomForecast
 from fairlead_contracts.messages.questions import ExplainReply, Explanation, Steering
 from fairlead_contracts.messages.state import job_name
-from fairlead_policy.explain import figures
 
 MOST_REASONS = 5
 """That are shown unless all are asked for."""

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from fairlead_contracts.base import figures
 from fairlead_contracts.base.instants import from_datetime, to_seconds
 from fairlead_contracts.base.quantities import base_units, format_quantity, quantity_format, short_resource
 from fairlead_contracts.frontend.cards import PER_VGPU
 from fairlead_contracts.frontend.marks import GANG_FIT
 from fairlead_contracts.messages.decisions import EffectiveJob, Place, UnboundedBy
 from fairlead_contracts.messages.questions import Adherence, Approval, Promised, Steering
-from fairlead_policy.explain import figures
 
 _MOST_PASSING = 5
 _TENANTS_NAMED = 6

@@ -1,9 +1,9 @@
 """Reasons in words: what a person reads about one job's place. Every number is one that the place was made from."""
 
+from fairlead_contracts.base.figures import duration
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.frontend.marks import GANG_FIT
 from fairlead_contracts.messages.state import JobHolder, JobState, Outcome, Phase
-from fairlead_policy.explain.figures import duration
 
 _HOLDERS = {
     JobHolder.USER: "its user holds it",
