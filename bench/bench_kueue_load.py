@@ -38,7 +38,7 @@ PACE = 43.0
 LONGER = 4.0
 """So many times as long they run then: at that pace they hold some half of the quota, large ones all of a queue, and room comes free one by one."""
 FOR_ROOM = 20.0
-"""Likewise, where all wait for room: some 18 Workloads a second start then, and the machine has CPU to spare."""
+"""Likewise, where all wait for room: some 20 Workloads a second start then, and the machine has CPU to spare."""
 
 
 class Load(NamedTuple):
