@@ -51,7 +51,7 @@ def test_plain_users_submit_for_their_own_account_alone(slurm_lab: SlurmLab) -> 
 
 def test_an_open_scontrol_tells_jobs_and_nodes_as_they_are_now(slurm_lab: SlurmLab) -> None:
     with SlurmConsole(slurm_lab) as console:
-        assert not [line for line in console.jobs() if "JobHeld" in line]
+        assert not [line for line in console.jobs() if "PENDING JobHeld" in line]
         assert not [line for line in console.nodes() if "DRAIN" in line or "DOWN" in line]
         held = slurm_lab.submit("vision", "--hold")
         slurm_lab.run("scontrol", "update", "nodename=n1", "state=drain", "reason=Duplicate jobid")
