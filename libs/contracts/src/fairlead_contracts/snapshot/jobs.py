@@ -125,28 +125,7 @@ class JobChecks:
             jobs: some, or one: then its problems are told.
             known: how many problems there were before these jobs.
         """
-        places = self._once(
-            self._places,
-            [(job.tenant, job.pool) for job in jobs],
-            lambda stated: (stated[0], self._place("jobs", at, *stated)),
-        )
-        tenants, pools = zip(*places, strict=True)
-        classes = self._once(
-            self._job_classes, [job.job_class for job in jobs], lambda one: self._class("jobs", at, one)
-        )
-        clusters = self._once(
-            self._named,
-            [job.cluster for job in jobs],
-            lambda one: self._values.named("jobs", at, "cluster", one),
-        )
-        frontends = self._once(
-            self._frontends,
-            [job.frontend for job in jobs],
-            lambda one: self._values.frontend("jobs", at, one),
-        )
-        queues = self._once(
-            self._named, [job.queue for job in jobs], lambda one: self._values.named("jobs", at, "queue", one)
-        )
+        tenants, pools, classes, clusters, frontends, queues = self._names(at, jobs)
         since = [job.submitted for job in jobs]
         submitted = self._submitted(at, since)
         columns = (
@@ -173,6 +152,31 @@ class JobChecks:
             if job.gang is not None or job.annotations:
                 read[number] = self._with_gang(at + number, job, read[number], known)
         return read
+
+    def _names(self, at: int, jobs: Sequence[WrittenJob]) -> Sequence[Sequence[str]]:
+        """Tenants, pools, classes, clusters, frontends and queues of the jobs, see `_columns`."""
+        places = self._once(
+            self._places,
+            [(job.tenant, job.pool) for job in jobs],
+            lambda stated: (stated[0], self._place("jobs", at, *stated)),
+        )
+        classes = self._once(
+            self._job_classes, [job.job_class for job in jobs], lambda one: self._class("jobs", at, one)
+        )
+        clusters = self._once(
+            self._named,
+            [job.cluster for job in jobs],
+            lambda one: self._values.named("jobs", at, "cluster", one),
+        )
+        frontends = self._once(
+            self._frontends,
+            [job.frontend for job in jobs],
+            lambda one: self._values.frontend("jobs", at, one),
+        )
+        queues = self._once(
+            self._named, [job.queue for job in jobs], lambda one: self._values.named("jobs", at, "queue", one)
+        )
+        return *zip(*places, strict=True), classes, clusters, frontends, queues
 
     def _submitted(self, at: int, found: Sequence[object]) -> list[Micros]:
         if None in found:
