@@ -64,7 +64,7 @@ server.serve_forever()
 """
 
 
-class Life(NamedTuple):
+class ToldJob(NamedTuple):
     """What is told of one job."""
 
     submission: Submission
@@ -93,7 +93,7 @@ class Pages:
         """See `PassDiary`."""
 
 
-def lives(ratio: float) -> list[Life]:
+def lives(ratio: float) -> list[ToldJob]:
     """The jobs, as they stand where that part of them has a trace."""
     found = []
     for number in range(JOBS):
@@ -105,11 +105,11 @@ def lives(ratio: float) -> list[Life]:
         )
         of_job = {"uid": uid, "job": submission.id, "submission": submission.id, "traceparent": carried}
         events: list[Event] = [a_queued_event(**of_job), a_started_event(**of_job), an_ended_event(**of_job)]
-        found.append(Life(submission, job, events, a_level_event(**of_job), a_decision()))
+        found.append(ToldJob(submission, job, events, a_level_event(**of_job), a_decision()))
     return found
 
 
-def contents(told: list[Life]) -> list[Content]:
+def contents(told: list[ToldJob]) -> list[Content]:
     """Decisions whose fronts go forward by a few jobs each."""
     places = [a_place(uid=life.job.uid, id=life.job.id) for life in told]
     return [
@@ -122,7 +122,7 @@ def contents(told: list[Life]) -> list[Content]:
     ]
 
 
-def tell(spans: Spans, told: list[Life], decided: list[Content]) -> None:
+def tell(spans: Spans, told: list[ToldJob], decided: list[Content]) -> None:
     """What admitter, scorer and the frontend's owner say of all of them."""
     jobs = {life.job.uid: life.job for life in told}
     admitter, frontend = JobTraces(spans, "c1"), FrontendSpans(spans, lambda: NOW, "c1")

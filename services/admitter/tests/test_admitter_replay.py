@@ -127,7 +127,7 @@ def remembered(plan: PoolPlan) -> object:
     return after.lever, after.reserving, after.lifted, after.trail and vars(after.trail)
 
 
-class Life:
+class ReplicaDay:
     """Jobs come, start, end, get levels: what a replica is told of a day, and what it decides."""
 
     def __init__(self, dice: random.Random, mode: str) -> None:
@@ -202,7 +202,7 @@ class Life:
 
 @given(st.randoms(use_true_random=False), st.integers(1, 25), st.sampled_from(["advise", "reserve"]))
 def test_a_log_of_what_went_in_gives_the_same_plans_again(dice: random.Random, count: int, mode: str) -> None:
-    log = list(Life(dice, mode).turns(count))
+    log = list(ReplicaDay(dice, mode).turns(count))
     kept = msgspec.msgpack.encode([turn for turn, _ in log])
     again = Replica(mode)
     turns = msgspec.msgpack.decode(kept, type=list[Turn])
@@ -211,7 +211,7 @@ def test_a_log_of_what_went_in_gives_the_same_plans_again(dice: random.Random, c
 
 def test_the_machines_own_clock_has_no_say() -> None:
     logs = [
-        (mode, list(Life(random.Random(seed), mode).turns(24)))
+        (mode, list(ReplicaDay(random.Random(seed), mode).turns(24)))
         for seed in range(4)
         for mode in ("advise", "reserve")
     ]
@@ -230,14 +230,14 @@ def test_the_logs_that_are_played_have_writes_of_several_causes_in_them() -> Non
         plan
         for seed in range(20)
         for mode in ("advise", "reserve")
-        for _, plan in Life(random.Random(seed), mode).turns(25)
+        for _, plan in ReplicaDay(random.Random(seed), mode).turns(25)
     ]
     causes = {write[4] for plan in plans for write in msgspec.json.decode(plan)[0][0]}
     assert causes >= {"front", "left", "wake"}
 
 
 def test_while_all_levels_come_too_late_nothing_is_written_until_starts_end() -> None:
-    replica, life = Replica("advise"), Life(random.Random(0), "advise")
+    replica, life = Replica("advise"), ReplicaDay(random.Random(0), "advise")
     large = life.stated(a_job("large", gpu=8))
     small = [life.stated(a_job(f"small-{number}", gpu=1, queue_time=NOW - number)) for number in range(6)]
     started = life.stated(large, phase=Phase.RUNNING, started=NOW, charged={"a": large.demand})
