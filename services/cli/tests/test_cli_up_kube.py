@@ -103,9 +103,9 @@ def test_a_dry_run_says_what_it_would_write_and_writes_nothing(crowded: KubeLab,
     instance = Instance(tmp_path, *config, "--dry-run")
     try:
         said = instance.wait_said("Ctrl-C ends it")
-        assert "lab passes" in said
-        assert "a dry run: nothing is written, and no leave was given" in said
-        assert "a watcher and an admitter for lab (dry run)" in said
+        assert "lab passes" in said, said
+        assert "a dry run: nothing is written, and no leave was given" in said, said
+        assert "a watcher and an admitter for lab (dry run)" in said, said
         instance.wait_said("would write up-b/train-")
         assert boosts(crowded) == {}
     finally:
@@ -117,8 +117,8 @@ def test_it_examines_the_cluster_steers_it_and_answers(crowded: KubeLab, tmp_pat
     instance = Instance(tmp_path, "--kubeconfig", str(crowded.kubeconfig()), "--gang-fit")
     try:
         said = instance.wait_said("Ctrl-C ends it")
-        assert "levels may be written from now on, by boost" in said
-        assert "a watcher, an admitter and a checker of gangs for kubelab" in said
+        assert "levels may be written from now on, by boost" in said, said
+        assert "a watcher, an admitter and a checker of gangs for kubelab" in said, said
         crowded.until(
             lambda: things.condition(crowded.api.get(GANG_FIT), "Active"), 60, "the check is claimed"
         )
