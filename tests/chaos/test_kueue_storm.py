@@ -21,7 +21,8 @@ from fairlead_testkit.chaos_load import Load, blow
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_chaos_load import KubeBreaker
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy
-from fairlead_testkit.kubelab import GPU, RUN_SECONDS, KubeLab, KubeObject, things
+from fairlead_testkit.kubelab import GPU, RUN_SECONDS, KubeLab, KubeObject, LabOptions, things
+from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 from fairlead_testkit.oracle import OracleJob, OracleRules, fill
 from fairlead_testkit.proxy import FlakyProxy
@@ -82,9 +83,9 @@ def demand(item: KubeObject) -> dict[str, int]:
     return {GPU: sum(1000 * int(one[GPU]) * part["count"] for one, part in zip(requests, parts, strict=True))}
 
 
-async def test_a_storm_beside_a_real_kueue(kueue_lab: KubeLab, tmp_path: Path) -> None:
+async def test_a_storm_beside_a_real_kueue(kube_labs: LabFactory, tmp_path: Path) -> None:
     print(f"storm of {SECONDS} s, seed {SEED}")  # noqa: T201 # repeats the plan of a failure
-    lab = kueue_lab
+    lab = kube_labs(LabOptions())
     with NamespaceFixture(lab, list(WEIGHTS)) as fixture:
         pool = fixture.queue("shared", GPUS)
         for namespace in fixture.namespaces.values():

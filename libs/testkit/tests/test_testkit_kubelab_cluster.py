@@ -42,6 +42,8 @@ def tenant(kube_lab: KubeLab) -> Iterator[str]:
         things.local_queue("main", name, name),
     )
     yield name
+    # The namespace takes its time to go, and other tests' sweeps would find what is boosted in it.
+    kube_lab.api.delete(WORKLOADS.format(name))
     kube_lab.api.delete(f"/api/v1/namespaces/{name}")
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairlead_testkit.kubelab import (
+    GPU,
+    WORKLOADS_ALONE,
     ApiError,
     KubeLab,
     LabOptions,
@@ -18,7 +20,6 @@ from fairlead_testkit.kubelab import (
 )
 from fairlead_testkit.kubelab.processes import born, until
 from fairlead_testkit.kubelab_fixtures import LabFactory
-from fairlead_testkit.namespace_fixture import NamespaceFixture
 
 pytestmark = pytest.mark.kube
 
@@ -32,26 +33,27 @@ def probe(lab: KubeLab) -> str:
     return ""
 
 
-def test_objects_outlive_restarts_and_gates_can_be_changed(kueue_lab: KubeLab) -> None:
-    lab = kueue_lab
-    with NamespaceFixture(lab, ["team"]) as fixture:
-        fixture.queue("all", 1)
-        assert "must be a valid signed integer" in probe(lab)
+def test_objects_outlive_restarts_and_gates_can_be_changed(kube_labs: LabFactory) -> None:
+    lab = kube_labs(WORKLOADS_ALONE)
+    lab.api.apply(
+        things.flavor("gpus"),
+        things.cluster_queue("all", {GPU: 1}, flavor="gpus"),
+        things.local_queue("main", "default", "all"),
+    )
+    assert "must be a valid signed integer" in probe(lab)
 
-        lab.restart_kueue(gates={"PriorityBoost": False})
-        assert probe(lab) == ""
-        lab.restart_apiserver()
-        lab.process("kueue").kill()
-        assert "kueue" not in lab.pids()
-        with pytest.raises(ApiError, match="failed calling webhook"):
-            fixture.workload("team", "early")
-        lab.restart_kueue()
-        fixture.workload("team", "one")
-        path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{fixture.namespaces['team']}/workloads/one"
-        lab.until(
-            lambda: things.condition(lab.api.get(path), "Admitted"), 60, "a workload is admitted after all"
-        )
-        assert min(lab.memory().values()) > 1 << 20
+    lab.restart_kueue(gates={"PriorityBoost": False})
+    assert probe(lab) == ""
+    lab.restart_apiserver()
+    lab.process("kueue").kill()
+    assert "kueue" not in lab.pids()
+    with pytest.raises(ApiError, match="failed calling webhook"):
+        lab.api.create(things.workload("early", "default", "main", {GPU: 1}))
+    lab.restart_kueue()
+    lab.api.create(things.workload("one", "default", "main", {GPU: 1}))
+    path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads/one"
+    lab.until(lambda: things.condition(lab.api.get(path), "Admitted"), 60, "a workload is admitted after all")
+    assert min(lab.memory().values()) > 1 << 20
 
 
 def test_without_root_webhooks_and_limits_kueue_runs_as_configured(

@@ -123,8 +123,7 @@ def _missing(error: "KubeLabError") -> "Kit":
 def kube_lab(kube_kit: "Kit") -> "Iterator[KubeLab]":
     """The whole stack, one for all tests of a session: each test makes namespaces and queues of its own.
 
-    Who stops, restarts or configures Kueue, or restarts the API server, takes `kueue_lab`: all watches find a server again
-    that has its port and its data. Who does that to another part, or leaves it away, takes `kube_labs`.
+    Who stops, restarts or configures Kueue takes `kueue_lab`; who does that to another part takes `kube_labs`.
     """
     from fairlead_testkit.kubelab import KubeLab
 
