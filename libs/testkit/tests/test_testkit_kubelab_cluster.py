@@ -3,9 +3,11 @@
 import contextlib
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from fairlead_testkit import kubelab_fixtures
 from fairlead_testkit.kubelab import (
     ADMITTER,
     GPU,
@@ -215,6 +217,25 @@ def test_kueues_metrics_can_be_read(kube_lab: KubeLab, tenant: str) -> None:
     # One figure after the other: another of the queue's own may be there first.
     status = f'kueue_cluster_queue_status{{cluster_queue="{tenant}"'
     kube_lab.until(lambda: status in kube_lab.kueue_metrics(), 60, "the queue has metrics")
+
+
+def test_it_rests_while_other_tests_run_and_goes_on_for_the_next(
+    kube_lab: KubeLab, tenant: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubelab_fixtures, "REST_AFTER_SECONDS", 0.0)
+    stranger = pytest.Function.from_parent(request.node.parent, name="stranger", callobj=lambda: None)
+    kubelab_fixtures.wake_or_rest(stranger)
+    kubelab_fixtures.wake_or_rest(stranger)
+    assert {state_of(pid) for pid in kube_lab.pids().values()} == {"T"}
+
+    kubelab_fixtures.wake_or_rest(request.node)
+    kube_lab.api.create(things.job("short", tenant, "main", {GPU: 4}, pods=2, seconds=1))
+    path = f"{JOBS.format(tenant)}/short"
+    kube_lab.until(lambda: things.condition(kube_lab.api.get(path), "Complete"), 90, "the Job is complete")
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_a_watch_that_is_not_opened_is_no_end_of_one(kube_lab: KubeLab) -> None:

@@ -5,7 +5,9 @@ the marker `kube` are skipped with a line that says what to do; where CI=true is
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +27,38 @@ TIMEOUT_SECONDS = 180
 """Of a test with the marker that states none: a lab's start counts to the first test that uses it."""
 _FAILED: pytest.StashKey["dict[str, KubeLabError]"] = pytest.StashKey()
 """By folder of the tool set."""
+REST_AFTER_SECONDS = 10.0
+"""Without a test that uses the session's lab: meanwhile Kubernetes deletes the namespaces of the last one."""
+
+
+@dataclass
+class _Shared:
+    """The session's lab, and whether it rests."""
+
+    lab: "KubeLab"
+    unused_since: float | None = None
+    """None while a test uses it."""
+    rests: bool = False
+
+
+_SHARED: pytest.StashKey[_Shared] = pytest.StashKey()
+
+
+def wake_or_rest(item: pytest.Item) -> None:
+    """Wake the session's lab for a test that uses it, and let it rest while others run: at rest it would take 3 % of a core."""
+    shared = item.config.stash.get(_SHARED, None)
+    if shared is None:
+        return
+    if "kube_lab" in getattr(item, "fixturenames", ()):
+        shared.unused_since = None
+        if shared.rests:
+            shared.lab.wake()
+            shared.rests = False
+    elif shared.unused_since is None:
+        shared.unused_since = time.monotonic()
+    elif not shared.rests and time.monotonic() - shared.unused_since > REST_AFTER_SECONDS:
+        shared.lab.rest()
+        shared.rests = True
 
 
 def give_time(items: list[pytest.Item]) -> None:
@@ -120,7 +154,7 @@ def _missing(error: "KubeLabError") -> "Kit":
 
 
 @pytest.fixture(scope="session")
-def kube_lab(kube_kit: "Kit") -> "Iterator[KubeLab]":
+def kube_lab(kube_kit: "Kit", pytestconfig: pytest.Config) -> "Iterator[KubeLab]":
     """The whole stack, one for all tests of a session: each test makes namespaces and queues of its own.
 
     Who stops, restarts or configures Kueue takes `kueue_lab`; who does that to another part takes `kube_labs`.
@@ -128,7 +162,9 @@ def kube_lab(kube_kit: "Kit") -> "Iterator[KubeLab]":
     from fairlead_testkit.kubelab import KubeLab
 
     with KubeLab(kit=kube_kit) as lab:
+        pytestconfig.stash[_SHARED] = _Shared(lab)
         yield lab
+        del pytestconfig.stash[_SHARED]
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ __all__ = [
     "pytest_collection_finish",
     "pytest_collection_modifyitems",
     "pytest_configure",
+    "pytest_runtest_setup",
     "pytest_unconfigure",
     "shared_slurm_lab",
     "slurm_lab",
@@ -105,6 +106,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     kubelab_fixtures.build_missing(session)
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Wake the lab for a test that uses it, and let it rest while others run."""
+    kubelab_fixtures.wake_or_rest(item)
 
 
 def pytest_unconfigure() -> None:
