@@ -1,4 +1,4 @@
-"""Kueue's own load on a real Kueue, without and with Fairlead: saturated, at the pace of its own test, and short of room."""
+"""Kueue's own load on a real Kueue, without and with Fairlead: saturated, at its own pace, short of room, with CPU to spare."""
 
 import asyncio
 import contextlib
@@ -17,13 +17,14 @@ from bench_kueue import OPTIONS
 from bench_lines import cpu_seconds, quantile, say
 
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
-from fairlead_testkit.admissions import AdmissionLog
+from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
 from fairlead_testkit.kube_fleet import KubeFleet
 from fairlead_testkit.kubelab import ADMITTER, KubeLab
 from fairlead_testkit.namespace_fixture import NamespaceFixture
 
-COHORTS, QUEUES = 5, 6
-SHAPES = (("large", 2, 20, 1.0), ("medium", 5, 5, 0.5), ("small", 35, 1, 0.2))
+COHORTS, QUEUES, QUOTA = 5, 6, 20
+type Shapes = Sequence[tuple[str, int, int, float]]
+SHAPES: Shapes = (("large", 2, 20, 1.0), ("medium", 5, 5, 0.5), ("small", 35, 1, 0.2))
 """Name, how many a queue, GPUs, seconds: Kueue's performance test (test/performance/scheduler/configs/baseline), its
 numbers a tenth, and cards instead of cores."""
 AIM_MS = 2.5
@@ -37,6 +38,10 @@ PACE = 43.0
 """Workloads a second that come where Kueue is not to be saturated: as many as its own performance test admits."""
 LONGER = 4.0
 """So many times as long they run then: at that pace they hold some half of the quota, large ones all of a queue, and room comes free one by one."""
+ALIKE: Shapes = (("short", 12, 5, 0.31), ("middling", 12, 5, 0.47), ("long", 12, 5, 0.73))
+"""Of one size, so that no order packs better than another: what is gained then is gained by who starts sooner."""
+FOR_SPARE = 12.0
+"""Likewise, in one cohort: four Workloads a second start, and Kubernetes and Kueue use a third of two cores."""
 FOR_ROOM = 20.0
 """Likewise, where all wait for room: some 20 Workloads a second start then, and the machine has CPU to spare."""
 
@@ -49,6 +54,8 @@ class Load(NamedTuple):
     """None: as fast as they can be made."""
     longer: float = 1.0
     """How many times as long they run as in Kueue's test."""
+    cohorts: int = COHORTS
+    shapes: Shapes = SHAPES
 
 
 class Outcome(NamedTuple):
@@ -58,6 +65,8 @@ class Outcome(NamedTuple):
     """Admissions, from the first creation to the last of them."""
     waits: dict[str, list[float]]
     """By class, seconds from a Workload's creation to its admission."""
+    in_use: float
+    """The part of all GPUs that was held from the first admission to the last: all that time somebody waits."""
 
 
 class Turn(NamedTuple):
@@ -88,6 +97,11 @@ async def kueue_room() -> None:
     await _compare(Load("kueue_room", longer=FOR_ROOM))
 
 
+async def kueue_spare() -> None:
+    """A backlog in one cohort of that test, of jobs of one size: the machine has CPU to spare."""
+    await _compare(Load("kueue_spare", longer=FOR_SPARE, cohorts=1, shapes=ALIKE))
+
+
 async def _compare(load: Load) -> None:
     """By turns on one lab, so that whatever else runs on the machine harms both alike."""
     turns: dict[bool, list[Turn]] = {False: [], True: []}
@@ -109,6 +123,7 @@ def _say_turn(load: Load, turn: Turn, number: int, *, steered: bool) -> None:
         turn=number,
         machine_load=busy,
         admissions_per_second=turn.outcome.per_second,
+        in_use=turn.outcome.in_use,
         levels=turn.writes,
     )
     for shape, waits in turn.outcome.waits.items():
@@ -141,26 +156,27 @@ def _say_ratio(load: Load, without: Sequence[Turn], beside: Sequence[Turn]) -> N
         f"{load.name}_ratio",
         turns=len(beside),
         ratio=ratio(lambda turn: turn.outcome.per_second),
+        ratio_in_use=ratio(lambda turn: turn.outcome.in_use),
         ratio_by_cpu=1 / ratio(lambda turn: sum(turn.cpu.values())),
         ms_per_admission=statistics.median(map(fixture, beside)),
         least_ms=min(map(fixture, beside)),
         most_ms=max(map(fixture, beside)),
         aim_ms_per_admission=AIM_MS,
-        **{f"{shape}_wait": ratio(wait_of(shape)) for shape, *_ in SHAPES},
+        **{f"{shape}_wait": ratio(wait_of(shape)) for shape, *_ in load.shapes},
     )
 
 
 async def _run(lab: KubeLab, folder: Path, load: Load, *, steered: bool) -> Turn:
     """The whole load, on queues of its own."""
-    names = [f"c{cohort}q{queue}" for cohort in range(COHORTS) for queue in range(QUEUES)]
+    names = [f"c{cohort}q{queue}" for cohort in range(load.cohorts) for queue in range(QUEUES)]
     with (
         NamespaceFixture(lab, names) as fixture,
         AdmissionLog(fixture) as log,
-        Finisher(fixture, log, load.longer),
+        Finisher(fixture, log, load),
     ):
         for name in names:
             preemption = {"reclaimWithinCohort": "Any", "withinClusterQueue": "Never"}
-            fixture.queue(name, 20, tenants=[name], cohort=name[:2], preemption=preemption)
+            fixture.queue(name, QUOTA, tenants=[name], cohort=name[:2], preemption=preemption)
         pids = {**lab.pids(), "bench": os.getpid()}
         async with contextlib.AsyncExitStack() as running:
             if steered:
@@ -174,7 +190,7 @@ async def _run(lab: KubeLab, folder: Path, load: Load, *, steered: bool) -> Turn
             mark, start = lab.audit_mark(), time.perf_counter()
             outcome, cores = await _use_of(pids, asyncio.to_thread(admit, fixture, log, load, names))
             took = time.perf_counter() - start
-        admissions = len(names) * sum(count for _, count, _, _ in SHAPES)
+        admissions = len(names) * sum(count for _, count, _, _ in load.shapes)
         writes = lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=mark)
         cpu = {name: 1e3 * (used - at_rest[name]) * took / admissions for name, used in cores.items()}
         return Turn(outcome, cpu, at_rest, len(writes))
@@ -191,7 +207,7 @@ async def _use_of[T](pids: Mapping[str, int], deed: Awaitable[T]) -> tuple[T, di
 def admit(fixture: NamespaceFixture, log: AdmissionLog, load: Load, names: Iterable[str]) -> Outcome:
     """Make all Workloads as the load has it, and wait until each is admitted."""
     start = time.perf_counter()
-    wanted = list(workloads(names) if load.per_second is None else mixed(names))
+    wanted = list(workloads(load.shapes, names) if load.per_second is None else mixed(load.shapes, names))
     made: dict[tuple[str, str], float] = {}
 
     def make(number: int, wish: tuple[str, str, int]) -> None:
@@ -205,30 +221,41 @@ def admit(fixture: NamespaceFixture, log: AdmissionLog, load: Load, names: Itera
         list(threads.map(make, range(len(wanted)), wanted))
     steps = log.wait(len(wanted), 600)
     per_second = len(wanted) / (time.perf_counter() - start)
-    waits: dict[str, list[float]] = {shape: [] for shape, *_ in SHAPES}
+    waits: dict[str, list[float]] = {shape: [] for shape, *_ in load.shapes}
     for step in steps:
         if step.what == "admitted" and (step.tenant, step.name) in made:
             waits[step.name.split("-")[0]].append(step.at - made.pop((step.tenant, step.name)))
-    return Outcome(per_second, waits)
+    return Outcome(per_second, waits, _in_use(steps, load))
 
 
-def workloads(names: Iterable[str]) -> Iterator[tuple[str, str, int]]:
+def _in_use(steps: Sequence[AdmissionStep], load: Load) -> float:
+    gpus = {shape: each for shape, _, each, _ in load.shapes}
+    admitted = [step.at for step in steps if step.what == "admitted"]
+    first, last = min(admitted), max(admitted)
+    held = sum(
+        (1 if step.what == "admitted" else -1) * gpus[step.name.split("-")[0]] * (last - min(step.at, last))
+        for step in steps
+    )
+    return held / (last - first) / (load.cohorts * QUEUES * QUOTA)
+
+
+def workloads(shapes: Shapes, names: Iterable[str]) -> Iterator[tuple[str, str, int]]:
     """Tenant, name and GPUs, interleaved over the queues as they come in."""
     queues = list(names)
-    for shape, count, gpus, _ in SHAPES:
+    for shape, count, gpus, _ in shapes:
         for number in range(count):
             yield from ((queue, f"{shape}-{number}-{queue}", gpus) for queue in queues)
 
 
-def mixed(names: Iterable[str]) -> list[tuple[str, str, int]]:
+def mixed(shapes: Shapes, names: Iterable[str]) -> list[tuple[str, str, int]]:
     """The same with large ones among the small ones, each class evenly over the whole time."""
-    counts = {shape: count for shape, count, _, _ in SHAPES}
+    counts = {shape: count for shape, count, _, _ in shapes}
 
     def at(wish: tuple[str, str, int]) -> float:
         shape, number, _ = wish[1].split("-")
         return (int(number) + 0.5) / counts[shape]
 
-    return sorted(workloads(names), key=at)
+    return sorted(workloads(shapes, names), key=at)
 
 
 class Finisher:
@@ -237,15 +264,15 @@ class Finisher:
     Args:
         fixture: whose Workloads.
         log: tells what was admitted.
-        longer: how many times as long as there.
+        load: says how long they run.
     """
 
-    def __init__(self, fixture: NamespaceFixture, log: AdmissionLog, longer: float) -> None:
+    def __init__(self, fixture: NamespaceFixture, log: AdmissionLog, load: Load) -> None:
         self._fixture = fixture
         self._log = log
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self._seconds = {shape: seconds * longer for shape, _, _, seconds in SHAPES}
+        self._seconds = {shape: seconds * load.longer for shape, _, _, seconds in load.shapes}
 
     def __enter__(self) -> None:
         self._thread.start()

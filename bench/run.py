@@ -46,6 +46,7 @@ BENCHES = {
     "kueue-load": bench_kueue_load.kueue_load,
     "kueue-pace": bench_kueue_load.kueue_pace,
     "kueue-room": bench_kueue_load.kueue_room,
+    "kueue-spare": bench_kueue_load.kueue_spare,
     "kueue-order": bench_kueue_order.kueue_order,
     "slurm": bench_slurm.slurm,
 }
