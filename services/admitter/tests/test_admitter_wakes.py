@@ -134,6 +134,38 @@ def test_when_room_comes_only_the_next_is_written_and_the_rest_when_it_started()
     assert parking.order() == wanted[1:]
 
 
+def test_when_room_comes_for_several_all_of_them_are_woken_and_nobody_else() -> None:
+    parking = Parking(a_parking_queue(4), runs=4, waits=5)
+    parking.turn(parking.waiting())
+    for uid in ("j00", "j01", "j02"):
+        parking.end(uid)
+    wanted = ["j08", "j04", "j07", "j05", "j06"]
+    writes = parking.turn(wanted[:2], beyond=wanted[2:])
+    assert uids(writes) == wanted[:2], "those of the window first"
+    assert parking.order()[:2] == wanted[:2]
+    assert uids(parking.turn(wanted[:2], beyond=wanted[2:])) == wanted[2:3], (
+        "and who is behind it, while they start"
+    )
+    assert parking.turn(wanted[:2], beyond=wanted[2:]) == []
+    levels = [parking.jobs[uid].level for uid in wanted[:3]]
+    assert len({*levels}) == len(levels), "a level at which one was refused would wake nobody"
+    for uid in wanted[:3]:
+        parking.start(uid)
+    assert parking.order() == wanted[3:]
+
+
+def test_who_is_woken_beside_another_waits_for_it_where_there_is_room_for_one_alone() -> None:
+    parking = Parking(a_parking_queue(4), runs=4, waits=2)
+    parking.put(a_job("wide", uid="wide", demand={GPU: 2}, queue_time=NOW))
+    parking.turn(parking.waiting())
+    for uid in ("j00", "j01"):
+        parking.end(uid)
+    wanted = ["j04", "wide", "j05"]
+    assert uids(parking.turn(wanted)) == ["j04"], "should it be refused, the wide one is next"
+    parking.wake_state.trail(POOL).refused.add("j04")
+    assert uids(parking.turn(wanted)) == ["wide"]
+
+
 def test_who_is_said_not_to_fit_is_followed_by_the_next_at_once() -> None:
     parking = Parking(a_parking_queue(2), runs=2, waits=4)
     parking.turn(parking.waiting())
@@ -243,8 +275,8 @@ def test_where_too_many_start_nobody_is_woken() -> None:
 
 
 def test_who_cannot_be_woken_in_time_is_left_to_the_batch_until_a_write_comes_in_time() -> None:
-    parking = Parking(a_parking_queue(2), runs=2, waits=3)
-    wanted = ["j03", "j04", "j02"]
+    parking = Parking(a_parking_queue(2), runs=2, waits=4)
+    wanted = ["j03", "j04", "j02", "j05"]
     parking.turn(parking.waiting())
     parking.wake_state.landed(POOL, [], late=FORGIVEN)
     parking.end("j00")
@@ -255,12 +287,13 @@ def test_who_cannot_be_woken_in_time_is_left_to_the_batch_until_a_write_comes_in
     parking.end("j01")
     assert parking.turn(wanted[1:]) == []
     parking.now += BATCH_SECONDS
-    parking.end("j03")
-    assert uids(parking.turn(wanted[1:])) == ["j04"]
-    parking.wake_state.landed(POOL, [], late=FORGIVEN)
     parking.start("j04")
-    parking.end("j04")
-    assert uids(parking.turn(["j02"])) == ["j02"]
+    parking.end("j03")
+    assert uids(parking.turn(wanted[2:])) == ["j02"]
+    parking.wake_state.landed(POOL, [], late=FORGIVEN)
+    parking.start("j02")
+    parking.end("j02")
+    assert uids(parking.turn(["j05"])) == ["j05"]
 
 
 def test_while_all_levels_come_too_late_one_is_written_after_each_longer_pause() -> None:

@@ -1,11 +1,14 @@
 """Who is woken while room is free, and at which level."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_admitter.decide.waking import (
     BATCH_SECONDS,
+    MOST_IN_HAND,
     ORDERED_SECONDS,
     TRIED_SECONDS,
     WakeInputs,
@@ -16,6 +19,7 @@ from fairlead_admitter.decide.waking import (
     wake_level,
 )
 from fairlead_admitter.decide.window import Ranked
+from fairlead_contracts.messages.state import JobState
 from fairlead_policy.levels.plan import Band
 from fairlead_testkit.builders import a_job
 
@@ -31,44 +35,69 @@ def moment(now: float = AT, **changes: object) -> WakeInputs:
     return WakeInputs(**{"now": now, "freed": AT, "ordered": True, "woken": {}} | changes)  # type: ignore[arg-type] # changes
 
 
-def woken(step: WakeStep) -> str | None:
-    return None if step.wake is None else step.wake.job.uid
+def step_of(fitting: Sequence[Ranked], moment: WakeInputs, *, slots: int = 1) -> WakeStep:
+    """The step where so many of the jobs have room beside one another."""
+    left = iter(range(slots))
+    return next_step(fitting, moment, lambda _: next(left, None) is not None)
+
+
+def woken(step: WakeStep) -> list[str]:
+    return [one.job.uid for one in step.wake]
 
 
 def test_without_room_for_anybody_everything_may_be_written() -> None:
-    assert next_step([], moment()).everything
+    assert step_of([], moment()).everything
 
 
 def test_the_first_that_fits_is_woken_alone() -> None:
-    step = next_step(ranked("a", "b"), moment())
-    assert woken(step) == "a"
+    step = step_of(ranked("a", "b"), moment())
+    assert woken(step) == ["a"]
     assert not step.everything
+
+
+def test_as_many_are_woken_as_have_room_beside_one_another_and_those_in_hand() -> None:
+    fitting = ranked(*"abcdefgh")
+    assert woken(step_of(fitting, moment(), slots=3)) == ["a", "b", "c"]
+    assert woken(step_of(fitting, moment(), slots=8)) == [*"abcdefgh"[:MOST_IN_HAND]]
+    later = moment(AT + 0.01, woken={"a": AT + 0.005})
+    assert woken(step_of(fitting, later, slots=3)) == ["b", "c"]
+    assert step_of(fitting, later, slots=1) == WakeStep(until=AT + 0.005 + TRIED_SECONDS)
+
+
+def test_nobody_goes_before_one_who_has_room_if_another_in_hand_is_refused() -> None:
+    sizes = {"a": 2, "b": 2, "c": 1}
+    left = [3]
+
+    def takes_room(job: JobState) -> bool:
+        fits = sizes[job.uid] <= left[0]
+        left[0] -= sizes[job.uid] * fits
+        return fits
+
+    assert woken(next_step(ranked("a", "b", "c"), moment(), takes_room)) == ["a"]
 
 
 def test_the_next_is_woken_when_the_first_was_tried_in_vain_or_not_seen_for_a_tenth_of_a_second() -> None:
     fitting = ranked("a", "b")
     at_once = AT + 0.01
-    assert next_step(fitting, moment(at_once, woken={"a": at_once})) == WakeStep(
-        until=at_once + TRIED_SECONDS
-    )
-    assert woken(next_step(fitting, moment(at_once, woken={"a": at_once}, refused={"a"}))) == "b"
-    assert woken(next_step(fitting, moment(AT + 0.01 + TRIED_SECONDS, woken={"a": at_once}))) == "b"
+    assert step_of(fitting, moment(at_once, woken={"a": at_once})) == WakeStep(until=at_once + TRIED_SECONDS)
+    assert woken(step_of(fitting, moment(at_once, woken={"a": at_once}, refused={"a"}))) == ["b"]
+    assert woken(step_of(fitting, moment(AT + 0.01 + TRIED_SECONDS, woken={"a": at_once}))) == ["b"]
 
 
 def test_what_ended_is_ordered_by_first_but_not_for_ever() -> None:
     fitting = ranked("a")
-    assert next_step(fitting, moment(ordered=False)) == WakeStep(until=AT + ORDERED_SECONDS)
-    assert woken(next_step(fitting, moment(AT + ORDERED_SECONDS, ordered=False))) == "a"
+    assert step_of(fitting, moment(ordered=False)) == WakeStep(until=AT + ORDERED_SECONDS)
+    assert woken(step_of(fitting, moment(AT + ORDERED_SECONDS, ordered=False))) == ["a"]
 
 
 def test_who_was_tried_before_something_came_free_is_tried_again() -> None:
-    assert woken(next_step(ranked("a", "b"), moment(AT + 0.2, woken={"a": AT - 0.01}))) == "a"
+    assert woken(step_of(ranked("a", "b"), moment(AT + 0.2, woken={"a": AT - 0.01}))) == ["a"]
 
 
 def test_when_all_were_tried_in_vain_nothing_is_written_before_the_batch_has_passed() -> None:
     tried = {"a": AT + 0.01, "b": AT + 0.2}
-    assert next_step(ranked("a", "b"), moment(AT + 0.5, woken=tried)) == WakeStep(until=AT + BATCH_SECONDS)
-    assert next_step(ranked("a", "b"), moment(AT + BATCH_SECONDS, woken=tried)).everything
+    assert step_of(ranked("a", "b"), moment(AT + 0.5, woken=tried)) == WakeStep(until=AT + BATCH_SECONDS)
+    assert step_of(ranked("a", "b"), moment(AT + BATCH_SECONDS, woken=tried)).everything
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=8), st.floats(0, 0.09))
@@ -78,9 +107,9 @@ def test_each_is_woken_once_in_the_order_until_one_starts(starts: list[bool], la
     trail: dict[str, float] = {}
     seen: list[str] = []
     now = AT + 0.001
-    while not (step := next_step(waiting, moment(now, woken=trail))).everything:
-        if step.wake is not None:
-            uid = step.wake.job.uid
+    while not (step := step_of(waiting, moment(now, woken=trail))).everything:
+        if step.wake:
+            [uid] = woken(step)
             seen.append(uid)
             trail[uid] = now
             now += latency

@@ -80,6 +80,13 @@ class FreeQuota:
         taken: dict[FlavorResource, int] = {}
         return taken if all(self._place(part, queue, taken) for part in _parts(job)) else None
 
+    def take(self, job: JobState) -> bool:
+        """Hold what the job would take, where there is room for it; gives whether there is."""
+        placed = self.placed(job)
+        if placed is not None:
+            self.hold(job.queue, placed)
+        return placed is not None
+
     def hold(self, queue: str, held: HeldQuota, *, sign: int = 1) -> None:
         """Counts so much more, or less, as held by a queue: the same as room made anew with it."""
         node = self._nodes.get(queue)

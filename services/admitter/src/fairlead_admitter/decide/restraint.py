@@ -10,7 +10,7 @@ from fairlead_admitter.decide.waking import (
     BATCH_SECONDS,
     ORDERED_SECONDS,
     WakeInputs,
-    WakeStep,
+    in_hand_until,
     neighbours,
     next_step,
     planning_band,
@@ -73,7 +73,8 @@ class Restraint:
             queues: its queues.
             plan: what there is to write.
             window: the jobs that it was made for, in the wanted order.
-            beyond: the order as far as it is known: asked for where what came free is too little for all of the window.
+            beyond: the order as far as it is known: asked for where what came free is too little for all of the window, or
+                all of it that fits is woken.
             class_bands: the bands, with the levels that are kept for waking.
             decided: of a job's tenant, the state-stream sequence that its order was made from.
             always: whether a level may be written only to wake.
@@ -83,21 +84,23 @@ class Restraint:
             trail.queues = queues
             trail.free(now)  # there may be more quota than before
         plan = msgspec.structs.replace(plan, while_full=frozenset(queue.name for queue in queues))
-        fitting = self._fitting(queues, window)
-        if not fitting and now < max(trail.freed) + BATCH_SECONDS:
-            fitting = self._fitting(queues, beyond())
-        step = self._step(trail, fitting, decided, now)
+        room, moment = self._room(queues), self._moment(trail, decided)
+        fitting = self._fitting(queues, room, window)
+        if len(in_hand_until(fitting, moment)) == len(fitting) and now < moment.freed + BATCH_SECONDS:
+            fitting = self._fitting(queues, room, beyond())
+        step = next_step(fitting, moment, room.take)
         trail.due = step.until
         if step.everything:
             return self._whole(trail, plan, window, class_bands), trail
-        if step.wake is not None and not trail.is_paused(now):
+        if step.wake and not trail.is_paused(now):
             whole = self._whole(trail, plan, window, class_bands)
-            write = self._waking(trail, step.wake, whole, window, class_bands)
-            if write is not None and (always or write.cause is not WriteCause.WAKE):
-                trail.wake(step.wake.job.uid, now)
-                return msgspec.structs.replace(plan, writes=[write]), trail
-        if step.wake is not None:
-            # Nothing wakes it but the batch, and nobody else may come before.
+            writes = self._waking(trail, step.wake, whole, window, class_bands, always=always)
+            for write in writes:
+                trail.wake(write.job.uid, now)
+            if writes:
+                return msgspec.structs.replace(plan, writes=writes), trail
+        if step.wake:
+            # Nothing wakes them but the batch, and nobody else may come before.
             trail.due = max(trail.freed) + BATCH_SECONDS
         if trail.due is not None and trail.due <= now:
             return self._whole(trail, plan, window, class_bands), trail
@@ -108,13 +111,14 @@ class Restraint:
     ) -> SteeringPlan:
         return msgspec.structs.replace(plan, writes=self._untried(trail, plan, window, class_bands))
 
-    def _fitting(self, queues: Sequence[QueueState], window: Sequence[Ranked]) -> list[Ranked]:
-        """The jobs of the window that park and have room now."""
-        room = FreeQuota(
-            queues,
-            self._facts.cohorts(queues),
-            {queue.name: self._facts.running.charged(queue.name) for queue in queues},
-        )
+    def _room(self, queues: Sequence[QueueState]) -> FreeQuota:
+        charged = {queue.name: self._facts.running.charged(queue.name) for queue in queues}
+        return FreeQuota(queues, self._facts.cohorts(queues), charged)
+
+    def _fitting(
+        self, queues: Sequence[QueueState], room: FreeQuota, window: Sequence[Ranked]
+    ) -> list[Ranked]:
+        """The jobs of the window that park and each have room now."""
         parking = {queue.name for queue in queues if queue.strategy == PARKING}
         return [
             one
@@ -124,36 +128,52 @@ class Restraint:
             and room.fits(one.job)
         ]
 
-    def _step(
-        self, trail: WakeTrail, fitting: Sequence[Ranked], decided: Callable[[JobState], int], now: float
-    ) -> WakeStep:
+    def _moment(self, trail: WakeTrail, decided: Callable[[JobState], int]) -> WakeInputs:
+        now = self._now
         trail.ended = {
             uid: (job, seq, at)
             for uid, (job, seq, at) in trail.ended.items()
             if now - at < ORDERED_SECONDS and decided(job) <= seq
         }
-        return next_step(
-            fitting,
-            WakeInputs(
-                now=now,
-                freed=max(trail.freed),
-                ordered=not trail.ended,
-                woken=trail.woken,
-                refused=trail.refused,
-            ),
+        return WakeInputs(
+            now=now,
+            freed=max(trail.freed),
+            ordered=not trail.ended,
+            woken=trail.woken,
+            refused=trail.refused,
         )
 
-    def _waking(
+    def _waking(  # as `restrain`
         self,
         trail: WakeTrail,
-        woken: Ranked,
+        wake: Sequence[Ranked],
         plan: SteeringPlan,
         window: Sequence[Ranked],
         class_bands: Sequence[ClassBand],
+        *,
+        always: bool,
+    ) -> list[LevelWrite]:
+        """The writes that wake jobs, in the wanted order; none behind one that nothing wakes."""
+        planned = {write.job.uid: write for write in plan.writes}
+        found: list[LevelWrite] = []
+        for woken in wake:
+            refused = self._refusing(trail, woken.job.queue, {write.level for write in found})
+            write = self._waking_write(woken, planned, window, class_bands, refused)
+            if write is None or (write.cause is WriteCause.WAKE and not always):
+                break
+            planned[woken.job.uid] = write
+            found.append(write)
+        return found
+
+    def _waking_write(
+        self,
+        woken: Ranked,
+        planned: Mapping[str, LevelWrite],
+        window: Sequence[Ranked],
+        class_bands: Sequence[ClassBand],
+        refused: Callable[[int], bool],
     ) -> LevelWrite | None:
         """The write that wakes a job: the planned one where it does, else one to a level of its own; None for none."""
-        planned = {write.job.uid: write for write in plan.writes}
-        refused = self._refusing(trail, woken.job.queue)
         write = planned.get(woken.job.uid)
         if write is not None and not refused(write.level):
             return write
