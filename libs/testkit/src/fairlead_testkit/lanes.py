@@ -28,7 +28,6 @@ PLANS: dict[int, tuple[tuple[LaneName, ...], ...]] = {
     3: ((KUBE, PROCESSES, HERMETIC), (PROCESSES, HERMETIC), (HERMETIC,)),
     4: ((KUBE, PROCESSES, HERMETIC), (KUBE, PROCESSES, HERMETIC), (PROCESSES, HERMETIC), (HERMETIC,)),
     5: (*(3 * ((KUBE, PROCESSES, HERMETIC),)), (PROCESSES, HERMETIC), (HERMETIC,)),
-    6: (*(3 * ((KUBE, PROCESSES, HERMETIC),)), *(2 * ((PROCESSES, HERMETIC),)), (HERMETIC,)),
 }
 """Lanes of each worker, in the order in which it takes from them, by the number of workers (`-n`)."""
 NICENESS = 5
