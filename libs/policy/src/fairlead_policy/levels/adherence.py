@@ -111,15 +111,13 @@ def would_start(order: Sequence[JobState], now: Holdings, hindered: Collection[s
         if job.uid in hindered or job.queue in kept_back:
             continue
         shape = shape_of(job)
-        taken = None if shape in too_large else room.placed(job)
-        if taken is None:
+        if shape in too_large or not room.take(job):
             # Room only shrinks on the way: who asks for the same need not be asked again.
             too_large.add(shape)
             if job.queue in now.strict:
                 kept_back.add(job.queue)
             continue
         found.append(job)
-        room.hold(job.queue, taken)
     return found
 
 
