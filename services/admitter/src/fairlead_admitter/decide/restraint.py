@@ -85,10 +85,7 @@ class Restraint:
             trail.free(now)  # there may be more quota than before
         plan = msgspec.structs.replace(plan, while_full=frozenset(queue.name for queue in queues))
         room, moment = self._room(queues), self._moment(trail, decided)
-        fitting = self._fitting(queues, room, window)
-        if len(in_hand_until(fitting, moment)) == len(fitting) and now < moment.freed + BATCH_SECONDS:
-            fitting = self._fitting(queues, room, beyond())
-        step = next_step(fitting, moment, room.take)
+        step = next_step(self._candidates(queues, room, moment, window, beyond), moment, room.take)
         trail.due = step.until
         if step.everything:
             return self._whole(trail, plan, window, class_bands), trail
@@ -101,7 +98,7 @@ class Restraint:
                 return msgspec.structs.replace(plan, writes=writes), trail
         if step.wake:
             # Nothing wakes them but the batch, and nobody else may come before.
-            trail.due = max(trail.freed) + BATCH_SECONDS
+            trail.due = moment.freed + BATCH_SECONDS
         if trail.due is not None and trail.due <= now:
             return self._whole(trail, plan, window, class_bands), trail
         return msgspec.structs.replace(plan, writes=[]), trail
@@ -114,6 +111,20 @@ class Restraint:
     def _room(self, queues: Sequence[QueueState]) -> FreeQuota:
         charged = {queue.name: self._facts.running.charged(queue.name) for queue in queues}
         return FreeQuota(queues, self._facts.cohorts(queues), charged)
+
+    def _candidates(
+        self,
+        queues: Sequence[QueueState],
+        room: FreeQuota,
+        moment: WakeInputs,
+        window: Sequence[Ranked],
+        beyond: Callable[[], Sequence[Ranked]],
+    ) -> list[Ranked]:
+        """The jobs of the window that fit; where all of them are in hand, or there is none, those of the whole order."""
+        fitting = self._fitting(queues, room, window)
+        if len(in_hand_until(fitting, moment)) == len(fitting) and moment.now < moment.freed + BATCH_SECONDS:
+            return self._fitting(queues, room, beyond())
+        return fitting
 
     def _fitting(
         self, queues: Sequence[QueueState], room: FreeQuota, window: Sequence[Ranked]
