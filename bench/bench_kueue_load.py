@@ -43,7 +43,7 @@ ALIKE: Shapes = (("short", 12, 5, 0.31), ("middling", 12, 5, 0.47), ("long", 12,
 FOR_SPARE = 12.0
 """Likewise, in one cohort: four Workloads a second start, and Kubernetes and Kueue use a third of two cores."""
 FOR_ROOM = 20.0
-"""Likewise, where all wait for room: some 20 Workloads a second start then, and the machine has CPU to spare."""
+"""Likewise, where all wait for room: some 20 Workloads a second start then, and Kueue alone leaves CPU to spare."""
 
 
 class Load(NamedTuple):
@@ -93,7 +93,7 @@ async def kueue_pace() -> None:
 
 
 async def kueue_room() -> None:
-    """A backlog of the same Workloads, that run so long that room is short and CPU is not: each release lets somebody start."""
+    """A backlog of the same Workloads, that run so long that Kueue alone is short of room, not of CPU: each release lets somebody start."""
     await _compare(Load("kueue_room", longer=FOR_ROOM))
 
 
