@@ -98,6 +98,21 @@ def test_a_window_holds_what_may_start_together_when_one_job_ends() -> None:
     assert len(window_of(jobs, 20, Extent(least=30, most=30)).jobs) == 20
 
 
+def test_a_window_over_several_queues_holds_places_of_each_or_of_all_together() -> None:
+    jobs = [a_job(f"{queue}{number}", queue=queue) for number in range(3) for queue in ("x", "y", "z")]
+    places = [a_place(uid=job.uid) for job in jobs]
+    origins = {job.uid: DecisionOrigin(a_decision(), "c1", job.queue) for job in jobs}
+    front = MergedHeads(places, origins, whole=True)
+
+    def size(waiting: int, *, across: bool) -> int:
+        extent = Extent(least=2, across_queues=across, most=16)
+        return len(take_front(front, dict.fromkeys("xyz", waiting), facts_with(*jobs), extent).jobs)
+
+    assert size(9, across=False) == 4, "the first queue of which two are known"
+    assert size(9, across=True) == 2
+    assert size(1, across=True) == 2, "whether or not more waits in the queue of the last one"
+
+
 def test_what_no_single_end_makes_room_for_does_not_hide_those_that_can_start() -> None:
     gangs = [a_job(f"gang-{number}", demand=cards(32)) for number in range(5)]
     small = [a_job(f"small-{number}", demand=cards(1)) for number in range(20)]

@@ -1,5 +1,6 @@
 """The window: the front of a pool in one frontend, as far as it is labelled. Live and on paper."""
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 
 import msgspec
@@ -10,6 +11,9 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
 
     least: int
     """Places of a queue that are taken however little may start."""
+    across_queues: bool = False
+    """Whether those are places of all queues together: where each job that fits is woken by itself, whichever queue it
+    stands in."""
     most: int
     """Places of a queue that a decision's front has at most (the policy's `window`)."""
     room: Mapping[str, int] = {}
@@ -48,6 +52,9 @@ def take_window[J, Q: Hashable](
     A job that no single end makes room for cannot start soon, but where a frontend fills gaps those behind it can: it
     is labelled, so that they stay behind it, and does not count.
 
+    Where places of all queues count together, the window ends as soon as there are enough: whatever stands behind it is
+    unlabelled, in every queue.
+
     Args:
         candidates: in the wanted order.
         waiting: how many wait in each queue.
@@ -55,7 +62,7 @@ def take_window[J, Q: Hashable](
     """
     taken: list[J] = []
     seen = dict.fromkeys(waiting, 0)
-    counted = dict.fromkeys(waiting, 0)
+    counted = Counter[Q]()
     together: dict[str, int] = {}
     for one in candidates:
         queue = one.queue
@@ -66,10 +73,10 @@ def take_window[J, Q: Hashable](
                 for resource, amount in one.demand.items():
                     together[resource] = together.get(resource, 0) + amount
         seen[queue] += 1
-        filled = seen[queue] >= extent.most or (
-            counted[queue] >= extent.least and not _fits(together, extent.room, strictly=True)
-        )
-        if filled and waiting[queue] > seen[queue]:
+        more = waiting[queue] > seen[queue]
+        enough = counted.total() if extent.across_queues else counted[queue]
+        ends = enough >= extent.least and not _fits(together, extent.room, strictly=True)
+        if (ends and extent.across_queues) or (more and (ends or seen[queue] >= extent.most)):
             return Window(taken, closed=True)
     return Window(taken, closed=False)
 

@@ -222,7 +222,7 @@ class _Following:
         if isinstance(line, ReserveDecision):
             self._remember(reserving=line)
             room = self._known.facts.running.largest(view.names)
-            extent = Extent(least=labelled, most=most, room=room)
+            extent = Extent(least=labelled, across_queues=waking, most=most, room=room)
             return self._take_window(front, rulebook, extent), False
         # All that may pass is looked at; not all of it is labelled.
         whole = self._take_window(front, rulebook, Extent(least=most, most=most))
