@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -50,7 +50,8 @@ CONFIG = {
     "queues": [{"name": "main"}],
     "accounts": dict.fromkeys(TENANTS, "main"),
 }
-FULL = {"max_msgs": 1, "discard": "new"}
+REFUSING = {"max_msg_size": 1}
+"""A stream that is full still takes a message in place of the one before on its subject, and a claim is such a message."""
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -219,7 +220,7 @@ async def another_writer(bus: Bus, fleet: Fleet, job: str) -> AsyncIterator[None
 async def check_unowned(bus: Bus, fleet: Fleet, prometheus: Prometheus) -> None:
     """A scorer dies while the stream of decisions takes no message: nobody can claim its shards. Mended, somebody does."""
     assert await is_silent(prometheus, "FairleadNoOwnerForShard")
-    before = await limited(bus, topology.DECISION, FULL)
+    before = await limited(bus, topology.DECISION, REFUSING)
     fleet.named("scorer")[0].kill()
     await eventually(partial(is_firing, prometheus, "FairleadNoOwnerForShard"), 60)
     await limited(bus, topology.DECISION, before)
@@ -242,7 +243,7 @@ async def check_gone(fleet: Fleet, prometheus: Prometheus) -> None:
     await eventually(partial(is_firing, prometheus, "FairleadServiceGone"), 60)
 
 
-async def limited(bus: Bus, stream: str, limits: dict[str, object]) -> dict[str, object]:
+async def limited(bus: Bus, stream: str, limits: Mapping[str, object]) -> dict[str, object]:
     """Change a stream's limits; gives what they were."""
     found = msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{stream}"))["config"]
     await bus.jetstream.call(f"STREAM.UPDATE.{stream}", {**found, **limits})
