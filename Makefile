@@ -6,11 +6,12 @@ UV         := $(BIN)/uv
 UV_VERSION := 0.13.8
 COMMAND    := attr attrs cyclopts msgspec nats rich typing_extensions.py yaml
 STAMP      := $(VENV)/.installed
+COMPILED   := $(VENV)/.compiled
 MEMBERS    := $(patsubst %/pyproject.toml,%,$(sort $(wildcard libs/*/pyproject.toml services/*/pyproject.toml)))
 PROJECTS   := $(addsuffix /pyproject.toml,$(MEMBERS))
 NAMES      := $(addprefix fairlead-,$(notdir $(MEMBERS)))
 CODE       := $(MEMBERS) tests bench deploy
-WORKERS    ?= 5
+WORKERS    ?= 6
 FLOOR      := 73
 TEST       := $(BIN)/python -m pytest -n $(WORKERS) -m "not deep" --durations 25 --durations-min 5
 DEEP       := HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest --timeout 1800
@@ -62,8 +63,13 @@ lab-build: $(STAMP) ## only build what lab-kube and the tests of Kueue need
 test: lint ## what CI runs: check, and the tests
 	@$(MAKE) --no-print-directory -j2 types tests
 
-tests: $(STAMP)
+tests: $(STAMP) $(COMPILED)
 	$(TEST)
+
+# On a fresh clone each worker would compile all tests for itself: 40 s with six of them, 23 s where two compile for all.
+$(COMPILED): $(STAMP)
+	@for part in libs "services tests"; do $(BIN)/python -m pytest --collect-only -qq $$part > /dev/null & done; wait
+	touch $@
 
 check: lint types ## linters, import walls and type checkers
 

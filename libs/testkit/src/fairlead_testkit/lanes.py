@@ -1,16 +1,16 @@
 """Lanes of a test run with several workers (pytest-xdist): what waits runs beside what computes; part of the plugin.
 
 Most tests of real processes wait: for a lease to end, for Kueue's next batch, for a process to come up. Property tests
-compute without a pause. Side by side they fill two cores; but a test of a real Kueue must not wait for its share of a
-core. So each worker has a lane of its own:
+compute without a pause. Side by side they fill two cores, if as many compute as there are cores; but a test of a real Kueue
+must not wait for its share of a core. So each worker has a lane of its own:
 
 - `kube`: tests of the lab. Every worker of this lane starts one lab, for all of its tests.
 - `processes`: other tests with real processes.
-- `hermetic`: all others, by a worker that gives way to the others (nice).
+- `hermetic`: all others, by workers that give way to the others (nice).
 
-A worker whose own lane is empty goes on with the next one: no core idles at the end. The niced one stays hermetic. A
-file is never split over two workers, so that the fixtures of a module are made once; the longest begin first, lest one
-of them is all that runs in the last minutes.
+A worker whose own lane is empty goes on with the next one: no core idles at the end. A file is never split over two
+workers, so that the fixtures of a module are made once; the longest begin first, lest one of them is all that runs in the
+last minutes.
 """
 
 import os
@@ -28,10 +28,11 @@ PLANS: dict[int, tuple[tuple[LaneName, ...], ...]] = {
     3: ((KUBE, PROCESSES, HERMETIC), (PROCESSES, HERMETIC), (HERMETIC,)),
     4: ((KUBE, PROCESSES, HERMETIC), (KUBE, PROCESSES, HERMETIC), (PROCESSES, HERMETIC), (HERMETIC,)),
     5: (*(3 * ((KUBE, PROCESSES, HERMETIC),)), (PROCESSES, HERMETIC), (HERMETIC,)),
+    6: (*(3 * ((KUBE, PROCESSES, HERMETIC),)), (PROCESSES, HERMETIC), *(2 * ((HERMETIC, PROCESSES),))),
 }
 """Lanes of each worker, in the order in which it takes from them, by the number of workers (`-n`)."""
 NICENESS = 5
-"""Of the hermetic worker: of a core that somebody else wants, it gets a quarter. Less would let its tests run into their
+"""Of a hermetic worker: of a core that somebody else wants, it gets a quarter. Less would let its tests run into their
 time limits on a machine that is busy for long."""
 LONGEST = (
     "test_slurm_pod_life.py",
@@ -63,8 +64,8 @@ def lane_of(source: str) -> LaneName:
 
 
 def configure(config: pytest.Config) -> None:
-    """Share the work, in the process that controls workers; give way, in a worker that has hermetic tests alone."""
-    if getattr(config, "workerinput", {}).get(_LANE) == HERMETIC:
+    """Share the work, in the process that controls workers; give way, in a worker that begins with hermetic tests."""
+    if getattr(config, "workerinput", {}).get(_LANE, "").startswith(HERMETIC):
         os.nice(NICENESS)
     elif config.pluginmanager.hasplugin("xdist") and getattr(config.option, "numprocesses", None):
         config.pluginmanager.register(LanesPlugin())
