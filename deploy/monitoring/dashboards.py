@@ -184,7 +184,7 @@ QUEUES = Dashboard(
         ),
         Panel(
             "Admissions out of order",
-            "Starts before a waiting job for which there was room, a part of all that could be judged. Over 1 %: see what "
+            "Starts in room that a waiting job before them should have had, a part of all that could be judged. Over 1 %: see what "
             "enforcement `fairlead queue` states, and whether somebody else writes levels.",
             [
                 Query(

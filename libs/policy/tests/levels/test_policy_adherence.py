@@ -73,12 +73,37 @@ def test_behind_a_strict_head_nobody_is_next() -> None:
     after = holdings(queues_of([4]), [started(small)], strict=["main"])
     assert misses([gang, small], [started(small)], after) == {"small": 1}
     other = waiting("other", 1, "side")
-    after = holdings(queues_of([4, 1]), [started(other)], strict=["main"])
+    after = holdings(queues_of([4, 0], cohort="all"), [started(other)], strict=["main"])
     assert misses([gang, small, other], [started(other)], after) == {"other": 1}  # the gang fits
-    after = holdings(queues_of([4, 1]), [started(other), started(waiting("old", 1))], strict=["main"])
+    held = [started(other), started(waiting("old", 1))]
+    after = holdings(queues_of([4, 0], cohort="all"), held, strict=["main"])
     assert misses([gang, small, other], [started(other)], after) == {
         "other": 0
     }  # it does not, and keeps `small` back
+
+
+def test_who_has_room_beside_all_that_stand_before_it_is_right() -> None:
+    a, b, side = waiting("a", 1), waiting("b", 1), waiting("side", 1, "side")
+    assert misses([a, b], [started(b)], holdings(queues_of([2]), [started(b)])) == {"b": 0}
+    assert misses([a, b], [started(b)], holdings(queues_of([1]), [started(b)])) == {"b": 1}
+    assert misses([a, side], [started(side)], holdings(queues_of([1, 1]), [started(side)])) == {"side": 0}
+    shared = holdings(queues_of([1, 0], cohort="all"), [started(side)])
+    assert misses([a, side], [started(side)], shared) == {"side": 1}
+    shared = holdings(queues_of([1, 1], cohort="all"), [started(side)])
+    assert misses([a, b, side], [started(side)], shared) == {"side": 2}, "room for the first two, and no more"
+
+
+def test_quota_that_is_not_lent_is_nobody_elses() -> None:
+    """The queue `side` keeps one GPU for itself: who starts there takes nothing from who waits for what is lent."""
+    lends_none = FlavorQuota(flavor=FLAVOR, nominal={GPU: 1}, lending={GPU: 0})
+    queues = [
+        a_queue(name="main", quotas=a_quota(1), cohort="all", strategy="BestEffortFIFO"),
+        a_queue(name="side", quotas=[lends_none], cohort="all", strategy="BestEffortFIFO"),
+    ]
+    a, own, more = waiting("a", 1), waiting("own", 1, "side"), waiting("more", 1, "side")
+    assert misses([a, own], [started(own)], holdings(queues, [started(own)])) == {"own": 0}
+    both = holdings(queues, [started(own), started(more)])
+    assert misses([a, more], [started(more)], both) == {"more": 1}
 
 
 def test_several_at_once_are_taken_in_the_order() -> None:
@@ -173,9 +198,11 @@ class Replay:
         self.idle += more * seconds
 
     def admit(self, job: JobState) -> None:
-        ahead = self.order[: self.order.index(job)]
+        filled = list(self.running)
+        for other in self.order[: self.order.index(job)]:
+            filled += [other] if self.room_for(other, filled) else []
         self.judged += 1
-        self.missed += any(self.room_for(other, self.running) for other in ahead)
+        self.missed += not self.room_for(job, filled)
         self.order.remove(job)
         self.running.append(job)
 

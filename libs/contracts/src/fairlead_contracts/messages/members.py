@@ -60,7 +60,7 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     admissions: int = 0
     """Those that could be judged."""
     missed: int = 0
-    """Those of them that went before a waiting job for which there was room."""
+    """Those of them that took room which a waiting job before them should have had."""
     idle: dict[str, float] = {}
     """By resource, base units times seconds that stood free while a job waited that would have fitted."""
     hindered: int = 0

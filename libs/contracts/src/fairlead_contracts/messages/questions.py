@@ -21,7 +21,7 @@ class Adherence(msgspec.Struct, frozen=True, kw_only=True):
     since: Moment
     admissions: int
     missed: int
-    """Those that went before a waiting job for which there was room."""
+    """Those that took room which a waiting job before them should have had."""
     idle: QuantitySeconds
     """By resource, base units times seconds that stood free while a job waited that would have fitted."""
     hindered: int = 0

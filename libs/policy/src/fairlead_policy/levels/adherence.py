@@ -1,7 +1,8 @@
 """Adherence: how well the admissions of a pool follow its order, and what stands idle meanwhile. A fold without a clock.
 
-A *miss* is an admission that went before a waiting job of the order for which there was room at that instant. *Idle* is
-what waiting jobs would take of the room that is there, integrated over time: resource-seconds in base units.
+A *miss* is an admission that the order would not have made at that instant: it took room that a waiting job before it
+should have had. Where both have room beside one another, which of them starts first is no matter. *Idle* is what waiting
+jobs would take of the room that is there, integrated over time: resource-seconds in base units.
 
 It only looks, so it says the same of an order that is written and of one that nobody writes. What it counts is a lower
 bound where only the front of the order is known; and a job that fits by quota and is not started for long is held back by
@@ -43,7 +44,7 @@ class Passed(NamedTuple):
 
     uid: str
     jobs: int
-    """How many waiting jobs that had room stood before it; 0 is right."""
+    """How many waiting jobs that had room stood before it; 0 is right, also where it has room beside all of them."""
 
 
 def charges(job: JobState) -> HeldQuota:
@@ -71,18 +72,21 @@ def passed_over(
         return []
     left = {job.uid: job for job in admitted}
     started_ones = frozenset(left)
-    room = after.room()
+    room, filling = after.room(), _RoomFilling(after)
     for job in admitted:
-        room.hold(job.queue, charges(job), sign=-1)
+        for free in (room, filling.room):
+            free.hold(job.queue, charges(job), sign=-1)
     before: list[JobState] = []
     found: list[Passed] = []
     for job in (*order, *sorted(admitted, key=lambda one: one.uid)):
         started = left.pop(job.uid, None)
         if started is not None:
-            found.append(Passed(job.uid, _ahead_of(job, before, room, after.strict)))
+            ahead = 0 if filling.takes(job) else _ahead_of(job, before, room, after.strict)
+            found.append(Passed(job.uid, ahead))
             room.hold(job.queue, charges(started))
         elif job.uid not in hindered and job.uid not in started_ones:
             before.append(job)
+            filling.takes(job)
         if not left:
             break
     return found
@@ -104,21 +108,31 @@ def _ahead_of(job: JobState, before: Sequence[JobState], room: FreeQuota, strict
 
 def would_start(order: Sequence[JobState], now: Holdings, hindered: Collection[str] = ()) -> list[JobState]:
     """The waiting jobs that there is room for together, taken in the order's sequence."""
-    found: list[JobState] = []
-    kept_back, too_large = set[str](), set[QuotaShape]()
-    room = now.room()
-    for job in order:
-        if job.uid in hindered or job.queue in kept_back:
-            continue
+    filling = _RoomFilling(now)
+    return [job for job in order if job.uid not in hindered and filling.takes(job)]
+
+
+class _RoomFilling:
+    """Fills free room by an order, job by job."""
+
+    def __init__(self, now: Holdings) -> None:
+        self.room = now.room()
+        self._strict = now.strict
+        self._kept_back = set[str]()
+        self._too_large = set[QuotaShape]()
+
+    def takes(self, job: JobState) -> bool:
+        """Whether the next job of the order starts beside those before it; if so, it holds its room."""
         shape = shape_of(job)
-        if shape in too_large or not room.take(job):
-            # Room only shrinks on the way: who asks for the same need not be asked again.
-            too_large.add(shape)
-            if job.queue in now.strict:
-                kept_back.add(job.queue)
-            continue
-        found.append(job)
-    return found
+        if job.queue in self._kept_back:
+            return False
+        if shape not in self._too_large and self.room.take(job):
+            return True
+        # Room only shrinks on the way: who asks for the same need not be asked again.
+        self._too_large.add(shape)
+        if job.queue in self._strict:
+            self._kept_back.add(job.queue)
+        return False
 
 
 class PoolInstant(msgspec.Struct, frozen=True, kw_only=True):

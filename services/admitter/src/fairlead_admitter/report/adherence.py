@@ -73,7 +73,7 @@ class AdherenceRecord:
         )
         self.missed: prometheus_client.Counter = metrics.counter(
             "admissions_out_of_order",
-            "Admissions that went before a waiting job of the order for which there was room.",
+            "Admissions that took room which a waiting job before them in the order should have had.",
             labels=["pool"],
         )
         self.unjudged: prometheus_client.Counter = metrics.counter(
