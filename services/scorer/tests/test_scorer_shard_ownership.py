@@ -132,7 +132,7 @@ class Observer:
 class Stand:
     """An ownership and all that it deals with."""
 
-    def __init__(self) -> None:
+    def __init__(self, quiet_seconds: float = 0.02) -> None:
         self.subject, self.decider, self.observer = Subject(), Decider(), Observer()
         self.changed_hands = 0
         self.ownership = ShardOwnership(
@@ -141,7 +141,7 @@ class Stand:
             self.decider,
             self.observer,
             rest=0.01,
-            confirm_after=lambda: 0.02,
+            confirm_after=lambda: quiet_seconds,
             changed_hands=self._note,
         )
 
@@ -160,8 +160,8 @@ class Stand:
 
 
 @asynccontextmanager
-async def a_stand() -> AsyncIterator[Stand]:
-    stand = Stand()
+async def a_stand(quiet_seconds: float = 0.02) -> AsyncIterator[Stand]:
+    stand = Stand(quiet_seconds)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(stand.ownership.run())
         stand.ownership.look()
@@ -324,3 +324,12 @@ async def test_a_quiet_owner_looks_whether_the_shard_is_its_own_and_claims_it_an
         stand.subject.taken = True
         await stand.wrote((0, 0, 1), (100, 1, 1), (0, 0, 1), (200, 1, 1))
         assert "lost c1/gpu/3" in stand.observer.lines
+
+
+async def test_an_owner_looks_soon_after_its_claim_as_a_late_one_of_another_may_have_come_after_it() -> None:
+    async with a_stand(quiet_seconds=3600.0) as stand:
+        await stand.wrote((0, 0, 1), (100, 1, 1))
+        stand.subject.taken = True
+        await stand.wrote((0, 0, 1), (100, 1, 1), (0, 0, 1), (200, 1, 1))
+        await eventually(lambda: stand.subject.confirmed == 2)  # the second claim is looked at, too
+        assert stand.ownership.owned

@@ -19,6 +19,8 @@ _RETRY_SECONDS = 0.2
 """After a publish that may succeed later: about the time of a reconnect."""
 CONFIRM_SECONDS = 5.0
 """After so long without a publish an owner looks whether its shard is still its own."""
+CLAIMED_SECONDS = 1.0
+"""The first time so soon after the claim: one that the owner before sent while it gave the shard up may arrive after ours."""
 _HEADER_ROOM = 4096
 _SMALLEST_LIMIT = 16_384
 
@@ -140,6 +142,7 @@ class ShardOwnership:
         self._published: Content | None = None
         self._limit = PAYLOAD_LIMIT
         self._kept = True
+        self._just_claimed = False
         self._busy = False
         self._nudged = asyncio.Event()
 
@@ -176,7 +179,10 @@ class ShardOwnership:
     async def run(self) -> None:
         """Claims the shard and keeps its decision up to date, until it is given up."""
         while self._kept:
-            woken = await wake_or_timeout(self._nudged, self._confirm_after())
+            quiet = self._confirm_after()
+            woken = await wake_or_timeout(
+                self._nudged, min(quiet, CLAIMED_SECONDS) if self._just_claimed else quiet
+            )
             if self._has_work():
                 await asyncio.sleep(await self._act())
             elif not woken and self.owned:
@@ -223,6 +229,7 @@ class ShardOwnership:
             return self._rest
         except RetryableBusError as error:
             self._observer.failed(self.shard, error)
+        self._just_claimed = False
         return 0.0
 
     async def _claim(self, decided: Decided) -> None:
@@ -230,6 +237,7 @@ class ShardOwnership:
         epoch = await self._hold.claim(lambda: self._decider.written(self.shard, decided, 0, 0))
         self._turn = 0
         self._published = None
+        self._just_claimed = True
         self._observer.claimed(self.shard, epoch)
 
     async def _publish(self, decided: Decided) -> None:
