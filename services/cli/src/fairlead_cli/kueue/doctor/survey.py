@@ -1,9 +1,10 @@
 """A survey: everything that the doctor looks at, read once. Checks are functions of it alone."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.kinds import Deployment, Written
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen
 from fairlead_contracts.messages.leave import Leave
@@ -12,8 +13,9 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
 from fairlead_kube.lever import Lever, LeverProbe
 from fairlead_kube.objects import ObjectMeta
-from fairlead_kube.pods import Pod, Toleration
-from fairlead_kube.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+from fairlead_kube.pods import Pod, Taint, Toleration
+from fairlead_kube.quantities import in_base_units
+from fairlead_kube.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, ResourceGroup
 from fairlead_kube.workloads import AdmissionCheck, PriorityClass, Workload
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
@@ -129,16 +131,51 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at a survey."""
+
+    topic: str
+    names: tuple[str, ...]
+    """Of all findings that it can have."""
+    look: Callable[[Survey], Iterable[Finding]]
+    fine: str
+    """What it says where it finds nothing."""
+    needs: tuple[str, ...] = ()
+    """Kinds, by plural, without which it cannot look."""
+
+    def run(self, survey: Survey) -> Iterator[Finding]:
+        """What it finds, or that it found nothing; silent where what it needs could not be read."""
+        if any(kind in survey.unread for kind in self.needs):
+            return
+        found = list(self.look(survey))
+        yield from found or [
+            Finding(name=self.topic, severity=Severity.OK, subject=self.topic, what=self.fine)
+        ]
+
+
 def queue_label(metadata: ObjectMeta) -> str:
     """The LocalQueue that a job names; empty for none."""
     return metadata.label(QUEUE_NAME) or ""
+
+
+def quotas_of(groups: Iterable[ResourceGroup] | None) -> Iterator[tuple[str, str, int]]:
+    """The nominal quotas of a queue or a cohort, each with its flavor and resource, in base units."""
+    for group in groups or ():
+        for flavor in group.flavors or ():
+            for quota in flavor.resources or ():
+                yield flavor.name, quota.name, in_base_units(quota.name, quota.nominal_quota)
+
+
+def taint_in_words(taint: Taint) -> str:
+    """The taint as kubectl writes it."""
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def repels(node: Node, tolerations: Iterable[Toleration]) -> list[str]:
     """The taints of a node that keep such pods off, as kubectl writes them; without those that pass by themselves."""
     known = list(tolerations)
     return [
-        f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+        taint_in_words(taint)
         for taint in node.spec.taints or ()
         if taint.effect in ("NoSchedule", "NoExecute")
         and not taint.key.startswith("node.kubernetes.io/")

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding
-from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.checks import (
-    aging,
     capacity,
     classes,
     flavors,
@@ -14,14 +12,14 @@ from fairlead_cli.kueue.doctor.checks import (
     jobs,
     karpenter,
     lever,
-    members,
+    pools,
     queues,
     reserving,
     rights,
     tenants,
     writers,
 )
-from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_cli.kueue.doctor.survey import Check, Survey
 
 CHECKS: tuple[Check, ...] = (
     *installation.CHECKS,
@@ -31,8 +29,7 @@ CHECKS: tuple[Check, ...] = (
     *reserving.CHECKS,
     *classes.CHECKS,
     *tenants.CHECKS,
-    *members.CHECKS,
-    *aging.CHECKS,
+    *pools.CHECKS,
     *writers.CHECKS,
     *flavors.CHECKS,
     *capacity.CHECKS,

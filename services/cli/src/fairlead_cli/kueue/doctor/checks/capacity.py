@@ -1,37 +1,43 @@
 """Quotas against what the nodes have."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
 
 from fairlead_cli.findings import Finding, info, warning
-from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.making import makers
-from fairlead_cli.kueue.doctor.survey import Survey, usable_nodes
+from fairlead_cli.kueue.doctor.survey import Check, Survey, quotas_of, usable_nodes
 from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.frontend.card_annotations import RegisterError, cards_of
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT
 from fairlead_contracts.policyfile.document import Pool
 from fairlead_kube.core import Node
 from fairlead_kube.quantities import in_base_units
-from fairlead_kube.queues import ResourceFlavor, ResourceGroup
+from fairlead_kube.queues import ResourceFlavor
 
 _NOT_OF_NODES = ("pods",)
 """Quota of pods bounds their number; nodes bound it by other means, too."""
 
 
-def quotas(survey: Survey) -> dict[tuple[str, str], int]:
+def quotas(survey: Survey) -> Counter[tuple[str, str]]:
     """Nominal quota by flavor and resource, over all queues and cohorts, in base units."""
     several = [
         *(queue.spec.resource_groups for queue in survey.cluster_queues),
         *(cohort.spec.resource_groups for cohort in survey.cohorts),
     ]
-    groups: list[ResourceGroup] = [group for one in several for group in one or ()]
-    total: dict[tuple[str, str], int] = {}
-    for flavor in (flavor for group in groups for flavor in group.flavors or ()):
-        for quota in flavor.resources or ():
-            key = flavor.name, quota.name
-            total[key] = total.get(key, 0) + in_base_units(quota.name, quota.nominal_quota)
+    total: Counter[tuple[str, str]] = Counter()
+    for groups in several:
+        for flavor, resource, amount in quotas_of(groups):
+            total[flavor, resource] += amount
+    return total
+
+
+def pool_quota(survey: Survey, pool: str) -> Counter[str]:
+    """Nominal quota of a pool by resource, over its queues and cohorts, in base units."""
+    total: Counter[str] = Counter()
+    for (_, resource), amount in _quota_of(survey, {pool}).items():
+        total[resource] += amount
     return total
 
 
@@ -106,7 +112,7 @@ def _members(pool: Pool) -> list[tuple[str, str, str]]:
     return [member.partition("/") for member in pool.members]
 
 
-def _quota_of(survey: Survey, pools: set[str]) -> dict[tuple[str, str], int]:
+def _quota_of(survey: Survey, pools: set[str]) -> Counter[tuple[str, str]]:
     inside = [queue for queue in survey.cluster_queues if survey.pool_of(queue) in pools]
     cohorts = [cohort for cohort in survey.cohorts if survey.root_of(cohort.metadata.name) in pools]
     return quotas(msgspec.structs.replace(survey, cluster_queues=inside, cohorts=cohorts))

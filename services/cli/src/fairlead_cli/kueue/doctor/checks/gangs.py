@@ -7,9 +7,8 @@ from itertools import product
 import msgspec
 
 from fairlead_cli.findings import Finding, counted, info, listed, warning
-from fairlead_cli.kueue.doctor.check import Check
-from fairlead_cli.kueue.doctor.checks.aging import pool_quota
-from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey
+from fairlead_cli.kueue.doctor.checks.capacity import pool_quota
+from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Check, Survey, quotas_of
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_kube.core import Node as KubeNode
@@ -148,7 +147,7 @@ def _gangs(survey: Survey) -> Iterator[Finding]:
 
 def _shapes(survey: Survey) -> list[tuple[Gang, list[Workload], str]]:
     """Gangs that wait or run, those that are alike once, with why their quota keeps them out for ever, if it does."""
-    most = {pool: pool_quota(survey, pool, queues) for pool, queues in survey.pools().items()}
+    most = {pool: pool_quota(survey, pool) for pool in survey.pools()}
     found: dict[tuple[bytes, str], tuple[Gang, list[Workload], str]] = {}
     for workload, queue in _unfinished(survey):
         try:
@@ -163,8 +162,7 @@ def _shapes(survey: Survey) -> list[tuple[Gang, list[Workload], str]]:
 
 def _no_quota(workload: Workload, queue: ClusterQueue, most: Mapping[str, int]) -> str:
     """Why Kueue never admits it, by what its queue has quota of and all quotas of the pool together; empty where it may."""
-    flavors = (flavor for group in queue.spec.resource_groups or () for flavor in group.flavors or ())
-    covered = {quota.name for flavor in flavors for quota in flavor.resources or ()}
+    covered = {resource for _, resource, _ in quotas_of(queue.spec.resource_groups)}
     asked = {name: amount for name, amount in workload_demand(workload).items() if amount and name != _PODS}
     if uncovered := sorted(asked.keys() - covered):
         return f"its ClusterQueue has no quota of {listed(uncovered)}"

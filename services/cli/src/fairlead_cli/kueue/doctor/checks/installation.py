@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, error, info, listed, warning
-from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.rights import binding
-from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_cli.kueue.doctor.survey import Check, Survey
 from fairlead_kube.lever import Lever
 from fairlead_kube.resources import KUEUE
 

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fairlead_cli.findings import Finding, counted, listed, warning
-from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.checks.tenants import local_queue_manifest
-from fairlead_cli.kueue.doctor.survey import Survey, queue_label
+from fairlead_cli.kueue.doctor.survey import Check, Survey, queue_label
 from fairlead_kube.objects import ObjectMeta, holds
 
 _ENDS = ("Complete", "Failed", "Succeeded")

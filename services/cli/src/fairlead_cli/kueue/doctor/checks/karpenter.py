@@ -4,11 +4,10 @@ import json
 from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, info, listed, warning
-from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.checks.capacity import quotas
 from fairlead_cli.kueue.doctor.checks.flavors import flavors_in_use
 from fairlead_cli.kueue.doctor.making import Misfit, makers, misfits
-from fairlead_cli.kueue.doctor.survey import Survey, usable_nodes
+from fairlead_cli.kueue.doctor.survey import Check, Survey, taint_in_words, usable_nodes
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_kube.core import NodePool
 from fairlead_kube.pods import Taint
@@ -74,7 +73,7 @@ def _taints(survey: Survey) -> Iterator[Finding]:
             yield warning(
                 "nodepool-taint",
                 f"NodePool/{pool.metadata.name}",
-                f"its nodes have {listed(map(_taint, taints))}, which flavor {flavor.metadata.name} does not tolerate",
+                f"its nodes have {listed(map(taint_in_words, taints))}, which flavor {flavor.metadata.name} does not tolerate",
                 why="Karpenter makes no node for pods that do not tolerate its taints",
                 mend=f"kubectl patch resourceflavor {flavor.metadata.name} --type merge -p '"
                 + json.dumps({"spec": {"tolerations": [_toleration(taint) for taint in taints]}})
@@ -90,10 +89,6 @@ def _closing(flavor: ResourceFlavor, pool: NodePool) -> list[Taint]:
         and taint not in (flavor.spec.node_taints or ())
         and not any(one.tolerates(taint) for one in flavor.spec.tolerations or ())
     ]
-
-
-def _taint(taint: Taint) -> str:
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def _toleration(taint: Taint) -> dict[str, str]:

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, error, info
-from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.rights import binding
-from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_cli.kueue.doctor.survey import Check, Survey
 from fairlead_contracts.messages import leave
 from fairlead_kube.lever import Lever
 

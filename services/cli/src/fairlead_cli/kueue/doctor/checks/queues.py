@@ -3,14 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from fairlead_cli.findings import Finding, counted, error, info, listed, warning
-from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.checks.reserving import STRICT, reserved_pools
-from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_cli.kueue.doctor.survey import Check, Survey, quotas_of
 from fairlead_contracts.frontend.capabilities import preempting_settings
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube.objects import holds
-from fairlead_kube.quantities import in_base_units
-from fairlead_kube.queues import ClusterQueue, ResourceGroup
+from fairlead_kube.queues import ClusterQueue
 from fairlead_kube.workloads import PRIORITY_BOOST
 from fairlead_policy.rules.rulebook import Rulebook
 
@@ -140,7 +138,11 @@ def _nested(survey: Survey) -> Iterator[Finding]:
 
 def _own_quota(survey: Survey) -> Iterator[Finding]:
     for pool, queues in survey.pools().items():
-        owners = [queue.metadata.name for queue in queues if _has_quota(queue.spec.resource_groups)]
+        owners = [
+            queue.metadata.name
+            for queue in queues
+            if any(amount for *_, amount in quotas_of(queue.spec.resource_groups))
+        ]
         if len(queues) > 1 and owners:
             yield info(
                 "own-quota",
@@ -151,15 +153,6 @@ def _own_quota(survey: Survey) -> Iterator[Finding]:
                 mend="put the quota on the Cohort and 0 into its ClusterQueues, or give the tenants LocalQueues of "
                 "one ClusterQueue",
             )
-
-
-def _has_quota(groups: list[ResourceGroup] | None) -> bool:
-    return any(
-        in_base_units(quota.name, quota.nominal_quota)
-        for group in groups or ()
-        for flavor in group.flavors or ()
-        for quota in flavor.resources or ()
-    )
 
 
 def _strategy(survey: Survey) -> Iterator[Finding]:

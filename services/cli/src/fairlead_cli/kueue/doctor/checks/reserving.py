@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fairlead_cli.findings import Finding, info, listed, warning
-from fairlead_cli.kueue.doctor.check import Check
-from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_cli.kueue.doctor.survey import Check, Survey, quotas_of
 from fairlead_contracts.frontend.marks import WATCHDOG
 from fairlead_kube.queues import ClusterQueue
 from fairlead_policy.reserve.easy import reserves
@@ -53,12 +52,7 @@ def _against(queues: Sequence[ClusterQueue]) -> Iterator[tuple[str, str]]:
             f"queueingStrategy: {queue.spec.queueing_strategy}",
             f"kubectl patch clusterqueue {queue.metadata.name} --type merge -p '{patch}'",
         )
-    flavors = Counter(
-        resource.name
-        for group in queue.spec.resource_groups or ()
-        for flavor in group.flavors or ()
-        for resource in flavor.resources or ()
-    )
+    flavors = Counter(resource for _, resource, _ in quotas_of(queue.spec.resource_groups))
     if several := sorted(name for name, count in flavors.items() if count > 1):
         yield (
             f"several flavors give {listed(several)}",

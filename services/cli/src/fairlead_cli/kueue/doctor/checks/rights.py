@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, Severity, error, info, listed, warning
-from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.rights import CHECKER, IMPERSONATE, SUBMITTER
-from fairlead_cli.kueue.doctor.survey import Right, Survey
+from fairlead_cli.kueue.doctor.survey import Check, Right, Survey
 
 
 def _fine_for_you(topic: str, what: str) -> Finding:

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from fairlead_cli.findings import Finding, counted, info, listed, warning
-from fairlead_cli.kueue.doctor.check import Check
-from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_cli.kueue.doctor.survey import Check, Survey
 from fairlead_contracts.policyfile.document import Match, Tenant
 from fairlead_kube.objects import LabelSelector
 from fairlead_kube.queues import LocalQueue

@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, counted, error, listed
-from fairlead_cli.kueue.doctor.check import Check
 from fairlead_cli.kueue.doctor.kinds import Written
-from fairlead_cli.kueue.doctor.survey import Survey
+from fairlead_cli.kueue.doctor.survey import Check, Survey
 from fairlead_kube.workloads import PRIORITY_BOOST
 
 OURS = "fairlead"
