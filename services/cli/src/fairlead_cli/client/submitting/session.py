@@ -2,25 +2,32 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from fairlead_bus import Bus
+from fairlead_bus import Bucket, Bus, BusError
 from fairlead_cli.client.connection import connected
 from fairlead_cli.client.submitting.answers import hearing_answers
 from fairlead_cli.client.submitting.following import Following, SubmissionTally, answer_line
 from fairlead_cli.client.submitting.publishing import Parcel, PublishOutcome, pack, publish_all
 from fairlead_cli.client.submitting.reading import Draft
-from fairlead_cli.client.submitting.strangers import who_is_meant
 from fairlead_cli.console import fail, say, warn, write_line
 from fairlead_cli.errors import NotRunningError
 from fairlead_cli.options import Format
 from fairlead_cli.printing import print_stream
+from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused
 
+if TYPE_CHECKING:
+    from fairlead_contracts.policyfile.document import PolicyDocument
+
+_MOST_NAMED = 5
+"""Tenants of the policy, to whom one that was refused as a stranger may compare."""
 _SOON_SECONDS = 5.0
 """Whoever does not follow jobs hears for so long whether they are taken up: a refusal mostly comes within a tenth of it."""
 
@@ -42,29 +49,27 @@ class Session:
         """Tenants that were refused as such."""
         self.following = Following((parcel.tenant, parcel.id) for parcel in parcels)
 
-    async def publish(self, bus: Bus) -> list[PublishOutcome]:
-        """Publish all; say what could not be stored."""
-        return await publish_all(bus, self._parcels, told=_tell_problem)
-
     async def publish_and_follow(self, bus: Bus) -> None:
         """Publish, and tell every step of every job until each has ended or was refused."""
         async with self._hearing(bus):
-            for sent in await self.publish(bus):
-                if sent.problem:
-                    self.following.give_up((sent.parcel.tenant, sent.parcel.id))
-            self._check_done()
+            await self._publish(bus)
             await self._done.wait()
 
     async def publish_and_listen(self, bus: Bus, seconds: float) -> list[PublishOutcome]:
-        """Publish, and hear for a moment whether each is taken up or refused; say what could not be stored."""
+        """Publish, and hear for a moment whether each is taken up or refused; what became of each publish."""
         async with self._hearing(bus):
-            sent = await self.publish(bus)
-            for one in sent:
-                if one.problem:
-                    self.following.give_up((one.parcel.tenant, one.parcel.id))
-            self._check_done()
+            sent = await self._publish(bus)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._answered.wait(), seconds)
+        return sent
+
+    async def _publish(self, bus: Bus) -> list[PublishOutcome]:
+        """Publishes all, says what could not be stored, and waits for no answer to that."""
+        sent = await publish_all(bus, self._parcels, told=_tell_problem)
+        for one in sent:
+            if one.problem:
+                self.following.give_up((one.parcel.tenant, one.parcel.id))
+        self._check_done()
         return sent
 
     def _hearing(self, bus: Bus) -> AbstractAsyncContextManager[None]:
@@ -183,3 +188,29 @@ def _print_answer(answer: AnyAnswer, form: Format) -> None:
 
 def _tell_problem(sent: PublishOutcome) -> None:
     fail(f"{sent.parcel.tenant}/{sent.parcel.id}: {sent.problem}")
+
+
+async def who_is_meant(bus: Bus, strangers: Collection[str]) -> list[str]:
+    """A sentence on each of them with tenants of the policy; none where there are none, or we may not read it."""
+    if not strangers:
+        return []
+    from fairlead_contracts.policyfile.read import decode_document  # only who needs it waits for it
+
+    try:
+        found = await Bucket(bus, topology.POLICY).newest_readable(subjects.DOCUMENT_KEY, decode_document)
+    except BusError:
+        return []
+    return [] if found.value is None else list(_who_is_known(found.value, sorted(strangers)))
+
+
+def _who_is_known(policy: "PolicyDocument", strangers: Collection[str]) -> Iterator[str]:
+    parents = {tenant.parent for tenant in policy.tenants}
+    known = [tenant.name for tenant in policy.tenants if tenant.name not in parents]
+    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+    for stranger in strangers if known else ():
+        near = get_close_matches(stranger, known, 1)
+        names = f"{', '.join(known[:_MOST_NAMED])}{more}"
+        if near:
+            yield f"tenant {stranger}: did you mean {near[0]}? The policy names {names}"
+        else:
+            yield f"tenant {stranger}: the policy names {names}"
