@@ -7,7 +7,7 @@ import os
 import sys
 from typing import NoReturn
 
-from fairlead_cli.errors import CommandError, InputError
+from fairlead_cli.errors import CommandError, InputError, missing_part
 
 FAILED = 1
 INTERRUPTED = 130
@@ -84,8 +84,6 @@ def _answer() -> object:
 
         raise misused(error) from None
     except ModuleNotFoundError as error:
-        from fairlead_cli.extras import missing_part
-
         said = missing_part(next(iter(sys.argv[1:]), ""), error)
         if said is None:
             raise

@@ -2,6 +2,20 @@
 
 from collections.abc import Iterator
 
+_PARTS = frozenset(
+    {
+        "aiohttp",
+        "fairlead_kube",
+        "fairlead_sim",
+        "fairlead_slurm",
+        "kubernetes_asyncio",
+        "numpy",
+    }
+)
+"""What commands import that an extra brings; another module that is missing is a fault of ours, and shown as one."""
+_EXTRAS = {"doctor": "kube", "watchdog": "kube", "slurm": "slurm"}
+"""By command; all others that need more need what runs Fairlead on this machine (`local`)."""
+
 
 class CommandError(Exception):
     """An expected failure. `hint` says what to do next; `exit_code` tells scripts."""
@@ -72,3 +86,23 @@ class ProcessFailedError(CommandError):
     """A child process that cannot be run; the tail of its log tells why."""
 
     exit_code = 4
+
+
+class PartMissingError(ProcessFailedError):
+    """The command needs what an extra brings. It ends with 4, as without a nats-server: `doctor` and others use 1 to 3."""
+
+
+def missing_part(command: str, error: ModuleNotFoundError) -> PartMissingError | None:
+    """What a person is told of a module that is not there; None where no extra brings it.
+
+    Args:
+        command: as typed, without what belongs to it.
+        error: of the import.
+    """
+    if (error.name or "").partition(".")[0] not in _PARTS:
+        return None
+    extra = _EXTRAS.get(command, "local")
+    return PartMissingError(
+        f"`fairlead {command}` needs a part of Fairlead that is not installed, the extra {extra!r}: "
+        "in a clone of Fairlead `make setup` brings it"
+    )

@@ -1,24 +1,25 @@
-"""`fairlead top`: the live view of a running instance."""
+"""A running instance watched: the messages of a stream, and `fairlead top`, its live view."""
 
 import asyncio
 import os
 import sys
 import termios
 import tty
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 
 import msgspec
 from rich.live import Live
 from rich.text import Text
 
-from fairlead_bus import Bus
+from fairlead_bus import Bus, Follower
 from fairlead_cli.client.connection import ask, connected
-from fairlead_cli.client.follow import hearing
 from fairlead_cli.client.live import Pulse, dashboard, places_that_fit
 from fairlead_cli.console import Style, coloured, output, unstyled, write_line
 from fairlead_cli.errors import NoScorerAnswersError
 from fairlead_contracts import subjects, topology
+from fairlead_contracts.base.codec import Codec
+from fairlead_contracts.base.errors import ContractError
 from fairlead_contracts.messages.events import EVENT, AnyEvent
 from fairlead_contracts.messages.questions import (
     QUEUE_REPLY,
@@ -28,6 +29,36 @@ from fairlead_contracts.messages.questions import (
     TenantsQuestion,
     TenantsReply,
 )
+
+
+@asynccontextmanager
+async def hearing[T](
+    bus: Bus,
+    *,
+    stream: str,
+    filter: str,  # noqa: A002 - the word of NATS
+    codec: Codec[T],
+    take: Callable[[T], None],
+) -> AsyncIterator[None]:
+    """Calls `take` with every message from the beginning of the block to its end, in order, over reconnects.
+
+    A message that this release cannot read is left out: it comes from a newer one, and there is no one here to tell.
+    """
+    follower = Follower(bus, stream=stream, filter=filter)
+
+    async def follow() -> None:
+        async for message in follower:
+            try:
+                found = codec.decode(message.payload)
+            except ContractError:
+                continue
+            take(found)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(follow(), name=f"hearing {filter}")
+        await follower.ready.wait()
+        yield
+        task.cancel()
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,8 +37,7 @@ def order(
 
         explain_on_paper(file, explain, form=output, verbose=verbose)
         return
-    from fairlead_cli.fast_exit import leave
-    from fairlead_cli.paper.running import put_in_order
+    from fairlead_cli.paper.running import leave, put_in_order
 
     _held = put_in_order(file, levels=levels, form=output)
     leave()

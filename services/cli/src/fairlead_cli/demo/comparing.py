@@ -1,10 +1,17 @@
-"""The same jobs under other orders, in virtual time, and the report that sets them beside the run."""
+"""How a demo went: the same jobs under other orders, in virtual time, the report of all, and the exit code."""
 
 from collections.abc import Sequence
 
+import msgspec
+
+from fairlead_cli.console import fail, output, say, warn, write_line
+from fairlead_cli.demo.flags import DemoFlags
+from fairlead_cli.demo.recording import Recording
 from fairlead_cli.demo.report.contents import DemoReport, JobStory, Made, Told
-from fairlead_cli.demo.report.figures import DemoFigures, OrderedRun, figures, study
+from fairlead_cli.demo.report.figures import DemoFigures, OrderedRun, figures, off_entitlement, study
 from fairlead_cli.demo.report.findings import overload
+from fairlead_cli.demo.report.page import render_page
+from fairlead_cli.demo.report.text import render_text
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_sim.virtual import Fifo, RunResult, StrictPriority, VirtualRun
 from fairlead_sim.workload import SimWorkload
@@ -72,3 +79,55 @@ def _figures(
     for job in workload.jobs:
         jobs[job.tenant] += 1
     return figures(workload.weights, ours=ours, fifo=fifo, jobs=jobs, finished=finished, lost=lost)
+
+
+def facts_of(workload: SimWorkload, flags: DemoFlags, recording: Recording, restarts: int) -> Sequence[str]:
+    """How it was run, a sentence each."""
+    took_back = [f"{restarts} processes were started again on the way."] if restarts else []
+    gpus = workload.capacity()["nvidia.com/gpu"] // 1000
+    return [
+        *workload.notes,
+        *(
+            []
+            if flags.trace
+            else ["The trace ships with fairlead_sim, beside its licence and where it comes from."]
+        ),
+        f"{gpus} GPUs, {flags.scorers} scorers, seed {flags.seed}.",
+        f"{len(workload.jobs)} jobs took {recording.level_writes} writes of a level.",
+        "Shares are dominant shares, as parts of all tenants' together; waits are seconds of wall time.",
+        "FIFO and strict priority are the same jobs on the same cluster in virtual time.",
+        *took_back,
+    ]
+
+
+def tell(report: DemoReport, flags: DemoFlags) -> None:
+    """Print figures or report, and write the page."""
+    if flags.as_json:
+        write_line(msgspec.json.encode(report.figures).decode())
+        if report.overload:
+            warn(report.overload)
+    else:
+        output().print(render_text(report))
+    if flags.page is not None:
+        flags.page.write_text(render_page(report), encoding="utf-8")
+        say(f"report: {flags.page.absolute()}")
+
+
+def verdict(report: DemoReport, recording: Recording) -> int:
+    """Say what did not go well; the exit code is 0 only if every submitted job finished."""
+    figures = report.figures
+    if figures.jain is None and not report.overload:
+        warn(
+            "the tenants never all had jobs waiting at once: there is no share to hold against an entitlement"
+        )
+    for tenant in [] if report.overload else off_entitlement(figures):
+        if tenant.share is not None:
+            warn(f"{tenant.name} held {tenant.share:.1%}, entitled to {tenant.entitlement:.1%}")
+    for refused in recording.refused.values():
+        fail(f"{refused.tenant}/{refused.id} was refused: {refused.field}: {refused.reason}")
+    if figures.lost:
+        fail(f"{figures.lost} jobs were lost")
+    late = figures.submitted - figures.finished - figures.lost - len(recording.refused)
+    if late:
+        fail(f"{late} jobs had not ended when the time was up")
+    return 0 if figures.finished == figures.submitted else 1

@@ -13,19 +13,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fairlead_bus import Bus
-from fairlead_cli.client.follow import hearing
 from fairlead_cli.client.live import Pulse
 from fairlead_cli.client.readiness import READY_WITHIN_SECONDS, wait_answering
-from fairlead_cli.client.watching import events
+from fairlead_cli.client.watching import events, hearing
 from fairlead_cli.console import say
-from fairlead_cli.demo.comparing import compare, report_on
+from fairlead_cli.demo.comparing import compare, facts_of, report_on, tell, verdict
 from fairlead_cli.demo.feeding import publish_workload
 from fairlead_cli.demo.flags import DemoFlags, check_writable, read_weights
-from fairlead_cli.demo.following import follow_one_job
 from fairlead_cli.demo.recording import Recording
 from fairlead_cli.demo.report.contents import Made, Told
-from fairlead_cli.demo.showing import Show
-from fairlead_cli.demo.telling import facts_of, tell, verdict
+from fairlead_cli.demo.showing import Show, follow_one_job
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.local.stack import Stack, StackPlan, child_environment, running
 from fairlead_cli.policy.files import PolicyFile

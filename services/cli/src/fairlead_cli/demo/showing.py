@@ -1,4 +1,4 @@
-"""What a person sees while the demo runs: the live view on a terminal, else a line now and then."""
+"""The demo while it runs: what a person sees of it, and the one job that its page tells of as an example."""
 
 import asyncio
 import time
@@ -6,15 +6,33 @@ import time
 from rich.live import Live
 from rich.text import Text
 
-from fairlead_bus import Bus
+from fairlead_bus import Bus, BusError
+from fairlead_cli.client.connection import ask
+from fairlead_cli.client.explained import explain_text
 from fairlead_cli.client.live import Pulse, dashboard, places_that_fit
 from fairlead_cli.client.watching import look
+from fairlead_cli.client.words import demand
 from fairlead_cli.console import coloured, messages, say
 from fairlead_cli.demo.recording import Recording
+from fairlead_cli.demo.report.contents import Told
+from fairlead_cli.errors import CommandError
+from fairlead_contracts.base.instants import from_datetime, to_seconds
+from fairlead_contracts.messages.questions import (
+    EXPLAIN_REPLY,
+    QUEUE_REPLY,
+    ExplainQuestion,
+    QueueQuestion,
+    QueueReply,
+    RankedPlace,
+)
 from fairlead_sim.workload import SimWorkload
 
 FRAME_SECONDS = 0.5
 LINE_SECONDS = 5.0
+_COLUMNS = 10_000
+"""A line for each thing that is said: the page wraps them, on a phone or a wide screen."""
+_DEPTH = 12
+"""Who stands about here waits a while, and not for ever."""
 
 
 class Show:
@@ -62,3 +80,35 @@ class Show:
             f"Fairlead demo: {self._name}; {self._recording.finished} of {self._total} jobs finished "
             f"after {time.monotonic() - self._began:.0f} s"
         )
+
+
+async def follow_one_job(bus: Bus, *, after_seconds: float) -> Told | None:
+    """Ask, some time from now, about a job that waits in the midst of the queue.
+
+    Returns:
+        What was said; None where nobody waits then, or nobody answers.
+    """
+    await asyncio.sleep(after_seconds)
+    try:
+        queue = await ask(bus, "queue", QueueQuestion(limit=_DEPTH), QUEUE_REPLY)
+        waits = _in_the_midst(queue)
+        if waits is None:
+            return None
+        place = waits.place
+        reply = await ask(bus, "explain", ExplainQuestion(job=place.uid), EXPLAIN_REPLY)
+    except (BusError, CommandError):
+        return None
+    return Told(
+        job=place.id,
+        tenant=place.tenant,
+        demand=demand(place.demand),
+        waited_then=to_seconds(from_datetime(reply.at) - place.submitted),
+        text=explain_text(reply, columns=_COLUMNS),
+    )
+
+
+def _in_the_midst(queue: QueueReply) -> RankedPlace | None:
+    """The last of the first few: of everybody's class where one of these is among them."""
+    places = [ranked for pool in queue.pools for ranked in pool.places]
+    plain = [ranked for ranked in places if ranked.place.job_class != places[0].place.job_class]
+    return next(reversed(plain or places), None)

@@ -2,9 +2,11 @@
 
 import contextlib
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
@@ -91,3 +93,16 @@ def order(snapshot: Snapshot, *, levels: bool) -> list[PlannedPool]:
             plan = plan_snapshot_levels(pool, snapshot.jobs, window, steering, never=never)
         planned.append(PlannedPool(pool, plan, fits, reservation))
     return planned
+
+
+def leave() -> NoReturn:
+    """End with success, without freeing anything: of a million jobs that takes longer than their order.
+
+    No exit handler runs: nothing but the standard streams may be open. They are flushed first.
+
+    Raises:
+        OSError: what was said does not go out.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

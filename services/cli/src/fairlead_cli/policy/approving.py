@@ -14,8 +14,7 @@ import msgspec
 from fairlead_bus import Bus
 from fairlead_cli.client.approval_dates import grant_history
 from fairlead_cli.client.connection import ask, connected
-from fairlead_cli.client.unknown_jobs import what_is_known
-from fairlead_cli.client.words import approval_in_words
+from fairlead_cli.client.words import approval_in_words, what_is_known
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import ClassGranted, print_outcome, tell

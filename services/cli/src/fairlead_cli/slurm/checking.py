@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 
 from fairlead_cli.findings import Finding, Severity, counted, error, info, warning
 from fairlead_cli.slurm.pod_hooks import has_hooks, pod_hooks
-from fairlead_cli.slurm.slurmrestd import how_asked, slurmrestd
 from fairlead_cli.slurm.survey import SlurmSurvey
 from fairlead_slurm.ladder import Ladder
 
@@ -19,6 +18,8 @@ _MULTIFACTOR = "priority/multifactor"
 _OPERATORS = ("operator", "administrator")
 _BACKFILL_DEPTH, _SCHEDULING_DEPTH = 500, 100
 _BACKFILL_SECONDS, _SCHEDULING_SECONDS = 30, 60
+_POLL_SECONDS = 2.0
+"""Between two readings, by default (`poll_seconds`)."""
 
 type SlurmCheck = Callable[[SlurmSurvey], Iterator[Finding]]
 
@@ -203,6 +204,51 @@ def _roomy(waiting: int) -> int:
     return -(-2 * waiting // 1000) * 1000
 
 
+def _slurmrestd(survey: SlurmSurvey) -> Iterator[Finding]:
+    """What stands against asking a slurmrestd; nothing where none is to be asked."""
+    found = survey.rest
+    if found is None:
+        return
+    if found.trouble:
+        yield error(
+            "slurmrestd",
+            found.address,
+            f"slurmrestd cannot be asked: {found.trouble}",
+            why="The bridge would know of no job.",
+            mend="Leave FAIRLEAD_SLURMRESTD out, and the bridge asks by Slurm's commands; or see docs/slurm.md, slurmrestd.",
+        )
+        return
+    if found.seconds > _POLL_SECONDS / 2:
+        yield warning(
+            "slurmrestd",
+            found.address,
+            f"One reading of the queue by slurmrestd takes {found.seconds:.1f} s.",
+            why="It is read every two seconds, and slurmrestd is busy as long each time.",
+            mend="Leave FAIRLEAD_SLURMRESTD out: squeue takes some 5 % of that.",
+        )
+    if found.tasks_cut:
+        yield info(
+            "slurmrestd",
+            found.address,
+            "slurmrestd does not name all tasks of a long array.",
+            why="Where that is so, the bridge reads the queue by squeue.",
+            mend="SLURM_BITSTR_LEN=0   # in slurmrestd's environment",
+        )
+
+
+def _how_asked(survey: SlurmSurvey) -> str:
+    """What is said where nothing is found."""
+    found = survey.rest
+    if found is None:
+        return "Slurm is asked by its commands"
+    by = (
+        f"by {found.levels}"
+        if found.levels
+        else "by scontrol: slurmrestd offers no version that is known to do it"
+    )
+    return f"read by {found.reads}; SiteFactor is set {by}"
+
+
 _CHECKS: tuple[tuple[str, SlurmCheck, Callable[[SlurmSurvey], str]], ...] = (
     ("priority-type", _priority_type, lambda survey: survey.settings.priority_type),
     ("priority-weights", _weights, _own_factors),
@@ -213,7 +259,7 @@ _CHECKS: tuple[tuple[str, SlurmCheck, Callable[[SlurmSurvey], str]], ...] = (
     ("interval", _interval, lambda _: "Slurm looks at the queue at least as often as by default"),
     ("associations", _associations, lambda survey: f"Slurm enforces {', '.join(survey.settings.enforced)}"),
     ("held", _held, lambda _: "no job is held by an administrator"),
-    ("slurmrestd", slurmrestd, how_asked),
+    ("slurmrestd", _slurmrestd, _how_asked),
     ("hooks", pod_hooks, lambda survey: "set" if has_hooks(survey.settings) else "no job runs as a pod"),
 )
 """Topic, check, and what is said where it finds nothing."""
