@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import Asked, Bucket, Bus, ConnectionSettings, connect
-from fairlead_bus.server.provision import provision
+from fairlead_bus import Asked, Bucket, Bus
 from fairlead_cli.client.asking import show_explanation
 from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.policy import approving
@@ -26,7 +25,6 @@ from fairlead_contracts.messages import questions
 from fairlead_contracts.messages.questions import EXPLAIN_QUESTION, ExplainReply, Explanation
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 from fairlead_contracts.policyfile.read import encode_document, read_document
-from fairlead_testkit import NatsServer
 
 UID = "0d9e2c9c-6f4e-4c0e-9d0a-0123456789ab"
 GONE = "0d9e2c9c-6f4e-4c0e-9d0a-00000000dead"
@@ -118,9 +116,9 @@ def test_only_a_class_that_is_granted_at_all_can_be(job_class: str, said: str) -
 
 @asynccontextmanager
 async def fairlead(
-    server: NatsServer, document: PolicyDocument, jobs: Sequence[Explanation], near: Sequence[str] = ()
-) -> AsyncIterator[Bus]:
-    """NATS with a policy, and something that answers for a scorer."""
+    bus: Bus, document: PolicyDocument, jobs: Sequence[Explanation], near: Sequence[str] = ()
+) -> AsyncIterator[None]:
+    """A policy is in force, and something answers for a scorer."""
 
     async def answer(asked: Asked) -> bytes:
         name = EXPLAIN_QUESTION.decode(asked.payload).job
@@ -128,12 +126,10 @@ async def fairlead(
         found = [job for job in known if name != GONE]
         return to_json(ExplainReply(at=to_datetime(0), found=found, near=list(near) or msgspec.UNSET))
 
-    async with connect(ConnectionSettings(url=server.url), name="test") as bus:
-        await provision(bus, topology.topology(["lab"]))
-        await apply_file(bus, PolicyFile(name="x", policy=document))
-        endpoint = await bus.serve(subjects.ask_filter("explain"), answer)
-        yield bus
-        await endpoint.close()
+    await apply_file(bus, PolicyFile(name="x", policy=document))
+    endpoint = await bus.serve(subjects.ask_filter("explain"), answer)
+    yield
+    await endpoint.close()
 
 
 def grant_to_come() -> dict[str, object]:
@@ -149,54 +145,52 @@ async def stored(bus: Bus) -> list[Grant]:
 
 @pytest.mark.integration
 async def test_approve_writes_the_policy_and_withdraw_takes_it_back(
-    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = [{"tenant": "team-a", "classes": ["urgent"], "job": job} for job in (GONE, "to-come")]
-    async with fairlead(nats_server, policy(grants=given), [a_job()]) as bus:
-        await approve(
-            nats_server.url, ApprovalRequest(job="team-a/train", job_class="urgent", by="ann", why="demo")
-        )
+    async with fairlead(bus, policy(grants=given), [a_job()]):
+        await approve(nats, ApprovalRequest(job="team-a/train", job_class="urgent", by="ann", why="demo"))
         assert [one.job for one in await stored(bus)] == ["to-come", UID], "a job that is gone needs no grant"
         told = capsys.readouterr().out
         assert "team-a/train is urgent from now on" in told
         assert "runs already" not in told
-        await print_history(nats_server.url, form="table")
+        await print_history(nats, form="table")
         assert "+ urgent for job team-a/train of team-a, by ann: demo" in capsys.readouterr().out
-        await withdraw(nats_server.url, ApprovalRequest(job="train"), form="name")
+        await withdraw(nats, ApprovalRequest(job="train"), form="name")
         assert capsys.readouterr().out == "team-a/train\n"
         assert [one.job for one in await stored(bus)] == ["to-come"]
         with pytest.raises(CommandError, match="nothing was granted"):
-            await withdraw(nats_server.url, ApprovalRequest(job="train"))
+            await withdraw(nats, ApprovalRequest(job="train"))
 
 
 @pytest.mark.integration
 async def test_who_grants_a_class_to_a_job_that_runs_hears_that_it_counts_only_if_the_job_waits_again(
-    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, capsys: pytest.CaptureFixture[str]
 ) -> None:
     running = a_job(phase="running")
-    async with fairlead(nats_server, policy(), [running]):
-        await approve(nats_server.url, ApprovalRequest(job="train", job_class="urgent"))
+    async with fairlead(bus, policy(), [running]):
+        await approve(nats, ApprovalRequest(job="train", job_class="urgent"))
     assert "It runs already: its class counts only if it has to wait again." in capsys.readouterr().out
 
 
 @pytest.mark.integration
 async def test_a_policy_put_over_an_approval_tells_it_by_the_name_of_its_job(
-    nats_server: NatsServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text(
         "version: 1\npools: [{name: gpu, members: [lab/gpu]}]\ntenants: [{name: team-a, weight: 2}]\n"
     )
-    async with fairlead(nats_server, policy(), [a_job()]):
-        await approve(nats_server.url, ApprovalRequest(job="train", job_class="urgent", by="ann"))
+    async with fairlead(bus, policy(), [a_job()]):
+        await approve(nats, ApprovalRequest(job="train", job_class="urgent", by="ann"))
         capsys.readouterr()
-        await print_differences(nats_server.url, path)
+        await print_differences(nats, path)
         assert "  urgent for job team-a/train of team-a, by ann" in capsys.readouterr().err.splitlines()
-        await print_differences(nats_server.url, path, ApplyTerms(exact=True))
+        await print_differences(nats, path, ApplyTerms(exact=True))
         assert "- urgent for job team-a/train of team-a, by ann" in capsys.readouterr().out.splitlines()
-        await put_in_force(nats_server.url, path)
+        await put_in_force(nats, path)
         assert "  urgent for job team-a/train of team-a, by ann" in capsys.readouterr().out.splitlines()
-        await put_in_force(nats_server.url, path, ApplyTerms(exact=True))
+        await put_in_force(nats, path, ApplyTerms(exact=True))
         told = capsys.readouterr().out.splitlines()
         assert told[:2] == ["approvals taken back:", "  urgent for job team-a/train of team-a, by ann"]
         assert not [line for line in told if "grants[" in line]
@@ -204,43 +198,43 @@ async def test_a_policy_put_over_an_approval_tells_it_by_the_name_of_its_job(
 
 @pytest.mark.integration
 async def test_a_file_that_is_refused_as_overtaken_hears_nothing_of_approvals_that_stay_anyway(
-    nats_server: NatsServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "policy.yaml"
-    async with fairlead(nats_server, policy(), [a_job()]) as bus:
-        await print_policy(nats_server.url, form="table")
+    async with fairlead(bus, policy(), [a_job()]):
+        await print_policy(nats, form="table")
         path.write_text(capsys.readouterr().out.replace("window: 32", "window: 7"))
-        await approve(nats_server.url, ApprovalRequest(job="train", job_class="urgent", by="ann"))
+        await approve(nats, ApprovalRequest(job="train", job_class="urgent", by="ann"))
         found = await stored_policy(bus)
         assert found is not None
         narrower = msgspec.structs.replace(found[0], window=9)
         await apply_file(bus, PolicyFile(name="x", policy=narrower), ApplyTerms(force=True))
         with pytest.raises(OvertakenError) as refused:
-            await put_in_force(nats_server.url, path)
+            await put_in_force(nats, path)
     assert refused.value.problems == ["- window: 32", "+ window: 9"]
 
 
 @pytest.mark.integration
 async def test_a_file_of_a_revision_that_is_not_kept_hears_of_jobs_by_their_names(
-    nats_server: NatsServer, tmp_path: Path
+    nats: str, bus: Bus, tmp_path: Path
 ) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text("# policy revision 99\nunlisted_weight: 1\ntenants: [{name: team-a, weight: 3}]\n")
-    async with fairlead(nats_server, policy(), [a_job()]):
-        await approve(nats_server.url, ApprovalRequest(job="train", job_class="urgent", by="ann"))
+    async with fairlead(bus, policy(), [a_job()]):
+        await approve(nats, ApprovalRequest(job="train", job_class="urgent", by="ann"))
         with pytest.raises(OvertakenError, match="is not kept here") as refused:
-            await put_in_force(nats_server.url, path, ApplyTerms(exact=True))
+            await put_in_force(nats, path, ApplyTerms(exact=True))
     assert "- urgent for job team-a/train of team-a, by ann" in refused.value.problems
     assert UID not in "".join(refused.value.problems)
 
 
 @pytest.mark.integration
 async def test_explain_says_who_granted_a_class_when_and_why(
-    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = msgspec.structs.replace(a_job(), approved=granted_by("ann", "demo"))
-    async with fairlead(nats_server, policy(), [job]) as bus:
-        await approve(nats_server.url, ApprovalRequest(job=UID, job_class="urgent", by="ann", why="demo"))
+    async with fairlead(bus, policy(), [job]):
+        await approve(nats, ApprovalRequest(job=UID, job_class="urgent", by="ann", why="demo"))
         granted_at = (await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY))[-1].at
         # Another approval since is another revision: the first one's instant counts.
         other = ApprovalRequest(job="train", job_class="approved", by="ann")
@@ -249,34 +243,33 @@ async def test_explain_says_who_granted_a_class_when_and_why(
         later = granted(found[0], a_job(UID.replace("ab", "ff")), other)
         await apply_file(bus, PolicyFile(name="x", policy=later))
         capsys.readouterr()
-        await show_explanation(nats_server.url, UID, tenant=None, form="table")
+        await show_explanation(nats, UID, tenant=None, form="table")
         since = f"{to_datetime(granted_at):%Y-%m-%d %H:%M} UTC"
         assert f"urgent, granted to it by ann since {since} (demo)" in capsys.readouterr().out
-        await show_explanation(nats_server.url, UID, tenant=None, form="json")
+        await show_explanation(nats, UID, tenant=None, form="json")
         [told] = json.loads(capsys.readouterr().out)["found"]
         assert datetime.fromisoformat(told["approved"]["since"]) == to_datetime(granted_at)
 
 
 @pytest.mark.integration
 async def test_a_name_without_the_letters_that_kubernetes_added_is_told_those_that_begin_so(
-    nats_server: NatsServer,
+    nats: str, bus: Bus
 ) -> None:
     async def answer(asked: Asked) -> bytes:
         near = [f"research/{EXPLAIN_QUESTION.decode(asked.payload).job}-462xw"]
         return to_json(ExplainReply(at=to_datetime(0), found=[], near=near))
 
-    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
-        await bus.serve(subjects.ask_filter("explain"), answer)
-        with pytest.raises(CommandError, match="nobody knows a job 'fine-tune'") as refused:
-            await show_explanation(nats_server.url, "fine-tune", tenant=None, form="table")
+    await bus.serve(subjects.ask_filter("explain"), answer)
+    with pytest.raises(CommandError, match="nobody knows a job 'fine-tune'") as refused:
+        await show_explanation(nats, "fine-tune", tenant=None, form="table")
     assert refused.value.hint == "Names that begin so: research/fine-tune-462xw."
 
 
 @pytest.mark.integration
 async def test_what_somebody_else_writes_meanwhile_is_kept(
-    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+    nats: str, bus: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with fairlead(nats_server, policy(), [a_job()]) as bus:
+    async with fairlead(bus, policy(), [a_job()]):
         interfering = True
 
         def meddled(document: PolicyDocument, job: Explanation, approval: ApprovalRequest) -> PolicyDocument:
@@ -295,7 +288,7 @@ async def test_what_somebody_else_writes_meanwhile_is_kept(
 
         monkeypatch.setattr(approving, "granted", meddled)
         monkeypatch.setattr(Bucket, "update", beaten)
-        await approve(nats_server.url, ApprovalRequest(job="train"))
+        await approve(nats, ApprovalRequest(job="train"))
         found = await stored_policy(bus)
         assert found is not None
         assert found[0].window == 7
@@ -303,66 +296,64 @@ async def test_what_somebody_else_writes_meanwhile_is_kept(
 
 
 @pytest.mark.integration
-async def test_an_ambiguous_an_ended_and_an_unknown_job_are_refused(nats_server: NatsServer) -> None:
+async def test_an_ambiguous_an_ended_and_an_unknown_job_are_refused(nats: str, bus: Bus) -> None:
     jobs = [
         a_job(),
         a_job(UID.replace("ab", "cd"), scope="team-b"),
         a_job(UID.replace("ab", "ef"), phase="ended"),
     ]
-    async with fairlead(nats_server, policy(), jobs):
+    async with fairlead(bus, policy(), jobs):
         with pytest.raises(InputError) as ambiguous:
-            await approve(nats_server.url, ApprovalRequest(job="train"))
+            await approve(nats, ApprovalRequest(job="train"))
         assert len(ambiguous.value.problems) == 2, "the ended one is out"
         assert "say which by its name with the scope, as team-a/" in str(ambiguous.value)
         with pytest.raises(CommandError, match="has ended"):
-            await approve(nats_server.url, ApprovalRequest(job=jobs[2].uid))
+            await approve(nats, ApprovalRequest(job=jobs[2].uid))
         with pytest.raises(CommandError, match="nobody knows"):
-            await approve(nats_server.url, ApprovalRequest(job="other"))
+            await approve(nats, ApprovalRequest(job="other"))
 
 
 @pytest.mark.integration
 async def test_who_approves_the_same_twice_hears_since_when_and_makes_no_revision(
-    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with fairlead(nats_server, policy(grants=[grant_to_come()]), [a_job()]) as bus:
-        await approve(nats_server.url, ApprovalRequest(job="train", by="ann", why="demo"))
+    async with fairlead(bus, policy(grants=[grant_to_come()]), [a_job()]):
+        await approve(nats, ApprovalRequest(job="train", by="ann", why="demo"))
         first = (await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY))[-1]
         capsys.readouterr()
-        await approve(nats_server.url, ApprovalRequest(job="train", by="ann"))
+        await approve(nats, ApprovalRequest(job="train", by="ann"))
         since = f"{to_datetime(first.at):%Y-%m-%d %H:%M} UTC"
         assert capsys.readouterr().out == (
             f"team-a/train was approved already: urgent, granted to it by ann since {since} (demo). Nothing was changed\n"
         )
         last = (await Bucket(bus, topology.POLICY).history(subjects.DOCUMENT_KEY))[-1]
         assert last.seq == first.seq
-        await approve(nats_server.url, ApprovalRequest(job="train", by="ann"), form="json")
+        await approve(nats, ApprovalRequest(job="train", by="ann"), form="json")
         told = json.loads(capsys.readouterr().out)
         assert (told["written"], told["revision"]) == (False, first.seq)
 
 
 @pytest.mark.integration
 async def test_whose_own_grant_stands_is_not_told_of_a_new_one_where_others_are_dropped(
-    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with fairlead(nats_server, policy(), [a_job()]) as bus:
-        await approve(nats_server.url, ApprovalRequest(job="train", by="ann"))
+    async with fairlead(bus, policy(), [a_job()]):
+        await approve(nats, ApprovalRequest(job="train", by="ann"))
         found = await stored_policy(bus)
         assert found is not None
         dead = Grant(tenant="team-a", classes=["urgent"], job=GONE)
         with_dead = msgspec.structs.replace(found[0], grants=[*found[0].grants, dead])
         await apply_file(bus, PolicyFile(name="x", policy=with_dead), ApplyTerms(force=True))
         capsys.readouterr()
-        await approve(nats_server.url, ApprovalRequest(job="train", by="ann"))
+        await approve(nats, ApprovalRequest(job="train", by="ann"))
         told = capsys.readouterr().out
         assert "was approved already" in told
         assert "dropped 1 grant of a job" in told
 
 
 @pytest.mark.integration
-async def test_who_approves_a_job_that_nobody_knows_hears_of_names_that_begin_so(
-    nats_server: NatsServer,
-) -> None:
-    async with fairlead(nats_server, policy(), [], near=["team-a/train-462xw"]):
+async def test_who_approves_a_job_that_nobody_knows_hears_of_names_that_begin_so(nats: str, bus: Bus) -> None:
+    async with fairlead(bus, policy(), [], near=["team-a/train-462xw"]):
         with pytest.raises(CommandError, match="nobody knows a job 'tra'") as refused:
-            await approve(nats_server.url, ApprovalRequest(job="tra"))
+            await approve(nats, ApprovalRequest(job="tra"))
     assert refused.value.hint == "Names that begin so: team-a/train-462xw."

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from fairlead_bus import Bucket, ConnectionSettings, connect
+from fairlead_bus import Bucket, Bus, ConnectionSettings, connect
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.server.provision import provision
 from fairlead_cli.kueue.clusters import KubeTarget
@@ -50,17 +50,15 @@ def survey(within: str = "Never", **policy: str) -> Survey:
     ],
 )
 async def test_leave_beside_a_word_that_holds_levels_back(
-    nats_server: NatsServer, pool: str | None, told: str | None
+    bus: Bus, pool: str | None, told: str | None
 ) -> None:
-    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
-        await provision(bus, topology.topology(["lab"]))
-        word = Control(mode=Mode.RELEASED, at=AT, by="ann")
-        await Bucket(bus, topology.POLICY).put(subjects.control_key(pool), to_json(word))
-        found = survey()
-        given, first = await settle(found, judge(found, [], []), bus, FLAGS)
-        assert given is not None
-        again = msgspec.structs.replace(found, leave=given)
-        _, second = await settle(again, judge(again, [], []), bus, FLAGS)
+    word = Control(mode=Mode.RELEASED, at=AT, by="ann")
+    await Bucket(bus, topology.POLICY).put(subjects.control_key(pool), to_json(word))
+    found = survey()
+    given, first = await settle(found, judge(found, [], []), bus, FLAGS)
+    assert given is not None
+    again = msgspec.structs.replace(found, leave=given)
+    _, second = await settle(again, judge(again, [], []), bus, FLAGS)
     expected = [] if told is None else [told]
     assert [line for line in first if line.startswith("but ")] == expected
     assert [line for line in second if line.startswith("but ")] == expected
@@ -68,21 +66,17 @@ async def test_leave_beside_a_word_that_holds_levels_back(
     assert any("levels may be written already" in line for line in second)
 
 
-async def test_leave_alone_does_not_open_a_pool_whose_queues_preempt(nats_server: NatsServer) -> None:
-    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
-        await provision(bus, topology.topology(["lab"]))
-        found = survey("LowerPriority")
-        _, said = await settle(found, judge(found, [], ["preempting-queue"]), bus, FLAGS)
+async def test_leave_alone_does_not_open_a_pool_whose_queues_preempt(bus: Bus) -> None:
+    found = survey("LowerPriority")
+    _, said = await settle(found, judge(found, [], ["preempting-queue"]), bus, FLAGS)
     assert said[-1].startswith("but nothing is written in pool lab/gpus, where queues preempt")
     assert "`preemption: protect` or `accept` in the policy" in said[-1]
     assert preempting_pools(survey("LowerPriority", preemption="accept")) == []
 
 
-async def test_a_name_that_no_service_has_gets_no_leave(nats_server: NatsServer) -> None:
-    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
-        await provision(bus, topology.topology(["lab"]))
-        found = msgspec.structs.replace(survey(), told_of=["kubelab"])
-        given, said = await settle(found, judge(found, [], []), bus, FLAGS)
+async def test_a_name_that_no_service_has_gets_no_leave(bus: Bus) -> None:
+    found = msgspec.structs.replace(survey(), told_of=["kubelab"])
+    given, said = await settle(found, judge(found, [], []), bus, FLAGS)
     assert given is None
     assert "Known are kubelab" in said[1]
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
@@ -35,49 +34,42 @@ URGENT = {"tenant": "a", "classes": ["urgent"], "job": "job-53d", "by": "ann", "
 
 
 @pytest.fixture
-async def bus(nats_server: NatsServer) -> AsyncIterator[Bus]:
-    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
-        await provision(bus, topology.topology(["c1"]))
-        await apply_file(bus, parse_file(BEFORE, name="before"))
-        yield bus
+async def bus(bus: Bus) -> Bus:
+    """With a policy in force."""
+    await apply_file(bus, parse_file(BEFORE, name="before"))
+    return bus
 
 
-@pytest.fixture
-def url(nats_server: NatsServer, bus: Bus) -> str:
-    del bus
-    return nats_server.url
-
-
-async def check(url: str, file: Path, *, form: Format = "table") -> None:
-    known = await known_pools(url)
+async def check(nats: str, file: Path, *, form: Format = "table") -> None:
+    known = await known_pools(nats)
     check_file(file, lambda: known, form=form)
 
 
 async def test_a_member_that_no_cluster_states_is_told_by_check_and_apply(
-    url: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text("pools: [{name: gpu, members: [simm/gpu, sim/gpu, sim/gpus]}]\ntenants: [{name: a}]\n")
     said = "pools[0].members: no cluster simm is known, and pool gpu has no order until it is there"
     less = "pools[0].members: cluster sim has no pool gpus, so sim/gpus adds nothing to pool gpu"
-    await check(url, file)
+    await check(nats, file)
     assert "members" not in capsys.readouterr().err, "before any cluster is there, nothing is known"
 
     for name, epoch in (("gpu", 1), ("gpu", 2), ("old", 1)):
         state = PoolState(cluster="sim", epoch=epoch, rev=1, name=name, capacity={})
         await bus.publish(subjects.state("sim", "pool", name), to_json(state))
     await bus.delete(subjects.state("sim", "pool", "old"))
-    await check(url, file, form="json")
+    await check(nats, file, form="json")
     told = capsys.readouterr()
     known = "Known are sim/gpu. Did you mean sim/gpu?"
     assert json.loads(told.out)["warnings"] == [f"{said}. {known}", f"{less}. {known}"]
     assert f"warning: {said}" in told.err
-    await put_in_force(url, file)
+    await put_in_force(nats, file)
     assert f"warning: {less}" in capsys.readouterr().err
 
 
 async def test_a_member_of_a_cluster_that_ended_is_told_by_check_and_apply(
-    url: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its facts stay in the store: they are no sign that it is there."""
     file = tmp_path / "policy.yaml"
@@ -85,7 +77,7 @@ async def test_a_member_of_a_cluster_that_ended_is_told_by_check_and_apply(
     for cluster in ("sim", "lab"):
         state = PoolState(cluster=cluster, epoch=1, rev=1, name="gpu", capacity={})
         await bus.publish(subjects.state(cluster, "pool", "gpu"), to_json(state))
-    await check(url, file)
+    await check(nats, file)
     assert "members" not in capsys.readouterr().err, "where no cluster is led, nothing is known"
     for cluster in ("sim", "lab"):
         lease = a_leader(cluster=cluster)
@@ -94,21 +86,21 @@ async def test_a_member_of_a_cluster_that_ended_is_told_by_check_and_apply(
         )
     await Bucket(bus, topology.MEMBERS).delete(subjects.leader_key("admitter", "sim"))
     said = "pools[0].members: pool gpu has sim/gpu, and no service leads cluster sim now: what is known of it is old. Led now: lab"
-    await check(url, file, form="json")
+    await check(nats, file, form="json")
     assert json.loads(capsys.readouterr().out)["warnings"] == [said]
-    await put_in_force(url, file)
+    await put_in_force(nats, file)
     assert f"warning: {said}" in capsys.readouterr().err
 
 
 async def test_a_pool_of_which_nobody_knows_what_it_has_is_not_counted_in_cards(
-    url: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The pool in force of that name has cards; with a member that no cluster states it is another one."""
     file = tmp_path / "policy.yaml"
     file.write_text("pools: [{name: gpu, members: [simm/gpu]}]\ntenants: [{name: a}]\n")
     state = PoolState(cluster="sim", epoch=1, rev=1, name="gpu", capacity={})
     await bus.publish(subjects.state("sim", "pool", "gpu"), to_json(state))
-    known = (await known_pools(url))._replace(capacities={"gpu": {"nvidia.com/gpu": 32_000}})
+    known = (await known_pools(nats))._replace(capacities={"gpu": {"nvidia.com/gpu": 32_000}})
     check_file(file, lambda: known)
     assert "pool gpu: a day is worth 10.0 % of it for a" in capsys.readouterr().out
     file.write_text("pools: [{name: gpu, members: [sim/gpu]}]\ntenants: [{name: a}]\n")
@@ -117,16 +109,16 @@ async def test_a_pool_of_which_nobody_knows_what_it_has_is_not_counted_in_cards(
 
 
 async def test_a_policy_that_lets_nobody_in_is_told_by_check_and_apply(
-    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    nats: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text("version: 1\n")
-    await check(url, file)
+    await check(nats, file)
     assert "every submission is refused" in capsys.readouterr().err
-    await put_in_force(url, file)
+    await put_in_force(nats, file)
     assert "every submission is refused" in capsys.readouterr().err
     file.write_text("unlisted_weight: 1\n")
-    await check(url, file)
+    await check(nats, file)
     assert "every submission is refused" not in capsys.readouterr().err
 
 
@@ -150,10 +142,10 @@ async def write(bus: Bus, **keys: object) -> int:
     )
 
 
-async def shown(url: str, capsys: pytest.CaptureFixture[str]) -> str:
+async def shown(nats: str, capsys: pytest.CaptureFixture[str]) -> str:
     """What `fairlead policy show` prints."""
     capsys.readouterr()
-    await print_policy(url, form="table")
+    await print_policy(nats, form="table")
     return capsys.readouterr().out
 
 
@@ -163,19 +155,19 @@ def written(path: Path, text: str) -> Path:
 
 
 async def test_what_show_prints_goes_back_in_force_over_its_own_revision_alone(
-    bus: Bus, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bus: Bus, nats: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = await shown(url, capsys)
+    text = await shown(nats, capsys)
     edited = written(tmp_path / "new.yaml", text.replace("window: 32", "window: 7"))
     between = await write(bus, tenants=[{"name": "a", "weight": 5}, {"name": "b"}])
     with pytest.raises(OvertakenError) as refused:
-        await put_in_force(url, edited)
+        await put_in_force(nats, edited)
     assert refused.value.problems == ["- tenants[a].weight: 3.0", "+ tenants[a].weight: 5.0"]
     assert f"--onto {between}" in refused.value.hint
     assert (await now(bus))[0].window == 32
-    assert await print_differences(url, edited)
+    assert await print_differences(nats, edited)
     assert "`apply` would refuse it" in capsys.readouterr().err
-    await put_in_force(url, edited, ApplyTerms(onto=between))
+    await put_in_force(nats, edited, ApplyTerms(onto=between))
     policy, _ = await now(bus)
     assert (policy.window, policy.tenants[0].weight) == (7, 3)
     said = capsys.readouterr().out
@@ -184,26 +176,26 @@ async def test_what_show_prints_goes_back_in_force_over_its_own_revision_alone(
 
 
 async def test_a_file_that_is_in_force_already_is_no_conflict_whatever_it_was_made_from(
-    bus: Bus, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bus: Bus, nats: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old = await shown(url, capsys)
+    old = await shown(nats, capsys)
     edited = written(tmp_path / "new.yaml", old.replace("window: 32", "window: 7"))
-    await put_in_force(url, edited)
+    await put_in_force(nats, edited)
     _, revision = await now(bus)
-    await put_in_force(url, edited)
+    await put_in_force(nats, edited)
     assert (await now(bus))[1] == revision
     with pytest.raises(OvertakenError):
-        await put_in_force(url, written(tmp_path / "old.yaml", old.replace("window: 32", "window: 8")))
-    await put_in_force(url, tmp_path / "old.yaml", ApplyTerms(force=True))
+        await put_in_force(nats, written(tmp_path / "old.yaml", old.replace("window: 32", "window: 8")))
+    await put_in_force(nats, tmp_path / "old.yaml", ApplyTerms(force=True))
     assert (await now(bus))[0].window == 8
 
 
 async def test_of_four_at_once_exactly_one_is_in_force_and_the_others_are_told(
-    bus: Bus, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bus: Bus, nats: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = await shown(url, capsys)
+    text = await shown(nats, capsys)
     files = [written(tmp_path / f"{n}.yaml", text.replace("window: 32", f"window: {n}")) for n in range(1, 5)]
-    ends = await asyncio.gather(*(put_in_force(url, file) for file in files), return_exceptions=True)
+    ends = await asyncio.gather(*(put_in_force(nats, file) for file in files), return_exceptions=True)
     [winner] = [number for number, end in enumerate(ends, start=1) if end is None]
     assert (await now(bus))[0].window == winner
     for end in ends:
@@ -251,45 +243,45 @@ async def test_a_first_policy_is_not_put_over_another_first_one(
         assert (await now(bus))[0].window == 9
 
 
-async def test_a_revision_that_is_not_kept_is_said(bus: Bus, url: str, tmp_path: Path) -> None:
+async def test_a_revision_that_is_not_kept_is_said(bus: Bus, nats: str, tmp_path: Path) -> None:
     path = written(tmp_path / "x.yaml", "# policy revision 999\nwindow: 7\n")
     with pytest.raises(OvertakenError, match="999, which it was made from, is not kept here"):
-        await put_in_force(url, path)
+        await put_in_force(nats, path)
     assert (await now(bus))[0].window == 32
 
 
 async def test_approvals_outlive_a_file_that_does_not_know_them(
-    bus: Bus, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bus: Bus, nats: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stale = written(tmp_path / "stale.yaml", (await shown(url, capsys)).replace("window: 32", "window: 7"))
+    stale = written(tmp_path / "stale.yaml", (await shown(nats, capsys)).replace("window: 32", "window: 7"))
     kept = written(tmp_path / "kept.yaml", BEFORE + "window: 8\n")
     await write(bus, grants=[URGENT])  # `approve` is no change that a file has to be made from
     for file, window in ((stale, 7), (kept, 8)):
-        await put_in_force(url, file)
+        await put_in_force(nats, file)
         said = capsys.readouterr().out
         assert "urgent for job job-53d of a, by ann: demo" in said
         assert "these approvals stay" in said
         assert (await now(bus))[0].window == window
         assert await approvals(bus) == {"job-53d": ["urgent"]}
-    await put_in_force(url, kept, ApplyTerms(exact=True))
+    await put_in_force(nats, kept, ApplyTerms(exact=True))
     assert "approvals taken back:" in capsys.readouterr().out
     assert await approvals(bus) == {}
 
 
 async def test_what_was_taken_back_since_does_not_come_back_with_a_file_that_still_has_it(
-    bus: Bus, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bus: Bus, nats: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     more = {**URGENT, "job": "job-2"}
     await write(bus, grants=[URGENT, more])
-    stale = written(tmp_path / "stale.yaml", (await shown(url, capsys)).replace("window: 32", "window: 7"))
+    stale = written(tmp_path / "stale.yaml", (await shown(nats, capsys)).replace("window: 32", "window: 7"))
     await write(bus, grants=[more])
-    await put_in_force(url, stale)
+    await put_in_force(nats, stale)
     assert "taken back since, and stay taken back" in capsys.readouterr().out
     assert await approvals(bus) == {"job-2": ["urgent"]}
     # One that the person wrote there counts, whoever approved otherwise.
-    text = (await shown(url, capsys)).replace("- urgent\n  priority", "- approved\n  priority")
+    text = (await shown(nats, capsys)).replace("- urgent\n  priority", "- approved\n  priority")
     assert text.count("- approved\n") == 2, "once among the classes"
-    await put_in_force(url, written(tmp_path / "edited.yaml", text))
+    await put_in_force(nats, written(tmp_path / "edited.yaml", text))
     assert await approvals(bus) == {"job-2": ["approved"]}
 
 
@@ -313,17 +305,17 @@ async def test_an_approval_that_cannot_be_kept_refuses_the_file_by_name(bus: Bus
 
 
 async def test_revert_leaves_approvals_alone_unless_told(
-    bus: Bus, url: str, capsys: pytest.CaptureFixture[str]
+    bus: Bus, nats: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await write(bus, window=7, grants=[{**URGENT, "job": "old"}])
     _, wanted = await now(bus)
     await write(bus, window=8, grants=[URGENT])
-    await put_back(url, wanted)
+    await put_back(nats, wanted)
     assert (await now(bus))[0].window == 7
     assert await approvals(bus) == {"job-53d": ["urgent"]}
-    await put_back(url, wanted)
+    await put_back(nats, wanted)
     assert "--exact puts back those of that revision" in capsys.readouterr().out
-    await put_back(url, wanted, exact=True)
+    await put_back(nats, wanted, exact=True)
     assert await approvals(bus) == {"old": ["urgent"]}
 
 
@@ -357,57 +349,57 @@ BROKEN = {
 
 @pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
 async def test_a_broken_document_is_spoken_of_plainly_and_what_services_go_by_is_shown(
-    bus: Bus, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], body: bytes
+    bus: Bus, nats: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], body: bytes
 ) -> None:
     await write(bus, grants=[URGENT])
     before, followed = await now(bus)
     last = await Bucket(bus, topology.POLICY).put(subjects.DOCUMENT_KEY, body)
     words = f"policy revision {last}, written last, does not validate; services go by revision {followed}"
-    await print_policy(url, form="json")
+    await print_policy(nats, form="json")
     shown = capsys.readouterr()
     assert read_document(msgspec.json.decode(shown.out)) == before
     assert words in shown.err
     file = written(tmp_path / "after.yaml", BEFORE + "window: 8\n")
-    assert await print_differences(url, file)
+    assert await print_differences(nats, file)
     assert "without --force" in capsys.readouterr().err
     with pytest.raises(UnreadPolicyError) as refused:
-        await put_in_force(url, file)
+        await put_in_force(nats, file)
     assert words in str(refused.value)
     assert refused.value.problems
-    await print_history(url, form="table")
+    await print_history(nats, form="table")
     told = capsys.readouterr().out.splitlines()
     assert [line.partition(",")[0] for line in told if line.endswith(", in force")] == [
         f"revision {followed}"
     ]
     assert any("does not validate: " in line for line in told)
-    await put_in_force(url, file, ApplyTerms(force=True))
+    await put_in_force(nats, file, ApplyTerms(force=True))
     assert (await now(bus))[0].window == 8
     assert await approvals(bus) == {
         "job-53d": ["urgent"]
     }  # those of the last revision that validates are kept
 
 
-async def test_the_way_back_from_a_broken_document_is_what_services_go_by(bus: Bus, url: str) -> None:
+async def test_the_way_back_from_a_broken_document_is_what_services_go_by(bus: Bus, nats: str) -> None:
     before, _ = await now(bus)
     bucket = Bucket(bus, topology.POLICY)
     for body in BROKEN.values():
         await bucket.put(subjects.DOCUMENT_KEY, body)
-    await put_back(url, None)
+    await put_back(nats, None)
     entry = await bucket.get(subjects.DOCUMENT_KEY)
     assert entry is not None
     assert decode_document(entry.value) == before
 
 
 async def test_a_stored_policy_in_the_old_unit_of_aging_is_told_and_a_new_file_goes_over_it_by_force(
-    bus: Bus, url: str, capsys: pytest.CaptureFixture[str]
+    bus: Bus, nats: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     policy, revision = await now(bus)
     old = {**msgspec.to_builtins(policy), "aging": {"share_per_hour": 0.06, "cap_hours": 336.0}}
     await Bucket(bus, topology.POLICY).update(subjects.DOCUMENT_KEY, msgspec.json.encode(old), revision)
-    await print_policy(url, form="table")
+    await print_policy(nats, form="table")
     # 3 and 1, and ten strangers of 1: 0.06 an hour, times 24, times 14.
     assert "`aging: {entitlement_per_day: 20.16, cap_days: 14}`" in capsys.readouterr().err
     after = parse_file(BEFORE + "aging: {entitlement_per_day: 20.16, cap_days: 14}\n", name="after")
     assert (await apply_file(bus, after, ApplyTerms(force=True))).written
-    await print_policy(url, form="table")
+    await print_policy(nats, form="table")
     assert "entitlement_per_day: 20.16" in capsys.readouterr().out

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 import yaml
 
-from fairlead_bus import Asked, Bucket, ConnectionSettings, connect
-from fairlead_bus.server.provision import provision
+from fairlead_bus import Asked, Bucket, Bus
 from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.policy.applying import ApplyTerms, put_in_force
 from fairlead_cli.policy.history import Revision, print_history, put_back
@@ -21,7 +20,6 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_testkit import NatsServer
 from fairlead_testkit.builders import a_pool_tenants, a_tenant_line, a_tenant_share, a_tenants_reply
 from fairlead_testkit.people import say
 
@@ -32,13 +30,6 @@ SECOND = "tenants: [{name: b}, {name: a, weight: 2}]\nwindow: 16\n"
 
 
 @pytest.fixture
-async def nats(nats_server: NatsServer) -> str:
-    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
-        await provision(bus, topology.topology(["c1"]))
-    return nats_server.url
-
-
-@pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
     first.write_text(FIRST)
@@ -46,11 +37,10 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return first, second
 
 
-async def weight_of_a(url: str) -> float:
-    async with connect(ConnectionSettings(url=url), name="test") as bus:
-        found = await stored_policy(bus)
-        assert found is not None
-        return next(tenant.weight for tenant in found[0].tenants if tenant.name == "a")
+async def weight_of_a(bus: Bus) -> float:
+    found = await stored_policy(bus)
+    assert found is not None
+    return next(tenant.weight for tenant in found[0].tenants if tenant.name == "a")
 
 
 async def test_a_difference_is_said_key_by_key(
@@ -85,7 +75,7 @@ def test_a_file_of_the_older_controller_is_shown_as_what_it_means(
 
 
 async def test_an_earlier_revision_is_put_back_as_a_new_one(
-    nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second = files
     await put_in_force(nats, first)
@@ -93,29 +83,28 @@ async def test_an_earlier_revision_is_put_back_as_a_new_one(
         await put_back(nats, None)
     await put_in_force(nats, second)
     await put_back(nats, None)
-    assert await weight_of_a(nats) == 3
+    assert await weight_of_a(bus) == 3
     capsys.readouterr()
     await print_history(nats, form="json")
     known = [msgspec.json.decode(line, type=Revision) for line in capsys.readouterr().out.splitlines()]
     windows = [one.policy.window for one in known if one.policy is not None]
     assert windows == [32, 16, 32]
     await put_back(nats, known[1].revision)
-    assert await weight_of_a(nats) == 2
+    assert await weight_of_a(bus) == 2
     with pytest.raises(CommandError, match="99 of the policy is not kept"):
         await put_back(nats, 99)
 
 
 async def test_a_revert_right_after_an_approval_names_the_revision_before_the_last_change(
-    nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second = files
     await put_in_force(nats, first)
     await put_in_force(nats, second)
-    async with connect(ConnectionSettings(url=nats), name="test") as bus:
-        standing = await in_force(bus)
-        assert standing.policy is not None
-        granted = Grant(tenant="a", classes=["urgent"], job="uid-1", by="anna")
-        await swap(bus, msgspec.structs.replace(standing.policy, grants=[granted]), standing, "anna")
+    standing = await in_force(bus)
+    assert standing.policy is not None
+    granted = Grant(tenant="a", classes=["urgent"], job="uid-1", by="anna")
+    await swap(bus, msgspec.structs.replace(standing.policy, grants=[granted]), standing, "anna")
     capsys.readouterr()
     await put_back(nats, None)
     told = capsys.readouterr().out
@@ -123,11 +112,11 @@ async def test_a_revert_right_after_an_approval_names_the_revision_before_the_la
     found = re.search(r"`fairlead policy revert (\d+)` puts it back", told)
     assert found, told
     await put_back(nats, int(found[1]))
-    assert await weight_of_a(nats) == 3
+    assert await weight_of_a(bus) == 3
 
 
 async def test_apply_and_check_name_tenants_with_jobs_in_the_queue_that_a_file_leaves_out(
-    nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = [
         a_tenant_line(standing=a_tenant_share(tenant=tenant, waiting=waiting))
@@ -138,12 +127,11 @@ async def test_apply_and_check_name_tenants_with_jobs_in_the_queue_that_a_file_l
     async def answer(_: Asked) -> bytes:
         return to_json(reply)
 
-    async with connect(ConnectionSettings(url=nats), name="scorer") as bus:
-        await bus.serve(subjects.ask("tenants"), answer)
-        await put_in_force(nats, files[0])
-        told = capsys.readouterr().err
-        assert "not in this policy: gone (6 waiting). Unless" in told
-        known = await known_pools(nats)
+    await bus.serve(subjects.ask("tenants"), answer)
+    await put_in_force(nats, files[0])
+    told = capsys.readouterr().err
+    assert "not in this policy: gone (6 waiting). Unless" in told
+    known = await known_pools(nats)
     check_file(files[0], lambda: known)
     assert "not in this policy: gone (6 waiting). Unless" in capsys.readouterr().err
     files[0].write_text(FIRST + "unlisted_weight: 1\n")
@@ -189,18 +177,17 @@ async def test_history_and_a_refusal_say_who(
 
 
 async def test_history_says_who_approved_paused_and_resumed_when_and_why(
-    nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, _ = files
     await put_in_force(nats, first, ApplyTerms(by="anna"))
-    async with connect(ConnectionSettings(url=nats), name="test") as bus:
-        await say(bus, Mode.PAUSED, "gpu")
-        found = await stored_policy(bus)
-        assert found is not None
-        grant = Grant(tenant="a", classes=["urgent"], job="train", by="bob", why="a demo")
-        changed = msgspec.structs.replace(found[0], grants=[grant])
-        await swap(bus, changed, StoredPolicy(revision=found[1], policy=found[0]), "bob")
-        await say(bus, Mode.ACTIVE)
+    await say(bus, Mode.PAUSED, "gpu")
+    found = await stored_policy(bus)
+    assert found is not None
+    grant = Grant(tenant="a", classes=["urgent"], job="train", by="bob", why="a demo")
+    changed = msgspec.structs.replace(found[0], grants=[grant])
+    await swap(bus, changed, StoredPolicy(revision=found[1], policy=found[0]), "bob")
+    await say(bus, Mode.ACTIVE)
     capsys.readouterr()
     await print_history(nats, form="table")
     one, paused, two, granted, resumed = capsys.readouterr().out.splitlines()
@@ -221,10 +208,9 @@ async def test_history_says_who_approved_paused_and_resumed_when_and_why(
 
 
 async def test_a_revision_that_this_release_does_not_read_is_left_alone(
-    nats: str, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with connect(ConnectionSettings(url=nats), name="test") as bus:
-        await Bucket(bus, topology.POLICY).create(subjects.DOCUMENT_KEY, b'{"version": 7}')
+    await Bucket(bus, topology.POLICY).create(subjects.DOCUMENT_KEY, b'{"version": 7}')
     with pytest.raises(CommandError, match="no revision before"):
         await put_back(nats, None)
     with pytest.raises(CommandError, match="written last, does not validate; no revision that does is kept"):

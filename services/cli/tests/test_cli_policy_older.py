@@ -1,19 +1,16 @@
 """Configurations of the two older controllers put over a policy: they say nothing of who has what."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus, ConnectionSettings, connect
-from fairlead_bus.server.provision import provision
+from fairlead_bus import Bus
 from fairlead_cli.errors import InputError
 from fairlead_cli.policy.applying import ApplyTerms, apply_file, put_in_force
 from fairlead_cli.policy.files import PolicyFile, parse_file, shipped_policy
 from fairlead_cli.policy.looking import check_file, print_differences, print_file
 from fairlead_cli.policy.members import KnownPools
 from fairlead_cli.policy.store import stored_policy
-from fairlead_contracts import topology
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import read_document
 from fairlead_testkit import NatsServer
@@ -21,13 +18,6 @@ from fairlead_testkit import NatsServer
 DRF = "kind: ConfigMap\ndata: {aging_alpha: '0.5', max_aging_hours: '24'}\n"
 WDRF = 'AGING_COEFFICIENT=0.1\nMAX_AGING_TIME=3600\nRESOURCE_WEIGHTS={"memory": 2}\n'
 URGENT = {"tenant": "team-b", "classes": ["urgent"], "job": "job-53d"}
-
-
-@pytest.fixture
-async def bus(nats_server: NatsServer) -> AsyncIterator[Bus]:
-    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
-        await provision(bus, topology.topology(["c1"]))
-        yield bus
 
 
 async def policy(bus: Bus) -> PolicyDocument:

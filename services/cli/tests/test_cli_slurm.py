@@ -12,8 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import ConnectionSettings, connect
-from fairlead_bus.server.provision import provision
+from fairlead_bus import Bus
 from fairlead_cli.client import leave
 from fairlead_cli.errors import ClusterError, InputError
 from fairlead_cli.findings import Severity
@@ -23,9 +22,8 @@ from fairlead_cli.slurm.clusters import SlurmTarget, target
 from fairlead_cli.slurm.examining import look, weigh
 from fairlead_cli.slurm.leaving import LeaveRequest, check_and_clear
 from fairlead_cli.slurm.survey import RestLook, SlurmSurvey
-from fairlead_contracts import topology
 from fairlead_slurm.cluster import SlurmSettings
-from fairlead_testkit import NatsServer, image_registry
+from fairlead_testkit import image_registry
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.command import fairlead
 from fairlead_testkit.slurm_builders import some_settings
@@ -276,21 +274,19 @@ def started(command: list[str], environ: dict[str, str], log: Path) -> subproces
 
 @pytest.mark.slurm
 async def test_a_start_does_not_give_leave_that_somebody_took_back(
-    slurm_lab: SlurmLab, nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+    slurm_lab: SlurmLab, nats: str, bus: Bus, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = [SlurmTarget(cluster="hpc", conf=slurm_lab.conf)]
-    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
-        await provision(bus, topology.topology(["hpc"]))
-        await examined_slurm(found, bus, dry_run=False, end=asyncio.Event())
-        assert await leave.standing(bus, "hpc") is not None
-        assert await leave.take_back(bus, "hpc", by="ann")
-        await examined_slurm(found, bus, dry_run=False, end=asyncio.Event())
-        assert await leave.standing(bus, "hpc") is None
-        assert "hpc: leave was taken back by ann" in capsys.readouterr().err
-        assert await check_and_clear(
-            LeaveRequest(cluster="hpc", by="bob", nats=nats_server.url), slurm_lab.conf, OPERATOR, "name"
-        ) in (0, 1)
-        assert await leave.standing(bus, "hpc") is not None
+    await examined_slurm(found, bus, dry_run=False, end=asyncio.Event())
+    assert await leave.standing(bus, "hpc") is not None
+    assert await leave.take_back(bus, "hpc", by="ann")
+    await examined_slurm(found, bus, dry_run=False, end=asyncio.Event())
+    assert await leave.standing(bus, "hpc") is None
+    assert "hpc: leave was taken back by ann" in capsys.readouterr().err
+    assert await check_and_clear(
+        LeaveRequest(cluster="hpc", by="bob", nats=nats), slurm_lab.conf, OPERATOR, "name"
+    ) in (0, 1)
+    assert await leave.standing(bus, "hpc") is not None
 
 
 @pytest.mark.slurm

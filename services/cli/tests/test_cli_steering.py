@@ -6,24 +6,22 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from fairlead_bus import Asked, Bus, ConnectionSettings, connect
-from fairlead_bus.server.provision import provision
+from fairlead_bus import Asked, Bus
 from fairlead_cli.client.controls import control_words, said
 from fairlead_cli.client.steering import set_mode
 from fairlead_cli.errors import CommandError
-from fairlead_contracts import subjects, topology
+from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.questions import PoolTenants, Steering, TenantsReply
-from fairlead_testkit import NatsServer
 
 pytestmark = pytest.mark.integration
 
 
 @asynccontextmanager
-async def fairlead(server: NatsServer, pools: Sequence[str]) -> AsyncIterator[Bus]:
-    """NATS, and something that answers for a scorer: each pool is of one cluster, called after it."""
+async def answering(bus: Bus, pools: Sequence[str]) -> AsyncIterator[None]:
+    """Something answers for a scorer: each pool is of one cluster, called after it."""
     known = [
         PoolTenants(
             pool=pool,
@@ -38,24 +36,22 @@ async def fairlead(server: NatsServer, pools: Sequence[str]) -> AsyncIterator[Bu
         del asked
         return to_json(TenantsReply(at=to_datetime(0), pools=known))
 
-    async with connect(ConnectionSettings(url=server.url), name="test") as bus:
-        await provision(bus, topology.topology(["lab"]))
-        endpoint = await bus.serve(subjects.ask_filter("tenants"), answer)
-        yield bus
-        await endpoint.close()
+    endpoint = await bus.serve(subjects.ask_filter("tenants"), answer)
+    yield
+    await endpoint.close()
 
 
-async def say(server: NatsServer, mode: Mode, pool: str | None = None) -> None:
-    await set_mode(server.url, mode, pool=pool, by="ann", why="disks")
+async def say(nats: str, mode: Mode, pool: str | None = None) -> None:
+    await set_mode(nats, mode, pool=pool, by="ann", why="disks")
 
 
 async def test_a_word_on_all_pools_tells_which_of_them_a_stricter_one_holds_back(
-    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with fairlead(nats_server, ["cpu", "gpu"]):
-        await say(nats_server, Mode.PAUSED, "gpu")
+    async with answering(bus, ["cpu", "gpu"]):
+        await say(nats, Mode.PAUSED, "gpu")
         assert "it holds for: gpu-lab (kueue)" in capsys.readouterr().out
-        await say(nats_server, Mode.ACTIVE)
+        await say(nats, Mode.ACTIVE)
         told = capsys.readouterr().out.splitlines()
     assert told[0] == "all pools: active; levels follow the order again, except where a stricter word holds:"
     assert told[1].startswith("pool gpu stays paused by ann since 20")
@@ -64,49 +60,49 @@ async def test_a_word_on_all_pools_tells_which_of_them_a_stricter_one_holds_back
 
 
 async def test_a_word_on_one_pool_tells_that_all_are_held_back(
-    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with fairlead(nats_server, ["cpu", "gpu"]):
-        await say(nats_server, Mode.RELEASED)
+    async with answering(bus, ["cpu", "gpu"]):
+        await say(nats, Mode.RELEASED)
         capsys.readouterr()
-        await say(nats_server, Mode.ACTIVE, "gpu")
+        await say(nats, Mode.ACTIVE, "gpu")
         told = capsys.readouterr().out.splitlines()
     assert told[0] == "pool gpu: active"
     assert told[1].startswith("but all pools are released by ann since 20")
     assert len(told) == 2, "it holds nowhere"
 
 
-async def test_a_word_on_a_pool_that_nobody_knows_is_never_given(nats_server: NatsServer) -> None:
-    async with fairlead(nats_server, ["cpu", "gpu"]) as bus:
+async def test_a_word_on_a_pool_that_nobody_knows_is_never_given(nats: str, bus: Bus) -> None:
+    async with answering(bus, ["cpu", "gpu"]):
         with pytest.raises(CommandError, match="no pool 'gpus', so nothing was changed") as refused:
-            await say(nats_server, Mode.PAUSED, "gpus")
+            await say(nats, Mode.PAUSED, "gpus")
         assert refused.value.hint == "Pools are cpu, gpu."
         assert await said(bus) == [], "and the history shows nothing"
 
 
 async def test_a_word_on_a_pool_that_is_gone_can_be_ended_and_only_that(
-    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with fairlead(nats_server, []) as bus:
+    async with answering(bus, []):
         # Nobody knows any pool yet: to stop is never the wrong guess.
-        await say(nats_server, Mode.PAUSED, "gone")
+        await say(nats, Mode.PAUSED, "gone")
         assert "the scorers know no pool 'gone' now" in capsys.readouterr().err
         assert (await control_words(bus))["gone"].by == "ann"
-    async with fairlead(nats_server, ["gpu"]) as bus:
+    async with answering(bus, ["gpu"]):
         with pytest.raises(CommandError, match="no pool 'gone'"):
-            await say(nats_server, Mode.RELEASED, "gone")
+            await say(nats, Mode.RELEASED, "gone")
         assert (await control_words(bus)).mode_of("gone") is Mode.PAUSED, "as it stood"
-        await say(nats_server, Mode.ACTIVE, "gone")
+        await say(nats, Mode.ACTIVE, "gone")
         assert (await control_words(bus)).mode_of("gone") is Mode.ACTIVE
 
 
 async def test_what_was_set_and_where_it_holds_is_told_to_programs(
-    nats_server: NatsServer, capsys: pytest.CaptureFixture[str]
+    nats: str, bus: Bus, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with fairlead(nats_server, ["cpu", "gpu"]):
-        await set_mode(nats_server.url, Mode.PAUSED, pool="gpu", by="ann", why="disks", form="name")
+    async with answering(bus, ["cpu", "gpu"]):
+        await set_mode(nats, Mode.PAUSED, pool="gpu", by="ann", why="disks", form="name")
         assert capsys.readouterr().out == "gpu-lab\n"
-        await set_mode(nats_server.url, Mode.ACTIVE, pool=None, by="bob", why="", form="json")
+        await set_mode(nats, Mode.ACTIVE, pool=None, by="bob", why="", form="json")
     assert json.loads(capsys.readouterr().out) == {
         "pool": None,
         "mode": "active",

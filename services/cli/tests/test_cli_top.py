@@ -10,11 +10,6 @@ from collections.abc import Callable
 
 import pytest
 
-from fairlead_bus import ConnectionSettings, connect
-from fairlead_bus.server.provision import provision
-from fairlead_contracts import topology
-from fairlead_testkit import NatsServer
-
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
 ALTERNATE_SCREEN = b"\x1b[?1049h"
@@ -29,13 +24,6 @@ def read_until(terminal: int, right: Callable[[bytes], bool], seconds: float = 6
         if readable:
             shown += os.read(terminal, 65_536)
     return shown
-
-
-@pytest.fixture
-async def nats(nats_server: NatsServer) -> str:
-    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
-        await provision(bus, topology.topology(["lab"]))
-    return nats_server.url
 
 
 def test_q_ends_it_and_leaves_the_terminal_as_it_was(nats: str) -> None:

@@ -8,17 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlead_bus import ConnectionSettings, connect
+from fairlead_bus import Bus, ConnectionSettings, connect
 from fairlead_bus.ownership.leadership import Leadership
-from fairlead_bus.server.provision import provision
 from fairlead_cli.client.instance import RunningInstance, find_url, forget, remember, state_directory
 from fairlead_cli.errors import InputError
 from fairlead_cli.kueue.clusters import target
 from fairlead_cli.kueue.watchdog import running
 from fairlead_cli.kueue.watchdog.queues import LeadClock, QueueAction
 from fairlead_cli.kueue.watchdog.running import LeaderWatch, WatchdogFlags, run_watchdog
-from fairlead_contracts import topology
-from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit import eventually
 from fairlead_testkit.kubelab import GPU, KubeLab, things
 
 WAIT, LOOSEN, TIGHTEN = QueueAction.WAIT, QueueAction.LOOSEN, QueueAction.TIGHTEN
@@ -78,22 +76,18 @@ async def test_a_queue_that_the_cluster_has_not_is_refused_unless_another_is_the
 
 
 @pytest.mark.integration
-async def test_a_cluster_that_nobody_leads_is_told_beside_those_that_are_led(
-    nats_server: NatsServer,
-) -> None:
-    async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
-        await provision(bus, topology.topology(["lab"]))
-        leading = Leadership(bus, role="admitter", cluster="lab", replica="one", wake=asyncio.Event())
-        watches = LeaderWatch("lap", nats_server.url), LeaderWatch("lab", nats_server.url)
-        tasks = [asyncio.create_task(one.run()) for one in (leading, *watches)]
-        try:
-            await eventually(lambda: watches[0].elsewhere() == ["lab"], what="the other cluster is named")
-            await eventually(lambda: watches[1].leader is not None, what="this one is led")
-            assert watches[1].elsewhere() == []
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+async def test_a_cluster_that_nobody_leads_is_told_beside_those_that_are_led(nats: str, bus: Bus) -> None:
+    leading = Leadership(bus, role="admitter", cluster="lab", replica="one", wake=asyncio.Event())
+    watches = LeaderWatch("lap", nats), LeaderWatch("lab", nats)
+    tasks = [asyncio.create_task(one.run()) for one in (leading, *watches)]
+    try:
+        await eventually(lambda: watches[0].elsewhere() == ["lab"], what="the other cluster is named")
+        await eventually(lambda: watches[1].leader is not None, what="this one is led")
+        assert watches[1].elsewhere() == []
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_that_nats_is_out_of_reach_is_said_once_however_often_it_is_tried(
@@ -120,7 +114,7 @@ async def test_that_nats_is_out_of_reach_is_said_once_however_often_it_is_tried(
 
 @pytest.mark.integration
 async def test_an_instance_that_started_anew_at_another_address_is_found(
-    nats_server: NatsServer,
+    nats: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -134,10 +128,8 @@ async def test_an_instance_that_started_anew_at_another_address_is_found(
         return connect(settings, name=name)
 
     monkeypatch.setattr(running, "connect", noting)
-    first, second = nats_server.url, nats_server.url.replace("127.0.0.1", "localhost")
+    first, second = nats, nats.replace("127.0.0.1", "localhost")
     assert first != second
-    async with connect(ConnectionSettings(url=first), name="test") as bus:
-        await provision(bus, topology.topology(["lab"]))
     remember(state, RunningInstance(url=first, pid=os.getpid(), store="x"))
     watching = asyncio.create_task(LeaderWatch("lab", None).run())
     try:
