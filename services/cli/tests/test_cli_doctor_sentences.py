@@ -1,14 +1,18 @@
-"""What the doctor says in whole sentences: of gangs, of what stands in an unsafe queue, and of rights."""
+"""What the doctor says in whole sentences: of gangs, cards, an unsafe queue and rights; how a person reads findings."""
 
+import json
 from collections.abc import Iterable
 
 import msgspec
 import pytest
+from rich.console import Console, Group
 
-from fairlead_cli.findings import Finding
+from fairlead_cli.findings import Finding, Severity, findings_view, warning
 from fairlead_cli.kueue.doctor.checks import examine
 from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.survey import Right, Survey
+from fairlead_cli.printing import Result, print_result
+from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, REGISTER
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.policyfile.read import read_document
 from fairlead_kube.core import Job, Node
@@ -158,3 +162,54 @@ def test_a_job_in_a_namespace_without_any_local_queue_is_told_as_one_whose_queue
     assert "train names 'main', and there is none" in found.why
     assert "metadata: {name: main, namespace: stray}" in found.mend
     assert told(runs) == []
+
+
+def test_a_command_that_mends_is_never_cut_at_the_edge(capsys: pytest.CaptureFixture[str]) -> None:
+    mend = "kubectl patch " + "x" * 400
+    found = [warning("name", "Kind/one", "it is so", why="that is bad", mend=mend)]
+    result = Result(
+        document=lambda: found, view=lambda _columns: Group(*findings_view(found)), names=lambda: ["name"]
+    )
+    print_result(result, "table")
+    assert mend in capsys.readouterr().out
+
+
+def test_what_is_to_be_done_stands_behind_what_was_fine() -> None:
+    fine = Finding(name="a", severity=Severity.OK, subject="quota", what="no quota goes first")
+    found = [warning("name", "Kind/one", "it is so", why="that is bad"), fine]
+    console = Console(width=80)
+    with console.capture() as said:
+        console.print(Group(*findings_view(found)))
+    lines = [line for line in said.get().splitlines() if line.strip()]
+    assert lines[0].startswith("✓ quota")
+    assert lines[-1].strip() == "that is bad"
+
+
+MIB = 24_576
+CARD = {"count": 10, "devmem": MIB, "devcore": 100, "type": "NVIDIA-A30", "mode": "hami-core", "health": True}
+
+
+def told_of_cards(register: str, **quota: int) -> list[str]:
+    """What is said of quotas above what nodes have, on one node with this register of HAMi's: no allocatable has it."""
+    [node] = gpu_nodes("a", 1, "zone-a").nodes()
+    node["metadata"]["annotations"] = {REGISTER: register}
+    amounts = {GPU: 8, CARD_MEMORY: quota["memory"], CARD_CORES: quota["cores"]}
+    queue = things.cluster_queue("gpus", amounts, flavor="a100")
+    survey = msgspec.structs.replace(surveyed(queue=queue), nodes=msgspec.convert([node], list[Node]))
+    return [finding.what for finding in named(survey, "quota-above-capacity")]
+
+
+def test_parts_of_cards_are_what_hami_registers() -> None:
+    two = json.dumps([{"id": f"GPU-{number}", **CARD} for number in (1, 2)])
+    assert told_of_cards(two, memory=2 * MIB, cores=200) == []
+    assert told_of_cards(two, memory=2 * MIB + 1, cores=200) == [
+        f"{CARD_MEMORY}: quota 49153, and its nodes have 49152 allocatable"
+    ]
+
+
+def test_of_a_register_that_cannot_be_read_nothing_is_given() -> None:
+    said = told_of_cards("GPU-1,ten,24576", memory=MIB, cores=100)
+    assert said == [
+        f"{CARD_CORES}: quota 100, and its nodes have 0 allocatable",
+        f"{CARD_MEMORY}: quota 24576, and its nodes have 0 allocatable",
+    ]
