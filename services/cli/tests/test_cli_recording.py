@@ -6,12 +6,13 @@ import msgspec
 from fairlead_cli.demo.feeding import body
 from fairlead_cli.demo.recording import Recording
 from fairlead_contracts.base.instants import from_datetime, to_datetime
-from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted, LevelWritten
+from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.messages.state import Outcome
 from fairlead_contracts.messages.submissions import Refused, read_submission
 from fairlead_sim.config import NodeGroup
 from fairlead_sim.virtual import Fifo, RunResult, VirtualRun
 from fairlead_sim.workload import SimWorkload
+from fairlead_testkit.builders import a_level_event, an_ended_event
 from fairlead_testkit.equal_floods import equal_floods
 
 NODES = NodeGroup(name="node", count=1, allocatable={"nvidia.com/gpu": 8, "cpu": 64, "memory": "512Gi"})
@@ -76,58 +77,24 @@ def test_what_has_neither_ended_nor_been_refused_is_open() -> None:
     recording = Recording(["x", "y"])
     assert recording.open() == {"x", "y"}
     now = to_datetime(START)
-    recording.take_answer(
-        Refused(id="x", tenant="a", cluster="sim", at=now, field="class", value="urgent", reason="no")
-    )
-    recording.take_answer(
-        Refused(id="z", tenant="a", cluster="sim", at=now, field="class", value="urgent", reason="no")
-    )
+    for job in ("x", "z"):
+        recording.take_answer(
+            Refused(id=job, tenant="a", cluster="sim", at=now, field="class", value="urgent", reason="no")
+        )
     assert recording.open() == {"y"}
     assert not recording.done
 
 
 def test_a_job_that_failed_has_ended_but_not_finished() -> None:
     recording = Recording(["x"])
-    common = {
-        "id": "e",
-        "at": to_datetime(START),
-        "cluster": "sim",
-        "tenant": "a",
-        "scope": "a",
-        "job": "x",
-        "uid": "u",
-    }
-    recording.take_event(
-        msgspec.convert(
-            common | {"kind": "ended", "submission": "x", "outcome": Outcome.FAILED, "ran_seconds": 1.0},
-            JobEnded,
-        )
-    )
+    recording.take_event(an_ended_event(submission="x", outcome=Outcome.FAILED))
     assert recording.done
     assert recording.finished == 0
 
 
 def test_levels_are_counted() -> None:
     recording = Recording(["x"])
-    recording.take_event(
-        LevelWritten(
-            id="l",
-            at=to_datetime(START),
-            cluster="sim",
-            tenant="a",
-            scope="a",
-            job="x",
-            uid="u",
-            before=0,
-            level=1,
-            pool="gpu",
-            shard=0,
-            epoch=1,
-            turn=1,
-            rank=0,
-            because="order",
-        )
-    )
+    recording.take_event(a_level_event())
     assert recording.level_writes == 1
 
 

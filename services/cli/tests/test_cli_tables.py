@@ -17,66 +17,83 @@ from fairlead_cli.client.words import (
 )
 from fairlead_cli.console import coloured, unstyled
 from fairlead_contracts.base.instants import from_datetime
-from fairlead_contracts.messages.decisions import EffectiveJob, Place, TenantShare, Within
-from fairlead_contracts.messages.events import JobEnded, JobQueued, JobStarted
+from fairlead_contracts.messages.decisions import EffectiveJob, Within
 from fairlead_contracts.messages.explanations import RoomForecast, WhatIf
 from fairlead_contracts.messages.questions import (
     Adherence,
     AheadOf,
-    ExplainReply,
     Explanation,
-    PoolQueue,
-    PoolTenants,
     Promised,
     QueueReply,
     RankedPlace,
     Steering,
-    TenantLine,
     TenantsReply,
 )
-from fairlead_contracts.messages.state import Outcome
+from fairlead_testkit.builders import (
+    a_place,
+    a_pool_queue,
+    a_pool_tenants,
+    a_queue_reply,
+    a_queued_event,
+    a_ranked_place,
+    a_started_event,
+    a_tenant_line,
+    a_tenant_share,
+    a_tenants_reply,
+    an_ended_event,
+    an_explain_reply,
+    an_explanation,
+)
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 GPU = "nvidia.com/gpu"
-PLACE = Place(
+PLACE = a_place(
     uid="u1",
-    scope="team-a",
     id="train [red]",
-    tenant="team-a",
     job_class="urgent",
-    dominant=GPU,
     use=8000,
     tag=0.25,
     key=12.5,
     submitted=from_datetime(NOW - timedelta(seconds=90)),
     demand={GPU: 8000, "cpu": 500, "memory": 64 * 2**30},
 )
-STANDING = TenantShare(
-    tenant="team-a", weight=3.0, entitled=0.5, use={GPU: 8000}, share=0.25, dominant=GPU, waiting=1, running=2
-)
-QUEUE = QueueReply(
-    at=NOW,
+STANDING = a_tenant_share(weight=3.0, entitled=0.5, use={GPU: 8000}, share=0.25, running=2)
+TENANTS = a_tenants_reply(
     pools=[
-        PoolQueue(
+        a_pool_tenants(
             pool="gpu",
-            waiting=7,
-            places=[RankedPlace(rank=0, place=PLACE, share=0.125, entitled=0.5)],
-            silent_shards=[3],
+            capacity={GPU: 32000},
+            tenants=[a_tenant_line(standing=STANDING, tag=0.5, part_now=0.5)],
         )
-    ],
+    ]
 )
-TENANTS = TenantsReply(
-    at=NOW,
-    pools=[
-        PoolTenants(
-            pool="gpu", capacity={GPU: 32000}, tenants=[TenantLine(standing=STANDING, tag=0.5, part_now=0.5)]
-        )
-    ],
-)
+
+
+def ranked(**changes: object) -> RankedPlace:
+    return a_ranked_place(**{"place": PLACE, "share": 0.125, "entitled": 0.5} | changes)
+
+
+def queue_of(*places: RankedPlace, **pool: object) -> QueueReply:
+    """One pool in which seven wait, the first of all unless others are named."""
+    found = {"pool": "gpu", "waiting": 7, "places": list(places or [ranked()])} | pool
+    return a_queue_reply(at=NOW, pools=[a_pool_queue(**found)])
+
+
+def waits(*, room: RoomForecast | None = None, **changes: object) -> Explanation:
+    """The explanation of a job that waits, the sixth of forty."""
+    plain = an_explanation(
+        cluster="sim", id="train", uid="u1", pool="gpu", tenant="team-a", rank=5, waiting=40, place=PLACE,
+        standing=STANDING, level=12, prospects=WhatIf(room=room),
+    )  # fmt: skip
+    return msgspec.structs.replace(plain, **changes)
+
+
+def explained(found: Explanation, *, verbose: bool = False) -> str:
+    return explain_text(an_explain_reply(at=NOW, found=[found]), verbose=verbose)
 
 
 def test_the_queue_shows_places_reasons_and_what_is_missing() -> None:
-    text = queue_view(QUEUE)
+    text = queue_view(queue_of(silent_shards=[3]))
     for part in (
         "pool gpu: 7 waiting",
         "train [red]",
@@ -92,16 +109,12 @@ def test_the_queue_shows_places_reasons_and_what_is_missing() -> None:
 
 
 def test_what_an_answer_leaves_out_is_said_with_how_to_see_it() -> None:
-    [pool] = QUEUE.pools
-
     def end(tenant: str | None = None, **keys: object) -> str:
-        cut = msgspec.structs.replace(pool, silent_shards=[], **keys)
-        text = queue_view(msgspec.structs.replace(QUEUE, pools=[cut]), tenant=tenant)
-        return text.splitlines()[-1]
+        return queue_view(queue_of(**keys), tenant=tenant).splitlines()[-1]
 
     assert end(more=5, most=2000) == "… and 5 more (--limit N shows up to 2000)"
-    assert end(more=5, most=len(pool.places)) == (
-        f"… and 5 more (an answer holds at most {len(pool.places)}: `fairlead snapshot`, then `fairlead order`, lists all)"
+    assert end(more=5, most=1) == (
+        "… and 5 more (an answer holds at most 1: `fairlead snapshot`, then `fairlead order`, lists all)"
     )
     assert end("team-a", more=3, most=200) == "… and 3 more of team-a (--limit N shows up to 200)"
     assert "more" not in end("team-a", more=0, most=200), "the others are not counted as left out"
@@ -109,14 +122,8 @@ def test_what_an_answer_leaves_out_is_said_with_how_to_see_it() -> None:
 
 
 def test_a_place_says_why_the_one_above_goes_first() -> None:
-    [pool] = QUEUE.pools
-    first, second = (
-        msgspec.structs.replace(pool.places[0], rank=rank, why=why)
-        for rank, why in enumerate(["", "it has waited longer, worth 3.0 %"])
-    )
-    far = msgspec.structs.replace(first, rank=700)
-    two = msgspec.structs.replace(pool, places=[first, second, far])
-    lines = queue_view(msgspec.structs.replace(QUEUE, pools=[two]), columns=160).splitlines()
+    second = ranked(rank=1, why="it has waited longer, worth 3.0 %")
+    lines = queue_view(queue_of(ranked(), second, ranked(rank=700)), columns=160).splitlines()
     assert lines[1].rstrip().endswith("the one above goes first because")
     assert lines[3].rstrip().endswith("first")
     assert lines[4].rstrip().endswith("it has waited longer, worth 3.0 %")
@@ -125,16 +132,9 @@ def test_a_place_says_why_the_one_above_goes_first() -> None:
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_names_of_jobs_are_whole_however_narrow_the_terminal_is(columns: int) -> None:
-    [pool] = QUEUE.pools
     name = "job-with-a-long-name-0123456789"
-    place = msgspec.structs.replace(pool.places[0].place, id=name)
-    ranked = msgspec.structs.replace(
-        pool.places[0],
-        place=place,
-        owner=None,
-        why="its tenant comes to 97.0 % of its part, this one's to 100.0 %",
-    )
-    queue = msgspec.structs.replace(QUEUE, pools=[msgspec.structs.replace(pool, places=[ranked])])
+    why = "its tenant comes to 97.0 % of its part, this one's to 100.0 %"
+    queue = queue_of(ranked(place=msgspec.structs.replace(PLACE, id=name), why=why))
     frame = dashboard("top", tenants=TENANTS, queue=queue, pulse=Pulse(), columns=columns)
     text = f"{queue_view(queue, columns=columns)}\n{frame}"
     assert text.count(name) == 2
@@ -146,18 +146,14 @@ def test_names_of_jobs_are_whole_however_narrow_the_terminal_is(columns: int) ->
 def test_a_name_longer_than_its_column_stands_on_a_line_of_its_own_and_the_others_stay_in_place(
     columns: int,
 ) -> None:
-    [pool] = QUEUE.pools
     long = "a-name-that-is-quite-long-as-people-write-them-when-they-date-what-they-do-2026-11-23"
-    places = [
-        msgspec.structs.replace(
-            pool.places[0],
-            rank=rank,
-            place=msgspec.structs.replace(pool.places[0].place, id=name),
-            why="its tenant comes to 97.0 % of its part, this one's to 100.0 %",
+    why = "its tenant comes to 97.0 % of its part, this one's to 100.0 %"
+    queue = queue_of(
+        *(
+            ranked(rank=rank, place=msgspec.structs.replace(PLACE, id=name), why=why)
+            for rank, name in enumerate(["short", long])
         )
-        for rank, name in enumerate(["short", long])
-    ]
-    queue = msgspec.structs.replace(QUEUE, pools=[msgspec.structs.replace(pool, places=places)])
+    )
     lines = queue_view(queue, columns=columns).splitlines()
     [line] = [line for line in lines if long in line]
     assert line.startswith(f"2  {long}")
@@ -182,9 +178,7 @@ def test_styles_take_no_room() -> None:
 
 
 def test_shares_say_of_what_they_are_and_large_ones_are_counted_not_written_in_percent() -> None:
-    [pool] = QUEUE.pools
-    many = msgspec.structs.replace(pool.places[0], share=157.562)
-    text = queue_view(msgspec.structs.replace(QUEUE, pools=[msgspec.structs.replace(pool, places=[many])]))
+    text = queue_view(queue_of(ranked(share=157.562)))
     assert "157.6x" in text
     assert "15756" not in text
     assert "share then" in text
@@ -195,9 +189,7 @@ def test_shares_say_of_what_they_are_and_large_ones_are_counted_not_written_in_p
 
 def test_an_empty_queue_says_so() -> None:
     assert "No pool is known yet, so no job is" in queue_view(QueueReply(at=NOW, pools=[]))
-    [pool] = QUEUE.pools
-    idle = msgspec.structs.replace(pool, waiting=0, places=[], silent_shards=[])
-    assert queue_view(msgspec.structs.replace(QUEUE, pools=[idle])) == "Nobody waits."
+    assert queue_view(queue_of(waiting=0, places=[])) == "Nobody waits."
 
 
 def test_what_is_the_matter_with_a_cluster_stands_above_its_order_and_where_nobody_waits() -> None:
@@ -211,11 +203,9 @@ def test_what_is_the_matter_with_a_cluster_stands_above_its_order_and_where_nobo
         untaken=2,
         promised=promised,
     )
-    [pool] = QUEUE.pools
-    pool = msgspec.structs.replace(pool, steering=[steering], silent_shards=[])
-    idle = msgspec.structs.replace(pool, waiting=0, places=[])
-    for one in (pool, idle):
-        text = " ".join(queue_view(msgspec.structs.replace(QUEUE, pools=[one])).split())
+    some = queue_of(steering=[steering])
+    for queue in (some, queue_of(steering=[steering], waiting=0, places=[])):
+        text = " ".join(queue_view(queue).split())
         for told in (
             "sim: what stands here may be old: the API server has said nothing of jobs for 40 s",
             "sim: nothing is written: no admitter leads there",
@@ -224,7 +214,7 @@ def test_what_is_the_matter_with_a_cluster_stands_above_its_order_and_where_nobo
             "wait for it, but for team-a/0, team-a/1, team-a/2, team-a/3, team-a/4 and 2 more: they end by then",
         ):
             assert told in text
-    lines = queue_view(msgspec.structs.replace(QUEUE, pools=[pool])).splitlines()
+    lines = queue_view(some).splitlines()
     assert lines.index(next(line for line in lines if "may be old" in line)) < 3
 
 
@@ -257,32 +247,21 @@ def test_tenants_show_share_beside_entitlement() -> None:
 
 def test_whose_standing_is_told_is_named_where_it_is_that_of_a_tenant_above() -> None:
     above = msgspec.structs.replace(STANDING, tenant="org-a", weight=2.0)
-    text = explain_text(ExplainReply(at=NOW, found=[an_explanation(standing=above)]))
+    text = explained(waits(standing=above))
     assert "above it, org-a  weight 2" in text
     assert "its tenant  " not in text
 
 
 def test_an_explanation_shows_all_terms() -> None:
-    found = Explanation(
-        cluster="sim",
-        scope="team-a",
-        id="train",
-        uid="u1",
-        phase="waiting",
-        queue="main",
-        pool="gpu",
-        tenant="team-a",
+    found = waits(
         rank=4,
         waiting=9,
-        place=PLACE,
-        standing=STANDING,
-        level=12,
         ahead=[AheadOf(tenant="team-b", jobs=3)],
         refused_class="approved",
         reasons=["its tenant holds a quarter"],
         trace="4bf92f3577b34da6a3ce929d0e0e4736",
     )
-    text = explain_text(ExplainReply(at=NOW, found=[found]), verbose=True)
+    text = explained(found, verbose=True)
     for part in (
         "team-a/train",
         "4bf92f3577b34da6a3ce929d0e0e4736",
@@ -296,41 +275,32 @@ def test_an_explanation_shows_all_terms() -> None:
         assert part in text
 
 
-def an_explanation(*, room: RoomForecast | None = None, **changes: object) -> Explanation:
-    plain = Explanation(
-        cluster="sim", scope="team-a", id="train", uid="u1", phase="waiting", queue="main", pool="gpu",
-        tenant="team-a", rank=5, waiting=40, place=PLACE, standing=STANDING, level=12,
-        prospects=WhatIf(room=room),
-    )  # fmt: skip
-    return msgspec.structs.replace(plain, **changes)
-
-
 @pytest.mark.parametrize(
     ("found", "said"),
     [
         (
-            an_explanation(room=RoomForecast(free={GPU: 0}, missing={GPU: 8000})),
+            waits(room=RoomForecast(free={GPU: 0}, missing={GPU: 8000})),
             "Waiting, 6th of 40: needs 8 gpu, none free; team-a is under its share.",
         ),
         (
-            an_explanation(
+            waits(
                 rank=0, room=RoomForecast(free={GPU: 6000}, missing={GPU: 2000}), standing=msgspec.structs.replace(STANDING, share=0.7)
             ),
             "Waiting, 1st of 40: needs 8 gpu, 6 free.",  # nobody is before it: its tenant's share keeps it from nothing
         ),
         (
-            an_explanation(rank=11, room=RoomForecast(free={GPU: 9000}, in_turn={GPU: 1000})),
+            waits(rank=11, room=RoomForecast(free={GPU: 9000}, in_turn={GPU: 1000})),
             "Waiting, 12th of 40: it would fit now, but jobs before it go first; team-a is under its share.",
         ),
         (
-            an_explanation(
+            waits(
                 room=RoomForecast(free={GPU: 0}, missing={GPU: 8000}),
                 ahead=[AheadOf(tenant="team-a", jobs=3), AheadOf(tenant="team-b", jobs=2)],
             ),
             "Waiting, 6th of 40: needs 8 gpu, none free; team-a is under its share, but 3 jobs of its own go first.",
         ),
         (
-            an_explanation(
+            waits(
                 room=RoomForecast(free={GPU: 0}, missing={GPU: 8000}),
                 ahead=[AheadOf(tenant="team-a", jobs=3)],
                 standing=msgspec.structs.replace(STANDING, share=0.7),
@@ -338,26 +308,26 @@ def an_explanation(*, room: RoomForecast | None = None, **changes: object) -> Ex
             "Waiting, 6th of 40: needs 8 gpu, none free; team-a is over its share.",
         ),
         (
-            an_explanation(never=["a pod asks for 9 gpu"], standing=None),
+            waits(never=["a pod asks for 9 gpu"], standing=None),
             "Waiting, 6th of 40: no node of its cluster can hold it, even empty.",
         ),
-        (an_explanation(phase="running", rank=None), "Running."),
-        (an_explanation(phase="held", rank=None), "Held."),
-        (an_explanation(phase="held", rank=None, reasons=["Held: its queue is on hold."]), "Held: its queue is on hold."),
+        (waits(phase="running", rank=None), "Running."),
+        (waits(phase="held", rank=None), "Held."),
+        (waits(phase="held", rank=None, reasons=["Held: its queue is on hold."]), "Held: its queue is on hold."),
     ],
 )  # fmt: skip
 def test_an_explanation_leads_with_one_sentence(found: Explanation, said: str) -> None:
     assert headline(found) == said
-    assert said in " ".join((explain_text(ExplainReply(at=NOW, found=[found]))).split())
+    assert said in " ".join(explained(found).split())
 
 
 def test_an_explanation_shows_what_counts_most_unless_all_is_asked_for() -> None:
-    found = an_explanation(reasons=[f"reason {number}" for number in range(10)], no_quota=["no quota"])
-    brief = explain_text(ExplainReply(at=NOW, found=[found]))
+    found = waits(reasons=[f"reason {number}" for number in range(10)], no_quota=["no quota"])
+    brief = explained(found)
     assert ("no quota" in brief, "reason 3" in brief, "reason 4" in brief) == (True, True, False)
     assert "6 more with -v" in brief
     assert not {"start tag", "level", "key"} & {line.split("  ")[0] for line in brief.splitlines()}
-    whole = explain_text(ExplainReply(at=NOW, found=[found]), verbose=True)
+    whole = explained(found, verbose=True)
     assert all(part in whole for part in ("reason 9", "start tag", "level"))
     assert "more with -v" not in whole
 
@@ -365,8 +335,8 @@ def test_an_explanation_shows_what_counts_most_unless_all_is_asked_for() -> None
 def test_an_explanation_says_who_spoke_and_names_nothing_that_there_is_not() -> None:
     past = msgspec.structs.replace(STANDING, past={GPU: 12500})
     kueue = Steering(cluster="gpus", frontend="kueue", enforcement="exact")
-    found = an_explanation(queue="", said="no quota", steering=kueue, standing=past)
-    text = " ".join(explain_text(ExplainReply(at=NOW, found=[found]), columns=200).split())
+    found = waits(queue="", said="no quota", steering=kueue, standing=past)
+    text = " ".join(explained(found).split())
     assert "Kueue said no quota" in text
     assert "past use of 12.5 gpu" in text
     assert ("pool gpu" in text, "queue" in text) == (True, False)
@@ -375,8 +345,8 @@ def test_an_explanation_says_who_spoke_and_names_nothing_that_there_is_not() -> 
 def test_that_quota_is_short_is_told_once() -> None:
     reasons = ["It cannot start yet: it needs 2 gpu more than are free."]
     room = RoomForecast(free={GPU: 6000}, missing={GPU: 2000})
-    found = an_explanation(room=room, reasons=reasons, no_quota=["too little quota left"])
-    assert "too little quota left" not in explain_text(ExplainReply(at=NOW, found=[found]), verbose=True)
+    found = waits(room=room, reasons=reasons, no_quota=["too little quota left"])
+    assert "too little quota left" not in explained(found, verbose=True)
 
 
 KUEUE = Steering(
@@ -392,20 +362,16 @@ KUEUE = Steering(
 
 
 def test_an_explanation_names_what_people_know_and_what_kueue_said() -> None:
-    found = Explanation(
+    found = an_explanation(
         cluster="lab",
-        scope="team-a",
         id="job-train-1f2e3",
-        uid="u1",
-        phase="waiting",
-        queue="main",
         level=7,
         base=5,
         owner="Job/train",
         said="insufficient unused quota for nvidia.com/gpu in flavor a100, 8 more needed",
         steering=KUEUE,
     )
-    text = explain_text(ExplainReply(at=NOW, found=[found]), verbose=True)
+    text = explained(found, verbose=True)
     for part in (
         "team-a/train (a Job; its Workload is job-train-1f2e3) on lab",
         "7 (5 when nobody steers)",
@@ -419,25 +385,18 @@ def test_an_explanation_names_what_people_know_and_what_kueue_said() -> None:
 def test_of_a_cluster_that_is_silent_nothing_is_claimed() -> None:
     silent = "slurmctld has said nothing for 40 s: squeue: Munge encode failed"
     steering = Steering(cluster="hpc", frontend="slurm", enforcement="exact", unheard=silent)
-    pool = PoolQueue(
-        pool="hpc/gpu", waiting=1, places=[RankedPlace(rank=0, place=PLACE)], steering=[steering]
-    )
-    text = queue_view(QueueReply(at=NOW, pools=[pool]))
+    text = queue_view(queue_of(steering=[steering]))
     assert "hpc (slurm) would follow the order exactly" in text
     assert "follows the order" not in text
     assert f"hpc: what stands here may be old: {silent}" in text
-    found = Explanation(
-        cluster="hpc", scope="vision", id="7", uid="7", phase="waiting", queue="gpu", steering=steering
-    )
-    assert "exact, as it was last heard" in explain_text(ExplainReply(at=NOW, found=[found]))
+    assert "exact, as it was last heard" in explained(an_explanation(steering=steering))
 
 
 def test_how_far_a_cluster_follows_is_shown_everywhere() -> None:
-    place = RankedPlace(rank=0, place=PLACE, owner="Job/known")
-    queue = QueueReply(at=NOW, pools=[PoolQueue(pool="lab/gpu", waiting=1, places=[place], steering=[KUEUE])])
+    queue = queue_of(ranked(owner="Job/known"), steering=[KUEUE])
     [pool] = TENANTS.pools
     tenants = TenantsReply(at=NOW, pools=[msgspec.structs.replace(pool, steering=[KUEUE])])
-    idle = QueueReply(at=NOW, pools=[PoolQueue(pool="lab/gpu", waiting=0, places=[], steering=[KUEUE])])
+    idle = queue_of(waiting=0, places=[], steering=[KUEUE])
     frame = dashboard("Fairlead", tenants=tenants, queue=queue, pulse=Pulse())
     for view in (queue_view(queue), tenants_view(tenants), frame, queue_view(idle)):
         text = view
@@ -453,38 +412,27 @@ def test_levels_that_should_be_gone_are_said_to_stand() -> None:
     unsafe = msgspec.structs.replace(
         KUEUE, withheld="a level could stop a running job", levels_left=3, preemptions_by_left_levels=2
     )
-    queue = QueueReply(at=NOW, pools=[PoolQueue(pool="lab/gpu", waiting=0, places=[], steering=[unsafe])])
-    text = queue_view(queue)
+    text = queue_view(queue_of(waiting=0, places=[], steering=[unsafe]))
     assert "lab: nothing is written: a level could stop a running job" in text
     stopped = "lab: 2 running jobs were stopped for others while levels stood that should have been gone"
     assert stopped in " ".join(text.split())
     assert "lab: 3 levels stand that should be gone" in text
-    found = Explanation(
-        cluster="lab",
-        scope="team-a",
-        id="train",
-        uid="u1",
-        phase="waiting",
-        queue="main",
-        level=7,
-        steering=unsafe,
-    )
-    text = " ".join((explain_text(ExplainReply(at=NOW, found=[found]))).split())
+    found = an_explanation(cluster="lab", steering=unsafe)
+    text = " ".join(explained(found).split())
     assert f"enforcement {KUEUE.enforcement}, once levels are written" in text
     assert "levels left 3 levels stand that should be gone" in text
     told = "preempted 2 running jobs were stopped for others while levels stood that should have been gone"
     assert told in text
-    quiet = explain_text(ExplainReply(at=NOW, found=[msgspec.structs.replace(found, steering=KUEUE)]))
+    quiet = explained(msgspec.structs.replace(found, steering=KUEUE))
     assert "by these levels, or by the jobs' own classes (the frontend does not say which)" in text
     assert "preempted" not in quiet
     written = msgspec.structs.replace(found, steering=msgspec.structs.replace(KUEUE, withheld=""))
-    assert "once levels are written" not in explain_text(ExplainReply(at=NOW, found=[written]))
+    assert "once levels are written" not in explained(written)
 
 
 def test_a_plain_simulated_cluster_is_no_news() -> None:
     steering = [Steering(cluster="sim", frontend="sim", enforcement="exact")]
-    [pool] = QUEUE.pools
-    text = queue_view(QueueReply(at=NOW, pools=[msgspec.structs.replace(pool, steering=steering)]))
+    text = queue_view(queue_of(steering=steering))
     assert "exactly" not in text
 
 
@@ -547,18 +495,16 @@ def test_a_reason_beyond_the_cap_goes_by_the_clock_where_that_is_known() -> None
 
 def test_a_frame_shows_tenants_next_jobs_and_throughput() -> None:
     pulse = Pulse()
-    common = {"id": "e", "at": NOW, "cluster": "sim", "tenant": "t", "scope": "t", "job": "j", "uid": "u"}
-    pulse.take(JobQueued(**common, queue="main", demand={}))  # type: ignore[arg-type] # one mapping for three events
-    pulse.take(JobStarted(**common, waited_seconds=1.0, level=1, demand={}))  # type: ignore[arg-type] # as above
-    pulse.take(JobEnded(**common, outcome=Outcome.SUCCEEDED, ran_seconds=1.0))  # type: ignore[arg-type] # as above
-    text = dashboard("Fairlead", tenants=TENANTS, queue=QUEUE, pulse=pulse)
+    for event in (a_queued_event(), a_started_event(), an_ended_event()):
+        pulse.take(event)
+    text = dashboard("Fairlead", tenants=TENANTS, queue=queue_of(), pulse=pulse)
     for part in ("1 queued, 1 started, 1 ended", "pool gpu", "next of 7 waiting", "train [red]"):
         assert part in text
     assert "waiting for a scorer" in dashboard("Fairlead", tenants=None, queue=None, pulse=pulse)
 
 
 def test_a_frame_on_a_narrow_terminal_keeps_each_row_on_its_line() -> None:
-    text = dashboard("Fairlead", tenants=TENANTS, queue=QUEUE, pulse=Pulse(), columns=80)
+    text = dashboard("Fairlead", tenants=TENANTS, queue=queue_of(), pulse=Pulse(), columns=80)
     assert "asks for" not in text
     assert "uses" not in text
     tenant = next(line for line in text.splitlines() if line.startswith("team-a"))
