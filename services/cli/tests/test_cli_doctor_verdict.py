@@ -125,18 +125,16 @@ def test_gates_and_sharing_are_read_from_configuration_and_arguments() -> None:
     text = """
 fairSharing: {preemptionStrategies: [LessThanInitialShare]}
 manageJobsWithoutQueueName: true
-integrations: {frameworks: [batch/job]}
 featureGates: {PriorityBoost: false, Other: true}
 """
     arguments = ("--config=/x", "--feature-gates=PriorityBoost=true,Third=false")
     kueue = seen(["v1beta2"], deployment("k:v0.19.0", *arguments), config(text))
     assert kueue.gates == {"PriorityBoost": True, "Other": True, "Third": False}
     assert (kueue.fair_sharing, kueue.manages_all_jobs) == (True, True)
-    assert kueue.frameworks == ("batch/job",)
     assert not seen(["v1beta2"], None, config("fairSharing: {enable: false}")).fair_sharing
 
 
-@pytest.mark.parametrize("text", ["a: [", "- 1", "integrations: 3"])
+@pytest.mark.parametrize("text", ["a: [", "- 1", "featureGates: 3"])
 def test_a_configuration_that_cannot_be_read_tells_nothing(text: str) -> None:
     assert seen(["v1beta2"], None, config(text)) == seen(["v1beta2"], None, None)
 

@@ -4,7 +4,7 @@ import msgspec
 
 from fairlead_contracts.base.quantities import MAX_QUANTITY
 from fairlead_contracts.messages.state import JobShape, JobState, NodeState, Phase
-from fairlead_policy.fit.feasibility import outgrown
+from fairlead_policy.fit.feasibility import StatedNodes
 from fairlead_policy.fit.words import in_words
 
 GPU = "nvidia.com/gpu"
@@ -40,7 +40,7 @@ def job(demand: dict[str, int], **more: object) -> JobState:
 
 
 def said(asked: JobState, *nodes: NodeState) -> list[str]:
-    return list(map(in_words, outgrown(asked, nodes)))
+    return list(map(in_words, StatedNodes().outgrown(asked, nodes)))
 
 
 def test_a_pod_larger_than_the_largest_node_is_told() -> None:

@@ -13,7 +13,7 @@ from fairlead_contracts.snapshot.read import decode_snapshot
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_contracts.snapshot.write import encode_snapshot
 from fairlead_policy.fit.facts import cards_on
-from fairlead_policy.fit.feasibility import StatedNodes, crowded_out, outgrown
+from fairlead_policy.fit.feasibility import StatedNodes
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Unfit
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
@@ -64,38 +64,40 @@ def said(reasons: tuple[UnschedulableReason, ...]) -> list[str]:
 
 def test_more_memory_than_any_card_has_never_fits() -> None:
     nodes = [node("n1", card("a"), card("b")), node("n2", card("c", 8192))]
-    assert said(outgrown(job({GPU: 1, MEMORY: 20480}), nodes))[0] == (
+    assert said(StatedNodes().outgrown(job({GPU: 1, MEMORY: 20480}), nodes))[0] == (
         "main: a vGPU asks for 20480 MiB of card memory, more than any card has (16384 MiB)."
     )
-    assert outgrown(job({GPU: 1, MEMORY: 16384}), nodes) == ()
-    assert outgrown(job({GPU: 2, MEMORY: 16384}), nodes) == ()
-    assert said(outgrown(job({GPU: 3, MEMORY: 1}), nodes))[0].endswith("no node has more than 2.")
+    assert StatedNodes().outgrown(job({GPU: 1, MEMORY: 16384}), nodes) == ()
+    assert StatedNodes().outgrown(job({GPU: 2, MEMORY: 16384}), nodes) == ()
+    assert said(StatedNodes().outgrown(job({GPU: 3, MEMORY: 1}), nodes))[0].endswith(
+        "no node has more than 2."
+    )
 
 
 def test_memory_of_containers_is_not_that_of_one_vgpu() -> None:
     nodes = [node("n1", card("a"))]
-    assert outgrown(job({GPU: 1, MEMORY: 9000}, {GPU: 1, MEMORY: 7000}), nodes) == ()
-    assert outgrown(job({GPU: 1, MEMORY: 9000}, {GPU: 1, MEMORY: 9000}), nodes) != ()
+    assert StatedNodes().outgrown(job({GPU: 1, MEMORY: 9000}, {GPU: 1, MEMORY: 7000}), nodes) == ()
+    assert StatedNodes().outgrown(job({GPU: 1, MEMORY: 9000}, {GPU: 1, MEMORY: 9000}), nodes) != ()
 
 
 def test_no_card_has_it_free_though_all_together_have_it() -> None:
     nodes = [node("n1", card("a", 24576, 12000), card("b", 24576, 12576))]
     asked = job({GPU: 1, MEMORY: 20480})
-    assert outgrown(asked, nodes) == ()
-    assert said(crowded_out(asked, nodes))[0] == (
+    assert StatedNodes().outgrown(asked, nodes) == ()
+    assert said(StatedNodes().crowded_out(asked, nodes))[0] == (
         "main: 24576 MiB of card memory free in all, but no card has 20480 MiB; the most on one is 12576 MiB."
     )
-    assert crowded_out(asked, [*nodes, node("n2", card("c", 24576))]) == ()
-    assert crowded_out(asked, [*nodes, node("n2", card("c", 24576), ready=False)]) != ()
-    assert crowded_out(a_job(gpu=0), nodes) == ()
+    assert StatedNodes().crowded_out(asked, [*nodes, node("n2", card("c", 24576))]) == ()
+    assert StatedNodes().crowded_out(asked, [*nodes, node("n2", card("c", 24576), ready=False)]) != ()
+    assert StatedNodes().crowded_out(a_job(gpu=0), nodes) == ()
 
 
 def test_of_cards_that_are_all_taken_it_is_said_that_they_are_and_not_how_much_is_left() -> None:
     half = node("n1", card("a", 24576, 8000), card("b", 24576, 8000))
     taken = "main: all 2 cards are in use, and the pod wants a card for itself."
-    assert said(crowded_out(job({GPU: 1, "nvidia.com/gpucores": 100}), [half])) == [taken]
+    assert said(StatedNodes().crowded_out(job({GPU: 1, "nvidia.com/gpucores": 100}), [half])) == [taken]
     full = node("n1", card("a", 24576, 24576), card("b", 24576, 24576))
-    assert said(crowded_out(job({GPU: 1, MEMORY: 8000}), [full])) == [
+    assert said(StatedNodes().crowded_out(job({GPU: 1, MEMORY: 8000}), [full])) == [
         "main: a vGPU asks for 8000 MiB of card memory; none is free.",
         "main: all 2 cards are short of memory.",
     ]
@@ -104,20 +106,26 @@ def test_of_cards_that_are_all_taken_it_is_said_that_they_are_and_not_how_much_i
 def test_what_is_not_known_of_cards_is_nobodys_fault() -> None:
     wide = job({GPU: 1, MEMORY: 20480})
     plain = a_node(name="plain", allocatable={"cpu": 64_000, GPU: 8000})
-    assert outgrown(wide, [plain]) == (), "no node registers a card"
+    assert StatedNodes().outgrown(wide, [plain]) == (), "no node registers a card"
     summed = a_job(demand={GPU: 1000, MEMORY: 20_480_000})
-    assert outgrown(summed, [node("n1", card("a"))]) == (), "an older watcher: perhaps of several containers"
+    assert StatedNodes().outgrown(summed, [node("n1", card("a"))]) == (), (
+        "an older watcher: perhaps of several containers"
+    )
     whole = a_job(demand={GPU: 4000})
-    assert outgrown(whole, [node("n1", card("a"))]) != ()
-    assert outgrown(whole, [node("n1", card("a")), plain]) == (), "a node that HAMi does not serve"
+    assert StatedNodes().outgrown(whole, [node("n1", card("a"))]) != ()
+    assert StatedNodes().outgrown(whole, [node("n1", card("a")), plain]) == (), (
+        "a node that HAMi does not serve"
+    )
     unreadable = msgspec.structs.replace(plain, cards_refused="?")
-    assert outgrown(whole, [node("n1", card("a")), unreadable]) != (), "HAMi has no card of it either"
+    assert StatedNodes().outgrown(whole, [node("n1", card("a")), unreadable]) != (), (
+        "HAMi has no card of it either"
+    )
 
 
 def test_an_ask_that_hami_refuses_never_runs_and_harms_nobody() -> None:
     asked = job({GPU: 1, PERCENT: 150}, name="odd")
     words = "HAMi does not take 150 nvidia.com/gpumem-percentage: a percentage is between 0 and 100."
-    assert said(outgrown(asked, [node("n1", card("a"))])) == [words]
+    assert said(StatedNodes().outgrown(asked, [node("n1", card("a"))])) == [words]
     found = walked(state(asked, job({GPU: 1, MEMORY: 100}, name="good"), node("n1", card("a"))))
     assert {name: answer for name, (answer, _) in found.items()} == {
         "odd": FitVerdict.NEVER,
@@ -251,7 +259,10 @@ def test_what_is_told_is_what_placing_by_hand_proves(
     ]
     wanted = job(*({GPU: count, MEMORY: memory} for count, memory in asks), pods=pods)
     gang = Gang(shapes=(PodShape(count=pods, vgpus=vgpu_asks(wanted.shapes[0].card_asks)),))
-    for empty, told in ((True, outgrown(wanted, stated)), (False, crowded_out(wanted, stated))):
+    for empty, told in (
+        (True, StatedNodes().outgrown(wanted, stated)),
+        (False, StatedNodes().crowded_out(wanted, stated)),
+    ):
         on = [FitNode(name=one.name, free={}, cards=tuple(map(card_of, one.cards))) for one in stated]
         found = place(gang, on, empty=empty)
         proven = isinstance(found, Unfit) and found.exact
@@ -284,10 +295,10 @@ def test_nodes_asked_again_and_again_say_what_they_say_when_asked_once(
 ) -> None:
     asked, kept = job({GPU: 1, MEMORY: memory}, pods=2), StatedNodes()
     for nodes in times:
-        assert kept.outgrown(asked, nodes) == outgrown(asked, nodes)
-        assert kept.crowded_out(asked, nodes) == crowded_out(asked, nodes)
+        assert kept.outgrown(asked, nodes) == StatedNodes().outgrown(asked, nodes)
+        assert kept.crowded_out(asked, nodes) == StatedNodes().crowded_out(asked, nodes)
 
 
 def test_reasons_are_data() -> None:
-    [short, *_] = outgrown(job({GPU: 1, MEMORY: 20480}), [node("n1", card("a"))])
+    [short, *_] = StatedNodes().outgrown(job({GPU: 1, MEMORY: 20480}), [node("n1", card("a"))])
     assert short == CardShort(shape="main", of="memory", wanted=20480, largest=16384, free=16384, ever=16384)

@@ -177,13 +177,6 @@ def a_body(**changes: object) -> bytes:
     return msgspec.json.encode({name: value for name, value in body.items() if value is not None})
 
 
-_ANSWER: dict[str, object] = {"id": "train-1", "tenant": "team-a", "cluster": "c1", "at": NOON}
-
-
-def _answer[T: submitted.Answer](kind: type[T], **terms: object) -> Builder[T]:
-    return Builder(msgspec.convert(_ANSWER | {"kind": kind.__struct_config__.tag} | terms, kind))
-
-
 a_member = Builder(members.MemberLease(role="scorer", replica="scorer-1", renewed=NOW))
 a_holding = Builder(members.Holding(pool="c1/gpu", shards=[0], current=True))
 a_leader = Builder(

@@ -114,16 +114,6 @@ class _Translated:
         self.empty = self.held.emptied()
 
 
-def outgrown(job: JobState, nodes: Iterable[NodeState]) -> tuple[UnschedulableReason, ...]:
-    """See `StatedNodes.outgrown`; asked once."""
-    return StatedNodes().outgrown(job, nodes)
-
-
-def crowded_out(job: JobState, nodes: Iterable[NodeState]) -> tuple[UnschedulableReason, ...]:
-    """See `StatedNodes.crowded_out`; asked once."""
-    return StatedNodes().crowded_out(job, nodes)
-
-
 def _goes_by_cards(shapes: Iterable[JobShape], nodes: Sequence[NodeState]) -> bool:
     """Whether the pods can run only on cards that nodes register.
 

@@ -27,14 +27,9 @@ class KueueRelease(msgspec.Struct, frozen=True, order=True):
         return f"{self.major}.{self.minor}.{self.patch}"
 
 
-class _Integrations(msgspec.Struct, frozen=True):
-    frameworks: list[str] | None = None
-
-
 class _KueueConfigFile(msgspec.Struct, frozen=True, rename="camel"):
     fair_sharing: dict[str, object] | None = None
     manage_jobs_without_queue_name: bool = False
-    integrations: _Integrations | None = None
     feature_gates: dict[str, bool] | None = None
 
 
@@ -50,7 +45,6 @@ class KueueSeen(msgspec.Struct, frozen=True, kw_only=True):
     gates: dict[str, bool] = {}
     """Those that its configuration or its arguments name."""
     fair_sharing: bool = False
-    frameworks: tuple[str, ...] = ()
     manages_all_jobs: bool = False
     """Whether it takes Jobs without a queue name, too (`manageJobsWithoutQueueName`)."""
 
@@ -71,7 +65,6 @@ def seen(served: list[str], deployment: Deployment | None, config: ConfigMap | N
         gates={**(found.feature_gates or {}), **_gates(deployment)},
         # Configurations up to v1beta1 have a switch in it; since v1beta2 its presence turns it on.
         fair_sharing=found.fair_sharing is not None and found.fair_sharing.get("enable") is not False,
-        frameworks=tuple((found.integrations or _Integrations()).frameworks or ()),
         manages_all_jobs=found.manage_jobs_without_queue_name,
     )
 
