@@ -16,8 +16,9 @@ from fairlead_cli.client.submitting.flags import JobFlags
 from fairlead_cli.client.submitting.gathering import gather
 from fairlead_cli.commands import application
 from fairlead_cli.commands.steering import SaidFlags
-from fairlead_cli.demo.flags import read_weights
+from fairlead_cli.demo.flags import DemoFlags, read_weights
 from fairlead_cli.errors import CommandError, InputError
+from fairlead_cli.local.flags import UpFlags
 from fairlead_cli.nats.flags import ServerFlags, WhoFlags
 from fairlead_cli.options import KubeCluster, Reach
 from fairlead_testkit.command import fairlead
@@ -94,14 +95,16 @@ def test_every_flag_of_every_command_says_what_it_is_for() -> None:
     assert {"explain", "apply", "watchdog"} <= found.keys()
     for name, command in found.items():
         for parameter, its in inspect.signature(command).parameters.items():
-            grouped = parameter in ("reach", "said", "where", "who", "server") or (
+            grouped = parameter in ("reach", "said", "where", "who", "server", "flags") or (
                 parameter == "job" and name == "submit"
             )
             shared = any(getattr(one, "help", "") for one in getattr(its.annotation, "__metadata__", ()))
             assert grouped or shared or f"{parameter}:\n" in (command.__doc__ or ""), (name, parameter)
 
 
-@pytest.mark.parametrize("group", [KubeCluster, JobFlags, Reach, SaidFlags, ServerFlags, WhoFlags])
+@pytest.mark.parametrize(
+    "group", [DemoFlags, KubeCluster, JobFlags, Reach, SaidFlags, ServerFlags, UpFlags, WhoFlags]
+)
 def test_every_flag_of_a_group_says_what_it_is_for(group: type) -> None:
     source = inspect.getsource(group)
     for name in inspect.signature(group).parameters:

@@ -102,7 +102,7 @@ def facts_of(workload: SimWorkload, flags: DemoFlags, recording: Recording, rest
 
 def tell(report: DemoReport, flags: DemoFlags) -> None:
     """Print figures or report, and write the page."""
-    if flags.as_json:
+    if flags.json:
         write_line(msgspec.json.encode(report.figures).decode())
         if report.overload:
             warn(report.overload)

@@ -2,30 +2,46 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-import msgspec
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from fairlead_cli.errors import InputError
 
 PAGE = "fairlead-demo.html"
 
 
-class DemoFlags(msgspec.Struct, frozen=True, kw_only=True):
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class DemoFlags:
     """The flags of `fairlead demo`; None where they say nothing."""
 
-    seconds: float | None = None
+    seconds: Annotated[float | None, Parameter(validator=Number(gte=1, lte=100))] = None
+    """For how long jobs are submitted."""
     trace: Path | None = None
+    """Another trace in the form of the one that ships (CSV, also gzipped: vc, job, submit_s, gpus, duration_s)."""
     weights: str | None = None
-    scorers: int = 2
+    """Tenants and weights, as `a=3,b=2`."""
+    scorers: Annotated[int, Parameter(validator=Number(gte=1, lte=16))] = 2
+    """How many scorers share the work."""
     seed: int = 0
+    """Of everything that is drawn by chance."""
     report: Path | None = None
-    as_json: bool = False
+    """Where the report is written as one HTML page; fairlead-demo.html here, and nowhere with --json, unless given."""
+    json: Annotated[bool, Parameter(negative="")] = False
+    """Print the figures as JSON and nothing else."""
 
     @property
     def page(self) -> Path | None:
         """The file that the page is written to; printed figures alone need none."""
-        return self.report or (None if self.as_json else Path(PAGE))
+        return self.report or (None if self.json else Path(PAGE))
+
+
+AS_SHIPPED = DemoFlags()
+"""No flag at all."""
 
 
 def read_weights(text: str | None) -> Mapping[str, float] | None:

@@ -8,20 +8,12 @@ from fairlead_bus import Bus
 from fairlead_cli.client.steering import this_user
 from fairlead_cli.console import remarks, say, warn
 from fairlead_cli.errors import CommandError
-from fairlead_cli.kueue.clusters import KubeTarget
+from fairlead_cli.local.stack import StackPlan
 from fairlead_cli.slurm.clusters import SlurmTarget
 
 
-async def examined(
-    targets: Sequence[KubeTarget],
-    bus: Bus,
-    *,
-    lever: str | None,
-    dry_run: bool,
-    gang_fit: bool,
-    end: asyncio.Event,
-) -> None:
-    """Examine each cluster and say what was found; one that passes gets leave, but not for a dry run.
+async def examined(plan: StackPlan, bus: Bus, *, lever: str | None, end: asyncio.Event) -> None:
+    """Examine each cluster of Kubernetes and say what was found; one that passes gets leave, but not for a dry run.
 
     A cluster that cannot be reached just now is no reason to end: its watcher keeps trying, and nothing is written to it.
     """
@@ -29,11 +21,16 @@ async def examined(
     from fairlead_cli.kueue.doctor.rendering import view
     from fairlead_cli.kueue.doctor.running import DoctorFlags, look
 
-    for target in targets:
+    for target in plan.kubernetes:
         if end.is_set():
             return
         flags = DoctorFlags(
-            target=target, lever=lever, by=this_user(), dry_run=dry_run, ours=True, checks_gangs=gang_fit
+            target=target,
+            lever=lever,
+            by=this_user(),
+            dry_run=plan.dry_run,
+            ours=True,
+            checks_gangs=plan.gang_fit,
         )
         try:
             found = await look(flags, bus)

@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
-
 from fairlead_bus import Bus
 from fairlead_cli.client.connection import connection_settings
 from fairlead_cli.client.controls import control_words
@@ -15,9 +13,10 @@ from fairlead_cli.client.instance import RunningInstance, forget, remember, stat
 from fairlead_cli.client.readiness import READY_WITHIN_SECONDS, wait_answering
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError
-from fairlead_cli.kueue.clusters import KubeTarget
+from fairlead_cli.kueue.clusters import KubeTarget, targets
 from fairlead_cli.local.dry_run import dry_run_of
 from fairlead_cli.local.examining import examined, examined_slurm
+from fairlead_cli.local.flags import UpFlags
 from fairlead_cli.local.stack import Stack, StackPlan, child_environment, running
 from fairlead_cli.policy.applying import remark_on
 from fairlead_cli.policy.files import PolicyFile, read_file, shipped_policy
@@ -25,6 +24,7 @@ from fairlead_cli.policy.members import ended_members, running_clusters, stated_
 from fairlead_cli.policy.store import in_force
 from fairlead_cli.signals import ending_on_signals
 from fairlead_cli.slurm.clusters import SlurmTarget
+from fairlead_cli.slurm.clusters import target as slurm_target
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_sim.config import load_cluster
 from fairlead_sim.errors import ConfigError
@@ -41,23 +41,6 @@ _LONGEST_NAME = 200
 """Of a directory, whatever clusters are called."""
 
 
-class UpFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of `fairlead up`."""
-
-    nats: str | None = None
-    policy: Path | None = None
-    scorers: int = 2
-    cluster: str | None = "sim"
-    cluster_file: Path | None = None
-    kubernetes: Sequence[KubeTarget] = ()
-    slurm: Sequence[SlurmTarget] = ()
-    lever: str | None = None
-    gang_fit: bool = False
-    dry_run: bool = False
-    store: Path | None = None
-    port: int | None = None
-
-
 async def stay_up(flags: UpFlags) -> int:
     """Run until a signal asks for the end; returns the exit code."""
     state = state_directory(os.environ)
@@ -71,15 +54,8 @@ async def stay_up(flags: UpFlags) -> int:
             with _remembered(state, RunningInstance(url=stack.url, pid=os.getpid(), store=str(plan.store))):
                 for note in stack.notes:
                     say(note)
-                await examined(
-                    flags.kubernetes,
-                    stack.bus,
-                    lever=flags.lever,
-                    dry_run=flags.dry_run,
-                    gang_fit=flags.gang_fit,
-                    end=end,
-                )
-                await examined_slurm(flags.slurm, stack.bus, dry_run=flags.dry_run, end=end)
+                await examined(plan, stack.bus, lever=flags.lever, end=end)
+                await examined_slurm(plan.slurm, stack.bus, dry_run=plan.dry_run, end=end)
                 await _introduce(stack, plan, end)
                 await end.wait()
             say("ending …")
@@ -88,12 +64,13 @@ async def stay_up(flags: UpFlags) -> int:
 
 
 def _plan(flags: UpFlags, state: Path) -> StackPlan:
+    kubernetes, slurm = _targets(flags)
     _look_at(flags.cluster_file)
     # Each set of clusters has a store of its own: a policy made for one would be odd on another.
-    kubernetes = [target.cluster for target in flags.kubernetes]
-    names = "+".join([*kubernetes, *(target.cluster for target in flags.slurm)])[:_LONGEST_NAME]
+    clusters = [*(one.cluster for one in kubernetes), *(one.cluster for one in slurm)]
+    names = "+".join(clusters)[:_LONGEST_NAME]
     store = state / (f"store-{names}" if names else "store")
-    default = KUBERNETES if flags.kubernetes else SLURM if flags.slurm else LAPTOP
+    default = KUBERNETES if kubernetes else SLURM if slurm else LAPTOP
     return StackPlan(
         store=(flags.store or store).absolute(),
         policy=PolicyFile(name=default, policy=shipped_policy(default))
@@ -101,16 +78,37 @@ def _plan(flags: UpFlags, state: Path) -> StackPlan:
         else read_file(flags.policy),
         keep_policy=flags.policy is None,
         scorers=flags.scorers,
-        cluster=flags.cluster,
+        cluster=None if kubernetes or slurm else flags.cluster or "sim",
         cluster_file=flags.cluster_file,
-        kubernetes=flags.kubernetes,
-        slurm=flags.slurm,
+        kubernetes=kubernetes,
+        slurm=slurm,
         gang_fit=flags.gang_fit,
         dry_run=flags.dry_run,
         nats=flags.nats,
         port=flags.port,
         environ=child_environment(os.environ),
     )
+
+
+def _targets(flags: UpFlags) -> tuple[list[KubeTarget], list[SlurmTarget]]:
+    """The clusters to steer.
+
+    Raises:
+        InputError: one cannot be found, or a flag is for others.
+    """
+    kubernetes = (
+        targets(kubeconfig=flags.kubeconfig, contexts=flags.context, cluster=flags.cluster)
+        if flags.kubeconfig is not None or flags.context
+        else []
+    )
+    if flags.gang_fit and not kubernetes:
+        raise InputError("--gang-fit is for Kubernetes clusters: name one with --kubeconfig or --context")
+    slurm = [] if flags.slurm_conf is None else [slurm_target(flags.slurm_conf, flags.slurm_users)]
+    if {one.cluster for one in slurm} & {one.cluster for one in kubernetes}:
+        raise InputError(
+            f"two clusters would both be called {slurm[0].cluster}", hint="Name the other: --cluster NAME."
+        )
+    return kubernetes, slurm
 
 
 def _accounts(plan: StackPlan) -> list[str]:
