@@ -126,8 +126,9 @@ async def fairlead(
         found = [job for job in known if name != GONE]
         return to_json(ExplainReply(at=to_datetime(0), found=found, near=list(near) or msgspec.UNSET))
 
-    await apply_file(bus, PolicyFile(name="x", policy=document))
     endpoint = await bus.serve(subjects.ask_filter("explain"), answer)
+    # The server has answered this connection since, so it knows of the endpoint when another one asks.
+    await apply_file(bus, PolicyFile(name="x", policy=document))
     yield
     await endpoint.close()
 
