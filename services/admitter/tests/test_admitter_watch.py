@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fairlead_admitter.observe.watch import STATE_SECONDS, Soon
+from fairlead_admitter.observe.watch import STATE_SECONDS, DelayedEvent
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -23,26 +23,26 @@ class Counting(asyncio.Event):
 
 async def test_changes_of_one_moment_are_looked_at_together() -> None:
     wake = Counting()
-    soon = Soon(wake)
+    delayed = DelayedEvent(wake)
     for _ in range(1000):
-        soon.set()
+        delayed.set()
     assert not wake.is_set(), "it is put off"
     await wake.wait()
     await asyncio.sleep(3 * STATE_SECONDS)
     assert wake.count == 1, "nothing wakes it when nothing comes"
     wake.clear()
-    soon.set()
+    delayed.set()
     await wake.wait()
     assert wake.count == 2
 
 
 async def test_what_was_looked_at_for_another_reason_wakes_nobody() -> None:
     wake = Counting()
-    soon = Soon(wake)
-    soon.set()
-    soon.over()
+    delayed = DelayedEvent(wake)
+    delayed.set()
+    delayed.cancel()
     await asyncio.sleep(3 * STATE_SECONDS)
     assert wake.count == 0
-    soon.set()
+    delayed.set()
     await wake.wait()
     assert wake.count == 1, "what comes afterwards does"

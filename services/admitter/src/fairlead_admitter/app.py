@@ -68,14 +68,14 @@ async def main(settings: AdmitterSettings, lifecycle: Lifecycle) -> None:
 
 
 class Lead:
-    """The leadership of this process, for those that are made before it."""
+    """The leadership of this process, for parts that are made before it."""
 
     def __init__(self) -> None:
         self.leadership: Leadership | None = None
 
     @property
     def epoch(self) -> int | None:
-        """Ours while we lead and may trust it."""
+        """The epoch of our lead; None while we do not lead or may not trust it."""
         return None if self.leadership is None else self.leadership.epoch
 
 
@@ -154,8 +154,8 @@ class Admitter:
             led=led,
             wake=self._wake,
         )
-        self._say_ready(lead)
-        self._say_of_intake(intake)
+        self._add_readiness(lead)
+        self._add_intake_readiness(intake)
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())
             tasks.start("watch", self._watch.run())
@@ -179,7 +179,7 @@ class Admitter:
             return _DRY_RUN_EPOCH if self._bus.connected else None
 
         applier = DryRunApplier(self._record.would_write)
-        self._say_ready(lead)
+        self._add_readiness(lead)
         self._lifecycle.readiness.tell("role", lambda: "dry run")
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())
@@ -233,7 +233,7 @@ class Admitter:
             watch.facts,
             rulebook=rulebook,
             leads=lambda: lead() is not None,
-            # Without leave nothing is written over, and whose levels these are is nobody's business.
+            # Without leave we write over nobody's level, so nobody has to hear of it.
             foreign=lambda: self._expectations.foreign.found if self._is_cleared() else {},
             metrics=self._lifecycle.metrics,
         )
@@ -261,7 +261,7 @@ class Admitter:
         self._creator.begin_anew()
 
     async def _require_durables(self) -> None:
-        """A standby takes nothing in: without this it would find out only once it leads."""
+        """Ends the process where a durable is missing: a standby would find out only once it leads."""
         cluster = self._settings.cluster
         submits = topology.SUBMIT, topology.submit_durable(cluster)
         await require_durables(self._bus, submits, (topology.EVENT, topology.answers_durable(cluster)))
@@ -339,11 +339,11 @@ class Admitter:
         if pool is not None and queue is not None and event.reason == queue.able.preempted:
             self._record.restraints.preempted(pool, event.at)
 
-    def _say_ready(self, lead: Callable[[], int | None]) -> None:
+    def _add_readiness(self, lead: Callable[[], int | None]) -> None:
         """Answers /readyz. A standby is ready too: it knows everything, and waits."""
         readiness = self._lifecycle.readiness
         readiness.add("connection", lambda: None if self._bus.connected else "not connected to NATS")
-        readiness.add("knowledge", lambda: self._watch.unknown() or self._watch.lawless())
+        readiness.add("knowledge", lambda: self._watch.unknown() or self._watch.why_no_policy())
         readiness.add("decisions", lambda: self._staleness.stale() if lead() is not None else None)
         readiness.add("levels", self._frontend_backoff.trouble)
         readiness.add("answers", lambda: self._replies.trouble)
@@ -352,7 +352,7 @@ class Admitter:
         readiness.tell("withheld", self._record.restraints.told)
         readiness.tell("reserve", self._reservations.told)
 
-    def _say_of_intake(self, intake: DurableLane) -> None:
+    def _add_intake_readiness(self, intake: DurableLane) -> None:
         """A frontend that answers nobody is a reason not to be ready; one tenant's trouble is told."""
 
         def down() -> str | None:

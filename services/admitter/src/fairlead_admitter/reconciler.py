@@ -34,12 +34,12 @@ _QUEUED = (Phase.WAITING, Phase.HELD)
 
 
 class PlanApplier(Protocol):
-    """Carries plans out, or only says so."""
+    """Carries plans out, or only tells them."""
 
     async def carry_out(
         self, pool: str, writes: Sequence[LevelWrite], may_write: Callable[[], bool]
     ) -> PlanOutcome:
-        """Write front to back as long as `may_write` says so."""
+        """Writes front to back as long as `may_write` says so."""
 
 
 class Reconciler:
@@ -53,7 +53,7 @@ class Reconciler:
         expectations: the trail of writes, as `applier` keeps it.
         events: logs each level written on the event stream.
         reservations: what happened to promises and passes.
-        reserve_events: logs that there, too.
+        reserve_events: logs those on the event stream, too.
         record: metrics and log.
         traces: of jobs.
         staleness: how long pools have lacked an order.
@@ -179,7 +179,7 @@ class Reconciler:
         return lambda: self._may_write() and watch.control_stands(pool) and watch.preemption_stands(queues)
 
     def _permit_plan(self, pool: str, queues: frozenset[str], plan: SteeringPlan) -> Callable[[], bool]:
-        """Permits as above; and where room comes free meanwhile, it is looked again who is next."""
+        """Permits as `_permit`, but stops where room comes free meanwhile: a new turn finds who is next."""
         permit = self._permit(pool, queues)
         return lambda: permit() and not (plan.while_full and self._watch.room_comes(plan.while_full))
 

@@ -1,10 +1,10 @@
 """Scope of failed writes: one job's, one scope's, or everybody's.
 
-What answers, and fails at one request, may do so for many reasons: the webhook of a namespace, a right that is missing
-there, an admission policy that dislikes one Workload; or Kueue restarts, or an API server that has just started
-refuses everybody for some seconds. A single failure does not tell them apart. So what failed rests by itself, and the
-plan is made anew around it at once: that tries the others. The frontend as a whole is left alone only when nothing is
-left to try.
+A frontend that answers may still fail one request, for many reasons: the webhook of a namespace, a right that is
+missing there, an admission policy that dislikes one Workload; or Kueue restarts, or an API server that has just started
+refuses everybody for some seconds. A single failure does not tell them apart. So the job whose write failed rests, and
+the plan is made anew around it at once: that tries the others. The frontend as a whole is left alone only when nothing
+is left to try.
 """
 
 from collections.abc import Iterable
@@ -28,14 +28,14 @@ class FailureScope:
         self._frontend_backoff = frontend_backoff
 
     def weigh(self, applied: PlanOutcome, queued: Iterable[JobState]) -> bool:
-        """Note who fails and who does not.
+        """Notes whose writes failed and whose did not.
 
         Args:
             applied: what became of the plan.
             queued: all jobs that wait or are held; looked at only where writes failed and none went well.
 
         Returns:
-            Whether to plan anew at once: there was more to write, or it can be written around what rests now.
+            Whether to plan anew at once: there was more to write, or it can be written around the jobs that rest now.
         """
         if applied.down:
             self._blame_all(applied)
@@ -53,7 +53,8 @@ class FailureScope:
             return False
         self._backoff.failed(balked, applied.trouble, retry_after=applied.retry_after)
         if not well and self._backoff.spread:
-            # Perhaps everybody's trouble: that is said. Who was not tried yet is tried all the same.
+            # Perhaps the whole frontend fails: people are told so, and scopes that were not tried yet are tried all the
+            # same.
             self._frontend_backoff.suspect(applied.trouble, forbidden=applied.forbidden)
         return True
 

@@ -6,8 +6,8 @@ the price of a round trip a level.
 
 A frontend that carries out what it is given over one connection in that order is written to in a pipeline: each batch
 is sent after the one before it was *sent*. One that promises no order, as an API server, is written to side by side
-where order does not matter: a write waits only for those before it that it could overtake (see `Barrier`). Where
-one of those fails, it is not made either; the others are. The next pass plans around what failed, or makes it again.
+where order does not matter: a write waits only for those before it that it could overtake (see `Barrier`). Where one of
+those fails, it is not made either; all others are. The next pass plans around the failed write, or makes it again.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ from fairlead_admitter.errors import (
 from fairlead_admitter.observe.expectations import Expectations, Landed, Sighting
 from fairlead_contracts.messages.state import JobState, QueueState
 
-_ENOUGH_OF_A_SCOPE = 2
-"""Writes of one scope that balked, after which a pass tries no more of them."""
+_MOST_BALKED_IN_A_SCOPE = 2
+"""Writes of one scope that may balk in a pass before it tries no more of them."""
 
 
 type WriteResult = Landed | AdmitterError | None
-"""Of one write: the confirmation; None where the job is not in that phase any more: it waited, and waits no more; or
+"""The result of one write: the confirmation; None where the job has left its phase, such as one that waits no more; or
 why it may not have been done.
 
-FrontendDownError: nobody knows whether it was written. FrontendBalkedError: so it is, and others may be written all the
-same. FrontendForbiddenError: the frontend lets us write no levels at all. FrontendForbiddenHereError: so it is for this
-job, and others may be written all the same. FrontendRefusedError: the frontend will not take this level.
+FrontendDownError: nobody knows whether it was written. FrontendBalkedError: the same of this write alone; others may be
+made. FrontendForbiddenError: the frontend lets us write no levels at all. FrontendForbiddenHereError: the same for this
+job; others may be written. FrontendRefusedError: the frontend will not take this level.
 """
 
 
@@ -53,7 +53,7 @@ class LevelWriter(Protocol):
         """Whether batches take effect in the order in which the calls began."""
 
     async def write(self, batch: Sequence[LevelWrite]) -> Sequence[WriteResult]:
-        """Give jobs their levels, in this order; what became of each. No more at once than its queues say they take."""
+        """Gives jobs their levels, in this order; returns each result. A batch is as large as its queues take."""
 
 
 class DryRunApplier:
@@ -90,7 +90,7 @@ class _PlanUnderway:
         """Batches without a reply."""
 
     def miss(self, write: LevelWrite) -> None:
-        """Notes a write that may not have been done: what must follow it has to wait."""
+        """Notes a write that may not have been done: writes that must come after it have to wait."""
         self.applied.missed.append(write)
         self.missed.add(write)
 
@@ -105,8 +105,8 @@ class LevelApplier:
         queues: as their frontend states them, by name: how many levels one request takes.
         in_flight: how many requests may be on the way at once.
         at_once: how many writes of one plan are carried out; the rest is planned anew from what stands then.
-        longest: for how many seconds a plan is carried out: a frontend that is slow, or that we are slow to, shall
-            not keep us from looking.
+        longest: for how many seconds a plan is carried out: neither a slow frontend nor our own slowness shall keep us
+            from looking.
     """
 
     def __init__(
@@ -135,23 +135,23 @@ class LevelApplier:
         may_write: Callable[[], bool],
     ) -> PlanOutcome:
         """Write front to back as long as `may_write` says so; asked before each batch."""
-        made = _PlanUnderway(may_write, self._in_flight)
+        underway = _PlanUnderway(may_write, self._in_flight)
         end = time.monotonic() + self._longest
         begun = 0
         async with asyncio.TaskGroup() as group:
             for batch in self._batches(writes[: self._at_once]):
-                await made.room.acquire()
-                if time.monotonic() > end or made.applied.down or not may_write():
-                    made.room.release()
+                await underway.room.acquire()
+                if time.monotonic() > end or underway.applied.down or not may_write():
+                    underway.room.release()
                     break
-                before = self._to_wait_for(batch, made)
+                before = self._batches_to_await(batch, underway)
                 # Tasks take their first step in the order of their making: that is the order of sending.
-                task = group.create_task(self._in_turn(batch, before, made))
-                made.sent[task] = Barrier(batch)
-                task.add_done_callback(made.sent.pop)
+                task = group.create_task(self._write_after(batch, before, underway))
+                underway.sent[task] = Barrier(batch)
+                task.add_done_callback(underway.sent.pop)
                 begun += len(batch)
-        made.applied.withheld += len(writes) - begun
-        return made.applied
+        underway.applied.withheld += len(writes) - begun
+        return underway.applied
 
     def _batches(self, writes: Sequence[LevelWrite]) -> Iterator[Sequence[LevelWrite]]:
         queues = self._queues()
@@ -162,50 +162,52 @@ class LevelApplier:
             strict=False,
         )
 
-    def _to_wait_for(self, batch: Sequence[LevelWrite], made: _PlanUnderway) -> list[asyncio.Task[None]]:
+    def _batches_to_await(
+        self, batch: Sequence[LevelWrite], underway: _PlanUnderway
+    ) -> list[asyncio.Task[None]]:
         if self._writer.keeps_order:
             return []
-        return [task for task, barrier in made.sent.items() if any(map(barrier.stops, batch))]
+        return [task for task, barrier in underway.sent.items() if any(map(barrier.stops, batch))]
 
-    async def _in_turn(
-        self, batch: Sequence[LevelWrite], before: Sequence[asyncio.Task[None]], made: _PlanUnderway
+    async def _write_after(
+        self, batch: Sequence[LevelWrite], before: Sequence[asyncio.Task[None]], underway: _PlanUnderway
     ) -> None:
         try:
             if before:
                 await asyncio.wait(before)
-            if made.applied.down or (before and not made.may_write()):
-                made.applied.withheld += len(batch)
+            if underway.applied.down or (before and not underway.may_write()):
+                underway.applied.withheld += len(batch)
                 return
             ready = []
             for write in batch:
-                if self._has_to_wait(write, made):
-                    made.miss(write)
+                if self._is_left_for_next_pass(write, underway):
+                    underway.miss(write)
                 else:
                     ready.append(write)
             if ready:
-                await self._write(ready, made)
+                await self._write(ready, underway)
         finally:
-            made.room.release()
+            underway.room.release()
 
-    def _has_to_wait(self, write: LevelWrite, made: _PlanUnderway) -> bool:
-        """Because of what was not written before it, or because its scope fails again and again."""
+    def _is_left_for_next_pass(self, write: LevelWrite, underway: _PlanUnderway) -> bool:
+        """Whether the write waits for the next pass: its job or scope rests, or one that it must follow was missed."""
         return (
             self._expectations.backoff.include(write.job)
-            or made.balked[write.job.scope] >= _ENOUGH_OF_A_SCOPE
-            or made.missed.stops(write)
+            or underway.balked[write.job.scope] >= _MOST_BALKED_IN_A_SCOPE
+            or underway.missed.stops(write)
         )
 
-    async def _write(self, batch: Sequence[LevelWrite], made: _PlanUnderway) -> None:
+    async def _write(self, batch: Sequence[LevelWrite], underway: _PlanUnderway) -> None:
         for write in batch:
             self._expectations.send(write.job.uid, write.level)
         began = time.monotonic()
         results = await self._writer.write(batch)
-        made.applied.took.append(time.monotonic() - began)
+        underway.applied.took.append(time.monotonic() - began)
         for write, result in zip(batch, results, strict=True):
             if isinstance(result, AdmitterError):
-                self._fail(write, result, made)
+                self._fail(write, result, underway)
             else:
-                self._settle(write, result, made.applied)
+                self._settle(write, result, underway.applied)
 
     def _settle(self, write: LevelWrite, landed: Landed | None, applied: PlanOutcome) -> None:
         sighting = self._land(write, landed)
@@ -216,20 +218,20 @@ class LevelApplier:
         else:
             applied.landed.append((write, landed))
 
-    def _fail(self, write: LevelWrite, error: AdmitterError, made: _PlanUnderway) -> None:
-        applied = made.applied
+    def _fail(self, write: LevelWrite, error: AdmitterError, underway: _PlanUnderway) -> None:
+        applied = underway.applied
         applied.trouble = str(error)
         if isinstance(error, FrontendRefusedError) and write.cause is WriteCause.PROTECT:
             applied.refused_lifts.append(write)
             return
         applied.failed += 1
-        made.miss(write)
+        underway.miss(write)
         match error:
             case FrontendRefusedError():
                 self._land(write, None)
             case FrontendBalkedError() | FrontendForbiddenHereError():
                 applied.balked.append(write)
-                made.balked[write.job.scope] += 1
+                underway.balked[write.job.scope] += 1
             case _:
                 applied.down = True
         if isinstance(error, FrontendDownError):

@@ -1,12 +1,12 @@
 """Whether the frontend still obeys the lever that the leave to steer names.
 
 The doctor finds the lever once. A frontend that is restarted with another configuration may obey another one from then
-on, and tells nobody: levels would be written, and change nothing. So the leader asks again: when it begins to lead, when
-leave is given, every few seconds, and soon after the frontend was away. In between it glances: one request that may show
-that the answer would be another one now. What it finds it states beside the leave, where
-everybody who writes or answers reads it; what follows from it is judged in policy. Finding no answer changes nothing.
+on, and tells nobody: levels would be written, and change nothing. So the leader asks again: when it begins to lead,
+when leave is given, every few seconds, and soon after the frontend was away. In between it glances: one request that
+may show that the answer has changed. It states its finding beside the leave, where all who write levels or answer
+questions read it; `judge_withholding` of policy says what follows from it. A probe without an answer changes nothing.
 
-What stands there is the leader's own: what somebody else writes over it, deletes or makes unreadable is stated again.
+The finding is the leader's own: where somebody overwrites it, deletes it or makes it unreadable, it is stated again.
 """
 
 import asyncio
@@ -25,17 +25,19 @@ from fairlead_runtime.metrics import Metrics
 
 LOOK_SECONDS = 1.0
 CONFIRM_SECONDS = 2.0
-"""What is found must be found twice: one probe is several requests, and a restart may fall between them."""
+"""Seconds until a new finding is probed once more: one probe is several requests, and a restart may fall between
+them."""
 GLANCE_SECONDS = 2.0
-"""Between two glances. Until it is noticed that the frontend obeys another lever, people are told that it follows."""
+"""Seconds between two glances. Until one notices that the frontend obeys another lever, people hear that it follows."""
 RETRY_SECONDS = 2.0
-"""After a probe that nobody answered, as while the frontend restarts."""
+"""Seconds after a probe that nobody answered, as while the frontend restarts."""
 REST_SECONDS = 3.0
-"""Between two probes where outages alone are the reason to ask."""
+"""Seconds at least between two probes for which outages alone are the reason."""
 SILENT_SECONDS = 10.0
-"""After which a frontend that does not answer counts as silent: one that is restarted answers again within seconds."""
+"""Seconds without an answer after which the frontend counts as silent: one that is restarted answers sooner."""
 INEFFECTIVE_SECONDS = 30.0
-"""Between two probes while levels are withheld: they shall be written soon after the frontend reads them again."""
+"""Seconds at most between two probes while the frontend obeys another lever: levels shall be written soon after it
+obeys ours."""
 
 
 class Obeyed(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,18 +104,18 @@ class LeverWatch:
         self._lead = lead
         self._every = every
         self._clock = clock
-        self._occasion: tuple[int, Leave] | None = None
+        self._lead_and_leave: tuple[int, Leave] | None = None
         self._due = self._glance_due = 0.0
-        self._asked = -REST_SECONDS
+        self._probed_at = -REST_SECONDS
         self._outages = 0
-        self._suspected: LeverName | None = None
+        self._unconfirmed: LeverName | None = None
         self._doubt = ""
         self._unanswered_since: float | None = None
         """Since when it was asked and did not answer; None where the last question was answered."""
         self._unanswered_why = ""
         self._stated: LeverFound | None = None
-        """What we stated on this occasion."""
-        self._seen: LeverFound | None = None
+        """Our finding under this lead and leave."""
+        self._stated_by_others: LeverFound | None = None
         self._put_back_at = -REST_SECONDS
         self._probes = metrics.counter(
             "lever_probes", "Questions which lever the frontend obeys, by answer.", labels=["found"]
@@ -138,34 +140,34 @@ class LeverWatch:
         epoch, leave = self._lead(), self._leave()
         self._ineffective.set(leave is not None and bool(leave.why_ineffective(self._found())))
         if epoch is None or leave is None:
-            self._occasion = None
-            self._answered()
+            self._lead_and_leave = None
+            self._note_answer()
             return
         now = self._clock()
-        if self._occasion != (epoch, leave):
-            self._occasion, self._suspected, self._due = (epoch, leave), None, now
-            self._stated, self._seen = None, self._found()
+        if self._lead_and_leave != (epoch, leave):
+            self._lead_and_leave, self._unconfirmed, self._due = (epoch, leave), None, now
+            self._stated, self._stated_by_others = None, self._found()
         if self._outages != self._probing.outages:
             self._outages = self._probing.outages
-            self._due = min(self._due, max(now, self._asked + REST_SECONDS))
-        await self._look_after_own_word(now)
+            self._due = min(self._due, max(now, self._probed_at + REST_SECONDS))
+        await self._restate_overwritten(now)
         if now >= self._due:
-            await self._ask_now(leave, now)
+            await self._probe_now(leave, now)
         elif now >= self._glance_due:
             self._glance_due = now + GLANCE_SECONDS
             await self._glance(leave, now)
 
-    async def _ask_now(self, leave: Leave, now: float) -> None:
-        self._asked = now
-        self._due = now + await self._ask(leave)
+    async def _probe_now(self, leave: Leave, now: float) -> None:
+        self._probed_at = now
+        self._due = now + await self._probe(leave)
 
     async def _glance(self, leave: Leave, now: float) -> None:
-        """A hint counts as found once: a probe that agrees is the second finding."""
+        """Glances. A hint of another lever counts as found once: the probe that follows is the second finding."""
         found = self._found()
         if found is None or self._stated not in (None, found):
             return
         silent_since = self._unanswered_since
-        self._asking(now)
+        self._note_question(now)
         try:
             hint = await self._probing.glance()
         except AdmitterError as error:
@@ -174,23 +176,23 @@ class LeverWatch:
         if hint is None:  # nothing was asked
             self._unanswered_since = silent_since
             return
-        self._answered()
+        self._note_answer()
         if hint != found.lever:
-            self._suspected = hint
-            await self._ask_now(leave, now)
+            self._unconfirmed = hint
+            await self._probe_now(leave, now)
 
-    async def _look_after_own_word(self, now: float) -> None:
-        """Somebody else may write the key: what we stated is stated again, and else the frontend is asked."""
+    async def _restate_overwritten(self, now: float) -> None:
+        """States our finding again where somebody wrote over it; where we have none yet, has the frontend probed."""
         found = self._found()
         if self._stated is None:
-            if found != self._seen:
-                self._seen = found
-                self._due = min(self._due, max(now, self._asked + REST_SECONDS))
+            if found != self._stated_by_others:
+                self._stated_by_others = found
+                self._due = min(self._due, max(now, self._probed_at + REST_SECONDS))
         elif found != self._stated and now >= self._put_back_at + REST_SECONDS:
             self._put_back_at = now
             self._put_back.inc()
             self._log.warning("lever overwritten", by=found and found.lever, lever=self._stated.lever)
-            await self._say(self._stated)
+            await self._publish(self._stated)
 
     def told(self) -> str | None:
         """The lever and how sure it is, for people; None where nothing is steered."""
@@ -213,36 +215,36 @@ class LeverWatch:
         why = f": {self._unanswered_why}" if self._unanswered_why else ""
         return f"it has not answered for {age:.0f} s{why}"
 
-    def _asking(self, now: float) -> None:
+    def _note_question(self, now: float) -> None:
         if self._unanswered_since is None:
             self._unanswered_since = now
 
-    def _answered(self) -> None:
+    def _note_answer(self) -> None:
         self._unanswered_since, self._unanswered_why = None, ""
 
-    async def _ask(self, leave: Leave) -> float:
-        """Returns for how many seconds not to ask again."""
-        self._asking(self._clock())
+    async def _probe(self, leave: Leave) -> float:
+        """Probes the frontend; returns for how many seconds not to probe again."""
+        self._note_question(self._clock())
         try:
             obeyed = await self._probing.probe()
         except AdmitterError as error:
             self._probes.labels("unanswered").inc()
             self._doubt = self._unanswered_why = str(error)
             return RETRY_SECONDS
-        self._answered()
+        self._note_answer()
         self._probes.labels(obeyed.lever or "unknown").inc()
         if obeyed.lever is None:
-            self._suspected, self._doubt = None, obeyed.evidence
+            self._unconfirmed, self._doubt = None, obeyed.evidence
             return self._every
         self._doubt = ""
         if not self._is_news(obeyed.lever, leave):
-            self._suspected = None
-        elif self._suspected != obeyed.lever:
-            self._suspected = obeyed.lever
+            self._unconfirmed = None
+        elif self._unconfirmed != obeyed.lever:
+            self._unconfirmed = obeyed.lever
             return CONFIRM_SECONDS
         else:
-            self._suspected = None
-            await self._tell(obeyed.lever, obeyed.evidence, leave)
+            self._unconfirmed = None
+            await self._state_found(obeyed.lever, obeyed.evidence, leave)
         if leave.lever != obeyed.lever:
             return min(self._every, INEFFECTIVE_SECONDS)
         return self._every
@@ -253,16 +255,16 @@ class LeverWatch:
             return True
         return found.at <= leave.at and lever != leave.lever
 
-    async def _tell(self, lever: LeverName, evidence: str, leave: Leave) -> None:
+    async def _state_found(self, lever: LeverName, evidence: str, leave: Leave) -> None:
         # After the leave that it was found under, whatever the clock of whoever gave it says.
         at = max(datetime.now(UTC), leave.at + timedelta(microseconds=1))
         found = LeverFound(cluster=leave.cluster, lever=lever, at=at, evidence=evidence)
         say = self._log.info if lever == leave.lever else self._log.warning
         say("lever found", lever=lever, leave=leave.lever, evidence=evidence)
         self._stated = found
-        await self._say(found)
+        await self._publish(found)
 
-    async def _say(self, found: LeverFound) -> None:
+    async def _publish(self, found: LeverFound) -> None:
         try:
             await self._state(found)
         except BusError as error:

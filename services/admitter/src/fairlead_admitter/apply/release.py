@@ -1,7 +1,8 @@
-"""Leaving no trace in a pool: after the queued jobs' levels, the marks on everything else.
+"""Sweeps of marks: once a pool's queued jobs have lost their levels, all its other jobs lose our marks.
 
-It is so at a release, when leave is taken back, and of a lever that levels are not written by any more. A release is done by the loop for what is queued, as any plan. What runs or has finished still carries the mark with
-which it started. There may be very many of those, so they are cleaned beside the loop.
+A sweep follows a release, a leave that is taken back, and a change of the lever. The loop takes the levels of queued
+jobs away as it carries out any plan. Jobs that run or have finished still carry the mark with which they started. There
+may be very many of those, so they are swept beside the loop.
 """
 
 import asyncio
@@ -20,10 +21,10 @@ class Sweep(Protocol):
     async def sweep(
         self, queues: Collection[str], go_on: Callable[[], bool], only: LeverName | None = None
     ) -> int:
-        """Clean these queues as long as `go_on` says so; of the marks of one lever alone, where it is named.
+        """Takes our marks off the jobs of these queues while `go_on` says so; where a lever is named, its marks alone.
 
         Returns:
-            How many carried a mark.
+            How many jobs carried a mark.
 
         Raises:
             AdmitterError: something stays marked; ask again.
@@ -34,7 +35,7 @@ class PoolRelease:
     """Sweeps released pools, each once.
 
     Args:
-        sweep: of the frontend; None where it keeps no marks but on queued jobs.
+        sweep: of the frontend; None where only queued jobs carry marks.
         record: hears of it.
         frontend_backoff: paces the attempts.
     """
@@ -45,47 +46,47 @@ class PoolRelease:
         self._sweep = sweep
         self._record = record
         self._frontend_backoff = frontend_backoff
-        self._due: dict[tuple[str, LeverName | None], tuple[Collection[str], Callable[[], bool]]] = {}
-        """By pool, and the lever that alone is meant."""
-        self._done: set[tuple[str, LeverName | None]] = set()
-        self._stirred = asyncio.Event()
+        self._requested: dict[tuple[str, LeverName | None], tuple[Collection[str], Callable[[], bool]]] = {}
+        """By pool and lever; None as lever means both levers."""
+        self._swept: set[tuple[str, LeverName | None]] = set()
+        self._wake = asyncio.Event()
 
     def wanted(
         self, pool: str, queues: Collection[str], go_on: Callable[[], bool], *, only: LeverName | None = None
     ) -> None:
-        """No mark is to be left in the pool, and nothing that is queued carries a level any more.
+        """Has the pool swept, unless it was: no queued job carries a level any more.
 
-        Where a lever is named, levels are written by the other one: this one's marks alone go.
+        Where a lever is named, levels are written by the other one, and only the marks of the named one are taken off.
         """
-        if self._sweep is not None and (pool, only) not in self._done:
-            self._due[pool, only] = (queues, go_on)
-            self._stirred.set()
+        if self._sweep is not None and (pool, only) not in self._swept:
+            self._requested[pool, only] = (queues, go_on)
+            self._wake.set()
 
     def over(self, pool: str) -> None:
-        """The pool is steered again, or may be."""
-        self._due.pop((pool, None), None)
-        self._done.discard((pool, None))
+        """Gives the sweep of the pool up: the pool is steered again, or may be."""
+        self._requested.pop((pool, None), None)
+        self._swept.discard((pool, None))
 
     def begin_anew(self) -> None:
-        """Another replica may have written since: what was clean may not be."""
-        self._due.clear()
-        self._done.clear()
+        """Forgets which pools were swept: another replica may have written since."""
+        self._requested.clear()
+        self._swept.clear()
 
     async def run(self) -> None:
-        """Sweep what is due, until cancelled."""
+        """Sweeps pools as they are requested, until cancelled."""
         while True:
-            await self._stirred.wait()
-            self._stirred.clear()
-            for pool, only in list(self._due):
+            await self._wake.wait()
+            self._wake.clear()
+            for pool, only in list(self._requested):
                 await self._clean(pool, only)
 
     async def _clean(self, pool: str, only: LeverName | None) -> None:
-        due = self._due.get((pool, only))
+        due = self._requested.get((pool, only))
         if due is None:
             return  # steered again while another pool was swept
         queues, go_on = due
         if self._sweep is None or not go_on():
-            self._due.pop((pool, only), None)
+            self._requested.pop((pool, only), None)
             return
         try:
             cleaned = await self._sweep.sweep(queues, go_on, only)
@@ -93,9 +94,9 @@ class PoolRelease:
             self._frontend_backoff.failed(str(error))
             self._record.restraints.sweep_failed(pool, str(error))
             await asyncio.sleep(self._frontend_backoff.seconds_left)
-            self._stirred.set()
+            self._wake.set()
             return
         self._frontend_backoff.forget()
         self._record.restraints.swept(pool, cleaned)
-        if go_on() and self._due.pop((pool, only), None) is not None:
-            self._done.add((pool, only))
+        if go_on() and self._requested.pop((pool, only), None) is not None:
+            self._swept.add((pool, only))

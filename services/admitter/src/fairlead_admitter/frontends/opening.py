@@ -103,21 +103,21 @@ def _kueue(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Fron
         return None if leave is None else leave.lever
 
     calls = KueueCalls(client)
-    found = KueueLever(_beside(client, _PROBE_QPS, _PROBE_BURST))
-    sweeper = _beside(client, _SWEEP_QPS, _SWEEP_BURST)
+    prober = KueueLever(_with_own_writes(client, _PROBE_QPS, _PROBE_BURST))
+    sweeper = _with_own_writes(client, _SWEEP_QPS, _SWEEP_BURST)
     return Frontend(
-        levels=KueueLevels(calls, lever, outage=found.doubt),
+        levels=KueueLevels(calls, lever, outage=prober.doubt),
         jobs=_jobs(client, settings, watch),
         sweep=KueueSweep(KueueCalls(sweeper), watch.facts.queue_behind, watch.facts.queues),
-        objections=KueueObjections(_beside(client, _EVENTS_QPS, _EVENTS_BURST), calls),
-        lever=found,
+        objections=KueueObjections(_with_own_writes(client, _EVENTS_QPS, _EVENTS_BURST), calls),
+        lever=prober,
     )
 
 
 def _jobs(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> KueueJobs:
     facts = watch.facts
     return KueueJobs(
-        _beside(client, settings.kube_create_qps, settings.kube_create_burst),
+        _with_own_writes(client, settings.kube_create_qps, settings.kube_create_burst),
         entry=lambda scope, wanted: entry_queue_for(facts.entries(scope), wanted),
         classes=lambda: facts.classes,
         accounts=ServiceAccounts(submit=settings.submit_service_account, pods=settings.pod_service_account),
@@ -126,8 +126,8 @@ def _jobs(client: KubeClient, settings: AdmitterSettings, watch: Watch) -> Kueue
     )
 
 
-def _beside(client: KubeClient, qps: float, burst: int) -> KubeClient:
-    """The same connection with writes of its own to spend: a flood of these must not hold back levels."""
+def _with_own_writes(client: KubeClient, qps: float, burst: int) -> KubeClient:
+    """The same connection with writes of its own to spend: a flood of them must not hold back levels."""
     return KubeClient(client.transport, writes=Throttle(qps, burst), observer=client.observer)
 
 

@@ -1,7 +1,7 @@
 """The lane that turns a cluster's events into answers to the senders of its jobs.
 
-A durable consumer of the event stream: each event is handled at least once, by whoever leads. Events of jobs that
-were not submitted on NATS, and those that nobody waits for, are acked and that's all.
+A durable consumer of the event stream: each event is handled at least once, by whoever leads. Events of jobs that were
+not submitted on NATS, and events that nobody waits for, are only acked.
 
 A sender hears each step once: accepted, the first start, the end. A job that its frontend puts back into the queue
 and starts again is neither said to be evicted nor to be started again: how it fares on the way is what questions and the
@@ -110,7 +110,7 @@ class AnswerLane:
         await self._replies.tell(answer, msg_id=f"ended-{event.id}")
 
     async def _accept_belatedly(self, sender: Sender, event: JobStarted | JobEnded) -> None:
-        """The job exists, so it was accepted; who was to say so died before saying it."""
+        """Says that the job was accepted: it exists, and whoever was to say so died before."""
         job = self._job(event.uid)
         answer = Accepted(
             id=sender.submission,
@@ -124,7 +124,7 @@ class AnswerLane:
         await self._replies.tell(answer, msg_id=f"accepted-{event.cluster}-{event.uid}")
 
     async def _start_belatedly(self, sender: Sender, event: JobEnded) -> None:
-        """The event of the start comes again later, or was lost with its consumer: its turn is now."""
+        """Says that the job started: the event of its start comes later, or was lost with its consumer."""
         job = self._job(event.uid)
         if job is None or job.started is None:
             return  # cancelled while it waited, or long gone: nothing is made up

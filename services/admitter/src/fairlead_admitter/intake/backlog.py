@@ -1,4 +1,4 @@
-"""How intake stands on the server, and whether NATS has room for what follows from a job: looked at every few seconds."""
+"""The backlog of intake, and whether NATS has room for what each job brings: looked at every few seconds."""
 
 import asyncio
 import time
@@ -16,17 +16,18 @@ from fairlead_runtime.metrics import Metrics
 
 LOOK_SECONDS = 2.0
 MOST_FULL = 0.8
-"""From here on submissions are refused: facts, events and answers of the jobs that were taken in must still fit."""
+"""The part of its limit from which on NATS counts as full: facts, events and answers of jobs taken in must still
+fit."""
 _STREAMS = (
     topology.STATE,
     topology.DECISION,
     bucket_stream(topology.POLICY),
     bucket_stream(topology.MEMBERS),
 )
-"""Streams that refuse more when they are full. The others drop what is oldest."""
+"""Streams that refuse messages when they are full. The others drop their oldest."""
 
 
-class Taking(Protocol):
+class SubmissionLane(Protocol):
     """The lane that takes submissions in."""
 
     @property
@@ -35,11 +36,11 @@ class Taking(Protocol):
 
     @property
     def oldest(self) -> Micros | None:
-        """The instant at which the oldest was stored of those read and not settled, parked ones too; None where there is none."""
+        """The instant at which the oldest submission in hand was stored, parked ones included; None where there is none."""
 
     @property
     def settled(self) -> int:
-        """How many were handled to their end."""
+        """How many submissions were handled to their end."""
 
 
 class IntakeBacklog:
@@ -82,7 +83,7 @@ class IntakeBacklog:
             "nats_used", "The fullest of what refuses more when it is full.", unit="ratio"
         )
 
-    async def run(self, lane: Taking, leads: Callable[[], bool]) -> None:
+    async def run(self, lane: SubmissionLane, leads: Callable[[], bool]) -> None:
         """Look until cancelled. What NATS does not say now stays as it was.
 
         Args:
@@ -113,7 +114,7 @@ class IntakeBacklog:
             return f"submissions are refused: {self._full}"
         return self._stuck
 
-    async def _look(self, lane: Taking, *, leads: bool) -> None:
+    async def _look(self, lane: SubmissionLane, *, leads: bool) -> None:
         self._full = await self._fullest()
         durable = topology.submit_durable(self._cluster)
         data = await self._bus.jetstream.call(f"CONSUMER.INFO.{topology.SUBMIT}.{durable}")
@@ -143,7 +144,7 @@ class IntakeBacklog:
         self._dead_gauge.set(sum(_stream.decode(data).state.subjects.values()))
 
     async def _fullest(self) -> str | None:
-        """The part that is fuller than it may be, for people."""
+        """The store that is fuller than it may be, for people."""
         account = _account.decode(await self._bus.jetstream.call("INFO"))
         used = [("the account", account.storage, account.limits.max_storage)]
         for name in _STREAMS:

@@ -1,4 +1,4 @@
-"""Making jobs in a frontend: the port, what goes through it, and waiting for one that is down."""
+"""Making jobs in a frontend: the port, orders and outcomes, and a creator that waits for a frontend that is down."""
 
 import asyncio
 import enum
@@ -24,11 +24,12 @@ from fairlead_runtime.waiting import pause_after
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 2.0
 _IN_LINE_SECONDS = 300.0
-"""Whoever waits in line is called; after so long it asks again by itself."""
+"""Seconds after which an order in line asks again by itself; mostly it is called before."""
 _HANGS_SECONDS = 10.0
-"""A frontend that let every order of that time wait in vain is down: whoever is slow to one tenant answers another."""
+"""Seconds of orders that all waited in vain after which the frontend is down: one that is slow to one tenant answers
+another."""
 _LATELY_SECONDS = 300.0
-"""A trouble that nobody ran into for so long is not told any more: nothing of the scope waits."""
+"""Seconds after which people hear no more of a trouble that nobody ran into: no submission of the scope waits."""
 
 
 class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,41 +101,41 @@ class Troubled(Protocol):
     """Hears of attempts that failed and are made again."""
 
     def __call__(self, scope: str, why: str, *, new: bool) -> None:
-        """One did, in this scope; `new`: the one before it went well, or failed for another reason."""
+        """Hears of one in this scope; `new`: the attempt before it went well, or failed for another reason."""
 
 
 class _Trouble(msgspec.Struct):
     """A scope for which the frontend fails."""
 
     why: str
-    row: int
+    failures: int
     """Failures before the last one."""
     until: float
-    """Nobody tries before."""
+    """Clock seconds before which nobody tries again."""
     probing: bool = False
-    """One order finds out whether it is over; the others wait for that without a place."""
+    """Whether an order is finding out if the trouble is over; the others wait for that without a slot."""
 
 
-class _Room:
-    """The places that a scope has, and who waits for one."""
+class _ScopeSlots:
+    """The slots of one scope, and the orders that wait for one."""
 
     def __init__(self, share: int) -> None:
         self._share = share
         self._free = share
         self._line: dict[asyncio.Future[None], None] = {}
-        """In the order of asking; without those that stopped waiting."""
-        self._coming = 0
-        """Called, and not back yet."""
+        """Orders that wait, in the order of asking; without those that gave up."""
+        self._called = 0
+        """How many orders were called and have not come back yet."""
 
     def arrive(self) -> None:
-        """Somebody is here to ask for a place; called or not, it is as good as one that was."""
-        self._coming = max(0, self._coming - 1)
+        """Notes an order that asks for a slot; called or not, it stands for one that was called."""
+        self._called = max(0, self._called - 1)
 
     def enter(self) -> None:
-        """Take a place, until `leave`.
+        """Takes a slot, until `leave`.
 
         Raises:
-            NotYetError: there is none now; it says when there is.
+            NotYetError: no slot is free; its `sooner` is done when one is.
         """
         if not self._free:
             sooner: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -145,35 +146,35 @@ class _Room:
         self._free -= 1
 
     def leave(self) -> None:
-        """Give the place back to who waits for one."""
+        """Gives the slot back, to an order that waits for one."""
         self._free += 1
         self._call()
 
     def _call(self) -> None:
-        """Calls as many as find a place; one at least, should somebody who was called not come."""
-        for sooner in list(islice(self._line, max(1, self._free - self._coming))):
+        """Calls as many orders as find a slot; one at least, should a called one not come."""
+        for sooner in list(islice(self._line, max(1, self._free - self._called))):
             del self._line[sooner]
             if not sooner.done():
                 sooner.set_result(None)
-                self._coming += 1
+                self._called += 1
 
     @property
     def waiting(self) -> int:
-        """How many stand in line."""
+        """How many orders wait for a slot."""
         return len(self._line)
 
     @property
     def idle(self) -> bool:
-        """Whether nobody has a place or waits for one."""
+        """Whether no order has a slot or waits for one."""
         return self._free == self._share and not self._line
 
 
 class RetryingCreator:
     """A creator that asks again until the frontend answers, and keeps the trouble of one scope from the others.
 
-    A frontend that is down for an hour is no fault of any submission: while it is, deliveries stay in progress and
-    use up none of their attempts. Nor may a scope whose orders fail, or hang, take up the places of all others: it has
-    so many at once, and one while it is in trouble. Those that wait for their turn take no place of the intake's.
+    A frontend that is down for an hour is no fault of any submission: while it is, deliveries stay in progress and use
+    up none of their attempts. Nor may a scope whose orders fail, or hang, take up the places of all others: it has so
+    many at once, and one while it is in trouble. Orders that wait for their turn take none of the intake's places.
 
     Args:
         creator: the frontend.
@@ -194,13 +195,13 @@ class RetryingCreator:
         self._troubled = troubled
         self._share = share
         self._clock = clock
-        self._rooms: dict[str, _Room] = {}
-        """By scope, of those with orders on the way."""
+        self._slots: dict[str, _ScopeSlots] = {}
+        """By scope with orders on the way."""
         self._troubles: dict[str, _Trouble] = {}
         self._silent = False
-        """Whether the last word of the frontend, of any scope, was none."""
+        """Whether the frontend left the last order, of any scope, without an answer."""
         self._hangs_since: float | None = None
-        """Since when each order waited in vain, of any scope; None where the last one was answered."""
+        """Clock seconds since which every order, of any scope, waited in vain; None where the last one was answered."""
 
     async def create(self, order: JobOrder) -> Created:
         """Creates as the port does, but without FrontendDownError.
@@ -210,31 +211,31 @@ class RetryingCreator:
             FrontendRefusedError: the frontend will not take it.
         """
         scope = order.scope
-        room = self._rooms.setdefault(scope, _Room(self._share))
-        room.arrive()
+        slots = self._slots.setdefault(scope, _ScopeSlots(self._share))
+        slots.arrive()
         try:
             trouble = self._troubles.get(scope)
             if trouble is not None:
-                self._check(trouble)
-            room.enter()
+                self._check_turn(trouble)
+            slots.enter()
             try:
                 return await self._ask(order, trouble)
             finally:
-                room.leave()
+                slots.leave()
         finally:
-            if room.idle and self._rooms.get(scope) is room:
-                del self._rooms[scope]
+            if slots.idle and self._slots.get(scope) is slots:
+                del self._slots[scope]
 
     def begin_anew(self) -> None:
-        """Another replica may have asked meanwhile."""
+        """Forgets troubles and lines: another replica may have asked meanwhile."""
         self._troubles.clear()
-        self._rooms.clear()
+        self._slots.clear()
         self._silent = False
         self._hangs_since = None
 
     @property
     def down(self) -> bool:
-        """Whether the frontend does not answer at all, as far as anybody knows. One that fails a scope answers."""
+        """Whether the frontend does not answer at all, as far as is known. One that fails a scope's orders answers."""
         hangs = self._hangs_since is not None and self._clock() - self._hangs_since >= _HANGS_SECONDS
         return bool(self._troubles) and (self._silent or hangs)
 
@@ -246,14 +247,14 @@ class RetryingCreator:
             for scope, trouble in sorted(self._troubles.items())
             if trouble.until > lately
         ] + [
-            f"{scope}: {room.waiting} wait for their turn, {self._share} at once"
-            for scope, room in sorted(self._rooms.items())
-            if room.waiting
+            f"{scope}: {slots.waiting} wait for their turn, {self._share} at once"
+            for scope, slots in sorted(self._slots.items())
+            if slots.waiting
         ]
         return "; ".join(said) or None
 
     async def _ask(self, order: JobOrder, trouble: _Trouble | None) -> Created:
-        """Once; where its scope is in trouble, this order finds out whether that is over."""
+        """Asks once; where the scope is in trouble, this order finds out whether that is over."""
         if trouble is not None:
             trouble.probing = True
         try:
@@ -269,7 +270,7 @@ class RetryingCreator:
         self._answered(order.scope)
         return created
 
-    def _check(self, trouble: _Trouble) -> None:
+    def _check_turn(self, trouble: _Trouble) -> None:
         """Raises NotYetError where it is not this order's turn to find out."""
         left = trouble.until - self._clock()
         if left > 0 or trouble.probing:
@@ -280,9 +281,9 @@ class RetryingCreator:
         why = str(error)
         before = self._troubles.get(scope)
         self._troubled(scope, why, new=before is None or before.why != why)
-        row = 0 if before is None else before.row + 1
-        seconds = pause_after(row, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
-        self._troubles[scope] = _Trouble(why=why, row=row, until=self._clock() + seconds)
+        failures = 0 if before is None else before.failures + 1
+        seconds = pause_after(failures, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
+        self._troubles[scope] = _Trouble(why=why, failures=failures, until=self._clock() + seconds)
         self._silent = not isinstance(error, FrontendBalkedError)
         if not isinstance(error, FrontendSlowError):
             self._hangs_since = None

@@ -113,7 +113,7 @@ class IntakeLane:
                 await self._answer(delivery, sender, order, created, at)
 
     async def _is_known(self, sender: Sender) -> bool:
-        """Whether the sender was told of a job under this id: a repeat adds none, however much there is."""
+        """Whether the sender was told of a job under this id: a repeat adds no job, so no limit holds it back."""
         standing = await self._replies.standing(sender)
         return standing is not None and not isinstance(standing, Refused)
 
@@ -148,7 +148,7 @@ class IntakeLane:
     async def _repeat(
         self, delivery: Delivery, sender: Sender, order: JobOrder, created: Created, at: datetime
     ) -> None:
-        """The job was made before, by a delivery that was not acked or by another copy of the submission.
+        """Answers for a job that was made before, by an unacked delivery or by another copy of the submission.
 
         Its sender hears where the job stands, and that this is known already: not "accepted" again after "ended".
         """

@@ -14,14 +14,14 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_runtime.waiting import wake_or_timeout
 
 _SHARE_OF_A_TENANT = 4
-"""One tenant has at most this part of what is handled at once: its namespace may be in trouble."""
+"""The part of all places that one tenant's deliveries take at most: its namespace may be in trouble."""
 _LOOK_SECONDS = 1.0
 _GRACE_SECONDS = 2.0
-"""On a clean end, what is being handled gets so long: else it rests until its ack wait is over."""
+"""Seconds that deliveries in hand get on a clean end: an unfinished one waits for its ack wait to pass."""
 
 
 def share_of_a_tenant(parallel: int) -> int:
-    """How many of one tenant's are handled at once, of so many in all."""
+    """How many deliveries of one tenant are handled at once, of `parallel` in all."""
     return max(1, parallel // _SHARE_OF_A_TENANT)
 
 
@@ -95,12 +95,12 @@ class DurableLane:
             self._worker = None
 
     def finish(self) -> None:
-        """Take no more; `run` returns when what is being handled is done."""
+        """Takes no more deliveries; `run` returns when those in hand are done."""
         if self._worker is not None:
             self._worker.stop()
 
     def drop(self) -> None:
-        """Drop what is being handled. A worker waits for its handlers, so they have to go before it is cancelled."""
+        """Drops the deliveries in hand. A worker waits for its handlers, so they have to end before it is cancelled."""
         for task in self._busy:
             task.cancel()
 

@@ -17,9 +17,9 @@ from fairlead_contracts.base.instants import Micros, to_seconds
 from fairlead_contracts.messages.submissions import RefusalReason
 
 _REMEMBERED = 65_536
-"""Tenants and submissions of which it is known."""
+"""Tenants at most, and submissions at most, that are remembered."""
 _REMEMBERED_SECONDS = 120.0
-"""For so long after a submission was last handled: as long as NATS knows a repeated message for one. One that comes later
+"""Seconds for which a handled submission is remembered: as long as NATS recognises a repeated message. A later repeat
 counts once more."""
 
 
@@ -72,12 +72,12 @@ class IntakeLimits:
         self._full = full
         self._clock = clock
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
-        self._passed: OrderedDict[int, float] = OrderedDict()
-        """Submissions that were let through, by their place in the stream, and when: they may be handled several times."""
+        self._let_through: OrderedDict[int, float] = OrderedDict()
+        """When each submission was let through, by its sequence in the stream: one may be handled several times."""
 
     def objection(self, tenant: str, delivery: Delivery) -> LimitExceeded | None:
-        """Why this submission of the tenant is not taken; None where it is, which counts."""
-        if delivery.stream_seq in self._passed:
+        """Why this submission of the tenant is not taken; None where it is taken, and counted."""
+        if delivery.stream_seq in self._let_through:
             self._remember(delivery.stream_seq)
             return None
         if (full := self._full()) is not None:
@@ -94,25 +94,25 @@ class IntakeLimits:
 
     @property
     def remembered(self) -> int:
-        """How many submissions it knows for ones that it has let through."""
-        return len(self._passed)
+        """How many submissions it remembers to have let through."""
+        return len(self._let_through)
 
     def _remember(self, seq: int) -> None:
         now = self._clock()
-        self._passed[seq] = now
-        self._passed.move_to_end(seq)
-        while len(self._passed) > _REMEMBERED or (
-            next(iter(self._passed.values())) < now - _REMEMBERED_SECONDS
+        self._let_through[seq] = now
+        self._let_through.move_to_end(seq)
+        while len(self._let_through) > _REMEMBERED or (
+            next(iter(self._let_through.values())) < now - _REMEMBERED_SECONDS
         ):
-            self._passed.popitem(last=False)
+            self._let_through.popitem(last=False)
 
     def _spend(self, tenant: str, at: Micros) -> bool:
-        """One of the tenant's tokens, where it has one."""
+        """Takes one of the tenant's tokens; False where it has none."""
         bucket = self._buckets.setdefault(tenant, _Bucket(float(self._limits.burst), at))
         self._buckets.move_to_end(tenant)
         if len(self._buckets) > _REMEMBERED:
             self._buckets.popitem(last=False)
-        if at > bucket.at:  # of what was given back for a while, some comes late
+        if at > bucket.at:  # a submission that was handed back comes late
             earned = to_seconds(at - bucket.at) * self._limits.a_second
             bucket.tokens = min(float(self._limits.burst), bucket.tokens + earned)
             bucket.at = at

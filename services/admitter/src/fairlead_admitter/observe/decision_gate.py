@@ -154,7 +154,7 @@ class _Shard:
         return DecisionVerdict.TAKEN
 
     def _claim(self, claim: Decision) -> DecisionVerdict:
-        """A claim doesn't know its own epoch yet: it is the claim's sequence. The next decision tells it."""
+        """Takes a claim in. Its epoch, the claim's sequence, is not in it: the next decision tells it."""
         if 0 < claim.epoch < self.epoch:
             return DecisionVerdict.LOWER_EPOCH
         if self.claimed:
@@ -163,32 +163,32 @@ class _Shard:
         return DecisionVerdict.CLAIM
 
 
-class _Found(NamedTuple):
-    """What was found of a pool, and by what."""
+class _SettledPool(NamedTuple):
+    """The last answer on a pool, and what it was found from."""
 
     asked: tuple[int, int]
-    """Shards, and revision of the policy."""
+    """The number of shards, and the revision of the policy."""
     holders: Holders
     found: PoolHeads | Unsettled
 
 
 class DecisionGate:
-    """The decisions of all pools, as far as they count."""
+    """Keeps the decisions of all pools, and says which may be followed."""
 
     def __init__(self) -> None:
         self._pools: dict[str, dict[int, _Shard]] = {}
-        self._found: dict[str, _Found] = {}
-        """By pool, what was found last: of a pool whose shards did not change two ask in each turn."""
+        self._settled_pools: dict[str, _SettledPool] = {}
+        """By pool: two callers ask in each turn, and mostly no shard of the pool has changed."""
 
     def accept(self, decision: Decision) -> DecisionVerdict:
-        """Take a decision, unless it is of the past."""
-        self._found.pop(decision.pool, None)
+        """Takes a decision in, unless it is of the past."""
+        self._settled_pools.pop(decision.pool, None)
         shards = self._pools.setdefault(decision.pool, {})
         return shards.setdefault(decision.shard, _Shard()).accept(decision)
 
     def withdraw(self, pool: str, shard: int) -> None:
-        """The shard's decision was deleted from the stream. Its epoch still stands."""
-        self._found.pop(pool, None)
+        """Forgets the shard's decision, which was deleted from the stream. Its epoch still stands."""
+        self._settled_pools.pop(pool, None)
         known = self._pools.get(pool, {}).get(shard)
         if known is not None:
             known.decision = None
@@ -202,10 +202,10 @@ class DecisionGate:
             policy: the revision of the policy document known here.
             holders: the scorers that live now; never changed.
         """
-        before = self._found.get(pool)
+        before = self._settled_pools.get(pool)
         if before is None or before.holders is not holders or before.asked != (shards, policy):
             found = self._settle(pool, shards, policy, holders)
-            before = self._found[pool] = _Found((shards, policy), holders, found)
+            before = self._settled_pools[pool] = _SettledPool((shards, policy), holders, found)
         return before.found
 
     def _settle(self, pool: str, shards: int, policy: int, holders: Holders) -> PoolHeads | Unsettled:

@@ -26,8 +26,9 @@ FIGHT_ROUNDS = 3
 """A job that somebody else relabelled more often than this within the period is left alone."""
 FIGHT_SECONDS = 60.0
 DOUBT_SECONDS = 10.0
-"""How long a confirmed level is believed in that the state doesn't show; far above the usual way through the watcher
-(some tenths of a second). A doubt costs one read of the frontend, and four in a minute that turn out right a fight."""
+"""Seconds for which a confirmed level is believed in that the state doesn't show; far above the usual way through the
+watcher (some tenths of a second). A doubt costs one read of the frontend; four doubts in a minute that prove right are
+a fight."""
 
 
 class Landed(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +80,7 @@ class _Trail:
         self.sent: list[int] = []
         """Levels without a reply: they may have landed."""
         self.unknown: list[int] = []
-        """Those of them that no later reply speaks for."""
+        """Those of them of which no later reply says whether they landed."""
         self.unseen: list[_Unseen] = []
         """In the order of their landing."""
         self.last: int | None = None
@@ -150,7 +151,7 @@ class Expectations:
         return [uid for uid, trail in self._trails.items() if trail.unknown]
 
     def leaves_alone(self, job: JobState) -> bool:
-        """Whether writing to this job is of no use now: it is fought over, said to wait no more, or rests."""
+        """Whether writing to this job is of no use now: it is fought over, waits no more, or rests."""
         if self.backoff.include(job):
             return True
         trail = self._trails.get(job.uid)

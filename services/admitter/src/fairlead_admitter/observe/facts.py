@@ -38,7 +38,7 @@ class JobChange(msgspec.Struct, frozen=True):
 
     @property
     def admitted(self) -> bool:
-        """Whether the frontend started it: the thing that all of this is about. It may have waited unseen."""
+        """Whether the frontend admitted the job with this change. It may have waited unseen before."""
         return (
             self.after is not None
             and self.after.phase is Phase.RUNNING
@@ -56,13 +56,13 @@ class ClusterFacts:
         self.classes: dict[str, int] = {}
         """What the cluster itself says of a class: the level of its jobs when nobody steers."""
         self.changes = 0
-        """How many changes were taken in: as long as it stands, so do the facts."""
+        """How many changes were taken in: while this number stands, so do the facts."""
         self.mark: SyncMark | None = None
         """Says on which incarnation of the server the state was made equal to the cluster."""
         self._queues_by_scope: dict[str, dict[str, str]] = {}
         self._objects: dict[str, State] = {}
         self._jobs = StatedJobs()
-        self._class_of: Callable[[JobState], str] = _everybodys
+        self._class_of: Callable[[JobState], str] = _class_without_policy
         self._job_class: dict[str, str] = {}
         """The class under which a queued job is kept, by uid."""
         self._waiting: Counter[str] = Counter()
@@ -71,7 +71,7 @@ class ClusterFacts:
         """By queue and class."""
         self.running = RunningSizes()
         self._moved: dict[str, set[str]] = {}
-        """By queue, the uids of queued jobs that don't have the level that they would have if nobody steered."""
+        """By queue, the uids of queued jobs that have another level than if nobody steered."""
 
     def job(self, uid: str) -> JobState | None:
         """The job of that uid, in whatever phase."""
@@ -91,7 +91,7 @@ class ClusterFacts:
         return self._queued.get(queue, {})
 
     def moved(self, queue: str) -> Iterable[str]:
-        """The uids of its queued jobs whose level is not what it would be if nobody steered."""
+        """The uids of the queue's jobs that have another level than if nobody steered."""
         return self._moved.get(queue, ())
 
     def job_class(self, uid: str) -> str | None:
@@ -133,7 +133,7 @@ class ClusterFacts:
         return (job for job in self._jobs if job.phase is Phase.RUNNING)
 
     def classify(self, class_of: Callable[[JobState], str]) -> None:
-        """Another policy holds: jobs have the classes that this says. Costs a look at every queued job."""
+        """Gives every queued job its class anew, as another policy holds. Costs a look at each."""
         self._class_of = class_of
         for job in self.queued_jobs():
             if class_of(job) != self._job_class[job.uid]:
@@ -141,7 +141,7 @@ class ClusterFacts:
                 self._enter_queue(job)
 
     def apply(self, changes: Mapping[str, State | None]) -> list[JobChange]:
-        """Take in what changed, by state subject; None means deleted. Returns what happened to jobs."""
+        """Takes in what changed, by state subject; None means deleted. Returns the changes of jobs."""
         self.changes += len(changes)
         jobs: list[JobChange] = []
         moved: set[str] = set()
@@ -193,7 +193,7 @@ class ClusterFacts:
         self._moved.get(job.queue, set()).discard(job.uid)
 
     def _replace_other(self, before: State | None, after: State | None) -> set[str]:
-        """Returns the queues of which it must be found anew what their jobs' levels would be if nobody steered."""
+        """Takes in a fact other than a job; returns the queues whose jobs have other unsteered levels by it."""
         self._drop(before)
         match after:
             case QueueState():
@@ -211,7 +211,7 @@ class ClusterFacts:
         return set()
 
     def _tie_anew(self, before: State | None, after: QueueState) -> None:
-        """Jobs may be known before their queue says how it has them in line."""
+        """Gives a queue's jobs their ties anew: they may be known before their queue says how it breaks ties."""
         if isinstance(before, QueueState) and before.able.ties is after.able.ties:
             return
         for job in self.queued_jobs():
@@ -241,7 +241,7 @@ class ClusterFacts:
                     self._moved[job.queue].add(job.uid)
 
 
-def _everybodys(_: JobState) -> str:
+def _class_without_policy(_: JobState) -> str:
     """The class of every job before a policy is known."""
     return ""
 

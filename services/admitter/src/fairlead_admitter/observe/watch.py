@@ -28,13 +28,14 @@ from fairlead_policy.rules.rulebook import Rulebook
 ADMITTER = "admitter"
 """The role of this service, one of which leads per cluster."""
 STATE_SECONDS = 0.01
-"""A change of the state is looked at so much later: by then its decision is mostly there, which is looked at at once."""
+"""Seconds from a change of the state to the look at it: by then the decision on it has mostly come. Decisions wait for
+nothing."""
 SCORER = "scorer"
 """The role whose leases say who may decide."""
 
 
 class _UnreadValue(Codec[bytes]):
-    """Leaves values as they are: a document that doesn't validate is another thing than none."""
+    """Leaves values as they are: a document that does not validate must not count as missing."""
 
     def __init__(self) -> None:
         super().__init__(bytes, "policy", packed=False)
@@ -51,15 +52,15 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     news: bool
     """Whether the changes happened just now; otherwise a first replay shows what happened long ago."""
     state_seq: int
-    """Of the state stream: the facts hold everything up to it."""
+    """The sequence of the state stream up to which the facts hold everything."""
     before_seq: int
-    """As of the look before."""
+    """The same sequence at the look before."""
     at: float
     """Monotonic seconds at the look."""
 
     @property
     def started(self) -> Iterator[JobState]:
-        """The jobs that have another start than they had before."""
+        """The jobs that started since the look before: their start instant is a new one."""
         for change in self.jobs:
             job, before = change.after, change.before
             if (
@@ -70,8 +71,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
                 yield job
 
 
-class Soon(asyncio.Event):
-    """Sets another event a moment after it is set: whatever else comes until then is looked at together with it."""
+class DelayedEvent(asyncio.Event):
+    """Sets another event a moment after it is set itself: changes that come until then are looked at together."""
 
     def __init__(self, other: asyncio.Event) -> None:
         super().__init__()
@@ -79,17 +80,17 @@ class Soon(asyncio.Event):
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self) -> None:
-        """Seen to in a moment."""
+        """Has the other event set in a moment."""
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(STATE_SECONDS, self._pass_on)
+            self._timer = asyncio.get_running_loop().call_later(STATE_SECONDS, self._set_other)
 
-    def over(self) -> None:
-        """What it was set for was looked at, for another reason: nobody need look again."""
+    def cancel(self) -> None:
+        """Cancels the wake-up: a look came first, for another reason."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _pass_on(self) -> None:
+    def _set_other(self) -> None:
         self._timer = None
         self._other.set()
 
@@ -111,27 +112,27 @@ class Watch:
         self._bus = bus
         self._leases: list[MemberLease] = []
         self._holders = Holders([])
-        """What these come to."""
+        """What these leases come to."""
         self._bucket = Bucket(bus, topology.POLICY)
-        self._heard: dict[str, bytes | None] = {}
+        self._words_heard: dict[str, bytes | None] = {}
         self._shards: dict[str, tuple[str, int]] = {}
         self._known = asyncio.Event()
-        self._decided_on = ""
+        self._decision_stream_created = ""
         self._document_due = False
         self._replayed = False
         self._seq = 0
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
-        self._state_soon = Soon(wake)
+        self._delayed_wake = DelayedEvent(wake)
         self._state: Mirror[State] = Mirror(
             bus,
             stream=topology.STATE,
             filter=subjects.state_filter(cluster),
             codec=STATE,
-            wake=self._state_soon,
+            wake=self._delayed_wake,
             stamp=lambda state: state.stamp,
             belongs=is_stated_at,
         )
-        # No stamp here: a claim doesn't know its epoch yet. Fronts judges what comes from the past.
+        # No stamp here: a claim doesn't know its epoch yet. `fronts` drops what comes from the past.
         self._decisions: Mirror[Decision] = Mirror(
             bus,
             stream=topology.DECISION,
@@ -174,8 +175,8 @@ class Watch:
             return f"cluster {self.facts.cluster!r} has not stated its state on this server yet"
         return None
 
-    def lawless(self) -> str | None:
-        """Why no order can be followed although all is known; None if one can. Levels can be taken back all the same."""
+    def why_no_policy(self) -> str | None:
+        """Why there is no policy to follow; None where there is one. Levels can be taken back without a policy."""
         return None if self.policy.rulebook is not None else "the policy bucket holds no valid document"
 
     def intake_known(self) -> bool:
@@ -220,7 +221,7 @@ class Watch:
         """Whether the operators' words on the pool are still those of the last look: a pause stops writes at once."""
         cluster = self.facts.cluster
         words = [*words_on(pool), leave_of(cluster), revocation_of(cluster), lever_of(cluster)]
-        return all(self._policy.values.get(word) == self._heard.get(word) for word in words)
+        return all(self._policy.values.get(word) == self._words_heard.get(word) for word in words)
 
     def room_comes(self, queues: Collection[str]) -> bool:
         """Whether a job of these queues is known to have ended since the last look."""
@@ -232,7 +233,7 @@ class Watch:
         return False
 
     def preemption_stands(self, queues: Collection[str]) -> bool:
-        """Whether these queues may stop no other jobs than at the last look: levels that were safe then are now."""
+        """Whether these queues preempt as they did at the last look: levels that were safe then are safe now."""
         for value in self._state.pending.values():
             if isinstance(value, QueueState) and value.name in queues:
                 before = self.facts.queues.get(value.name)
@@ -241,13 +242,13 @@ class Watch:
         return True
 
     async def look(self) -> Observation:
-        """Take in what changed since the last look."""
+        """Takes in what changed since the last look."""
         await self._look_at_policy()
-        self._state_soon.over()
+        self._delayed_wake.cancel()
         before_seq, state = self._seq, self._state.take()
         self._seq = state.seq
         jobs = self.facts.apply(state.changed)
-        self._know_the_stream()
+        self._forget_epochs_of_old_stream()
         judged = []
         for subject, decision in self._decisions.take().changed.items():
             if decision is None:
@@ -268,18 +269,18 @@ class Watch:
             at=time.monotonic(),
         )
 
-    def _know_the_stream(self) -> None:
-        """Epochs are sequences of the decision stream: on one that was made anew they begin again."""
+    def _forget_epochs_of_old_stream(self) -> None:
+        """Forgets decisions where their stream was made anew: epochs are its sequences, and begin again."""
         created = self._decisions.stream_created
-        if self._decided_on and created != self._decided_on:
+        if self._decision_stream_created and created != self._decision_stream_created:
             self.fronts = DecisionGate()
             self._log.warning("the decision stream was made anew: epochs begin again")
-        self._decided_on = created
+        self._decision_stream_created = created
 
     async def _look_at_policy(self) -> None:
         changed = self._policy.take().changed
         for subject in filter(is_word, changed):
-            self._heard[subject] = changed[subject]
+            self._words_heard[subject] = changed[subject]
             self.policy.words.hear(subject, changed[subject])
             if why := self.policy.words.unreadable.get(subject):
                 self._log.error("an operator's word is unreadable, taken as a stop", key=subject, why=why)

@@ -1,4 +1,4 @@
-"""How well the cluster follows the order, measured by looking alone: the same where levels are written and where none may be.
+"""Adherence of the cluster to the order, measured by looking alone: also where no level may be written.
 
 An admission is judged by the orders that stood within the last moment: nobody can follow one that is younger. What
 nobody could order is counted apart, by why: jobs that came just before (a frontend may try one of a new shape at once,
@@ -29,13 +29,15 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.metrics import Metrics
 
 REACTION_SECONDS = 0.25
-"""From a fact to the levels that follow from it, on a busy machine: what changed since is nobody's fault."""
+"""Seconds from a fact to the levels that follow from it, on a busy machine: nobody can have followed a younger
+order."""
 TAKEOVER_SECONDS = 1.3
-"""After taking the lead: until the frontend's own batch (a second) has passed, what starts was woken by another."""
-_GIVEN_BACK = round(LEASE_SECONDS * SECOND * 2 / 3)
-"""A lease that is gone sooner after its last renewal did not expire: whoever led judged until then."""
-_STANDBY = 60 * SECOND
-"""For so long admissions that were seen standing by are remembered."""
+"""Seconds after a takeover: until the frontend's own batch (a second) has passed, the leader before may have woken what
+starts."""
+_EXPIRES_AFTER = round(LEASE_SECONDS * SECOND * 2 / 3)
+"""Microseconds. A lease that goes sooner after its last renewal was given back: its leader judged until then."""
+_STANDBY_REMEMBERS = 60 * SECOND
+"""Microseconds for which a standby remembers the admissions that it saw."""
 _STRICT = "StrictFIFO"
 
 
@@ -108,9 +110,9 @@ class _PoolAdherence:
         self.adherence = AdherenceFold()
         self.orders: deque[_Order] = deque()
         self.arrived: dict[str, float] = {}
-        """By uid, when jobs came that nobody may have ordered yet."""
+        """When each job came that may be in no order yet, by uid; monotonic seconds."""
         self.settled = 0.0
-        """When it had an order last."""
+        """Monotonic seconds at which the pool had an order last."""
         self.queues: list[QueueState] = []
         self.unjudged = Counter[Unjudged]()
 
@@ -127,15 +129,15 @@ class _Standby:
     def note(self, now: Micros, leader: LeaderLease | None, admitted: Mapping[str, int]) -> None:
         if leader is not None:
             self.led_until = leader.renewed
-        elif self._leader is not None and now - self._leader.renewed < _GIVEN_BACK:
+        elif self._leader is not None and now - self._leader.renewed < _EXPIRES_AFTER:
             self.led_until = now
         self._leader = leader
         self._admitted += [(now, pool, jobs) for pool, jobs in admitted.items() if jobs]
-        while self._admitted and self._admitted[0][0] < now - _STANDBY:
+        while self._admitted and self._admitted[0][0] < now - _STANDBY_REMEMBERS:
             self._admitted.popleft()
 
     def take(self, pool: str) -> int:
-        """How many of the pool were admitted since; each is given once."""
+        """How many jobs of the pool were admitted since somebody led; each is given once."""
         since = self.led_until
         mine = [(at, jobs) for at, name, jobs in self._admitted if name == pool]
         self._admitted = deque(one for one in self._admitted if one[1] != pool)
@@ -202,7 +204,7 @@ class AdherenceWatch:
     def stand_by(
         self, seen: Observation, pools: Mapping[str, frozenset[str]], leader: LeaderLease | None
     ) -> None:
-        """Take in what one look brought while this replica does not lead: what nobody judged is told once it does.
+        """Takes in one look while this replica does not lead: what nobody judged is counted once it does.
 
         Args:
             seen: the look; the facts hold it already.
@@ -213,7 +215,7 @@ class AdherenceWatch:
         self._standby.note(self._clock(), leader, _admissions(seen, pools))
 
     def overlook(self, seen: Observation, pools: Mapping[str, frozenset[str]]) -> None:
-        """Take in what one look brought at which not everything was known: it is counted, and not judged.
+        """Takes in one look at which not everything was known: its admissions are counted, and not judged.
 
         Args:
             seen: the look; the facts hold it already.
@@ -233,7 +235,7 @@ class AdherenceWatch:
             pool.orders.clear()
 
     def observe(self, seen: Observation, pools: Mapping[str, frozenset[str]]) -> None:
-        """Take in what one look brought.
+        """Takes in one look.
 
         Args:
             seen: the look; the facts hold it already.
@@ -309,7 +311,7 @@ class AdherenceWatch:
     def _judgeable(
         self, name: str, pool: _PoolAdherence, admitted: list[JobState], at: float
     ) -> list[JobState]:
-        """The admissions that somebody can have ordered; the others are counted by why nobody can."""
+        """The admissions that an order can be held against; the others are counted by why none can."""
         if not pool.orders:
             self._leave_unjudged(name, pool, Unjudged.NO_ORDER, len(admitted))
             return []
@@ -326,7 +328,7 @@ class AdherenceWatch:
             self._record.unjudged.labels(name, why).inc(jobs)
 
     def _note_front(self, name: str, pool: _PoolAdherence, at: float, rulebook: Rulebook) -> bool:
-        """Keep the orders of which somebody may still act; gives whether there is a new one."""
+        """Keeps the orders by which somebody may still act; returns whether there is a new one."""
         front = self._watch.fronts.settle(
             name,
             shards=rulebook.document.shards,
@@ -341,7 +343,7 @@ class AdherenceWatch:
         fresh = not pool.orders or not pool.orders[-1].front.same_as(front)
         if fresh:
             pool.orders.append(_Order(at, front))
-        # One that was overtaken by the next before the last moment is over for everybody.
+        # Nobody acts any more by an order that the next one replaced so long ago.
         while len(pool.orders) > 1 and at - pool.orders[1].at >= REACTION_SECONDS:
             pool.orders.popleft()
         return fresh

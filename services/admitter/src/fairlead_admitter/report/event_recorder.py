@@ -1,9 +1,9 @@
-"""Saying what speaks against jobs, where their authors look.
+"""Objections to jobs, said where the authors of the jobs look.
 
-Level-triggered: each look judges what is queued, and says what has not been said yet, at a bounded pace. What does not
-get its turn is found again by the next look, so there is no queue to overflow. Each is said once: the frontend knows
-an objection by a name made of its job and its cause, also when another replica says it again. A job that started at
-once is judged like one that waits, for a while: its author's next one may not start at once.
+Level-triggered: each look judges what is queued, and says what has not been said yet, at a bounded pace. An objection
+that gets no turn is found again by the next look, so no queue can overflow. Each is said once: the frontend knows an
+objection by a name made of its job and its cause, also when another replica says it again. A job that started at once
+is judged like one that waits, for a while: its author's next one may not start at once.
 """
 
 import asyncio
@@ -30,25 +30,25 @@ from fairlead_runtime.metrics import Metrics
 
 LOOK_SECONDS = 1.0
 SETTLE_SECONDS = 2.0
-"""An objection that does not last so long was none: what is known of a cluster arrives piece by piece."""
+"""Seconds that an objection must last to be said: the facts of a cluster arrive piece by piece."""
 REPEAT_SECONDS = 3600.0
-"""After so long it is said again: API servers forget Events after an hour, unless told otherwise."""
+"""Seconds after which an objection is said again: API servers forget Events after an hour, unless told otherwise."""
 RAN_LATELY_SECONDS = 600.0
-"""What has run for longer has had its author's attention, or does not need it."""
+"""Seconds for which a running job is judged: after that it has had its author's attention, or does not need it."""
 JUDGE_AGAIN_SECONDS = 30.0
-"""After so long jobs are judged again although nothing changed: what ran lately is long ago at some time."""
+"""Seconds after which jobs are judged again although nothing changed: some have run for long by then."""
 PER_LOOK = 10
-"""How many are said a look: a wave of them must not be a wave of writes."""
+"""Objections said in one look at most: a wave of them must not be a wave of writes."""
 PAUSE_SECONDS = 30.0
-"""After one that could not be said: for all where the frontend does not answer, for a scope where nothing may be said
-in it; there, twice as long after each more."""
+"""Seconds of rest after an objection that could not be said: for all jobs where the frontend does not answer, else for
+the scope that refused it. A scope's rest doubles with each further failure."""
 LONGEST_PAUSE_SECONDS = 960.0
 
 _AT_ONCE = 1000
 """Jobs that are judged before others have their turn: a new policy is a reason to judge all."""
 
 type _Judged = tuple[JobState, list[Objection]]
-type _Standing = tuple[str, Objection]
+type _JobObjection = tuple[str, Objection]
 """A job's uid, and what speaks against it."""
 
 
@@ -56,17 +56,17 @@ class EventSink(Protocol):
     """Says objections where the authors of jobs look."""
 
     async def object_to(self, job: JobState, objection: Objection) -> None:
-        """Say it, unless the very same was said before. A job that is gone needs no word.
+        """Says the objection, unless the same one was said before, or the job is gone.
 
         Raises:
             FrontendRefusedError: this one cannot be said.
             FrontendForbiddenError: none can in the job's scope.
-        FrontendBalkedError: this one cannot be just now, nor perhaps others of the job's scope.
+            FrontendBalkedError: this one cannot be just now, nor perhaps others of the job's scope.
             AdmitterError: none can just now.
         """
 
 
-class _Hush(NamedTuple):
+class _SilencedScope(NamedTuple):
     """A scope in which nothing may be said, such as a namespace that is on its way out."""
 
     pause: float
@@ -106,16 +106,16 @@ class EventRecorder:
         self._leads = leads
         self._foreign = foreign
         self._clock = clock
-        self._basis: tuple[object, ...] = ()
+        self._judged_by: tuple[object, ...] = ()
         self._judged: dict[str, _Judged] = {}
-        self._standing: list[_Standing] = []
-        """What speaks against those."""
+        self._objections: list[_JobObjection] = []
+        """The objections to those jobs."""
         self._judged_at, self._judge_again = -1, 0.0
-        """By how many changes of facts they were judged, and when they are again although nothing changes."""
-        self._since: dict[_Standing, float] = {}
-        self._said: dict[_Standing, float] = {}
+        """The number of changes of facts by which they were judged, and when they are judged again in any case."""
+        self._found_at: dict[_JobObjection, float] = {}
+        self._said: dict[_JobObjection, float] = {}
         self._pause_until = 0.0
-        self._hushed: dict[str, _Hush] = {}
+        self._silenced: dict[str, _SilencedScope] = {}
         """By scope."""
         self._count = metrics.counter(
             "objections", "What was said against jobs, by reason.", labels=["reason"]
@@ -131,34 +131,34 @@ class EventRecorder:
             await self.look()
 
     async def look(self) -> None:
-        """Judge what is queued or has just started, and say what is due."""
+        """Judges jobs that are queued or have just started, and says the objections that are due."""
         rulebook = self._rulebook()
         if not self._leads() or rulebook is None:
-            self._since.clear()
+            self._found_at.clear()
             self._unsaid.set(0)
             return
         now = self._clock()
         await self._judge(rulebook)
-        due = self._due(now)
+        due = self._objections_due(now)
         self._unsaid.set(len(due))
         if now < self._pause_until:
             return
-        for uid, objection in self._next(due, now):
+        for uid, objection in self._next_to_say(due, now):
             if self._leads() and not await self._say(self._judged[uid][0], objection):
                 break
 
     async def _judge(self, rulebook: Rulebook) -> None:
-        """A job is judged anew when it changed, all are when policy, queues or pools did."""
+        """Judges each job that changed, or all where policy, queues or pools did."""
         facts = self._facts
         basis = (rulebook, *facts.queues.values(), *facts.pools.values(), *facts.classes)
-        if len(basis) != len(self._basis) or any(map(operator.is_not, basis, self._basis)):
-            self._basis = basis
+        if len(basis) != len(self._judged_by) or any(map(operator.is_not, basis, self._judged_by)):
+            self._judged_by = basis
             self._judged.clear()
         elif facts.changes == self._judged_at and self._clock() < self._judge_again:
             return
         self._judged_at, self._judge_again = facts.changes, self._clock() + JUDGE_AGAIN_SECONDS
         judged: dict[str, _Judged] = {}
-        for number, job in enumerate(self._live()):
+        for number, job in enumerate(self._live_jobs()):
             known = self._judged.get(job.uid)
             if known is None or known[0] is not job:
                 known = (job, objections_to(job, facts, rulebook))
@@ -166,36 +166,36 @@ class EventRecorder:
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
         self._judged = judged
-        self._standing = [(uid, objection) for uid, (_, found) in judged.items() for objection in found]
+        self._objections = [(uid, objection) for uid, (_, found) in judged.items() for objection in found]
 
-    def _live(self) -> list[JobState]:
+    def _live_jobs(self) -> list[JobState]:
         lately = self._wall() - from_seconds(RAN_LATELY_SECONDS)
         ran = (job for job in self._facts.running_jobs() if job.started is not None and job.started > lately)
         return [*self._facts.queued_jobs(), *ran]
 
-    def _due(self, now: float) -> list[_Standing]:
-        standing = dict.fromkeys([*self._standing, *self._lifted()])
-        self._since = {one: self._since.get(one, now) for one in standing}
-        self._said = {one: at for one, at in self._said.items() if one in standing}
+    def _objections_due(self, now: float) -> list[_JobObjection]:
+        objections = dict.fromkeys([*self._objections, *self._objections_to_levels()])
+        self._found_at = {one: self._found_at.get(one, now) for one in objections}
+        self._said = {one: at for one, at in self._said.items() if one in objections}
         return [
             one
-            for one, since in self._since.items()
+            for one, since in self._found_at.items()
             if now - since >= SETTLE_SECONDS
             and (one not in self._said or now - self._said[one] >= REPEAT_SECONDS)
         ]
 
-    def _next(self, due: list[_Standing], now: float) -> list[_Standing]:
-        """The objections to say in this look. What failed before comes last: it must not take the others' turns."""
+    def _next_to_say(self, due: list[_JobObjection], now: float) -> list[_JobObjection]:
+        """The objections to say in this look. Those that failed before come last, to leave others their turns."""
         scopes = {self._judged[uid][0].scope for uid, _ in due}
-        self._hushed = {scope: hush for scope, hush in self._hushed.items() if scope in scopes}
+        self._silenced = {scope: silence for scope, silence in self._silenced.items() if scope in scopes}
 
-        def until(one: _Standing) -> float:
-            hush = self._hushed.get(self._judged[one[0]][0].scope)
-            return 0.0 if hush is None else hush.until
+        def until(one: _JobObjection) -> float:
+            silence = self._silenced.get(self._judged[one[0]][0].scope)
+            return 0.0 if silence is None else silence.until
 
         return sorted((one for one in due if until(one) <= now), key=until)[:PER_LOOK]
 
-    def _lifted(self) -> Iterator[_Standing]:
+    def _objections_to_levels(self) -> Iterator[_JobObjection]:
         """The objections to levels that somebody else wrote."""
         for uid, level in self._foreign().items():
             known = self._judged.get(uid)
@@ -203,9 +203,9 @@ class EventRecorder:
                 yield uid, objection_to_level(lift)
 
     async def _say(self, job: JobState, objection: Objection) -> bool:
-        """Returns whether more can be said just now."""
-        hush = self._hushed.get(job.scope)
-        if hush is not None and hush.until > self._clock():
+        """Says one objection; returns whether more can be said just now."""
+        silence = self._silenced.get(job.scope)
+        if silence is not None and silence.until > self._clock():
             return True  # since this very look
         try:
             await self._sink.object_to(job, objection)
@@ -213,14 +213,14 @@ class EventRecorder:
             self._failed(job, error)
         except (FrontendForbiddenError, FrontendBalkedError) as error:
             self._failed(job, error)
-            self._hush(job.scope)
+            self._silence(job.scope)
             return True
         except AdmitterError as error:
             self._failed(job, error)
             self._pause_until = self._clock() + PAUSE_SECONDS
             return False
         else:
-            self._hushed.pop(job.scope, None)
+            self._silenced.pop(job.scope, None)
             self._count.labels(objection.reason.value).inc()
             self._log.info(
                 "objection", job=job.id, scope=job.scope, reason=objection.reason.value, note=objection.note
@@ -228,10 +228,10 @@ class EventRecorder:
         self._said[job.uid, objection] = self._clock()
         return True
 
-    def _hush(self, scope: str) -> None:
-        before = self._hushed.get(scope)
+    def _silence(self, scope: str) -> None:
+        before = self._silenced.get(scope)
         pause = PAUSE_SECONDS if before is None else min(2 * before.pause, LONGEST_PAUSE_SECONDS)
-        self._hushed[scope] = _Hush(pause, self._clock() + pause)
+        self._silenced[scope] = _SilencedScope(pause, self._clock() + pause)
 
     def _failed(self, job: JobState, error: AdmitterError) -> None:
         self._failures.inc()

@@ -28,7 +28,8 @@ from fairlead_contracts.messages.submissions import Submission
 from fairlead_runtime.spans import Spans
 
 _TOLD_AGAIN: Micros = 600 * SECOND
-"""How far before a takeover: the leader before may have died before it told, and been away for a while."""
+"""How far back from a takeover spans are told again: the leader before may have died a while ago without telling
+them."""
 _MOST_TOLD_AGAIN = 1000
 
 
@@ -137,7 +138,7 @@ class JobTraces:
         self._spans.trouble("create", said, error=why)
 
     def took_over(self, epoch: int, jobs: Iterable[JobState]) -> None:
-        """Tells again what the leader before may have left untold, as the same spans."""
+        """Tells spans again that the leader before may have left untold; they are the same ones."""
         if not self._spans.on:
             return
         since = from_seconds(time.time()) - _TOLD_AGAIN

@@ -1,6 +1,6 @@
 """Objections to a job as it is, told so that its author can put it right. Pure: facts in, objections out.
 
-None of it stops a job: it is ordered by what holds. But nobody looks for the reason of a low place in a policy.
+An objection stops no job: each is ordered by what holds. But nobody looks in a policy for the reason of a low place.
 """
 
 import enum
@@ -50,7 +50,7 @@ class Objection(msgspec.Struct, frozen=True, kw_only=True):
 def objections_to(job: JobState, facts: ClusterFacts, rulebook: Rulebook) -> list[Objection]:
     """The objections to a queued or a running job, by what the cluster and the policy say now.
 
-    What runs has found its queue and its place: of it only what was asked for in vain is told.
+    A running job has found its queue and its room: only what it asked for in vain is told.
     """
     found = [
         Objection(reason=_reason_of(fault), field=fault.field, value=fault.value, remedy=fault.remedy)

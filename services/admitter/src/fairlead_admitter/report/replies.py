@@ -76,7 +76,7 @@ class _Turns(msgspec.Struct):
 
 
 class _Turn(AbstractAsyncContextManager[None]):
-    """One of them. A generator in its place costs each submission twice as much."""
+    """One turn. A generator in its place costs each submission twice as much."""
 
     def __init__(self, all_turns: dict[Sender, _Turns], sender: Sender) -> None:
         self._all = all_turns
@@ -116,11 +116,11 @@ class ReplyPublisher:
         """Why answers can't be published or read back just now."""
 
     def begin_anew(self) -> None:
-        """Another replica may have answered meanwhile: what is remembered holds no more."""
+        """Forgets how far senders were told: another replica may have answered meanwhile."""
         self._told.clear()
 
     def turn(self, sender: Sender) -> AbstractAsyncContextManager[None]:
-        """A turn: while the block lasts nobody else answers this sender. Turns are given in the order asked for."""
+        """The sender's turn: while the block lasts nobody else answers it. Turns are given in the order asked for."""
         return _Turn(self._turns, sender)
 
     async def told(self, sender: Sender) -> Stage:
@@ -135,7 +135,7 @@ class ReplyPublisher:
     async def standing(self, sender: Sender) -> AnyAnswer | None:
         """The last answer in the stream; None where there is none, or none that this release reads."""
         subject = subjects.answer(*sender)
-        stored = await self._insist(lambda: self._bus.last(topology.ANSWER, subject))
+        stored = await self._call_until_answered(lambda: self._bus.last(topology.ANSWER, subject))
         if stored is None:
             return None
         try:
@@ -147,7 +147,7 @@ class ReplyPublisher:
         """Publish the answer. Returns when it is stored."""
         sender = Sender(answer.tenant, answer.id)
         subject, payload = subjects.answer(*sender), to_json(answer)
-        await self._insist(lambda: self._bus.publish(subject, payload, msg_id=msg_id))
+        await self._call_until_answered(lambda: self._bus.publish(subject, payload, msg_id=msg_id))
         self._published(answer)
         stage = stage_of(answer)
         if stage is not Stage.NOTHING:
@@ -159,8 +159,8 @@ class ReplyPublisher:
         while len(self._told) > REMEMBERED:
             self._told.popitem(last=False)
 
-    async def _insist[T](self, call: Callable[[], Awaitable[T]]) -> T:
-        """NATS being away is no reason to give a delivery back: the turn is kept until it is there again."""
+    async def _call_until_answered[T](self, call: Callable[[], Awaitable[T]]) -> T:
+        """Calls until NATS answers: an outage is no reason to give a delivery back, so the turn is kept meanwhile."""
         row = 0
         try:
             while True:

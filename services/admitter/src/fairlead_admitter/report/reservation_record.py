@@ -16,10 +16,10 @@ from fairlead_policy.reserve.reservation import Breach, BreakCause, NoReservatio
 from fairlead_runtime.metrics import Metrics
 
 _PASSES_STATED = 64
-"""In a lease, which is written each second."""
+"""Passes that a lease tells at most: it is written each second."""
 _RUNS_STATED = 8
-_UNHEARD = 1_000
-"""News that nobody has taken yet; more are counted as lost."""
+_MOST_NEWS = 1_000
+"""News kept until somebody takes them; older ones are dropped and counted as lost."""
 
 type JobOf = Callable[[str], JobState | None]
 
@@ -37,8 +37,8 @@ class ReservationNews(msgspec.Struct, frozen=True, kw_only=True):
     because: str
 
 
-class _Open(msgspec.Struct):
-    """The last words on a pool."""
+class _ToldReservation(msgspec.Struct):
+    """The last word on a pool's reservation."""
 
     promise: Promise | None = None
     passes: dict[str, Pass] = {}
@@ -59,7 +59,7 @@ class _Open(msgspec.Struct):
 
 
 class ReservationRecord:
-    """Metrics, log and news. Labels are pools, outcomes and causes; never a job."""
+    """Metrics, log and news of reserve mode. Labels are pools, outcomes and causes; never a job."""
 
     def __init__(self, metrics: Metrics, cluster: str) -> None:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(cluster=cluster)
@@ -84,8 +84,8 @@ class ReservationRecord:
         )
         self._lost: Counter = metrics.counter("reserve_news_lost", "News of reserve mode that nobody took.")
         self._why: dict[str, str] = {}
-        self._open: dict[str, _Open] = {}
-        self._paused: dict[str, _Open] = {}
+        self._open: dict[str, _ToldReservation] = {}
+        self._paused: dict[str, _ToldReservation] = {}
         self._news: deque[ReservationNews] = deque()
 
     def pause(self) -> None:
@@ -114,12 +114,12 @@ class ReservationRecord:
 
     def not_wanted(self, pool: str) -> None:
         """The policy promises no starts in the pool."""
-        self._told(pool, "")
+        self._note_held_back(pool, "")
         self._close(pool)
 
     def held_back(self, pool: str, why: str) -> None:
         """Why starts cannot be promised although the policy wants them; empty where they can."""
-        self._told(pool, why)
+        self._note_held_back(pool, why)
         if why:
             self._close(pool)
 
@@ -137,19 +137,19 @@ class ReservationRecord:
         return "; ".join(lines) or None
 
     def stated(self) -> list[Reserved]:
-        """The same for whoever explains jobs, as the lease carries it."""
+        """The reservations for whoever explains jobs, as the lease carries them."""
         held_back = [Reserved(pool=pool, why_not=why) for pool, why in sorted(self._why.items())]
         return held_back + [known.stated(pool) for pool, known in sorted(self._open.items())]
 
     def decided(self, pool: str, found: Reservation, job_of: JobOf) -> None:
         """What was decided anew, and what became of what was decided before."""
-        known = self._open.setdefault(pool, _Open())
+        known = self._open.setdefault(pool, _ToldReservation())
         news = [
-            *self._of_passes(pool, known, found, job_of),
-            *self._of_promise(pool, known, found, job_of),
+            *self._news_of_passes(pool, known, found, job_of),
+            *self._news_of_promise(pool, known, found, job_of),
         ]
         known.promise, known.why_none = found.promise, found.why_none
-        known.in_its_way = _in_its_way(found)
+        known.in_its_way = _runs_in_the_way(found)
         known.head = None if found.head is None else found.head.uid
         known.passes = {uid: one for uid, one in found.standing.passes.items() if one.withdrawn is None}
         self._shadow.labels(pool).set(0 if found.promise is None else found.promise.shadow / SECOND)
@@ -164,19 +164,19 @@ class ReservationRecord:
 
     # --- what became of what
 
-    def _of_passes(
-        self, pool: str, known: _Open, found: Reservation, job_of: JobOf
+    def _news_of_passes(
+        self, pool: str, known: _ToldReservation, found: Reservation, job_of: JobOf
     ) -> Iterator[ReservationNews]:
         withdrawn = {one.uid: one for one in found.withdrawn}
         for uid, one in known.passes.items():
             job = job_of(uid)
             if job is not None and uid in withdrawn:
                 why = WITHDRAWALS[str(withdrawn[uid].withdrawn)]
-                yield _of_pass(one, job, Reserving.WITHDRAWN, pool=pool, head=known.promise, because=why)
+                yield _pass_news(one, job, Reserving.WITHDRAWN, pool=pool, head=known.promise, because=why)
             elif job is None or (job.phase is not Phase.WAITING and job.started is None):
                 self._passes.labels(pool, "left").inc()
             elif job.phase is not Phase.WAITING:
-                yield _of_pass(
+                yield _pass_news(
                     one,
                     job,
                     Reserving.TAKEN,
@@ -190,10 +190,10 @@ class ReservationRecord:
                 because = (
                     "the head fits beside it" if one.beside else "it ends before the head's promised start"
                 )
-                yield _of_pass(one, job, Reserving.PASSED, pool=pool, head=found.promise, because=because)
+                yield _pass_news(one, job, Reserving.PASSED, pool=pool, head=found.promise, because=because)
 
-    def _of_promise(
-        self, pool: str, known: _Open, found: Reservation, job_of: JobOf
+    def _news_of_promise(
+        self, pool: str, known: _ToldReservation, found: Reservation, job_of: JobOf
     ) -> Iterator[ReservationNews]:
         before, after = known.promise, found.promise
         if before is not None and (after is None or (after.uid, after.made) != (before.uid, before.made)):
@@ -206,18 +206,20 @@ class ReservationRecord:
             job = job_of(after.uid)
             if job is not None:
                 because = "by then enough has ended of what runs, by its limits and the grace"
-                yield _of_promise(pool, after, job, Reserving.PROMISED, because)
+                yield _promise_news(pool, after, job, Reserving.PROMISED, because)
 
     def _ended(self, pool: str, promise: Promise, job: JobState, breach: Breach | None) -> ReservationNews:
         if breach is not None:
             self._broken.labels(pool, breach.cause.value).inc()
-            return _of_promise(pool, promise, job, Reserving.BROKEN, CAUSES[breach.cause])
+            return _promise_news(pool, promise, job, Reserving.BROKEN, CAUSES[breach.cause])
         if job.phase is Phase.WAITING or job.started is None:
-            return _of_promise(pool, promise, job, Reserving.LET_GO, "it waits no more, or in another class")
+            return _promise_news(
+                pool, promise, job, Reserving.LET_GO, "it waits no more, or in another class"
+            )
         if job.started > promise.shadow:
             self._broken.labels(pool, "late").inc()
-            return _of_promise(pool, promise, job, Reserving.BROKEN, "it started later")
-        return _of_promise(pool, promise, job, Reserving.KEPT, "it started in time")
+            return _promise_news(pool, promise, job, Reserving.BROKEN, "it started later")
+        return _promise_news(pool, promise, job, Reserving.KEPT, "it started in time")
 
     def _tell(self, news: ReservationNews) -> None:
         counter = self._promises if news.head is None else self._passes
@@ -225,12 +227,12 @@ class ReservationRecord:
         say = self._log.warning if news.what is Reserving.BROKEN else self._log.info
         by = None if news.by is None else _clock(news.by)
         say(f"reserve: {news.what}", pool=news.pool, job=news.job.id, by=by, because=news.because)
-        if len(self._news) >= _UNHEARD:
+        if len(self._news) >= _MOST_NEWS:
             self._lost.inc()
             self._news.popleft()
         self._news.append(news)
 
-    def _told(self, pool: str, why: str) -> None:
+    def _note_held_back(self, pool: str, why: str) -> None:
         if self._why.get(pool, "") == why:
             return
         self._held_back.labels(pool).set(bool(why))
@@ -272,14 +274,14 @@ WITHDRAWALS = {
 }
 
 
-def _in_its_way(found: Reservation) -> tuple[str, ...]:
+def _runs_in_the_way(found: Reservation) -> tuple[str, ...]:
     """The runs of which nobody knows the end, where nothing can be promised for that."""
     if found.shadow is None or found.why_none not in (NoReservation.ENDLESS, NoReservation.OVERDUE):
         return ()
     return (*found.shadow.endless, *found.shadow.overdue)
 
 
-def _of_pass(
+def _pass_news(
     one: Pass, job: JobState, what: Reserving, *, pool: str, head: Promise | None, because: str
 ) -> ReservationNews:
     uid = "" if head is None else head.uid
@@ -288,7 +290,9 @@ def _of_pass(
     )
 
 
-def _of_promise(pool: str, promise: Promise, job: JobState, what: Reserving, because: str) -> ReservationNews:
+def _promise_news(
+    pool: str, promise: Promise, job: JobState, what: Reserving, because: str
+) -> ReservationNews:
     return ReservationNews(
         job=job, what=what, pool=pool, mark=str(promise.made), by=promise.shadow, because=because
     )

@@ -11,8 +11,8 @@ from fairlead_contracts.base.instants import Moment
 from fairlead_policy.levels.withholding import Fate, Withholding
 from fairlead_runtime.metrics import Metrics
 
-_LATE = timedelta(seconds=2)
-"""A frontend that decided to stop a job while levels stood says so a moment after they are gone."""
+_TOLD_LATE = timedelta(seconds=2)
+"""How long after the last level is gone a preemption still counts as caused by it: the frontend tells it late."""
 
 
 class _Restraint:
@@ -23,13 +23,13 @@ class _Restraint:
         self.standing = 0
         """Levels that stand, by the last plan."""
         self.stood_until: Moment | None = None
-        """When none stood any more; None while some do."""
+        """When the last of them was gone; None while some stand."""
         self.preempted = 0
         """Running jobs that were stopped meanwhile."""
 
     @property
     def told(self) -> str:
-        """All of it in words."""
+        """The restraint in words."""
         said = [self.judged.why]
         if self.standing and (self.judged.unsafe or self.judged.fate is Fate.GO):
             going = ", to be taken away" if self.judged.fate is Fate.GO else ""
@@ -40,11 +40,11 @@ class _Restraint:
 
     def covers(self, at: Moment) -> bool:
         """Whether levels that should be gone stood at that time, as far as anybody can tell."""
-        return self.judged.unsafe and (self.stood_until is None or at <= self.stood_until + _LATE)
+        return self.judged.unsafe and (self.stood_until is None or at <= self.stood_until + _TOLD_LATE)
 
 
 class Restraints:
-    """Metrics and log. Labels are pools."""
+    """Metrics and log of withheld levels. Labels are pools."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Restraints:
         )
 
     def withheld(self, pool: str, judged: Withholding, *, standing: int) -> None:
-        """The pool's levels are withheld, and so many of them stand."""
+        """Notes that the pool's levels are withheld while so many of them stand."""
         known = self._restrained.get(pool)
         if known is None or known.judged.why != judged.why:
             self._withheld.labels(pool).set(1)
@@ -101,7 +101,7 @@ class Restraints:
         self._left.labels(pool).set(standing)
 
     def lifted(self, pool: str) -> None:
-        """The pool's levels are written."""
+        """Notes that the pool's levels are written."""
         if self._restrained.pop(pool, None) is not None:
             self._withheld.labels(pool).set(0)
             self._left.labels(pool).set(0)

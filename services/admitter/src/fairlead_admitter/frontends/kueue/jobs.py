@@ -86,13 +86,13 @@ class KueueJobs:
         try:
             name = name_of(order.submission)
             making = _making(order, name, terms, calls)
-            outcome = Creation.CONFLICT if await making.of_another_kind() else await making.make()
+            outcome = Creation.CONFLICT if await making.exists_as_another_kind() else await making.make()
         except FieldError as error:
             raise JobRefusedError(error) from error
         return Created(outcome=outcome, queue=entry.queue, job=name)
 
 
-def _making(order: JobOrder, name: str, terms: ManifestTerms, calls: TenantCalls) -> "_Making":
+def _making(order: JobOrder, name: str, terms: ManifestTerms, calls: TenantCalls) -> "_OrderUnderway":
     match template_of(order.submission).kind:
         case "job":
             return _OneObject(order, name, calls, _JOBS, [job_manifest(order, terms)])
@@ -102,8 +102,8 @@ def _making(order: JobOrder, name: str, terms: ManifestTerms, calls: TenantCalls
             return _PodGroup(order, name, calls, _PODS, pod_manifests(order, terms))
 
 
-class _Making:
-    """One order being carried out."""
+class _OrderUnderway:
+    """One order that is being carried out."""
 
     def __init__(
         self,
@@ -123,8 +123,8 @@ class _Making:
         """Make what isn't there."""
         raise NotImplementedError
 
-    async def of_another_kind(self) -> bool:
-        """Whether the same submission id has become an object of another kind: then its body was another."""
+    async def exists_as_another_kind(self) -> bool:
+        """Whether the submission id has become an object of another kind: it was made from another body then."""
         names = {_JOBS: self._name, _PODS: f"{self._name}-0", _PYTORCH_JOBS: self._name}
         for resource, name in names.items():
             if resource is self._resource:
@@ -138,39 +138,39 @@ class _Making:
         """Whether the object was made from this very submission."""
         return found.metadata.annotation(DIGEST) == self._order.submission.digest()
 
-    async def _standing(self, name: str) -> Creation | None:
-        """The submission that the object of that name was made from; None where it is gone again."""
+    async def _outcome_of_existing(self, name: str) -> Creation | None:
+        """Whether the object of that name was made from this submission or another; None where it is gone again."""
         found = await self._calls.get(self._resource, name)
         if found is None:
             return None
         return Creation.EXISTS if self._is_ours(found) else Creation.CONFLICT
 
 
-class _OneObject(_Making):
+class _OneObject(_OrderUnderway):
     """A Job or a PyTorchJob."""
 
     async def make(self) -> Creation:
         """Make it, unless it is there."""
         while await self._calls.create(self._resource, self._manifests[0]) is None:
-            standing = await self._standing(self._name)
-            if standing is not None:
-                return standing
+            existing = await self._outcome_of_existing(self._name)
+            if existing is not None:
+                return existing
         return Creation.CREATED
 
 
-class _PodGroup(_Making):
+class _PodGroup(_OrderUnderway):
     """Plain pods, made one after the other, the first one first."""
 
     async def make(self) -> Creation:
         """Make the pods that are not there, unless the group was whole before."""
         while (first := await self._calls.create(self._resource, self._manifests[0])) is None:
-            standing = await self._standing(f"{self._name}-0")
-            if standing is Creation.EXISTS and not await self._was_whole():
+            existing = await self._outcome_of_existing(f"{self._name}-0")
+            if existing is Creation.EXISTS and not await self._was_whole():
                 await self._complete()
-            if standing is not None:
-                return standing
+            if existing is not None:
+                return existing
         if first.metadata.label(_MANAGED) is None:
-            await self._take_away()
+            await self._delete_group()
             raise FieldError(
                 "template.kind",
                 "pod-group",
@@ -180,7 +180,7 @@ class _PodGroup(_Making):
         return Creation.CREATED
 
     async def _was_whole(self) -> bool:
-        """Kueue makes the group's Workload, of the same name, once it has seen all pods. Then none is made again."""
+        """Whether Kueue once saw all pods and made the group's Workload, of its name: no pod is made again then."""
         return await self._calls.has_workload(self._name)
 
     async def _complete(self) -> None:
@@ -191,21 +191,21 @@ class _PodGroup(_Making):
                 if pod not in there:
                     await self._make_member(pod, manifest)
         except JobRefusedError:
-            await self._take_away()
+            await self._delete_group()
             raise
 
     async def _make_member(self, pod: str, manifest: PodDocument) -> None:
         while await self._calls.create(self._resource, manifest) is None:
-            standing = await self._standing(pod)
-            if standing is Creation.EXISTS:
+            existing = await self._outcome_of_existing(pod)
+            if existing is Creation.EXISTS:
                 return
-            if standing is Creation.CONFLICT:
+            if existing is Creation.CONFLICT:
                 raise JobRefusedError(
                     FieldError("id", self._order.id, f"another pod has the name {pod} of one of its pods")
                 )
 
-    async def _take_away(self) -> None:
-        """A part of a group would rest at its gate for ever."""
+    async def _delete_group(self) -> None:
+        """Deletes the group's pods: a part of a group would wait at its gate for ever."""
         for pod in await self._pods():
             await self._calls.delete(self._resource, pod)
 

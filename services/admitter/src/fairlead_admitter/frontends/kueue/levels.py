@@ -52,10 +52,10 @@ class KueueLevels:
         self._calls = calls
         self._lever = lever
         self._outage = outage
-        self._last: OrderedDict[str, int] = OrderedDict()
-        """The level last written, by uid: asked for the same again, somebody may have overwritten it."""
-        self._bare: OrderedDict[str, bool] = OrderedDict()
-        """Whether there was no priority before us, by uid; of base 0 alone."""
+        self._last_written: OrderedDict[str, int] = OrderedDict()
+        """The level last written, by uid: where the same is asked for again, somebody may have overwritten it."""
+        self._without_priority: OrderedDict[str, bool] = OrderedDict()
+        """Whether a Workload had no priority before we wrote one, by uid; noted for base 0 alone."""
 
     async def write(self, batch: Sequence[LevelWrite]) -> Sequence[WriteResult]:
         """Give waiting or running Workloads their levels, one by one; see LevelWriter."""
@@ -79,51 +79,51 @@ class KueueLevels:
         lever = self._lever()
         if lever is None:
             raise FrontendForbiddenError(f"cluster {job.cluster} is not cleared any more")
-        if not (_fits(level - job.base) and _fits(level)):
+        if not (_is_int32(level - job.base) and _is_int32(level)):
             raise FrontendRefusedError(f"{job.scope}/{job.id}: no boost leads from {job.base} to {level}")
-        if self._last.get(job.uid) == level:
+        if self._last_written.get(job.uid) == level:
             workload = await self._calls.look(job.scope, job.id, job.uid)
-            if workload is None or _stands(workload, level, lever):
-                return self._landed(job, level, workload, stood=True)
+            if workload is None or _has_level(workload, level, lever):
+                return self._confirmation(job, level, workload, stood=True)
         try:
-            workload = await self._give(job, level, lever)
+            workload = await self._patch_level(job, level, lever)
         except FrontendDownError as error:
             if isinstance(error.__cause__, InternalError):
                 self._outage()
             raise
-        return self._landed(job, level, workload, stood=False)
+        return self._confirmation(job, level, workload, stood=False)
 
-    async def _give(self, job: JobState, level: int, lever: LeverName) -> Workload | None:
+    async def _patch_level(self, job: JobState, level: int, lever: LeverName) -> Workload | None:
         if lever == "priority":
-            return await self._give_priority(job, level)
+            return await self._patch_priority(job, level)
         marks = {PRIORITY_BOOST: boost(level - job.base)}
         workload = await self._calls.patch(job.scope, job.id, job.uid, annotations=marks)
         if workload is None or effective_priority(workload) == level:
             return workload
-        return await self._correct(job, level, workload)
+        return await self._patch_corrected_boost(job, level, workload)
 
-    async def _give_priority(self, job: JobState, level: int) -> Workload | None:
-        bare = await self._was_bare(job)
+    async def _patch_priority(self, job: JobState, level: int) -> Workload | None:
+        without_priority = await self._had_no_priority(job)
         if level != job.base:
-            marks = {BASE_PRIORITY: NO_PRIORITY if bare else str(job.base), PRIORITY_BOOST: None}
+            marks = {BASE_PRIORITY: NO_PRIORITY if without_priority else str(job.base), PRIORITY_BOOST: None}
             return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=level)
         marks = {BASE_PRIORITY: None, PRIORITY_BOOST: None}
-        before = None if bare else level
+        before = None if without_priority else level
         return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks, priority=before)
 
-    async def _was_bare(self, job: JobState) -> bool:
-        """Whether the Workload had no priority before us. Only made by hand it has none, and that counts as 0."""
+    async def _had_no_priority(self, job: JobState) -> bool:
+        """Whether the Workload had no priority before us: one that is made by hand has none, which counts as 0."""
         if job.base != 0:
             return False
-        known = self._bare.get(job.uid)
+        known = self._without_priority.get(job.uid)
         if known is None:
             workload = await self._calls.look(job.scope, job.id, job.uid)
-            known = workload is not None and _had_none(workload)
-            _remember(self._bare, job.uid, known)
+            known = workload is not None and _has_no_priority_of_its_own(workload)
+            _remember(self._without_priority, job.uid, known)
         return known
 
-    async def _correct(self, job: JobState, level: int, workload: Workload) -> Workload | None:
-        """The priority below our boost is not the base: the lever was the other one before, or somebody edited it."""
+    async def _patch_corrected_boost(self, job: JobState, level: int, workload: Workload) -> Workload | None:
+        """Patches the boost where the priority is not the base: by the other lever before, or by somebody's edit."""
         noted = noted_priority(workload)
         if noted is not msgspec.UNSET:
             marks = {PRIORITY_BOOST: boost(level - (noted or 0)), BASE_PRIORITY: None}
@@ -137,13 +137,15 @@ class KueueLevels:
         marks = {PRIORITY_BOOST: boost(level - (workload.spec.priority or 0))}
         return await self._calls.patch(job.scope, job.id, job.uid, annotations=marks)
 
-    def _landed(self, job: JobState, level: int, workload: Workload | None, *, stood: bool) -> Landed | None:
-        if workload is None or phase_of(workload) is not _one_of_two(job.phase):
-            self._last.pop(job.uid, None)
+    def _confirmation(
+        self, job: JobState, level: int, workload: Workload | None, *, stood: bool
+    ) -> Landed | None:
+        if workload is None or phase_of(workload) is not _waiting_or_running(job.phase):
+            self._last_written.pop(job.uid, None)
             return None
         if effective_priority(workload) != level:
             raise FrontendRefusedError(f"{job.scope}/{job.id}: stands at {effective_priority(workload)}")
-        _remember(self._last, job.uid, level)
+        _remember(self._last_written, job.uid, level)
         return Landed(mark=workload.metadata.resource_version, stood=stood)
 
 
@@ -157,8 +159,8 @@ def effective_priority(workload: Workload) -> int:
     return (workload.spec.priority or 0) + (int32(workload.metadata.annotation(PRIORITY_BOOST)) or 0)
 
 
-def _stands(workload: Workload, level: int, lever: LeverName) -> bool:
-    """Whether the level stands by that lever. A boost from before says nothing where only priorities are heeded."""
+def _has_level(workload: Workload, level: int, lever: LeverName) -> bool:
+    """Whether the Workload has the level by that lever. Where priorities alone are read, no boost may be left on it."""
     by_boost = workload.metadata.annotation(PRIORITY_BOOST) is not None
     return effective_priority(workload) == level and not (by_boost and lever == "priority")
 
@@ -172,7 +174,7 @@ def noted_priority(workload: Workload) -> int | msgspec.UnsetType | None:
     return msgspec.UNSET if noted is None else noted
 
 
-def _had_none(workload: Workload) -> bool:
+def _has_no_priority_of_its_own(workload: Workload) -> bool:
     noted = noted_priority(workload)
     return (workload.spec.priority if noted is msgspec.UNSET else noted) is None
 
@@ -185,16 +187,16 @@ def _remember[T](known: OrderedDict[str, T], uid: str, value: T) -> None:
 
 
 def phase_of(workload: Workload) -> Phase:
-    """RUNNING, ENDED, or WAITING: whether it is held is the watcher's to say."""
+    """The phase: RUNNING, ENDED or WAITING. Only the watcher tells HELD from WAITING."""
     if workload.holds("Finished") or workload.metadata.deletion_timestamp is not None:
         return Phase.ENDED
     return Phase.RUNNING if workload.holds("QuotaReserved") else Phase.WAITING
 
 
-def _fits(number: int) -> bool:
+def _is_int32(number: int) -> bool:
     """Whether a number is an int32, as both the boost and the priority are."""
     return LOWEST_INT32 <= number <= HIGHEST_INT32
 
 
-def _one_of_two(phase: Phase) -> Phase:
+def _waiting_or_running(phase: Phase) -> Phase:
     return Phase.WAITING if phase is Phase.HELD else phase

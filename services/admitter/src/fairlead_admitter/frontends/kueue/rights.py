@@ -37,7 +37,7 @@ class FreshRefusals:
         """The first and the last of an unbroken row."""
 
     def believe(self, right: AccessRight) -> bool:
-        """A right was just refused: whether that is to be believed by now."""
+        """Whether the refusal of a right, which was just met, is to be believed by now."""
         now = self._clock()
         self._forget_old(now)
         first, _ = self._refused.get(right, (now, now))

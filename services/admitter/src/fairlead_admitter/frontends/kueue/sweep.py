@@ -21,9 +21,9 @@ _MARKS: Mapping[LeverName | None, frozenset[str]] = {
     "boost": frozenset({PRIORITY_BOOST}),
     "priority": frozenset({BASE_PRIORITY}),
 }
-"""By the lever that alone is meant; None means both."""
+"""The annotations that each lever leaves; None stands for both levers."""
 _BALKED_IN_A_ROW = 5
-"""After so many it is not each one's own trouble any more."""
+"""Failures in a row after which a single Workload is not the cause any more."""
 
 
 class KueueSweep:
@@ -47,11 +47,11 @@ class KueueSweep:
     ) -> int:
         """Take our marks off all Workloads of these queues, as long as `go_on` says so.
 
-        Those whose queue is gone are of no pool, and cleaned with any: nothing steers them any more. One that is
-        refused keeps its mark and is in nobody's way, nor is one that fails by itself.
+        Workloads whose queue is gone are of no pool, and are cleaned with any pool. A Workload that cannot be cleaned
+        keeps its mark; the others are cleaned all the same.
 
         Returns:
-            How many carried one.
+            How many Workloads carried a mark.
 
         Raises:
             FrontendDownError: it may work later; all of them fail.
