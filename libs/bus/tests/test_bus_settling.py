@@ -81,7 +81,7 @@ async def test_one_answer_confirms_many(bus: Bus) -> None:
     replies = []
     for number in range(100):
         settling.put(f"$JS.ACK.submit.{DURABLE}.1.{number}.{number}.1000.0", b"+ACK")
-    confirmed = await bus.wire.drink(
+    confirmed = await bus.wire.listen_inline(
         f"$JS.ACK.submit.{DURABLE}.>", lambda message: replies.append(message.reply)
     )
     async with asyncio.TaskGroup() as group:
@@ -96,7 +96,7 @@ async def test_one_answer_confirms_many(bus: Bus) -> None:
 async def test_what_comes_one_by_one_within_a_moment_is_confirmed_together(bus: Bus) -> None:
     settling = Settling(bus)
     replies = []
-    confirmed = await bus.wire.drink(
+    confirmed = await bus.wire.listen_inline(
         f"$JS.ACK.submit.{DURABLE}.>", lambda message: replies.append(message.reply)
     )
     async with asyncio.TaskGroup() as group:

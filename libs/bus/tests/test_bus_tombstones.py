@@ -23,7 +23,7 @@ def test_the_last_ones_are_known_as_they_were_told(
             tombstones.forget(subject)
         else:
             told[subject] = tombstone
-            tombstones.dig(subject, tombstone)
+            tombstones.bury(subject, tombstone)
             dug = [*(name for name in dug if name != subject), subject]
         known = {name: tombstones.of(name) for name in told if name in tombstones}
         assert all(known[name] == told[name] for name in known)

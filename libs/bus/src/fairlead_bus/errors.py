@@ -59,7 +59,7 @@ class ConnectFailedError(FatalBusError):
 
 
 class InvalidCredentialsError(FatalBusError):
-    """The seed or credentials file that we were given is none."""
+    """The seed, or the credentials file, that we were given cannot be one."""
 
 
 class DeniedError(FatalBusError):
@@ -144,10 +144,10 @@ class PoisonError(Exception):
 
 
 class NotYetError(Exception):
-    """Raised by a handler of deliveries: not now, for a reason that is none of the message's. It is no attempt.
+    """Raised by a handler of deliveries: not now, for no fault of the message. It does not count as an attempt.
 
-    `seconds`: after how long to handle it again. `sooner`: once this is done, it is handled again before that; it is
-    cancelled where nobody waits for it any more.
+    `seconds`: after how long to handle it again. `sooner`: a future; once it is done, the message is handled again
+    before that. It is cancelled where nobody waits for it any more.
     """
 
     def __init__(self, text: str, *, seconds: float, sooner: asyncio.Future[None] | None = None) -> None:

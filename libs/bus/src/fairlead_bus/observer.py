@@ -38,12 +38,12 @@ class BusTally:
         self.heard = asyncio.Event()
 
     def count(self, what: str, amount: int = 1) -> None:
-        """Adds up."""
+        """Adds the amount to the count of this name."""
         self.counts[what] += amount
         self.heard.set()
 
     def note(self, what: str, **facts: object) -> None:
-        """Appends."""
+        """Keeps the note."""
         self.notes.append((what, facts))
         self.heard.set()
 

@@ -19,10 +19,10 @@ class LinePace:
         self._ahead = (burst - 1) / a_second
         self._clock = clock
         self._paid_until: OrderedDict[str, float] = OrderedDict()
-        """By line, when all that it was let do is made up for; the one that spent last at the end."""
+        """When each line has made up for all that it spent, by line; the one that spent last at the end."""
 
     def spend(self, line: str, amount: float = 1.0) -> None:
-        """One more of this line, or another amount."""
+        """Counts one more of this line, or another amount."""
         now = self._clock()
         self._paid_until[line] = max(now, self._paid_until.get(line, now)) + amount * self._each
         self._paid_until.move_to_end(line)

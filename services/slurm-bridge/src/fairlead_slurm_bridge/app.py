@@ -93,7 +93,7 @@ async def _serve(
     instruments.role(lambda: leadership.epoch is not None)
     readiness = lifecycle.readiness
     readiness.add("connection", lambda: None if bus.connected else "not connected to NATS")
-    readiness.add("state", announcer.why_not_agreed)
+    readiness.add("state", announcer.why_not_reconciled)
     readiness.add("slurm", why_silent)
     readiness.tell("role", lambda: "standby" if leadership.epoch is None else "leader")
     async with lifecycle.supervise() as tasks:

@@ -114,7 +114,7 @@ class Parts:
         )
         self._instruments.role(lambda: leadership.epoch is not None)
         watcher = self._watcher(announcer, lambda: "standby" if leadership.epoch is None else "leader")
-        self._lifecycle.readiness.add("state", announcer.why_not_agreed)
+        self._lifecycle.readiness.add("state", announcer.why_not_reconciled)
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())
             tasks.start("leadership", leadership.run())

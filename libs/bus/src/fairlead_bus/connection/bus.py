@@ -23,10 +23,11 @@ from fairlead_contracts.topology import TOMBSTONE_SECONDS
 OPERATION = "Fairlead-Op"
 DELETE = "DEL"
 STAMP = "Fairlead-Stamp"
-"""Of a tombstone: `<epoch>.<rev>` of the object as it was deleted."""
+"""Header of a tombstone: `<epoch>.<rev>` of the object as it was deleted."""
 
 RESTATED = "Fairlead-Restated"
-"""Of a value that its owner puts back over what somebody else wrote: mirrors take it whatever stamp that had."""
+"""Header of a value that its owner puts back over what somebody else wrote: mirrors take it whatever stamp stood
+there."""
 
 RECONNECT_SECONDS = 0.1
 _NEVER_GIVE_UP = -1
@@ -58,7 +59,7 @@ class Bus:
 
     @property
     def connected(self) -> bool:
-        """Whether a publish can be sent right now."""
+        """Whether a message can be sent right now."""
         return self.wire.connected
 
     async def wait_closed(self) -> None:
@@ -165,7 +166,7 @@ class Bus:
 
 
 def tombstone_headers(stamp: tuple[int, int] | None) -> Mapping[str, str]:
-    """What makes an empty message a delete, and of what."""
+    """The headers that make an empty message a delete, with the stamp of the deleted object."""
     return {OPERATION: DELETE} if stamp is None else {OPERATION: DELETE, STAMP: f"{stamp[0]}.{stamp[1]}"}
 
 
@@ -193,9 +194,8 @@ def with_publish_headers(
 def _in_words(error: object) -> str:
     """The system's own words, where it is the system that says no: asyncio's are around a number."""
     if not isinstance(error, OSError) or isinstance(error, ssl.SSLError) or error.errno is None:
-        return str(
-            error
-        )  # what TLS has against a certificate stands in its text alone, its number is TLS's own
+        # What TLS has against a certificate stands in its text alone: its number is TLS's own.
+        return str(error)
     # Resolvers count below zero, by a list of their own.
     return os.strerror(error.errno) if error.errno > 0 else error.strerror or str(error)
 
@@ -242,7 +242,7 @@ def _has_other_key(settings: ConnectionSettings, identity: str | None) -> bool:
 
 
 def inbox_prefix(name: str) -> str:
-    """What the inboxes of all who connect under this name, or with this public key, begin with."""
+    """The beginning of the inboxes of all who connect under this name, or with this public key."""
     return f"_INBOX_{encode_key(name)}"
 
 

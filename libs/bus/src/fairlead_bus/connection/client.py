@@ -57,7 +57,7 @@ class UnbufferedClient(Client):
 
     @property
     def inbox_prefix(self) -> str:
-        """What our inboxes begin with."""
+        """The beginning of our inboxes."""
         return self._inbox_prefix.decode()
 
     async def _attempt_reconnect(self) -> None:

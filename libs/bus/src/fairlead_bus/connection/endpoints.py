@@ -33,7 +33,7 @@ type Handler = Callable[[Asked], Awaitable[bytes]]
 
 
 _AT_ONCE = 256
-"""Questions of a subject; more wait."""
+"""Questions of one subject that are answered at once; more wait."""
 
 
 class Endpoint:
@@ -48,9 +48,9 @@ class Endpoint:
         self.subject = ""
         self.queue = ""
         self.served = 0
-        """Questions so far."""
+        """Questions that came so far."""
         self.failed = 0
-        """Of these, how many were rejected or went wrong."""
+        """How many of these were rejected or went wrong."""
         self.last_error = ""
         self.busy_nanoseconds = 0
         """Time spent in the handler, of all questions together."""

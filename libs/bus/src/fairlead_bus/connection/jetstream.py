@@ -39,7 +39,7 @@ MSG_ID = "Nats-Msg-Id"
 TTL = "Nats-TTL"
 SUBJECT, SEQUENCE, TIME = "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"
 _ADDED = (SUBJECT, SEQUENCE, TIME, "Nats-Stream", "Nats-Num-Pending", "Nats-Last-Sequence")
-"""By the server, to a message that it gives from a stream."""
+"""Headers that the server adds to a message that it gives from a stream."""
 
 _WRONG_LAST = frozenset({10071, 10164})
 _TOO_LARGE = 10054
@@ -233,7 +233,7 @@ class JetStream:
             )
         except NobodyAnswersError as error:
             raise UnavailableError(f"nobody gives messages of stream {stream}") from error
-        return [_given(message) for message in found]
+        return [_stored_of(message) for message in found]
 
     async def _get(self, stream: str, which: Mapping[str, object]) -> Stored | None:
         """Trap: a stream that is missing is not one that is empty. Taken for that, it would empty every mirror of it."""
@@ -324,7 +324,7 @@ def _ends_a_batch(message: Msg) -> bool:
     return SEQUENCE not in (message.headers or {})
 
 
-def _given(message: Msg) -> Stored:
+def _stored_of(message: Msg) -> Stored:
     headers = dict(message.headers or {})
     added = {name: headers.pop(name, "") for name in _ADDED}
     return Stored(
@@ -337,7 +337,7 @@ def _given(message: Msg) -> Stored:
 
 
 def _instant(text: str) -> Micros:
-    """The server writes nanoseconds and drops trailing zeros; datetime takes six digits."""
+    """The instant that the server wrote: nanoseconds without trailing zeros, where datetime takes six digits."""
     whole, _, fraction = text.removesuffix("Z").partition(".")
     moment = datetime.fromisoformat(whole).replace(tzinfo=UTC)
     return from_datetime(moment) + int(fraction[:6].ljust(6, "0"))

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
 _CONTEXTS = "opentelemetry.context"
-"""Of a process in which nobody imported it no span is active: a short command need not wait for it."""
+"""Where nobody has imported this module no span is active: a short command need not wait for its import."""
 
 MAX_CONTEXT = 512
 """Characters of a header: W3C Trace Context has 55 in `traceparent` and asks for 512 to be kept of `tracestate`."""
@@ -21,9 +21,8 @@ def inject(headers: Mapping[str, str] | None = None) -> Mapping[str, str] | None
     A `traceparent` header costs a third of the publish rate, so none is made up.
     """
     found = sys.modules.get(_CONTEXTS)
-    if (
-        found is None or not found.get_current()
-    ):  # of most messages: a look-up, not a walk to a span that is none
+    # Most messages have no span: this look-up finds that without a walk to one.
+    if found is None or not found.get_current():
         return headers
     from opentelemetry import propagate, trace  # no sooner, as above
 

@@ -199,8 +199,8 @@ class Wire:
         except errors.BadSubjectError as error:
             raise InvalidMessageError(f"{subject!r}: {error}") from error
 
-    async def drink(self, subject: str, sink: Sink) -> Subscription:
-        """Does as `listen`, for one who takes each message at once: the hot paths.
+    async def listen_inline(self, subject: str, sink: Sink) -> Subscription:
+        """Does as `listen`, but calls `sink` in the task that reads the socket: for the hot paths.
 
         Raises:
             ClosedError: the connection is closed.
@@ -325,7 +325,7 @@ class Wire:
 
     @property
     def last_error(self) -> Exception | None:
-        """The last that went wrong with the connection."""
+        """The last error of the connection."""
         return self._client.last_error
 
     def check_open(self) -> None:

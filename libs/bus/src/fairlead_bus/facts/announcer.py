@@ -28,7 +28,7 @@ RETRY_SECONDS = 0.2
 AT_ONCE = 256
 """Statements sent before others of this process have their turn."""
 LOOK_SECONDS = 5.0
-"""Between two looks whether the sync mark still stands: nobody hears of a purge."""
+"""Seconds between two looks whether the sync mark still stands: nobody hears of a purge."""
 
 type Statements = dict[str, State | None]
 """By subject; None where the object is gone."""
@@ -128,24 +128,24 @@ class Announcer:
         self._endpoints: RequestEndpoints = endpoints or NoEndpoints()
         self._story, self._missing, self._published = story, missing, published
         self._taken_over = taken_over
-        self._putting_back = Repair(bus, leadership, cluster=cluster, wake=wake, said=self._should_stand)
-        self._publisher = Publisher(bus, acked=self._putting_back.foreign.wrote)
+        self._repair = Repair(bus, leadership, cluster=cluster, wake=wake, said=self._should_stand)
+        self._publisher = Publisher(bus, acked=self._repair.foreign.wrote)
         self._events = Publisher(bus)
         self._notes = SparingNotes(bus.observer)
-        self._looked_at = 0.0
-        """Monotonic seconds, when the mark was last seen or written."""
-        self._told = False
+        self._mark_looked_at = 0.0
+        """Monotonic seconds at which the mark was last looked for."""
+        self._has_truth = False
         self._truth: dict[str, State] = {}
-        self._said: dict[str, State] = {}
-        """What NATS has acked to us, by what was true; of use while nobody else leads."""
-        self._said_in: int | None = None
-        """The epoch of `_said`."""
-        self._unsaid: set[str] = set()
+        self._acked_states: dict[str, State] = {}
+        """What NATS has acked to us, as it was true then; of use while nobody else leads."""
+        self._acked_epoch: int | None = None
+        """The epoch in which that was acked."""
+        self._changed: set[str] = set()
         self._outbox: list[Outgoing] = []
         self._too_large: dict[str, State] = {}
-        """What no server takes, as it was when somebody was told so."""
+        """States that are too large for the server, as they were when somebody was told so."""
         self._connections = 0
-        self._agreed: tuple[int, int] | None = None
+        self._reconciled_for: tuple[int, int] | None = None
         """(epoch, connection) for which NATS was made equal to the truth."""
         self.reconciled = 0
         self.repaired = 0
@@ -154,7 +154,7 @@ class Announcer:
     @property
     def put_back(self) -> int:
         """Times that an object was stated again because somebody else had written its subject."""
-        return self._putting_back.put_back
+        return self._repair.put_back
 
     def update(self, statements: Statements, outgoing: Collection[Outgoing] = ()) -> None:
         """Takes in what is so now, and what happened, to say it."""
@@ -163,32 +163,32 @@ class Announcer:
                 self._truth.pop(subject, None)
             else:
                 self._truth[subject] = state
-        self._told = True
-        self._unsaid |= statements.keys()
+        self._has_truth = True
+        self._changed |= statements.keys()
         self._outbox += outgoing
         self._wake.set()
 
     def why_not_ready(self) -> str | None:
-        """The reason for /readyz not to be green, of an owner without a standby."""
+        """The reason not to be ready, for an owner without a standby."""
         if self._leadership.epoch is None:
             return "does not lead for the cluster"
-        return self.why_not_agreed()
+        return self.why_not_reconciled()
 
-    def why_not_agreed(self) -> str | None:
-        """Why what NATS says may differ from what is; None, too, for whoever does not lead."""
+    def why_not_reconciled(self) -> str | None:
+        """Why NATS may differ from the truth; None where it does not, and where we do not lead."""
         epoch = self._leadership.epoch
-        if epoch is None or self._agreed == (epoch, self._connections):
+        if epoch is None or self._reconciled_for == (epoch, self._connections):
             return None
         return "the state on NATS is not yet reconciled"
 
     async def run(self) -> None:
         """Runs until cancelled; raises only what makes the process useless."""
         forget = self._bus.on_connection(self._on_connection)
-        listening = asyncio.create_task(self._putting_back.run(), name=f"putting back of {self._cluster}")
+        listening = asyncio.create_task(self._repair.run(), name=f"putting back of {self._cluster}")
         listening.add_done_callback(self._listening_ended)
         try:
             while not listening.done():
-                await self._woken()
+                await self._wait_for_wake()
                 await self._follow_leadership()
             await listening
         finally:
@@ -197,12 +197,12 @@ class Announcer:
             await self._endpoints.close()
 
     def _listening_ended(self, listening: asyncio.Task[None]) -> None:
-        """`run` tells of its error, unless it ends in the same moment: asyncio complains of an error that nobody asks for."""
+        """Wakes `run`, which raises the task's error. Takes the error in any case: else asyncio complains of it."""
         if not listening.cancelled():
             listening.exception()
         self._wake.set()
 
-    async def _woken(self) -> None:
+    async def _wait_for_wake(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LOOK_SECONDS):
                 await self._wake.wait()
@@ -214,25 +214,25 @@ class Announcer:
             await self._endpoints.close()
             # A standby need not remember for days what changed: whoever leads again compares everything first. That
             # holds for a short lapse of trust in the same epoch, too.
-            self._unsaid.clear()
-            self._putting_back.end()
-            self._agreed = None
+            self._changed.clear()
+            self._repair.end()
+            self._reconciled_for = None
             return
         await self._endpoints.open()
         if not self._bus.connected:
             return  # the reconnect wakes us
         try:
-            if self._agreed == (epoch, self._connections):
-                await self._say(epoch)
-                await self._put_back_others(epoch)
+            if self._reconciled_for == (epoch, self._connections):
+                await self._publish_changes(epoch)
+                await self._restate_overwritten(epoch)
                 await self._look_for_a_purge()
-            elif self._told and self._missing() is None:
+            elif self._has_truth and self._missing() is None:
                 await self._reconcile(epoch)
         except NotProvisionedError:
             raise
         except BusError as error:
             # Whatever was in flight may have arrived or not: the next pass finds out by reading.
-            self._agreed = None
+            self._reconciled_for = None
             self._bus.observer.note("announcer.failed", error=repr(error))
             await asyncio.sleep(RETRY_SECONDS)
             self._wake.set()
@@ -244,25 +244,25 @@ class Announcer:
 
     async def _reconcile(self, epoch: int) -> None:
         connection, incarnation = self._connections, self._bus.incarnation
-        self._unsaid.clear()
+        self._changed.clear()
         compared = Comparison(self._bus, self._cluster, self._truth, epoch)
         await compared.run()
-        self._putting_back.begin(compared.seq)
+        self._repair.begin(compared.seq)
         stood = len(compared.found)
         outbox, self._outbox = self._outbox, []
-        if self._said_in != epoch:
-            self._said, self._said_in = compared.found, epoch
+        if self._acked_epoch != epoch:
+            self._acked_states, self._acked_epoch = compared.found, epoch
             if self._taken_over is not None:
                 self._taken_over(compared.found)
-        # An object that is right on NATS may have a step untold: what was acked to us is the measure of that.
-        wrong = compared.wrong | self._unsaid | differing(self._said, self._truth)
-        self._unsaid.clear()
-        await self._tell(wrong, outbox, epoch, restated=compared.forged)
+        # An object may be right on NATS while an event of it is missing: what was acked to us tells.
+        wrong = compared.wrong | self._changed | differing(self._acked_states, self._truth)
+        self._changed.clear()
+        await self._publish_steps(wrong, outbox, epoch, restated=compared.forged)
         if self._leadership.epoch != epoch or self._connections != connection:
             self._wake.set()
             return
-        await self._mark(epoch, incarnation)
-        self._agreed = epoch, connection
+        await self._publish_mark(epoch, incarnation)
+        self._reconciled_for = epoch, connection
         self.reconciled += 1
         self.repaired += len(wrong)
         self._bus.observer.note(
@@ -273,40 +273,40 @@ class Announcer:
             stands=len(self._truth),
         )
 
-    async def _say(self, epoch: int) -> None:
-        unsaid, self._unsaid = self._unsaid, set()
+    async def _publish_changes(self, epoch: int) -> None:
+        changed, self._changed = self._changed, set()
         outbox, self._outbox = self._outbox, []
-        if unsaid or outbox:
-            await self._tell(unsaid, outbox, epoch)
+        if changed or outbox:
+            await self._publish_steps(changed, outbox, epoch)
 
-    async def _put_back_others(self, epoch: int) -> None:
-        """Says again what others wrote over, deleted or added; all of ours is acked: `_say` has flushed."""
-        changed = await self._putting_back.due()
+    async def _restate_overwritten(self, epoch: int) -> None:
+        """States again what others wrote over, deleted or added. `_publish_changes` has flushed all of ours."""
+        changed = await self._repair.due()
         if not changed:
             return
         mark = subjects.mark(self._cluster)
-        await self._tell(changed - {mark}, [], epoch, restated=changed)
+        await self._publish_steps(changed - {mark}, [], epoch, restated=changed)
         if mark in changed:
-            await self._mark(epoch, self._bus.incarnation, RESTATING)
-        self._putting_back.done(len(changed))
+            await self._publish_mark(epoch, self._bus.incarnation, RESTATING)
+        self._repair.done(len(changed))
 
     def _should_stand(self) -> AbstractSet[str]:
-        agreed = self._agreed == (self._leadership.epoch, self._connections)
-        return self._said.keys() - self._too_large.keys() if agreed else frozenset()
+        agreed = self._reconciled_for == (self._leadership.epoch, self._connections)
+        return self._acked_states.keys() - self._too_large.keys() if agreed else frozenset()
 
     async def _look_for_a_purge(self) -> None:
         """Looks whether the state was purged: whatever takes all of a cluster's state away takes its mark away, too."""
         now = asyncio.get_running_loop().time()
-        if now - self._looked_at < LOOK_SECONDS:
+        if now - self._mark_looked_at < LOOK_SECONDS:
             return
-        self._looked_at = now
+        self._mark_looked_at = now
         if await self._bus.last(topology.STATE, subjects.mark(self._cluster)) is None:
             self._bus.observer.count("announcer.purged")
             self._notes.note("announcer.purged", cluster=self._cluster)
-            self._agreed = None
+            self._reconciled_for = None
             self._wake.set()
 
-    async def _tell(
+    async def _publish_steps(
         self,
         changed: Collection[str],
         outbox: list[Outgoing],
@@ -314,9 +314,10 @@ class Announcer:
         *,
         restated: Collection[str] = frozenset(),
     ) -> None:
-        """The events first: once the state is said, nobody could know any more that they are due."""
+        """Publishes events, then states: once a state is stored, nobody could know any more that its events are due."""
         steps = [
-            StateChange(subject, self._said.get(subject), self._truth.get(subject)) for subject in changed
+            StateChange(subject, self._acked_states.get(subject), self._truth.get(subject))
+            for subject in changed
         ]
         try:
             news = [event for step in steps for event in self._story(step)]
@@ -325,28 +326,27 @@ class Announcer:
             if news:
                 await self._events.flush()
             for number, step in enumerate(steps, start=1):
-                await self._state(step, epoch, RESTATING if step.subject in restated else None)
+                await self._publish_state(step, epoch, RESTATING if step.subject in restated else None)
                 if number % AT_ONCE == 0:
-                    await asyncio.sleep(
-                        0
-                    )  # a whole cluster is stated for seconds: leases are renewed meanwhile
+                    # A whole cluster is stated for seconds: leases are renewed meanwhile.
+                    await asyncio.sleep(0)
             await self._publisher.flush()
             await self._events.flush()
         except BaseException:
             self._outbox = outbox + self._outbox
             raise
-        self._acked(steps)
+        self._note_acked(steps)
         if outbox and self._published is not None:
             self._published([event.seq for event in outbox])
 
-    def _acked(self, steps: Iterable[StateChange]) -> None:
+    def _note_acked(self, steps: Iterable[StateChange]) -> None:
         for subject, _, after in steps:
             if after is None:
-                self._said.pop(subject, None)
+                self._acked_states.pop(subject, None)
             else:
-                self._said[subject] = after
+                self._acked_states[subject] = after
 
-    async def _state(self, step: StateChange, epoch: int, headers: Mapping[str, str] | None) -> None:
+    async def _publish_state(self, step: StateChange, epoch: int, headers: Mapping[str, str] | None) -> None:
         if step.after is None:
             self._too_large.pop(step.subject, None)
             # The tombstone's stamp is above all that the object had: a late copy of it is refused everywhere.
@@ -357,19 +357,21 @@ class Announcer:
         try:
             await self._publisher.put(step.subject, encode_state(stamped), headers=headers)
         except PayloadTooLargeError as error:
-            self._leave_out(step.subject, step.after, error)
+            self._note_too_large(step.subject, step.after, error)
         else:
             self._too_large.pop(step.subject, None)
 
-    def _leave_out(self, subject: str, state: State, error: PayloadTooLargeError) -> None:
-        """One object must not keep a whole cluster from being stated: what stands of it on NATS is left as it is."""
+    def _note_too_large(self, subject: str, state: State, error: PayloadTooLargeError) -> None:
+        """Tells of an object that is too large, once. NATS keeps what it has of it, and the others are stated."""
         if self._too_large.get(subject) == state:
             return
         self._too_large[subject] = state
         self._bus.observer.count("announcer.too_large")
         self._bus.observer.note("announcer.too_large", subject=subject, error=str(error))
 
-    async def _mark(self, epoch: int, incarnation: str, headers: Mapping[str, str] | None = None) -> None:
+    async def _publish_mark(
+        self, epoch: int, incarnation: str, headers: Mapping[str, str] | None = None
+    ) -> None:
         mark = SyncMark(
             cluster=self._cluster,
             epoch=epoch,

@@ -27,7 +27,7 @@ class Comparison:
         bus: the connection.
         cluster: whose subjects.
         truth: by subject. What changes in it during the replay is to be stated anew in any case.
-        epoch: of the owner. Of a later one nothing can be: mirrors would keep it for ever.
+        epoch: of the owner. A message of a later epoch is forged: mirrors would keep it for ever.
     """
 
     def __init__(self, bus: Bus, cluster: str, truth: Mapping[str, State], epoch: int) -> None:
@@ -39,11 +39,12 @@ class Comparison:
         self.found: dict[str, State] = {}
         """What stands and can be read, but for the mark; the owner's own object where it says the same."""
         self.wrong: set[str] = set()
-        """Subjects that say something else than the truth did when they came by, or what it lacks, or nothing readable."""
+        """Subjects that differ from the truth as it was when they came by, that one of both lacks, or that cannot be
+        read."""
         self.forged: set[str] = set()
-        """Of these, what no owner wrote: it is put right over whatever stamp it has."""
+        """Those of them that no owner wrote: they are put right over whatever stamp stands there."""
         self.seq = 0
-        """Stream sequence up to which was looked."""
+        """Stream sequence up to which the replay went."""
 
     async def run(self) -> None:
         """Looks at all that stands.
@@ -79,10 +80,10 @@ class Comparison:
         try:
             state = STATE.decode(message.data)
         except ContractError:
-            self._is_forged(subject)
+            self._note_forged(subject)
             return
         if not is_stated_at(subject, state) or state.epoch > self._epoch:
-            self._is_forged(subject)
+            self._note_forged(subject)
             return
         truth = self._truth.get(subject)
         if truth is not None and says(state, truth):
@@ -91,7 +92,7 @@ class Comparison:
             self.found[subject] = state
             self.wrong.add(subject)
 
-    def _is_forged(self, subject: str) -> None:
+    def _note_forged(self, subject: str) -> None:
         self.forged.add(subject)
         self.wrong.add(subject)
 
@@ -103,7 +104,7 @@ def differing(found: Mapping[str, State], truth: Mapping[str, State]) -> set[str
 
 
 def says(found: State | None, truth: State) -> bool:
-    """Whether they are the same but for what the announcer itself puts in."""
+    """Whether both say the same, apart from the stamp that the announcer puts in."""
     if found is None:
         return False
     if found is truth:

@@ -25,7 +25,7 @@ from fairlead_contracts.messages.events import (
 from fairlead_contracts.messages.state import JobState, Outcome, Phase, State
 
 EVICTED = "Evicted"
-"""The reason where the frontend's own is gone: the job was admitted again before anybody looked."""
+"""The reason where the frontend's own is lost: the job was admitted again before anybody looked."""
 
 
 class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,12 +135,12 @@ class EventDiff:
 
 
 def _is_one_job(state: State | None) -> TypeIs[JobState]:
-    """Whether this is one job. Nothing is told of what is left of an array: its tasks are, once each is stated by itself."""
+    """Whether this is one job, and not the rest of an array: its tasks have events, once each is stated by itself."""
     return isinstance(state, JobState) and state.array is None
 
 
 def _lost_its_run(before: JobState, after: JobState) -> bool:
-    """Quota that is still there at the end may be said to be gone then: that is no eviction."""
+    """Whether the run before was lost. A job that ended may state no start any more: that is no eviction."""
     if after.started is None:
         return after.phase in (Phase.WAITING, Phase.HELD)
     return after.started != before.started
@@ -165,7 +165,7 @@ def _started(job: JobState, at: Micros) -> Event:
 
 
 def _ended(job: JobState, at: Micros, outcome: Outcome, started: Micros | None) -> Event:
-    """Once a uid, so its id needs no instant."""
+    """The event of a job's end. A uid has only one, so its id needs no instant."""
     return JobEnded(
         **about(job.cluster, job, at, "ended"),
         outcome=outcome,

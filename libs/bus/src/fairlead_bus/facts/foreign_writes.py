@@ -36,18 +36,18 @@ class ForeignWrites:
         self._at = 0
         """Stream sequence heard last."""
         self._acked: deque[int] = deque()
-        """Of the owner, and not heard yet: the server acks in order of sequence."""
+        """Sequences that were acked to the owner and not heard yet, ascending: the server acks in that order."""
         self._heard: dict[int, str] = {}
-        """Subjects by sequence, and not acked to the owner yet, if ever."""
+        """Subjects that were heard and not acked to the owner, or not yet; by sequence."""
 
     def begin(self, after: int) -> None:
-        """Take what stands up to this sequence as known, and hear what comes behind it."""
+        """Takes what stands up to this sequence as known, and hears what comes behind it."""
         self.end()
         self._at = after
         self._begun.set()
 
     def end(self) -> None:
-        """Hear nothing more, and forget what was heard."""
+        """Hears nothing more, and forgets what was heard."""
         self._begun.clear()
         self._acked.clear()
         self._heard.clear()
@@ -55,7 +55,7 @@ class ForeignWrites:
             self._feed.abandon("nothing is owned now, or all was looked at anew")
 
     def wrote(self, ack: Ack) -> None:
-        """The owner was acked a write."""
+        """Notes a write that was acked to the owner."""
         if self._heard.pop(ack.seq, None) is None and ack.seq > self._at and self._begun.is_set():
             self._acked.append(ack.seq)
 
@@ -72,9 +72,8 @@ class ForeignWrites:
             try:
                 await self._hear()
             except (RetryableBusError, JetStreamNotFoundError):
-                await asyncio.sleep(
-                    _AGAIN_SECONDS
-                )  # what is heard again is counted once: it goes on behind the last
+                # The next feed begins behind the last message heard, so none is counted twice.
+                await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _hear(self) -> None:
         feed = Feed(

@@ -18,12 +18,12 @@ from fairlead_bus.streams.feed import Feed
 from fairlead_contracts import subjects, topology
 
 AUDIT_SECONDS = 600.0
-"""A subject that was purged by hand is missed by whoever starts anew, for so long at most. At 100,000 jobs a look takes a
-second of the processor."""
+"""Seconds between two audits: whoever starts anew misses a subject that was purged by hand for so long at most. At
+100,000 jobs an audit takes a second of the processor."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
-"""After what others wrote was put back, the next time waits: who writes it without end makes a write now and then of us."""
+"""Seconds of pause after what others wrote was put back: whoever overwrites without end causes few writes of ours."""
 QUIET_SECONDS = 60.0
-"""After so long without anything to put back the first pause holds again."""
+"""Seconds without anything to put back after which the first pause holds again."""
 
 
 class Audit:
@@ -64,7 +64,7 @@ class Audit:
                 continue  # a reconnect compares everything anyway
 
     async def _missing(self) -> set[str]:
-        """What stood from the beginning to the end of a whole replay is shown by it."""
+        """The subjects that should have stood all through a replay, and that it did not show."""
         unshown = set(self._said())
         if not unshown:
             return unshown
@@ -111,17 +111,17 @@ class Repair:
         self._overwritten: set[str] = set()
         self._pause = FIRST_PAUSE
         self._put_back_at = -QUIET_SECONDS
-        """Monotonic seconds, of the last time."""
+        """Monotonic seconds at which objects were last put back."""
         self.put_back = 0
         """Times that an object was stated again."""
 
     def begin(self, after: int) -> None:
-        """All that stands up to this stream sequence was looked at; hear what others write from there on."""
+        """Hears what others write behind this stream sequence: all before it was looked at."""
         self.foreign.begin(after)
         self._overwritten.clear()
 
     def end(self) -> None:
-        """Nothing is ours any more."""
+        """Hears nothing more: we own nothing now."""
         self.foreign.end()
         self._overwritten.clear()
 
@@ -136,9 +136,9 @@ class Repair:
         self._wake.set()
 
     async def due(self) -> set[str]:
-        """The subjects to say again now, once it is sure that we are who says it. Ask while all of ours is acked.
+        """The subjects to state again now, once it is sure that we lead. Ask while all our writes are acked.
 
-        A leader that lost its lease without knowing would else put its word over that of the next one.
+        Else a leader that lost its lease without knowing would write over what the next one states.
 
         Raises:
             RetryableBusError: whether we lead could not be found out.

@@ -17,7 +17,7 @@ from fairlead_contracts.subjects import kv_subject, leader_key
 from fairlead_contracts.topology import LEASE_SECONDS, MEMBERS
 
 TRUSTED_SECONDS = LEASE_SECONDS * 2 / 3
-"""A leader stops believing in itself well before the server lets anybody else in."""
+"""Seconds for which a leader trusts a renewal: it stops well before the server lets anybody else in."""
 _RETRY_SECONDS = 0.2
 _STEP_DOWN_SECONDS = 1.0
 _DELETED = {"KV-Operation": "DEL"}
@@ -131,7 +131,7 @@ class Leadership:
         self._bus.observer.note("leadership.gained", cluster=self._cluster, epoch=seq)
 
     async def _renew(self) -> None:
-        """Nobody else can have led since our last write if the swap succeeds: the epoch goes on."""
+        """Renews the lease. Where the swap succeeds, nobody else has led since our last write: the epoch goes on."""
         sent = time.monotonic()
         self._last = await self._swap(self._lease(self._held or 0), self._last)
         self._trust(sent)
@@ -181,7 +181,7 @@ class Leadership:
         return to_json(self._describe(lease))
 
     async def _swap(self, payload: bytes, expected: int) -> int:
-        """A renewal whose outcome was never learnt is still ours: it carries our epoch in its Msg-Id."""
+        """Writes the key. A renewal whose outcome we never learnt counts as ours: its Msg-Id carries our epoch."""
         ours = None if self._held is None else f"{self._replica}.{self._held}."
         return await swap(
             self._bus,

@@ -37,7 +37,7 @@ class Membership:
         self._renewed: float | None = None
         self._last = 0
         """Sequence of what we wrote last."""
-        self._soon = asyncio.Event()
+        self._renew_now = asyncio.Event()
 
     @property
     def trusted(self) -> bool:
@@ -50,21 +50,20 @@ class Membership:
         return self._roster.member(self._role, self._replica) is not None
 
     def renew_soon(self) -> None:
-        """What `describe` says has changed: renew now instead of within the second."""
-        self._soon.set()
+        """Has the lease renewed now instead of within the second: what `describe` says has changed."""
+        self._renew_now.set()
 
     async def run(self) -> None:
         """Renews until cancelled, then leaves."""
-        forget = self._bus.on_connection(
-            lambda _: self._soon.set()
-        )  # a reconnect does not wait for its second
+        # After a reconnect the lease is renewed at once, not within its second.
+        forget = self._bus.on_connection(lambda _: self._renew_now.set())
         try:
             while True:
-                self._soon.clear()
+                self._renew_now.clear()
                 await self._renew()
                 try:
                     async with asyncio.timeout(RENEW_SECONDS):
-                        await self._soon.wait()
+                        await self._renew_now.wait()
                 except TimeoutError:
                     continue
         finally:
@@ -95,7 +94,7 @@ class Membership:
         return await self._bus.publish(self._subject, payload, expect_last=self._last, timeout=RENEW_SECONDS)
 
     async def _leave(self) -> None:
-        """The others take over at once instead of when the lease expires."""
+        """Gives the lease back: the others take over at once instead of when it expires."""
         try:
             await self._bus.publish(self._subject, b"", headers=_DELETED, timeout=_LEAVE_SECONDS)
         except BusError as error:

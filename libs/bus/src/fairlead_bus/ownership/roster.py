@@ -19,8 +19,8 @@ class Roster:
     Args:
         bus: the connection.
         wake: set when there is something to look at.
-        each_renewal: whether a lease that was only renewed is such a thing. Each lease is, every second: who looks at
-            much then, and asks only who lives and holds what, need not.
+        each_renewal: whether a lease that was only renewed sets `wake`, as each is every second. Whoever asks only who
+            lives and holds what need not look then.
     """
 
     def __init__(self, bus: Bus, *, wake: asyncio.Event, each_renewal: bool = True) -> None:

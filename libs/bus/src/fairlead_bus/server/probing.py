@@ -28,7 +28,7 @@ from fairlead_contracts import subjects, topology
 
 EXPECTED_STREAM = {"Nats-Expected-Stream": "fairlead-check-none"}
 SAMPLE = "fairlead-check"
-"""In place of a wildcard."""
+"""The token that stands in for a wildcard."""
 NO_BODY = b"{"
 """No JSON, but what begins as such: a pull whose body is anything else counts as one for a message, and takes it."""
 _TIMEOUT_SECONDS = 10.0

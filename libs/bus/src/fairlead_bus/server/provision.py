@@ -125,7 +125,7 @@ async def make(bus: Bus, change: TopologyChange) -> None:
 
 
 async def require_durables(bus: Bus, *durables: tuple[str, str]) -> None:
-    """Ends a service that would find out only once it leads; where the server cannot say now, it finds out then.
+    """Raises where a durable is missing, before the service leads. A server that cannot say now lets it pass.
 
     Args:
         bus: the connection.

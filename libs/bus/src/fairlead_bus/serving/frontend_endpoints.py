@@ -64,7 +64,7 @@ class EpochFence:
         self._own: int | None = None
 
     def check(self, epoch: int, own: int) -> None:
-        """Let a request pass.
+        """Lets a request pass, unless a later leader was obeyed already.
 
         Args:
             epoch: of the leader who asks.

@@ -16,7 +16,7 @@ from fairlead_contracts.subjects import kv_subject
 _DELETED: Mapping[str, str] = {"KV-Operation": "DEL"}
 _BY = "Fairlead-By"
 _ATTEMPTS = 8
-"""To write over what stands, while others do."""
+"""Tries to write over what stands, while others write too."""
 
 
 class BucketEntry(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ class Bucket:
         return None if found is None or is_deletion(found.headers) else BucketEntry(found.payload, found.seq)
 
     async def put(self, key: str, value: bytes) -> int:
-        """Writes whatever stands there; returns the revision.
+        """Writes the value over whatever stands there; returns the revision.
 
         Raises:
             WrongRevisionError: others wrote it again and again meanwhile.

@@ -6,7 +6,8 @@ from fairlead_bus.errors import AnswerTimeoutError, JetStreamNotFoundError, Repl
 from fairlead_bus.streams.feed import Feed
 
 LOOK_SECONDS = 0.5
-"""The last message known may be gone before it is delivered, by its age: then nothing tells that all was."""
+"""Seconds between two looks: the last message known may expire before it is delivered, and then nothing would tell that
+all came."""
 
 
 class CatchingUp:

@@ -26,7 +26,7 @@ from fairlead_bus.streams.delivery import is_delivery
 
 HEARTBEAT_SECONDS = 1.0
 SILENCE_SECONDS = 2.2
-"""Two heartbeats and a little; noticed at most a quarter later."""
+"""Seconds of silence that break a feed: two heartbeats and a little; noticed at most a quarter of that later."""
 _LOOKS = 4
 _NANO = 1_000_000_000
 _PLAIN_TOKENS = 9
@@ -80,15 +80,15 @@ class Feed:
         self._start = start
         self._create_seconds = create_seconds
         self._sliced = sliced
-        self._coming = 0
-        """Messages asked for that did not come yet."""
+        self._outstanding = 0
+        """Messages that were asked for and have not come yet."""
         self._inbox = ""
         self._name = f"feed-{secrets.token_hex(8)}"
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.seq = 0
         """Stream sequence of the last message processed."""
         self._count = 0
-        self._awaited: float = _NOT_AWAITED
+        self._awaited_seq: float = _NOT_AWAITED
         self._reached = asyncio.Event()
         self._heard = True
         self._quiet_looks = 0
@@ -101,7 +101,7 @@ class Feed:
         self._forget_connection = self._bus.on_connection(self._on_connection)
         self._watch_silence()
         try:
-            self._subscription = await self._bus.wire.drink(self._inbox, self._on_message)
+            self._subscription = await self._bus.wire.listen_inline(self._inbox, self._on_message)
             self.created = await self._bus.jetstream.create_consumer(
                 self._stream, self._config(), timeout=self._create_seconds
             )
@@ -127,17 +127,17 @@ class Feed:
             self.broken = asyncio.get_running_loop().create_future()
             self.broken.set_exception(type(reason)(str(reason)))
             self.broken.exception()
-        self._untie()
+        self._drop_references()
 
-    def _untie(self) -> None:
-        """Lets go of whoever took the messages: a feed ends in knots, and garbage in knots is looked for seldom.
+    def _drop_references(self) -> None:
+        """Drops references to whoever took the messages: a feed ends in cycles, which Python collects seldom.
 
-        What it broke with holds the frames that it came through, which hold the feed. Replays that ended so kept whole
-        clusters of jobs for hours.
+        The error that broke it holds the frames that it was raised through, and these hold the feed. Replays that ended
+        so kept whole clusters of jobs in memory for hours.
         """
         self._forget_connection = lambda: None
         self._timer = self._subscription = None
-        self._deliver = _nobody
+        self._deliver = _ignore
 
     def _config(self) -> Mapping[str, object]:
         common: dict[str, object] = {
@@ -166,7 +166,7 @@ class Feed:
             "expires": int(_ASKED_SECONDS * _NANO),
             "idle_heartbeat": int(HEARTBEAT_SECONDS * _NANO),
         }
-        self._coming += more
+        self._outstanding += more
         verb = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._name}"
         await self._bus.wire.send(verb, msgspec.json.encode(request), reply=self._inbox)
 
@@ -174,8 +174,8 @@ class Feed:
         """The place at which the server stands with this feed.
 
         Raises:
-            ReplayBrokenError: it knows it no more. Trap: in a cluster the server whose memory held the consumer may
-                have died while ours, of which alone we hear, lives.
+            ReplayBrokenError: the server does not know it any more. Trap: in a cluster the server whose memory held the
+                consumer may have died while ours, of which alone we hear, lives.
         """
         try:
             return await self._bus.jetstream.consumer(self._stream, self._name)
@@ -187,18 +187,18 @@ class Feed:
 
         Args:
             seq: the sequence.
-            within: so many seconds, or returns without.
+            within: after so many seconds it returns anyway.
 
         Raises:
             ReplayBrokenError: it will not be.
         """
         self._reached.clear()
-        self._awaited = seq
+        self._awaited_seq = seq
         if self.seq < seq:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(within):
                     await self._reached.wait()
-        self._awaited = _NOT_AWAITED
+        self._awaited_seq = _NOT_AWAITED
         self.check()
 
     def check(self) -> None:
@@ -238,13 +238,13 @@ class Feed:
             self.abandon(f"message {seq} could not be taken in: {error!r}")
             raise
         self.seq = seq
-        if seq >= self._awaited:
+        if seq >= self._awaited_seq:
             self._reached.set()
-        self._coming -= 1
-        return self._ask_for(SLICE) if self._sliced and self._coming == SLICE else None
+        self._outstanding -= 1
+        return self._ask_for(SLICE) if self._sliced and self._outstanding == SLICE else None
 
     async def _on_status(self, message: Msg, headers: Mapping[str, str]) -> None:
-        """Flow control is answered when all before it is processed: exactly here."""
+        """Answers flow control. All messages before it are processed by then."""
         if message.reply:
             await self._bus.wire.send(message.reply)
         elif stalled := headers.get("Nats-Consumer-Stalled"):
@@ -253,15 +253,15 @@ class Feed:
         if sent is not None and int(sent) != self._count:
             self.abandon(f"the server sent {sent} messages, {self._count} arrived")
         elif self._sliced and headers.get("Status") != _ALIVE:
-            await self._asked_in_vain(headers)
+            await self._request_ended(headers)
 
-    async def _asked_in_vain(self, headers: Mapping[str, str]) -> None:
-        """A request is over before all that it asked for came."""
+    async def _request_ended(self, headers: Mapping[str, str]) -> None:
+        """Takes note of a request that ended before all that it asked for came."""
         if headers.get("Status") != _EXPIRED:
             self.abandon(f"the server ended the replay: {headers.get('Description', headers.get('Status'))}")
             return
-        self._coming -= int(headers.get("Nats-Pending-Messages", 0))
-        while self._coming <= SLICE:
+        self._outstanding -= int(headers.get("Nats-Pending-Messages", 0))
+        while self._outstanding <= SLICE:
             await self._ask_for(SLICE)
 
     def _on_connection(self, up: bool) -> None:  # noqa: FBT001 - the listener's form
@@ -278,5 +278,5 @@ class Feed:
         self._timer = loop.call_later(SILENCE_SECONDS / _LOOKS, self._watch_silence)
 
 
-def _nobody(message: Msg, seq: int) -> None:
+def _ignore(message: Msg, seq: int) -> None:
     """Takes what still comes after the end."""

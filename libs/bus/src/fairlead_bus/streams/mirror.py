@@ -26,7 +26,7 @@ from fairlead_contracts.base.errors import ContractError, MalformedError, Unsupp
 REPLAY_SECONDS = 300.0
 """A replay that takes longer starts again: a million jobs take twelve."""
 REMEMBERED_DELETES = 32_768
-"""They bridge the time until an owner has put its state right; what a server brings back is deleted again then."""
+"""Deletes that a mirror remembers: until an owner has put its state right, a server may bring deleted objects back."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 2.0
 _CREATE_SECONDS = (1.0, 1.0, 1.0, API_TIMEOUT_SECONDS)
 """How long a replay may take to begin, one try after the other. Trap: a cluster gives it to the memory of any of its servers,
@@ -96,11 +96,11 @@ class Mirror[T]:
             codec: reads a payload.
             wake: set when there is something to take.
             stamp: tells which of two values of a subject is the newer, where writers say so.
-            belongs: whether a value may stand under a subject, with this stream sequence. Who may write one subject
-                could else speak of another's object there.
+            belongs: whether a value may stand under a subject, with this stream sequence. Else whoever may write one
+                subject could state another's object there.
             repeats: whether a subject's value and the one after it say the same: the later one is kept, and wakes nobody.
                 By default each is news.
-            remember: so many deletes, half of them at least.
+            remember: how many deletes are remembered; never fewer than half as many.
         """
         self._bus = bus
         self._stream = stream
@@ -111,15 +111,15 @@ class Mirror[T]:
         self._belongs = belongs
         self._repeats = repeats
         self._values: dict[str, T] = {}
-        self._prints: dict[str, int] = {}
-        """By subject, what tells the message that the value was read from; see `_print`."""
+        self._fingerprints: dict[str, int] = {}
+        """The fingerprint of the message that each value was read from, by subject."""
         self._tombstones = Tombstones(remember)
         self._created = ""
         self._gone_at: float | None = None
-        """Monotonic seconds, since when there is no such stream."""
+        """Monotonic seconds since which there is no such stream."""
         self._changed: dict[str, T | None] = {}
         self._unshown: set[str] | None = None
-        """During a replay, what stood before it and was not shown yet."""
+        """The subjects that stood before a replay and that it did not show yet; None outside of one."""
         self._done = asyncio.Event()
         self._replayed = False
         """Whether the replay that was begun last came to its end."""
@@ -192,7 +192,7 @@ class Mirror[T]:
 
     async def _replay_and_follow(self) -> None:
         self._replayed = False
-        await self._know_the_stream()
+        await self._check_stream()
         self._unshown = self._values.keys() | self._unreadable.keys()
         feed = Feed(
             self._bus,
@@ -212,8 +212,8 @@ class Mirror[T]:
             self._sweep(feed.seq)
             await feed.until_broken()
 
-    async def _know_the_stream(self) -> None:
-        """A stream that was made anew counts from 1 again: what was remembered of the old one would drop everything."""
+    async def _check_stream(self) -> None:
+        """Forgets what was remembered of a stream that was made anew: it counts from 1 again, so all would seem old."""
         try:
             created = await self._bus.jetstream.created(self._stream)
         except JetStreamNotFoundError as error:
@@ -222,7 +222,7 @@ class Mirror[T]:
             raise NotProvisionedError(f"stream {self._stream}") from error
         self._gone_at = None
         if self._created and created != self._created:
-            self._prints.clear()
+            self._fingerprints.clear()
             self._tombstones.clear()
             self._bus.observer.note("mirror.new_stream", stream=self._stream)
         self._created = created
@@ -235,7 +235,7 @@ class Mirror[T]:
         return bool(self._created) and now - self._gone_at < ANEW_SECONDS
 
     def _sweep(self, seq: int) -> None:
-        """What the replay did not show is gone. Not remembered as deleted: its owner may state it again unchanged."""
+        """Drops what the replay did not show, without a tombstone: its owner may state it again unchanged."""
         for subject in self._unshown or ():
             self._drop(subject)
         self._unshown = None
@@ -260,25 +260,25 @@ class Mirror[T]:
         self._wake.set()
 
     def _take_in(self, message: Msg, seq: int) -> None:
-        """One message of the replay or of what follows. The hot path: 100,000 of these a second."""
+        """Takes in a message of the replay or of what follows. The hot path: 100,000 of these a second."""
         subject = message.subject
         headers = message.headers
         news = True
         if headers is not None and is_deletion(headers):
-            self._bury(subject, headers, seq)
+            self._delete(subject, headers, seq)
         else:
-            told = _print(message.data, seq)
-            if self._prints.get(subject) == told:
-                self._stands(subject)
+            fingerprint = _fingerprint(message.data, seq)
+            if self._fingerprints.get(subject) == fingerprint:
+                self._note_readable(subject)
             else:
-                news = self._read(message, seq, told)
+                news = self._read(message, seq, fingerprint)
         if self._unshown is None:
             self.seq = seq
             if news:
                 self._wake.set()
 
-    def _read(self, message: Msg, seq: int, told: int) -> bool:
-        """Returns whether it is news."""
+    def _read(self, message: Msg, seq: int, fingerprint: int) -> bool:
+        """Reads a message that is not known yet; returns whether it is news."""
         subject = message.subject
         try:
             check_written(message.headers)
@@ -290,17 +290,17 @@ class Mirror[T]:
         except ContractError as error:
             self._refuse(subject, error)
             return True
-        self._stands(subject)
+        self._note_readable(subject)
         if self._stamp is not None and self._is_old(subject, self._stamp(value), message.headers, seq):
             return True
         before = self._values.get(subject)
-        self._prints[subject] = told
+        self._fingerprints[subject] = fingerprint
         self._values[subject] = value
         self._changed[subject] = value
         return self._repeats is None or before is None or not self._repeats(before, value)
 
-    def _stands(self, subject: str) -> None:
-        """Something that can be read is under the subject."""
+    def _note_readable(self, subject: str) -> None:
+        """Notes that something readable is under the subject."""
         if self._unshown is not None:
             self._unshown.discard(subject)
         if self._unreadable:
@@ -308,7 +308,7 @@ class Mirror[T]:
 
     def _stamp_of(self, subject: str) -> RevisionStamp | None:
         """The stamp of the value that stands; None where there is none, and of a stream that was made anew."""
-        return self._stamp(self._values[subject]) if self._stamp and subject in self._prints else None
+        return self._stamp(self._values[subject]) if self._stamp and subject in self._fingerprints else None
 
     def _is_old(
         self, subject: str, stamp: RevisionStamp, headers: Mapping[str, str] | None, seq: int
@@ -341,7 +341,7 @@ class Mirror[T]:
         self._tombstones.forget(subject)
         return False
 
-    def _bury(self, subject: str, headers: Mapping[str, str], seq: int) -> None:
+    def _delete(self, subject: str, headers: Mapping[str, str], seq: int) -> None:
         before = self._tombstones.of(subject)
         known = [_told_stamp(headers)]
         if RESTATED not in headers:  # else what was known may be a stamp that its owner never gave
@@ -350,17 +350,17 @@ class Mirror[T]:
         if self._stamp is None:
             return
         stamp = max((one for one in known if one is not None), default=None)
-        if forgotten := self._tombstones.dig(subject, Tombstone(stamp, seq)):
+        if forgotten := self._tombstones.bury(subject, Tombstone(stamp, seq)):
             self._bus.observer.count("mirror.forgotten_deletes", forgotten)
 
     def _drop(self, subject: str) -> None:
         self._unreadable.pop(subject, None)
-        self._prints.pop(subject, None)
+        self._fingerprints.pop(subject, None)
         if self._values.pop(subject, None) is not None:
             self._changed[subject] = None
 
     def _refuse(self, subject: str, error: ContractError) -> None:
-        """The last good value stays. Told once for as long as the subject is unreadable; each such message counts."""
+        """Keeps the last good value. Tells once for as long as the subject is unreadable; counts each such message."""
         if self._unshown is not None:
             self._unshown.discard(subject)
         kind = "version" if isinstance(error, UnsupportedVersionError) else "malformed"
@@ -371,8 +371,8 @@ class Mirror[T]:
         self._unreadable[subject] = str(error)
 
 
-def _print(payload: bytes, seq: int) -> int:
-    """Tells a message from all others of its subject. The sequence alone does not: a server that lost power gives some again."""
+def _fingerprint(payload: bytes, seq: int) -> int:
+    """The fingerprint of a message. Its sequence alone is none: a server that lost power gives some again."""
     return hash((seq, payload))
 
 

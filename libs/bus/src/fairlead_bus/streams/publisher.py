@@ -73,7 +73,7 @@ class Publisher:
             AnswerTimeoutError: the window is full and the server is silent.
         """
         while len(self._pending) >= self._window:
-            await self._one_less()
+            await self._wait_for_room()
         own = trace.inject(with_publish_headers(headers, msg_id=msg_id, ttl_seconds=ttl_seconds))
         wire = self._bus.wire
         acked: asyncio.Future[Ack] = self._loop.create_future()
@@ -103,14 +103,14 @@ class Publisher:
         """
         while self._pending:
             try:
-                await self._one_less()
+                await self._wait_for_room()
             except AnswerTimeoutError as error:
                 self._give_up(error)
         if self._failed:
             failed, self._failed = self._failed, []
             raise PublishFailedError(failed)
 
-    async def _one_less(self) -> None:
+    async def _wait_for_room(self) -> None:
         self._freed.clear()
         try:
             async with asyncio.timeout(self._ack_seconds):

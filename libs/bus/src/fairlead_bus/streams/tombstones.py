@@ -1,4 +1,4 @@
-"""What is remembered of deleted objects."""
+"""Tombstones: what a mirror remembers of deleted objects."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ class Tombstones:
     nobody outside of this process can foresee.
 
     Args:
-        most: so many deletes, half of them at least.
+        most: how many deletes are remembered; never fewer than half as many.
     """
 
     def __init__(self, most: int) -> None:
@@ -45,7 +45,7 @@ class Tombstones:
         found = self._young.get(key) or self._old.get(key)
         return None if found is None else _unpacked(found)
 
-    def dig(self, subject: str, tombstone: Tombstone) -> int:
+    def bury(self, subject: str, tombstone: Tombstone) -> int:
         """Remembers a delete; returns how many others are forgotten for that."""
         self.forget(subject)
         forgotten = 0
@@ -56,12 +56,12 @@ class Tombstones:
         return forgotten
 
     def forget(self, subject: str) -> None:
-        """The object lives again, or is remembered anew."""
+        """Forgets a delete: the object lives again, or its delete is remembered anew."""
         self._young.pop(hash(subject), None)
         self._old.pop(hash(subject), None)
 
     def clear(self) -> None:
-        """Remembers nothing."""
+        """Forgets all deletes."""
         self._young.clear()
         self._old.clear()
 

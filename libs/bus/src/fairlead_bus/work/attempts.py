@@ -12,7 +12,7 @@ import msgspec
 from fairlead_bus.streams.delivery import Delivery
 
 REMEMBERED = 65_536
-"""Messages of which it is known; one that is forgotten begins anew."""
+"""Messages whose attempts are remembered; a forgotten one begins anew."""
 
 
 class _Tries(msgspec.Struct):
@@ -33,15 +33,15 @@ class Attempts:
         return delivery.deliveries - 1 - (0 if tries is None else tries.explained)
 
     def failed(self, delivery: Delivery) -> int:
-        """A try failed; returns how many have by now."""
-        tries = self._of(delivery)
+        """Notes a try that failed; returns how many have by now."""
+        tries = self._tries_of(delivery)
         tries.failures += 1
         tries.explained += 1
         return tries.failures
 
     def handed_back(self, delivery: Delivery) -> int:
         """Notes that a message was given back for no fault of its own; returns how often it came back before."""
-        tries = self._of(delivery)
+        tries = self._tries_of(delivery)
         tries.explained += 1
         return tries.explained - 1
 
@@ -49,7 +49,7 @@ class Attempts:
         """Forgets a message that is settled for good."""
         self._tries.pop(delivery.stream_seq, None)
 
-    def _of(self, delivery: Delivery) -> _Tries:
+    def _tries_of(self, delivery: Delivery) -> _Tries:
         tries = self._tries.setdefault(delivery.stream_seq, _Tries())
         self._tries.move_to_end(delivery.stream_seq)
         if len(self._tries) > REMEMBERED:

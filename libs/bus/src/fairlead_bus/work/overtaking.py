@@ -22,21 +22,23 @@ from fairlead_bus.connection.jetstream import Stored
 from fairlead_bus.streams.delivery import Delivery
 
 LOOK_SECONDS = 0.01
-"""From one question which subjects hold messages to the next, while messages stand behind what was read: so much later is
-who comes behind a flood for the first time in a while."""
+"""Seconds between two questions which subjects hold messages, while some stand behind what was read: by so much is a
+sender delayed who comes behind a flood for the first time in a while."""
 PEEK_SECONDS = 0.002
-"""From one read of where something was found lately to the next: it takes one call, not two, and one of a small answer."""
+"""Seconds between two reads of subjects where something was found lately: one takes a single call with a small
+answer."""
 LATELY_SECONDS = 2.0
 MOST_PEEKED = 8
 """Subjects that are read without being asked for, the latest ones: each costs a call."""
 MOST_SUBJECTS = 32
-"""Looked into at a time."""
+"""Subjects that are read at a time."""
 MOST_OF_A_SUBJECT = 64
-"""Read of one subject in one call: one by one, a busy worker read a dozen a second, each at the end of a round of its loop."""
+"""Messages of one subject that one call reads: one by one, a busy worker read a dozen a second, each at the end of a
+round of its loop."""
 MOST_BYTES_OF_A_SUBJECT = 1024 * 1024
-"""In one call; one message at least, however large."""
+"""Bytes that one call reads at most; one message at least, however large."""
 MOST_TAKEN = 65_536
-"""Remembered until the durable brings them; no more are taken then."""
+"""Messages that are remembered until the durable brings them; no more are taken beyond that."""
 
 
 class _Taken(msgspec.Struct):
@@ -44,9 +46,9 @@ class _Taken(msgspec.Struct):
 
     subject: str
     brought: Msg | None = None
-    """By the durable, meanwhile."""
+    """The message as the durable brought it meanwhile."""
     settled: bytes | None = None
-    """What became of it."""
+    """The verdict on it; None while there is none."""
 
 
 class _StreamState(msgspec.Struct):
@@ -79,14 +81,14 @@ class Overtaking:
         self._clock = clock
         self._look_due = 0.0
         self._lately: OrderedDict[str, float] = OrderedDict()
-        """Subjects that something was found of, and when last; the latest at the end."""
+        """Subjects in which something was found, and when last; the latest at the end."""
         self._taken: dict[int, _Taken] = {}
         self._counts: Counter[str] = Counter()
-        """By subject, how many of those that were taken the durable has not brought yet."""
-        self._last: dict[str, int] = {}
-        """By subject, the last that was taken: none is taken twice, also where it was given back meanwhile."""
+        """How many messages that were taken the durable has not brought yet, by subject."""
+        self._last_taken: dict[str, int] = {}
+        """The sequence last taken, by subject: no message is taken twice, even one that was given back meanwhile."""
         self.read_to = 0
-        """The durable has delivered what stands up to here."""
+        """Stream sequence up to which the durable has delivered."""
 
     @property
     def pause(self) -> float:
@@ -99,8 +101,8 @@ class Overtaking:
         """Takes the first messages of each subject that stand behind what was read; returns how many.
 
         Args:
-            held: by subject, how many of its messages the worker holds that the durable brought.
-            passed_over: whether of a subject enough waits already.
+            held: how many messages that the durable brought the worker holds, by subject.
+            passed_over: whether enough messages of a subject wait already.
             found: takes each as it is read.
 
         Raises:
@@ -125,7 +127,9 @@ class Overtaking:
 
     async def _unread(self, held: Mapping[str, int]) -> dict[str, int]:
         """The number of messages that nobody here has read, by subject."""
-        self._last = {subject: last for subject, last in self._last.items() if last > self.read_to}
+        self._last_taken = {
+            subject: last for subject, last in self._last_taken.items() if last > self.read_to
+        }
         asked = {"subjects_filter": self._pattern}
         counts = _stream.decode(await self._bus.jetstream.call(f"STREAM.INFO.{self._stream}", asked)).state
         return {
@@ -135,17 +139,17 @@ class Overtaking:
         }
 
     async def _read(self, subject: str, most: int, found: Callable[[Delivery], None]) -> int:
-        after = max(self.read_to, self._last.get(subject, 0))
+        after = max(self.read_to, self._last_taken.get(subject, 0))
         several = await self._bus.jetstream.next_several(
             self._stream, subject, after + 1, most, most_bytes=MOST_BYTES_OF_A_SUBJECT
         )
         count = 0
         for stored in several:
-            if stored.seq <= max(self.read_to, self._last.get(subject, 0)):
+            if stored.seq <= max(self.read_to, self._last_taken.get(subject, 0)):
                 continue  # the durable brought it while it was asked for
             self._taken[stored.seq] = _Taken(subject)
             self._counts[subject] += 1
-            self._last[subject] = stored.seq
+            self._last_taken[subject] = stored.seq
             count += 1
             found(_as_delivery(stored))
         if count:
@@ -154,7 +158,7 @@ class Overtaking:
         return count
 
     def bring(self, delivery: Delivery, message: Msg) -> tuple[bool, bytes | None]:
-        """The durable delivers a message: whether it was taken before, and what it is to be told, where that is known."""
+        """Notes a message that the durable delivers; returns whether it was taken before, with the verdict if known."""
         self.read_to = max(self.read_to, delivery.stream_seq)
         taken = self._taken.get(delivery.stream_seq)
         if taken is None:
@@ -165,7 +169,7 @@ class Overtaking:
         return True, taken.settled
 
     def settle(self, delivery: Delivery, verdict: bytes) -> str:
-        """The subject on which to say what became of a message that was taken; empty where the durable has not brought it yet."""
+        """Notes the verdict on a taken message; returns where to say it, empty until the durable brings the message."""
         taken = self._taken.get(delivery.stream_seq)
         if taken is None:
             return ""
@@ -179,7 +183,7 @@ class Overtaking:
         return ""
 
     def reply_of(self, delivery: Delivery) -> str:
-        """The subject on which the server hears of a message that was taken; empty where the durable has not brought it yet."""
+        """The subject on which the server hears of a message that was taken; empty until the durable brings it."""
         taken = self._taken.get(delivery.stream_seq)
         return "" if taken is None or taken.brought is None else str(taken.brought.reply)
 

@@ -14,7 +14,8 @@ from fairlead_bus.errors import BusError, RetryableBusError
 ACK_SECONDS = 2.0
 MOST_AT_ONCE = 256
 TOGETHER_SECONDS = 0.01
-"""Verdicts that come within so long are told together: no sender waits for them, and each time costs an answer of the server."""
+"""Seconds within which verdicts are gathered and sent together: no sender waits for them, and each batch costs an
+answer of the server."""
 
 
 class Settling:
@@ -22,25 +23,25 @@ class Settling:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._due: deque[tuple[str, bytes]] = deque()
+        self._unsent: deque[tuple[str, bytes]] = deque()
         self._wake = asyncio.Event()
         self._settled = asyncio.Event()
         self._settled.set()
 
     def put(self, reply: str, verdict: bytes) -> None:
-        """Say it soon. Where it gets lost all the same, the message comes again after its ack wait."""
-        self._due.append((reply, verdict))
+        """Has the verdict sent soon. Where it gets lost all the same, the message comes again after its ack wait."""
+        self._unsent.append((reply, verdict))
         self._settled.clear()
         self._wake.set()
 
     async def run(self) -> None:
-        """Tell the server until cancelled."""
+        """Sends verdicts until cancelled."""
         while True:
             await self._wake.wait()
             await asyncio.sleep(TOGETHER_SECONDS)
             self._wake.clear()
-            while self._due:
-                batch = [self._due.popleft() for _ in range(min(len(self._due), MOST_AT_ONCE))]
+            while self._unsent:
+                batch = [self._unsent.popleft() for _ in range(min(len(self._unsent), MOST_AT_ONCE))]
                 try:
                     await self._tell(batch)
                 except BusError as error:
@@ -50,15 +51,15 @@ class Settling:
             self._settled.set()
 
     async def finish(self, seconds: float) -> None:
-        """Returns when all is said, or after so long; `run` must still do so."""
+        """Returns when all verdicts are sent, or after so many seconds. `run` must still run meanwhile."""
         try:
             async with asyncio.timeout(seconds):
                 await self._settled.wait()
         except TimeoutError:
-            self._bus.observer.count("worker.unsettled", len(self._due))
+            self._bus.observer.count("worker.unsettled", len(self._unsent))
 
     async def _tell(self, batch: list[tuple[str, bytes]]) -> None:
-        """All of them once more over a reconnect: any may be lost like any message, and to hear one twice does no harm."""
+        """Sends the verdicts, all of them again after a lost connection: a verdict that comes twice does no harm."""
         try:
             await self._send(batch)
         except RetryableBusError:

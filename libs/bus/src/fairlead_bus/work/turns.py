@@ -13,7 +13,8 @@ from nats.aio.msg import Msg
 from fairlead_bus.streams.delivery import Delivery
 
 CALM_SECONDS = 2.0
-"""For so long after its last turn somebody with little to do still counts: others keep the way short for it."""
+"""Seconds for which a calm line, one with few messages, still counts after its last turn: crowded lines make way for
+it."""
 BESIDE_CALM = 4
 """A crowded line beside a calm one has a share that is so many times smaller. What is handled at once makes the round of the
 worker's loop long, and who waits for eight answers of a server waits for some ten such rounds."""
@@ -35,7 +36,7 @@ class Turns:
         """In the order of their turns; none is empty."""
         self._count = 0
         self.bytes = 0
-        """Of all payloads together."""
+        """Bytes of all payloads together."""
 
     def __len__(self) -> int:
         return self._count
@@ -50,11 +51,11 @@ class Turns:
         return list(self._lines)
 
     def waiting_in(self, line: str) -> int:
-        """How many wait in this line."""
+        """How many messages wait in this line."""
         return len(self._lines.get(line, ()))
 
     def put(self, waiting: QueuedMessage) -> None:
-        """Stand in line."""
+        """Puts a message at the end of its line."""
         self._lines.setdefault(waiting.line, deque()).append(waiting)
         self._count += 1
         self.bytes += len(waiting.delivery.payload)
@@ -73,7 +74,7 @@ class Turns:
         return waiting
 
     def clear(self) -> list[QueuedMessage]:
-        """Send everybody away."""
+        """Empties all lines; returns the messages that waited."""
         gone = list(self)
         self._lines.clear()
         self._count = self.bytes = 0
@@ -90,14 +91,14 @@ class Shares:
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.most = most
-        """Of any line."""
+        """How many messages of any line are handled at once."""
         self._beside_calm = max(1, most // BESIDE_CALM)
         self._clock = clock
         self._calm: OrderedDict[str, float] = OrderedDict()
-        """Lines that nobody waited in behind who was served, and when; the last one at the end."""
+        """Calm lines, and when each had its last turn; the last one at the end."""
 
     def served(self, line: str, behind: int) -> None:
-        """One of the line has its turn, with so many behind it."""
+        """Notes a turn of the line, with so many messages behind it."""
         if behind >= self.most:
             self._calm.pop(line, None)
             return
@@ -108,7 +109,7 @@ class Shares:
             self._calm.popitem(last=False)
 
     def of(self, line: str, waiting: int) -> int:
-        """How many of a line may be handled at once in which so many wait."""
+        """How many messages of the line may be handled at once while so many wait in it."""
         if waiting < self.most or not self._is_another_calm(line):
             return self.most
         return self._beside_calm

@@ -42,25 +42,27 @@ MOST_PARKED = 1024
 """Messages that a worker keeps without handling them. More are given back for a while."""
 FIRST_HANDED_BACK_SECONDS = 2.0
 HANDED_BACK_SECONDS = 60.0
-"""A message that is handed back again and again comes less and less often: each time is a delivery."""
+"""Seconds at most for which a message is handed back. The time doubles with each hand-back, as each costs a
+delivery."""
 
 READ_AHEAD = 8192
-"""Messages that wait in their lines beside those that are handled: who comes behind a flood is found by reading on.
-What does not fit stays on the server. Giving it back for a while was tried: the server brings it again before what is new, and
-a lone tenant's 20,000 took six times as long."""
+"""Messages that wait in their lines beside those that are handled: reading on finds whoever comes behind a flood. What
+does not fit stays on the server. Giving it back for a while was tried: the server brings it again before what is new,
+and a lone tenant's 20,000 took six times as long."""
 READ_AHEAD_OVERTAKING = 512
-"""The same where messages behind these are found by themselves, however many stand before them."""
+"""The same with overtaking, which finds the messages behind these, however many stand before them."""
 MOST_BYTES = 64 * 1024 * 1024
 PULL_BATCH = 256
 PULL_BATCH_OVERTAKING = 64
-"""Reading takes its time, too: a neighbour's answer waits for the end of a batch."""
+"""Messages a request with overtaking: reading takes time, too, and a neighbour's answer waits for the end of a
+batch."""
 
 PULL_SECONDS = 10.0
 HEARTBEAT_SECONDS = 1.0
 SILENCE_SECONDS = 2.2
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 30.0
 LONGEST_TROUBLE_SECONDS = 5.0
-"""Between two tries of a message that NATS does not let its handler finish: a full stream, a server without its leader."""
+"""Seconds at most between two tries of a message that its handler cannot finish for NATS: a full stream, no leader."""
 _NANO = 1_000_000_000
 _CUT_BYTES = 64 * 1024
 
@@ -128,9 +130,9 @@ class Worker:
         self._concerns = concerns
         self._turns = Turns()
         self._serving: Counter[str] = Counter()
-        """By line, how many are being handled."""
+        """How many messages are being handled, by line."""
         self._held: Counter[str] = Counter()
-        """By subject, how many that the durable brought are here, waiting or being handled."""
+        """How many messages that the durable brought wait here or are being handled, by subject."""
         self._max_deliver = DEFAULT_MAX_DELIVER
         self._max_unfinished = DEFAULT_MAX_UNFINISHED
         self._attempts = Attempts()
@@ -141,16 +143,16 @@ class Worker:
             (READ_AHEAD_OVERTAKING, PULL_BATCH_OVERTAKING) if overtaking else (READ_AHEAD, PULL_BATCH)
         )
         self._behind = 0
-        """How many stood behind the last that was delivered."""
+        """How many messages stood behind the last one when it was delivered."""
         self._crowded = asyncio.Event()
         self._ack_wait = 30.0
         self._inbox = ""
         self._subscription: Subscription | None = None
-        self._wanted = 0
+        self._outstanding = 0
         self._busy: dict[asyncio.Task[None], QueuedMessage] = {}
         self._parked: dict[asyncio.Task[None], QueuedMessage] = {}
         self._returning: deque[tuple[asyncio.Task[None], asyncio.Future[None]]] = deque()
-        """Parked ones whose time has come, and who wait for a place."""
+        """Parked messages whose time has come, and that wait for a place."""
         self._heard = 0.0
         self._turn = asyncio.Event()
         self._stopping = False
@@ -168,7 +170,7 @@ class Worker:
 
     @property
     def oldest(self) -> Micros | None:
-        """The instant at which the oldest was stored of all that it holds, parked ones too; None where it holds none."""
+        """The instant at which the oldest message in hand was stored, parked ones too; None where none is."""
         held = [*self._busy.values(), *self._parked.values(), *self._turns]
         return min((waiting.delivery.at for waiting in held), default=None)
 
@@ -238,10 +240,10 @@ class Worker:
             self._bus.wire.check_open()
             self._turn.clear()
             room = self._read_ahead - len(self._turns) if self._turns.bytes < MOST_BYTES else 0
-            if self._wanted > 0 and time.monotonic() - self._heard > SILENCE_SECONDS:
+            if self._outstanding > 0 and time.monotonic() - self._heard > SILENCE_SECONDS:
                 self._bus.observer.count("worker.silent")
                 self._forget_pull()
-            if self._wanted == 0 and room >= self._batch and self._bus.connected:
+            if self._outstanding == 0 and room >= self._batch and self._bus.connected:
                 await self._pull(self._batch)
             await self._next_turn()
 
@@ -253,11 +255,11 @@ class Worker:
             return
 
     async def _pull(self, batch: int) -> None:
-        """One request. A fresh inbox after each doubt: an old request whose inbox is gone gets nothing any more."""
+        """Sends one request. It has a fresh inbox after each doubt: an old request whose inbox is gone gets nothing."""
         try:
             if self._subscription is None:
                 self._inbox = self._bus.wire.new_inbox()
-                self._subscription = await self._bus.wire.drink(self._inbox, self._on_message)
+                self._subscription = await self._bus.wire.listen_inline(self._inbox, self._on_message)
             request = {
                 "batch": batch,
                 "expires": int(PULL_SECONDS * _NANO),
@@ -267,12 +269,12 @@ class Worker:
             await self._bus.wire.send(verb, msgspec.json.encode(request), reply=self._inbox)
         except RetryableBusError:
             return  # disconnected just now: the reconnect gives the next turn
-        self._wanted = batch
+        self._outstanding = batch
         self._heard = time.monotonic()
 
     def _forget_pull(self) -> None:
-        """What was asked for may never come: the next pull starts afresh."""
-        self._wanted = 0
+        """Forgets an open request, whose messages may never come: the next pull starts afresh."""
+        self._outstanding = 0
         subscription, self._subscription = self._subscription, None
         if subscription is not None and self._group is not None:
             self._group.create_task(self._bus.wire.unlisten(subscription))
@@ -287,10 +289,10 @@ class Worker:
         self._heard = time.monotonic()
         if not is_delivery(message):
             if (message.headers or {}).get("Status") != "100":  # 404, 408, 409, 503: this request is over
-                self._wanted = 0
+                self._outstanding = 0
                 self._turn.set()
             return
-        self._wanted = max(0, self._wanted - 1)
+        self._outstanding = max(0, self._outstanding - 1)
         if self._stopping or self._group is None:
             return  # it comes again after the ack wait, to somebody else
         delivery = read_delivery(message)
@@ -307,22 +309,22 @@ class Worker:
         else:
             self._held[delivery.subject] += 1
             self._turns.put(QueuedMessage(self._line_of(delivery.subject), message, delivery))
-        self._give_place()
+        self._fill_places()
         if self._is_crowded:
             self._crowded.set()
-        if self._wanted == 0:
+        if self._outstanding == 0:
             self._turn.set()
 
     # --- overtaking
 
     @property
     def _is_crowded(self) -> bool:
-        """Whether somebody may stand behind what was read who would wait for it."""
+        """Whether messages may stand behind what was read, and would have to wait for it."""
         waits = len(self._turns)
         return waits >= self._batch and (self._behind > 0 or waits > self._read_ahead - self._batch)
 
     async def _overtake(self, overtaking: Overtaking) -> None:
-        """Overtakes as long as messages stand behind what was read: takes those of lines in which nobody waits."""
+        """Takes messages that stand behind what was read, of lines in which few wait, as long as there are any."""
         while True:
             await self._crowded.wait()
             if not self._is_crowded or self._stopping:
@@ -343,7 +345,7 @@ class Worker:
         message = Msg(_client=None, subject=delivery.subject, data=delivery.payload)  # type: ignore[arg-type] # says nothing
         self._turns.put(QueuedMessage(self._line_of(delivery.subject), message, delivery))
         self._bus.observer.count("worker.overtook")
-        self._give_place()
+        self._fill_places()
 
     def _waits_enough(self, subject: str) -> bool:
         return self._turns.waiting_in(self._line_of(subject)) >= self._shares.most
@@ -367,19 +369,19 @@ class Worker:
     def _finished(self, task: asyncio.Task[None]) -> None:
         waiting = self._busy.pop(task, None)
         if waiting is not None:
-            self._leave_place(waiting)
+            self._free_place(waiting)
         else:
             waiting = self._parked.pop(task, None)
         if waiting is not None and waiting.message.reply:
-            self._let_go(waiting.delivery.subject)
-        self._give_place()
+            self._uncount_held(waiting.delivery.subject)
+        self._fill_places()
 
-    def _let_go(self, subject: str) -> None:
+    def _uncount_held(self, subject: str) -> None:
         self._held[subject] -= 1
         if not self._held[subject]:
             del self._held[subject]
 
-    def _leave_place(self, waiting: QueuedMessage) -> None:
+    def _free_place(self, waiting: QueuedMessage) -> None:
         self._serving[waiting.line] -= 1
         if not self._serving[waiting.line]:
             del self._serving[waiting.line]
@@ -412,7 +414,7 @@ class Worker:
                 await self._put_aside(message, delivery, f"{unfinished} deliveries were never finished")
                 return
             for before in itertools.count():
-                not_yet = await self._try(message, delivery, before)
+                not_yet = await self._handle_once(message, delivery, before)
                 if not_yet is None:
                     return
                 if len(self._parked) >= MOST_PARKED:
@@ -427,21 +429,21 @@ class Worker:
             self._bus.observer.note("worker.unsettled", subject=delivery.subject, error=str(error))
 
     async def _park(self, waiting: QueuedMessage, not_yet: NotYetError) -> None:
-        """Parks a message: its place is another's until it is handled again. What comes back goes before what is pulled."""
+        """Parks a message: others have its place meanwhile. Messages that come back go before those that are pulled."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 # a coroutine runs in a task
         del self._busy[task]
         self._parked[task] = waiting
-        self._leave_place(waiting)
-        self._give_place()
-        await _until(not_yet)
+        self._free_place(waiting)
+        self._fill_places()
+        await _until_due(not_yet)
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._returning.append((task, place))
-        self._give_place()
+        self._fill_places()
         await place
 
-    def _give_place(self) -> None:
-        """A place is free, or somebody wants one."""
+    def _fill_places(self) -> None:
+        """Fills free places: with parked messages that come back, then with those whose line has its turn."""
         while self._returning and len(self._busy) < self._parallel:
             task, place = self._returning.popleft()
             if not place.done():
@@ -450,7 +452,7 @@ class Worker:
                 place.set_result(None)
         while not self._stopping and len(self._busy) < self._parallel and self._serve_next():
             pass
-        if self._wanted == 0:
+        if self._outstanding == 0:
             self._turn.set()
 
     def _hand_back(self, message: Msg, delivery: Delivery) -> None:
@@ -459,8 +461,8 @@ class Worker:
         delay = pause_of(before) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
         self._settle(message, delivery, b'-NAK {"delay": %d}' % int(delay * _NANO))
 
-    async def _try(self, message: Msg, delivery: Delivery, before: int) -> NotYetError | None:
-        """Returns when to try again, after so many tries before; None where the message is settled."""
+    async def _handle_once(self, message: Msg, delivery: Delivery, before: int) -> NotYetError | None:
+        """Handles a message once, after so many tries; returns when to try again, None where it is settled."""
         try:
             await self._handle(delivery)
         except NotYetError as error:
@@ -502,7 +504,7 @@ class Worker:
         self._settle(message, delivery, b'-NAK {"delay": %d}' % int(delay * _NANO))
 
     async def _put_aside(self, message: Msg, delivery: Delivery, reason: str) -> None:
-        """First the dead letter, then the end: killed between the two, it is put aside twice under one Msg-Id."""
+        """Publishes the dead letter, then ends the message. Killed in between, it does both again, under one Msg-Id."""
         try:
             await self._publish_dead(delivery, delivery.payload, reason)
         except PayloadTooLargeError:
@@ -529,7 +531,7 @@ class Worker:
         )
 
     async def _say_in_progress(self) -> None:
-        """A slow handler keeps its message: without a word it would be given to another worker meanwhile."""
+        """Tells the server that slow messages are in progress: else it would give them to another worker."""
         while True:
             await asyncio.sleep(self._ack_wait / 3)
             for waiting in [*self._busy.values(), *self._parked.values(), *self._turns]:
@@ -550,12 +552,12 @@ def _doubled(before: int, longest: float) -> float:
 
 
 def pause_of(before: int) -> float:
-    """Seconds for which a message is handed back that came back so often before."""
+    """Seconds for which to hand a message back that came back so often before."""
     return min(FIRST_HANDED_BACK_SECONDS * 2.0 ** min(before, 16), HANDED_BACK_SECONDS)
 
 
-async def _until(not_yet: NotYetError) -> None:
-    """Returns when it is to be handled again. Nobody waits for `sooner` then."""
+async def _until_due(not_yet: NotYetError) -> None:
+    """Returns when the message is to be handled again, and cancels `sooner`."""
     if not_yet.sooner is None:
         await asyncio.sleep(not_yet.seconds)
         return
