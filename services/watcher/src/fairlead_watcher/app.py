@@ -34,7 +34,7 @@ ROLE = "watcher"
 
 
 async def main(settings: WatcherSettings, lifecycle: Lifecycle) -> None:
-    """State one cluster until the process is asked to stop."""
+    """States one cluster until the process is asked to stop."""
     observer = MetricsObserver(lifecycle.metrics, "kube", lifecycle.spans)
     kube = KubeSettings(
         kubeconfig=settings.kubeconfig,
@@ -51,7 +51,7 @@ async def main(settings: WatcherSettings, lifecycle: Lifecycle) -> None:
 
 
 class Parts:
-    """The parts of one watcher, wired, but for who hears of it."""
+    """The parts of one watcher, wired; the audience is not among them."""
 
     def __init__(
         self,
@@ -86,12 +86,12 @@ class Parts:
         self._traces = FrontendSpans(lifecycle.spans, wall_clock, settings.cluster)
 
     def _described(self, lease: LeaderLease) -> LeaderLease:
-        """The lease with why what is stated may be old."""
+        """The lease, with the reason why statements may be old."""
         silent = self._sources.why_silent(self._settings.stale_after_seconds)
         return msgspec.structs.replace(lease, silent=silent or "")
 
     async def serve(self) -> None:
-        """Stand for the lead; while leading, state the cluster."""
+        """Stands for the lead; while leading, states the cluster."""
         led = asyncio.Event()
         leadership = Leadership(
             self._bus,
@@ -128,7 +128,7 @@ class Parts:
         self._traces.happened([event])
 
     async def dry_run(self) -> None:
-        """Watch, and say in the log what would be stated."""
+        """Watches, and logs what would be stated."""
         watcher = self._watcher(DryRunAudience(), lambda: "dry run")
         async with self._lifecycle.supervise() as tasks:
             tasks.start("connection", self._bus.wait_closed())
@@ -137,7 +137,7 @@ class Parts:
             tasks.start("watcher", watcher.run())
 
     def _watcher(self, audience: WatcherAudience, role: Callable[[], str]) -> Watcher:
-        """The loop, and what /readyz asks. A standby is ready too: it knows everything, and waits."""
+        """The loop, with the reasons not to be ready. A standby is ready too: it knows everything, and waits."""
         watcher = Watcher(
             self._sources,
             self._view,

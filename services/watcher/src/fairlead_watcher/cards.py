@@ -1,8 +1,8 @@
 """The cards of nodes as HAMi registers them, with what its pods hold of them. Pure.
 
 HAMi renews its handshake on each node about twice a minute, and nothing that is stated changes by it. What is held is
-noted on the pods: since v2.5.0 they carry a label by which to find them. As in HAMi, a register that cannot be read is
-no register; nor does a pod hold anything whose note cannot be read. Only NVIDIA's register is read.
+noted on the pods: since v2.5.0 they carry a label by which to find them. As in HAMi, a register that cannot be read
+counts as none, and a pod whose note cannot be read holds nothing. Only NVIDIA's register is read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ from fairlead_kube.reflector import Key
 
 
 class Registered(NamedTuple):
-    """What a node registers."""
+    """The cards that a node registers."""
 
     cards: list[CardState]
     refused: str
@@ -33,12 +33,12 @@ class Registered(NamedTuple):
 
 
 class CardHolding(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod holds of the cards of its node."""
+    """The cards that a pod holds of its node."""
 
     node: str
     held: tuple[Allocation, ...] = ()
     refused: str = ""
-    """Why that cannot be read; empty where it can."""
+    """Why the note cannot be read; empty where it can."""
 
 
 def registered_on(node: str, annotations: Mapping[str, str]) -> Registered:
@@ -50,7 +50,7 @@ def registered_on(node: str, annotations: Mapping[str, str]) -> Registered:
 
 
 def holding_of(pod: PartialObject) -> CardHolding | None:
-    """What a pod holds; None for one that HAMi gave nothing.
+    """The cards that a pod holds; None for one that HAMi gave nothing.
 
     Of a pod whose init containers hold cards, all containers are summed: its metadata does not tell them apart.
     """
@@ -66,7 +66,7 @@ def holding_of(pod: PartialObject) -> CardHolding | None:
 
 
 class Refusals:
-    """Says once of each node and pod that its words on cards cannot be read, until they are others.
+    """Tells once of each node and pod whose words on cards cannot be read, and again when they change.
 
     Args:
         observer: hears of it; counts and logs.
@@ -77,7 +77,7 @@ class Refusals:
         self._refused: dict[Key, str] = {}
 
     def note(self, key: Key, why: str) -> None:
-        """What cannot be read; empty where all can. A node is heard of twice a minute."""
+        """Notes why words cannot be read; empty where all can. A node comes by twice a minute."""
         if not why:
             self._refused.pop(key, None)
         elif self._refused.get(key) != why:
@@ -86,60 +86,60 @@ class Refusals:
 
 
 class CardBook:
-    """The nodes of a cluster, each with what is held of its cards."""
+    """The nodes of a cluster, each with what pods hold of its cards."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, NodeState] = {}
         self._holdings: dict[Key, CardHolding] = {}
-        self._on: dict[str, set[Key]] = {}
-        """The pods that hold something of a node, by its name."""
+        self._pods_on: dict[str, set[Key]] = {}
+        """The pods that hold cards, by the name of their node."""
         self._changed: dict[str, None] = {}
         self._refused: tuple[set[str], set[Key]] = set(), set()
 
     def node(self, name: str, state: NodeState | None) -> None:
-        """A node as it is now, nothing of its cards in use; None: it is gone."""
+        """Takes a node in as it is now, with none of its cards in use; None: it is gone."""
         if state is None:
             self._nodes.pop(name, None)
         else:
             self._nodes[name] = state
-        _mark(self._refused[0], name, refused=state is not None and bool(state.cards_refused))
+        _note_refused(self._refused[0], name, refused=state is not None and bool(state.cards_refused))
         self._changed[name] = None
 
     def pod(self, key: Key, holding: CardHolding | None) -> None:
-        """A pod that HAMi gave cards; None: it ended or is gone."""
+        """Takes in a pod that HAMi gave cards; None: it ended or is gone."""
         before = self._holdings.pop(key, None)
         if before is not None:
-            self._on[before.node].discard(key)
-            if not self._on[before.node]:
-                del self._on[before.node]
+            self._pods_on[before.node].discard(key)
+            if not self._pods_on[before.node]:
+                del self._pods_on[before.node]
             self._changed[before.node] = None
         if holding is not None:
             self._holdings[key] = holding
-            self._on.setdefault(holding.node, set()).add(key)
+            self._pods_on.setdefault(holding.node, set()).add(key)
             self._changed[holding.node] = None
-        _mark(self._refused[1], key, refused=holding is not None and bool(holding.refused))
+        _note_refused(self._refused[1], key, refused=holding is not None and bool(holding.refused))
 
     @property
     def refused(self) -> Mapping[str, int]:
-        """How many nodes and pods say of cards what cannot be read."""
+        """How many nodes and pods have words on cards that cannot be read."""
         nodes, pods = self._refused
         return {"node": len(nodes), "pod": len(pods)}
 
     def take(self) -> dict[str, NodeState | None]:
-        """The nodes that may be others than at the last time, by name; None for those that are gone."""
+        """Takes the nodes that may have changed since the last take, by name; None for those that are gone."""
         changed, self._changed = self._changed, {}
         return {name: self._stated(name) for name in changed}
 
     def _stated(self, name: str) -> NodeState | None:
         node = self._nodes.get(name)
-        if node is None or not node.cards or name not in self._on:
+        if node is None or not node.cards or name not in self._pods_on:
             return node
-        held = chain.from_iterable(self._holdings[key].held for key in self._on[name])
+        held = chain.from_iterable(self._holdings[key].held for key in self._pods_on[name])
         return msgspec.structs.replace(node, cards=_with_use(node.cards, held))
 
 
 def _with_use(cards: Iterable[CardState], held: Iterable[Allocation]) -> list[CardState]:
-    """What is held of cards that are not among them counts nowhere."""
+    """The cards with what pods hold of them. Holdings of cards that are not among them count nowhere."""
     found = {card.uuid: card for card in cards}
     for one in held:
         if (card := found.get(one.uuid)) is not None:
@@ -152,7 +152,7 @@ def _with_use(cards: Iterable[CardState], held: Iterable[Allocation]) -> list[Ca
     return list(found.values())
 
 
-def _mark[K](among: set[K], key: K, *, refused: bool) -> None:
+def _note_refused[K](among: set[K], key: K, *, refused: bool) -> None:
     if refused:
         among.add(key)
     else:

@@ -16,10 +16,11 @@ from fairlead_watcher.metadata import Texts
 
 OVERRIDE = ASK_PREFIX + "priority-override"
 _FIRST = ("urgent", "approved")
-"""Of several classes that one place asks for, the first of these counts, as in the WDRF controller; then by name."""
+"""The order in which classes count where one place asks for several, as in the WDRF controller; others follow by
+name."""
 _TRUTH = {"true": True, "false": False}
 _SETTINGS = ("aging", "max-aging", "weight", "priority-weight", "alpha")
-"""What names of settings begin with that the WDRF and DRF controllers have for all jobs. No class is called so."""
+"""Beginnings of names of settings that the WDRF and DRF controllers have for all jobs. No class is called so."""
 _OF_THE_POLICY = "take it away: aging and weights are not asked for by a job, the policy sets them for everybody (`aging`, `weight`)"
 
 
@@ -27,12 +28,12 @@ class AnnotationSource(NamedTuple):
     """The object whose annotations count."""
 
     field: str
-    """Of the annotations, as its author finds it."""
+    """The path of the annotations, as their author finds them."""
     annotations: Texts
 
 
 class ClassRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for, and what cannot be read."""
+    """The class and the priority that are asked for, and what cannot be read."""
 
     requested_class: str | None = None
     priority_override: int | None = None

@@ -1,7 +1,7 @@
-"""All that a cluster has, kept up to date: objects come in one by one, what is stated differently comes out. Pure.
+"""A view of one cluster, kept up to date: objects come in one by one, changed statements come out. Pure.
 
-A change translates anew what looked it up, and nothing else; the result is the same as a translation of everything
-from scratch (a property test holds it to that).
+A changed object has only those Workloads translated anew whose translation looked it up; the result is that of a
+translation from scratch (a property test holds it to that).
 """
 
 import heapq
@@ -24,10 +24,10 @@ from fairlead_watcher.surroundings import (
     Dependency,
     Labels,
     LocalQueueFacts,
+    LookupTables,
     Noting,
     queue_view,
 )
-from fairlead_watcher.surroundings import LookupTables as KnownAround
 from fairlead_watcher.workload_facts import End, Eviction, Known, OwnerFacts, WorkloadFacts
 
 
@@ -46,12 +46,12 @@ class ClusterView:
         self._workloads: dict[Key, Known] = {}
         self._queues: dict[str, QueueFacts] = {}
         self._cohorts: dict[str, CohortFacts] = {}
-        self._around = KnownAround()
+        self._around = LookupTables()
         self._noting = Noting(self._around)
-        self._book = CardBook()
+        self._cards = CardBook()
         self._looked_up: dict[Key, frozenset[Dependency]] = {}
         self._readers: dict[Dependency, set[Key]] = {}
-        self._dirty: dict[Key, None] = {}
+        self._to_translate: dict[Key, None] = {}
         """Workloads to translate anew, in the order in which they came to be."""
         self._quota_changed = False
         self._due: list[tuple[Micros, Key]] = []
@@ -66,12 +66,12 @@ class ClusterView:
     # --- what comes in
 
     def workload(self, key: Key, facts: Known | None) -> None:
-        """A Workload as it is now; None: it is gone."""
+        """Takes a Workload in as it is now; None: it is gone."""
         if facts is None:
             self._workloads.pop(key, None)
         else:
             self._workloads[key] = facts
-        self._dirty[key] = None
+        self._to_translate[key] = None
 
     def local_queue(self, key: Key, facts: LocalQueueFacts | None) -> None:
         """A LocalQueue."""
@@ -81,7 +81,7 @@ class ClusterView:
         else:
             self._around.local_queues[key] = facts
             self._state_one(pools.tenant(self._cluster, key, facts))
-        self._dirty_readers(Dependency("local queue", "", key))
+        self._retranslate_readers(Dependency("local queue", "", key))
 
     def cluster_queue(self, key: Key, facts: QueueFacts | None) -> None:
         """A ClusterQueue."""
@@ -94,58 +94,58 @@ class ClusterView:
         self._quota_changed = True
 
     def class_value(self, kind: ClassKind, key: Key, value: int | None) -> None:
-        """A class of either kind; Kueue's own are stated."""
+        """Takes in a class of either kind; Kueue's own are stated."""
         _put(self._around.classes, (kind, key.name), value)
         if kind == WORKLOAD_PRIORITY_CLASS:
             state = None if value is None else pools.priority_class(self._cluster, key.name, value)
             self._state(subjects.state(self._cluster, "class", key.name), state)
-        self._dirty_readers(Dependency("class", kind, Key("", key.name)))
+        self._retranslate_readers(Dependency("class", kind, Key("", key.name)))
 
     def owner(self, kind: str, key: Key, facts: OwnerFacts | None) -> None:
-        """A Job, PyTorchJob or Pod for which a Workload may have been made."""
+        """Takes in a Job, PyTorchJob or Pod for which a Workload may have been made."""
         _put(self._around.owners, (kind, key), facts)
-        self._dirty_readers(Dependency("owner", kind, key))
+        self._retranslate_readers(Dependency("owner", kind, key))
 
     def namespace(self, key: Key, labels: Labels | None) -> None:
         """A namespace."""
         _put(self._around.namespaces, key.name, labels)
-        self._dirty_readers(Dependency("namespace", "", Key("", key.name)))
+        self._retranslate_readers(Dependency("namespace", "", Key("", key.name)))
 
     def boosts(self, *, read: bool) -> None:
         """Whether Kueue reads boosts."""
         if self._around.reads_boosts != read:
             self._around.reads_boosts = read
-            self._dirty_readers(LEVER)
+            self._retranslate_readers(LEVER)
 
     def node(self, key: Key, state: NodeState | None) -> None:
-        """A node, nothing of its cards in use."""
-        self._book.node(key.name, state)
+        """Takes in a node, with none of its cards in use."""
+        self._cards.node(key.name, state)
 
     def card_holder(self, key: Key, holding: CardHolding | None) -> None:
-        """A pod that HAMi gave cards, until it ends."""
-        self._book.pod(key, holding)
+        """Takes in a pod that HAMi gave cards, until it ends."""
+        self._cards.pod(key, holding)
 
     # --- what comes out
 
     def settle(self, now: Micros, *, at_most: int | None = None) -> Statements:
-        """Translate what is to be translated; gives what is stated differently since the last time.
+        """Translates what has to be; returns the statements that changed since the last time.
 
         Args:
-            now: the time; ends of holds and of stays that are due take effect.
-            at_most: so many Workloads; `unsettled` then says whether more wait.
+            now: the time; holds and stays that have ended by then do so here.
+            at_most: how many Workloads; `unsettled` then says whether more wait.
         """
         if self._quota_changed:
             self._quota_changed = False
             self._survey_quota()
-        for name, state in self._book.take().items():
+        for name, state in self._cards.take().items():
             self._state(subjects.state(self._cluster, "node", name), state)
         while self._due and self._due[0][0] <= now:
             _, key = heapq.heappop(self._due)
             self._due_at.pop(key, None)
-            self._dirty[key] = None
-        batch = list(self._dirty)[:at_most]
+            self._to_translate[key] = None
+        batch = list(self._to_translate)[:at_most]
         for key in batch:
-            del self._dirty[key]
+            del self._to_translate[key]
             self._translate(key, now)
         changed, self._changed = self._changed, {}
         return changed
@@ -153,14 +153,14 @@ class ClusterView:
     @property
     def unsettled(self) -> bool:
         """Whether Workloads wait to be translated."""
-        return bool(self._dirty)
+        return bool(self._to_translate)
 
     def next_due(self) -> Micros | None:
         """The instant at which time alone may change something."""
         return self._due[0][0] if self._due else None
 
     def end_of(self, key: Key, uid: str) -> End | None:
-        """How a Workload ended, also long after; None where it did not, or is gone."""
+        """The end of a Workload, also long after; None where it did not end, or is gone."""
         facts = self._workloads.get(key)
         end = facts.end if isinstance(facts, WorkloadFacts) else facts
         return end if end is not None and end.uid == uid else None
@@ -177,8 +177,8 @@ class ClusterView:
 
     @property
     def cards_refused(self) -> Mapping[str, int]:
-        """How many nodes and pods say of cards what cannot be read."""
-        return self._book.refused
+        """How many nodes and pods have words on cards that cannot be read."""
+        return self._cards.refused
 
     def jobs(self) -> Iterable[JobState]:
         """The jobs that are stated."""
@@ -190,11 +190,11 @@ class ClusterView:
         facts = self._workloads.get(key)
         subject = subjects.state(self._cluster, "job", key.name, scope=key.namespace)
         if not isinstance(facts, WorkloadFacts) or self._is_over(facts, now):
-            self._note_looks(key, frozenset())
+            self._note_lookups(key, frozenset())
             self._state(subject, None)
             return
         translation = translate(self._cluster, facts, self._noting, now)
-        self._note_looks(key, self._noting.take())
+        self._note_lookups(key, self._noting.take())
         self._state(subject, translation.job)
         due = translation.due if facts.end is None else facts.end.at + self._ended_stay
         if due is not None and self._due_at.get(key) != due:
@@ -204,7 +204,7 @@ class ClusterView:
     def _is_over(self, facts: WorkloadFacts, now: Micros) -> bool:
         return facts.end is not None and facts.end.at + self._ended_stay <= now
 
-    def _note_looks(self, key: Key, looks: frozenset[Dependency]) -> None:
+    def _note_lookups(self, key: Key, looks: frozenset[Dependency]) -> None:
         before = self._looked_up.get(key, frozenset())
         for source in before - looks:
             readers = self._readers[source]
@@ -218,17 +218,17 @@ class ClusterView:
         else:
             self._looked_up.pop(key, None)
 
-    def _dirty_readers(self, source: Dependency) -> None:
-        self._dirty |= dict.fromkeys(self._readers.get(source, ()))
+    def _retranslate_readers(self, source: Dependency) -> None:
+        self._to_translate |= dict.fromkeys(self._readers.get(source, ()))
 
     def _survey_quota(self) -> None:
-        """Quota is lent across a whole tree, so all trees are looked at; there are few, and they change rarely."""
+        """Works all pools and queues out anew, as quota is lent across trees: there are few, and they change rarely."""
         forest = Forest(self._queues.values(), self._cohorts.values())
         before = self._around.queues
         self._around.queues = {name: queue_view(queue, forest) for name, queue in self._queues.items()}
         for name in before.keys() | self._around.queues.keys():
             if before.get(name) != self._around.queues.get(name):
-                self._dirty_readers(Dependency("queue", "", Key("", name)))
+                self._retranslate_readers(Dependency("queue", "", Key("", name)))
         states = {subject_of(state): state for state in pools.pools_and_queues(self._cluster, forest)}
         for subject in self._from_quota - states.keys():
             self._state(subject, None)

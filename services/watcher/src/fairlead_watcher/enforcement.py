@@ -14,7 +14,7 @@ EXACT, STANDING, CLOSE, WITHIN_QUEUE, TIE_BREAK = "exact", "standing", "close", 
 
 
 class Enforcement(NamedTuple):
-    """How exactly, and why no better."""
+    """The degree of enforcement, and why it is no better."""
 
     how: str
     why: str = ""
@@ -52,11 +52,11 @@ def _in_order(tree: Tree) -> Enforcement:
 
 
 def where_jobs_differ(found: Enforcement) -> Enforcement:
-    """The enforcement while the jobs that wait are not all alike.
+    """The enforcement while the waiting jobs differ.
 
-    A second after a release Kueue tries all that is parked: who has a level first, then the oldest of each kind, by what
-    it asks for and its class (see `equivalence`). What comes free in these few hundredths of a second goes to whoever is
-    tried next. Where all are alike there are two tries in all, and the first of the order has the first one.
+    A second after a release Kueue tries all parked Workloads: those with a level first, then the oldest of each kind,
+    by demand and class (see `equivalence`). What comes free in these few hundredths of a second goes to whoever is
+    tried next. Where all are alike there are only two tries, and the first job of the order has the first.
     """
     if found.how != EXACT:
         return found
@@ -66,7 +66,7 @@ def where_jobs_differ(found: Enforcement) -> Enforcement:
 
 
 def _reasons(tree: Tree) -> list[str]:
-    """What stands between the order and Kueue where several queues draw on one quota."""
+    """The reasons why Kueue does not follow the order where several queues draw on one quota."""
     reasons = []
     own = [queue.name for queue in tree.queues if any(quota.nominal for quota in queue.quotas.values())]
     if own:

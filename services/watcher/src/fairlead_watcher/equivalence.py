@@ -1,4 +1,4 @@
-"""Which Workloads Kueue tries as one. Pure.
+"""Equivalence: which Workloads Kueue tries as one. Pure.
 
 Of Workloads of one shape and one priority Kueue tries the first alone: when that one does not fit, it parks the others
 untried (SchedulingEquivalenceHashing). Shapes are told apart by `computeSchedulingHash` (pkg/workload) and `SpecShape`
@@ -18,7 +18,7 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 
 
 def equivalence(workload: Workload) -> str:
-    """A digest that Workloads of one shape have in common."""
+    """The digest that Workloads of one shape have in common."""
     shape = _ENCODER.encode([_shape(pods) for pods in workload.spec.pod_sets or ()])
     return blake2b(shape, digest_size=_BYTES).hexdigest()
 

@@ -10,31 +10,31 @@ from fairlead_watcher.workload_facts import EVICTED_BY_CHECK, WorkloadFacts
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 QUEUE_FIELD = "spec.queueName"
-"""Of faults that name a queue which is not there."""
+"""The field of faults that name a queue which does not exist."""
 DEMAND_FIELD = "spec.podSets"
-"""What the fields of faults begin with that ask for more than there ever is."""
+"""The beginning of the fields of faults that ask for more than there ever is."""
 
 _DEACTIVATED = {
     "DeactivatedDueToMaximumExecutionTimeExceeded": "it ran for longer than its limit",
     "DeactivatedDueToRequeuingLimitExceeded": "it was put back more often than Kueue allows",
 }
-"""By Kueue's reason for an eviction."""
+"""Sentences by Kueue's reason for an eviction."""
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
-    """One reason."""
+    """One reason why a Workload cannot start."""
 
     why: str
     until: Micros | None = None
-    """When it ends by itself; None: only by a change of something."""
+    """When it ends by itself; None where only a change of some object ends it."""
     fault: Fault | None = None
-    """Where the Workload's author can do something about it."""
+    """The fault, where the Workload's author can mend it."""
 
 
 def hold_on(
     facts: WorkloadFacts, demand: dict[str, int], around: WorkloadContext, now: Micros
 ) -> Hold | None:
-    """The first reason, if there is one: of the Workload itself, of its queue, of what it asks for."""
+    """The first reason, if there is one: the Workload's own, its queue's, or its demand's."""
     local_queue = around.local_queue(facts.namespace, facts.local_queue) if facts.local_queue else None
     queue = around.queue(local_queue.queue) if local_queue is not None else None
     return (
@@ -61,13 +61,13 @@ def _own_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
 
 
 def _deactivated_by_kueue(facts: WorkloadFacts) -> str:
-    """Why Kueue did it, where it did: most people look for somebody who edited the Workload."""
+    """Why Kueue deactivated it, where it did: most people look for somebody who edited the Workload."""
     why = _DEACTIVATED.get(facts.eviction.reason) if facts.eviction is not None else None
     return f": Kueue stopped it, as {why}" if why else ""
 
 
 def _by_a_check(facts: WorkloadFacts) -> str:
-    """What it was put back for, where an admission check did that: Kueue's own words do not say."""
+    """The check that put it back into the queue, where one did: Kueue's own words do not say."""
     by_check = facts.eviction is not None and facts.eviction.reason == EVICTED_BY_CHECK
     return f"; {facts.open_checks}" if by_check and facts.open_checks else ""
 

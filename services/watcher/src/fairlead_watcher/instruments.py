@@ -34,7 +34,7 @@ class WatcherInstruments:
         )
 
     def heard(self, ages: Mapping[str, Callable[[], float]]) -> None:
-        """Show how long nothing could be heard of each kind."""
+        """Shows how long nothing could be heard of each kind."""
         gauge = self._metrics.gauge(
             "age",
             "For how long the API server has said nothing of a kind; 0 while it is listened to.",
@@ -45,16 +45,16 @@ class WatcherInstruments:
             gauge.labels(kind).set_function(age)
 
     def role(self, leads: Callable[[], bool]) -> None:
-        """Show whether this replica leads."""
+        """Shows whether this replica leads."""
         gauge = self._metrics.gauge("leads", "Whether this replica states the cluster; others stand by.")
         gauge.set_function(lambda: float(leads()))
 
     def told(self, event: Event) -> None:
-        """An event of a job."""
+        """Counts an event of a job."""
         self._events.labels(_WORDS[type(event)]).inc()
 
     def settled(self, view: ClusterView, changes: int) -> None:
-        """Counts what is stated differently."""
+        """Counts changed statements."""
         self._changes.inc(changes)
         for phase in Phase:
             self._jobs.labels(phase).set(view.phases[phase])

@@ -1,4 +1,4 @@
-"""A Workload as the job that it is: its phase, levels, demand, class asked for and words. Pure."""
+"""A Workload translated into a job: its phase, levels, demand, class request and words. Pure."""
 
 from typing import NamedTuple
 
@@ -16,15 +16,15 @@ from fairlead_watcher.surroundings import WorkloadContext
 from fairlead_watcher.workload_facts import PODS, Owner, WorkloadFacts
 
 UNSTAMPED = 0
-"""Epoch and revision are the sender's business."""
+"""The epoch and revision of statements here: the announcer sets both."""
 MOST_FAULTS = 16
-"""Annotations that cannot be read, of one job: each is told with its value."""
+"""Unreadable annotations of one job that are told, each with its value."""
 _POD = "Pod"
 _POD_GROUP = "PodGroup"
 
 
 class JobTranslation(NamedTuple):
-    """A job, and when time alone will change it."""
+    """A job, and the instant at which time alone changes it."""
 
     job: JobState
     due: Micros | None
@@ -82,13 +82,13 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
 
 
 def _level(facts: WorkloadFacts, around: WorkloadContext) -> int:
-    """What Kueue orders by. Most Workloads have no boost, and nothing changes for these when it is not read."""
+    """The level that Kueue orders by. Most Workloads have no boost, and do not depend on whether boosts are read."""
     boost = facts.boost if facts.boost and around.reads_boosts() else 0
     return facts.priority + boost
 
 
 def _queue(facts: WorkloadFacts, around: WorkloadContext) -> str:
-    """An admission says in which ClusterQueue the quota is; without one the LocalQueue says where it stands."""
+    """The ClusterQueue: where quota is held, the admission's; else the one that the LocalQueue leads to."""
     if facts.run is not None and facts.run.queue:
         return facts.run.queue
     local_queue = around.local_queue(facts.namespace, facts.local_queue) if facts.local_queue else None
@@ -96,7 +96,7 @@ def _queue(facts: WorkloadFacts, around: WorkloadContext) -> str:
 
 
 def _demand(facts: WorkloadFacts, queue: str, around: WorkloadContext) -> dict[str, int]:
-    """Pods count only where the queue has quota for them, as in Kueue."""
+    """The demand. Pods count only where the queue has quota for them, as in Kueue."""
     view = around.queue(queue) if queue else None
     if view is None or PODS not in view.most or not facts.pods:
         return facts.demand
@@ -104,7 +104,7 @@ def _demand(facts: WorkloadFacts, queue: str, around: WorkloadContext) -> dict[s
 
 
 def _flavors(facts: WorkloadFacts, queue: str, around: WorkloadContext) -> dict[str, str]:
-    """The flavors of which it holds its quota, where its pool has several: elsewhere that tells nothing."""
+    """The flavors of which it holds quota, where its pool has several for a resource; elsewhere they tell nothing."""
     view = around.queue(queue) if queue and facts.run is not None and facts.end is None else None
     return facts.run.flavors if view is not None and view.flavored and facts.run is not None else {}
 
@@ -122,7 +122,7 @@ def _started(facts: WorkloadFacts) -> Micros | None:
 
 
 def _unchecked(facts: WorkloadFacts) -> str:
-    """Kueue starts nothing before it calls the Workload admitted, whatever its checks say."""
+    """The reason why it has quota and does not start: Kueue starts nothing before it calls the Workload admitted."""
     if facts.end is not None or facts.run is None or facts.run.admitted is not None:
         return ""
     return facts.open_checks or "Kueue has not admitted it yet"
@@ -133,14 +133,14 @@ def _open_checks(facts: WorkloadFacts) -> list[str]:
 
 
 def _ends_by(facts: WorkloadFacts) -> Micros | None:
-    """Kueue counts from the admission, not from the quota that is reserved before admission checks."""
+    """The end of its run limit, which Kueue counts from the admission, not from the reservation before its checks."""
     if facts.end or facts.run is None or facts.run.admitted is None or facts.run_limit is None:
         return None
     return facts.run.admitted + facts.run_limit
 
 
 def _base(facts: WorkloadFacts, around: WorkloadContext) -> int:
-    """Never what is read back where something else tells it: we may have written the priority ourselves."""
+    """The base priority: the class's, else the noted one, else what stands, as we may have written that."""
     value = around.class_value(facts.class_kind, facts.class_name) if facts.class_name else None
     if value is not None:
         return value
@@ -152,7 +152,7 @@ def _class_name(facts: WorkloadFacts) -> str | None:
 
 
 def _owner_name(facts: WorkloadFacts) -> str | None:
-    """People know a pod group by the group's name, which is the Workload's."""
+    """The owner's name. People know a pod group by the group's name, which is the Workload's."""
     if not facts.owners:
         return None
     first = facts.owners[0]
@@ -167,7 +167,7 @@ def _owner_words(facts: WorkloadFacts, around: WorkloadContext) -> MetadataWords
 
 
 def _words_of(owner: Owner, namespace: str, around: WorkloadContext) -> MetadataWords:
-    """Another object of the same kind and name is not the one."""
+    """The words of the owner, unless another object of the same kind and name has come in its place."""
     found = around.owner(owner.kind, namespace, owner.name)
     return found.words if found is not None and found.uid == owner.uid else MetadataWords()
 
@@ -182,7 +182,7 @@ def _places(facts: WorkloadFacts, owner: MetadataWords) -> tuple[AnnotationSourc
 
 
 def _faults(class_request: ClassRequest, words: MetadataWords, hold: Hold | None) -> list[Fault]:
-    """The first of many annotations that cannot be read are told in full."""
+    """The faults; of many annotations that cannot be read, the first ones."""
     faults = class_request.faults[:MOST_FAULTS]
     if more := len(class_request.faults) - len(faults):
         remedy = "mend those that are told; the others are told then"

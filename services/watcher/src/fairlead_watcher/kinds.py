@@ -1,4 +1,4 @@
-"""Which kinds are watched, and where their objects go.
+"""The kinds that are watched, and where their objects go.
 
 Rights that this takes, all of them `list` and `watch` in the whole cluster (deploy/kustomize/rbac/watcher.yaml):
 
@@ -46,7 +46,7 @@ from fairlead_watcher.workload_facts import Known, OwnerFacts, owner_facts, work
 MANAGED = "kueue.x-k8s.io/managed=true"
 """Kueue's webhook puts it on the pods that it gates itself, not on those of Jobs."""
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
-"""Pods that are over hold no cards, though what they held stays noted on them."""
+"""Selects pods that are not over: the others hold no cards, though their notes stay."""
 CARD_HOLDERS = "pods with cards"
 
 
@@ -58,7 +58,7 @@ class Kinds:
         cluster: its name.
         view: takes the objects.
         clock: now.
-        ended_stay: ends before that long ago are of no interest when they are first seen.
+        ended_stay: how long ago a job may have ended and still be stated when it is first seen.
         wake: set when there is something to look at.
         observer: hears of troubles.
         probe_seconds: between two questions whether a kind is served.
@@ -89,7 +89,7 @@ class Kinds:
         self._refusals = Refusals(observer)
 
     def all(self) -> list[WatchedKind]:
-        """All that a watcher reads of a cluster."""
+        """The sources of all kinds that a watcher reads."""
         view = self._view
         return [
             self._of(CLUSTER_QUEUES, queue_facts, view.cluster_queue),
@@ -129,7 +129,7 @@ class Kinds:
         )
 
     def _card_holders(self) -> WatchedKind:
-        """Only pods that HAMi placed and that are not over, and of these only what it noted."""
+        """The source of pods that HAMi placed and that are not over; of these only HAMi's notes are kept."""
         return KindSource(
             self._client,
             PODS.metadata(),
@@ -145,7 +145,7 @@ class Kinds:
         )
 
     def _workloads(self) -> WatchedKind:
-        """The kind of Workloads by itself, as a checker cannot infer a type variable that is a union."""
+        """The source of Workloads. It is made here, as a type checker cannot infer a type variable that is a union."""
         return KindSource[Workload, Known](
             self._client,
             WORKLOADS,

@@ -1,6 +1,6 @@
-"""How late levels come to the cluster's jobs, as its admitter says: a reason to tell changes together.
+"""Lateness of levels, as the cluster's admitter tells it: a reason to tell changes together.
 
-A machine that has nothing left starts jobs faster than levels reach them. Each change that is told by itself then costs
+A machine without CPU to spare starts jobs faster than levels reach them. Each change that is told by itself then costs
 scorers and admitter a pass, and the cluster the CPU for it.
 """
 
@@ -32,7 +32,7 @@ class Lateness:
         )
 
     def due(self) -> float:
-        """Seconds to rest now: all kinds until the same instants, so that one pass tells what they show."""
+        """Seconds to rest now. All kinds rest until the same instants, so that one pass tells what they show."""
         lease = self._lease.values.get(self._subject)
         return 0.0 if lease is None else until_next(lease.late_by, time.monotonic())
 

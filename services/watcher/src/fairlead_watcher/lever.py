@@ -1,4 +1,4 @@
-"""Whether Kueue reads boosts, as the cluster's admitter found it: a boost that is not read is no part of a level.
+"""The lever that the cluster's admitter found: a boost that Kueue does not read is no part of a level.
 
 Nothing in the cluster shows it, and the watcher may not ask (that takes a right to create), so it is heard on NATS.
 """
@@ -12,7 +12,7 @@ from fairlead_contracts.messages.leave import LEVER_FOUND, LeverFound
 
 
 class DeliverLever(Protocol):
-    """Takes what was heard."""
+    """Takes whether Kueue reads boosts."""
 
     def __call__(self, *, read: bool) -> None:
         """Whether Kueue reads boosts."""

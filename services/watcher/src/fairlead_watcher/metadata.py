@@ -10,10 +10,10 @@ from fairlead_kube.objects import ObjectMeta
 LONGEST_VALUE = 256
 """Characters of an annotation's value; longer ones are data, not words."""
 MOST_BYTES = 32 * 1024
-"""Of the labels and of the annotations of one place, and of all places of a job together: with every character
+"""Bytes of the labels, and of the annotations, of one place, and of all places of a job together: with every character
 escaped they still fit into one message of NATS (1 MiB)."""
 _CUT = "…"
-"""No number and no word of ours has it: the beginning of a value must not be taken for the whole."""
+"""The end of a cut value. No number and no word of ours has it: a beginning must not be taken for the whole value."""
 _NOT_OURS = ("kubectl.kubernetes.io/", "kueue.x-k8s.io/")
 
 type Texts = Mapping[str, str]
@@ -25,7 +25,7 @@ class MetadataWords(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     left_out: int = 0
-    """Entries that were too many; none of them asks for anything."""
+    """How many entries were left out as too many; none of them asks for anything."""
 
 
 NO_WORDS = MetadataWords()
@@ -41,7 +41,7 @@ def words_of(metadata: ObjectMeta) -> MetadataWords:
 
 
 def merged(places: Iterable[MetadataWords]) -> MetadataWords:
-    """One place made of several, within the same bounds; the first that says something of a key wins."""
+    """Several places as one, within the same bounds; the first place that has a key wins."""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     left_out = 0
@@ -55,7 +55,7 @@ def merged(places: Iterable[MetadataWords]) -> MetadataWords:
 
 
 def _worth_keeping(annotations: Texts) -> Texts:
-    """A value that is too long is kept in part: it can't be followed, and whoever wrote it must hear so."""
+    """The annotations, long values cut: they cannot be followed, and whoever wrote them must hear so."""
     return {
         key: value if len(value) <= LONGEST_VALUE else value[: LONGEST_VALUE - 1] + _CUT
         for key, value in annotations.items()
@@ -64,7 +64,7 @@ def _worth_keeping(annotations: Texts) -> Texts:
 
 
 def _within_bounds(texts: Texts) -> tuple[dict[str, str], int]:
-    """The texts that fit, what asks for a class and our own first and then by name; how many entries do not."""
+    """The texts that fit, those that ask for a class and our own first, then by name; and how many do not."""
     if not texts:
         return {}, 0
     if sum(map(len, texts)) + sum(map(len, texts.values())) <= MOST_BYTES // 4:

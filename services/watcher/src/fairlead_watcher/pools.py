@@ -1,4 +1,4 @@
-"""What is stated of pools, queues, tenants, classes and nodes. Pure."""
+"""Statements of pools, queues, tenants, classes and nodes. Pure."""
 
 from collections.abc import Iterator
 
@@ -107,7 +107,7 @@ def priority_class(cluster: str, name: str, value: int) -> ClassState:
 
 
 def node(cluster: str, found: Node) -> NodeState:
-    """A node, nothing of its cards in use. Its heartbeats and HAMi's handshake change nothing here."""
+    """The statement of a node, with none of its cards in use. Heartbeats and HAMi's handshake do not change it."""
     registered = registered_on(found.metadata.name, found.metadata.annotations or {})
     return NodeState(
         cluster=cluster,
@@ -125,7 +125,7 @@ def node(cluster: str, found: Node) -> NodeState:
 
 
 def _allocatable(found: Node) -> dict[str, int]:
-    """A device plugin may say anything: what cannot be read is not there."""
+    """What a node can allocate. A device plugin may say anything: an amount that cannot be read is left out."""
     amounts = {}
     for resource, amount in (found.status.allocatable or {}).items():
         try:

@@ -20,7 +20,7 @@ USAGE_FIRST = "UsageBasedAdmissionFairSharing"
 
 
 class QuotaKey(NamedTuple):
-    """A resource of one flavor: what quota is given for."""
+    """A resource of one flavor, which quota is given for."""
 
     flavor: str
     resource: str
@@ -42,7 +42,7 @@ _NONE = Quota(nominal=0)
 
 
 class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What we need of a ClusterQueue."""
+    """The part of a ClusterQueue that we need."""
 
     name: str
     parent: str = ""
@@ -51,11 +51,11 @@ class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
     preemption: dict[str, str] = {}
     strategy: str = ""
     active: bool = True
-    """Kueue says that it can admit."""
+    """Whether Kueue says that it can admit."""
     stopped: bool = False
-    """Somebody said that it shall not."""
+    """Whether somebody stopped it."""
     selector: LabelSelector | None = LabelSelector()
-    """Of the namespaces whose Workloads it takes; None: of none."""
+    """The selector of namespaces whose Workloads it takes; None takes those of none."""
     usage_first: bool = False
     """AdmissionFairSharing: use of LocalQueues goes before priority."""
     fair_sharing: bool = False
@@ -63,7 +63,7 @@ class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CohortFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What we need of a Cohort."""
+    """The part of a Cohort that we need."""
 
     name: str
     parent: str = ""
@@ -115,7 +115,7 @@ def _limit(resource: str, amount: Amount | None) -> int | None:
 
 
 def _amount(resource: str, amount: Amount) -> int:
-    """The server has checked the notation; people write very large numbers for "no limit"."""
+    """The amount in base units, bounded: for "no limit" people write numbers larger than any quantity."""
     try:
         return in_base_units(resource, amount)
     except FieldError:
@@ -123,14 +123,14 @@ def _amount(resource: str, amount: Amount) -> int:
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True):
-    """What shares one capacity: a root cohort with all below it, or a ClusterQueue alone."""
+    """The queues that share one capacity: a root cohort with all below it, or a ClusterQueue alone."""
 
     name: str
     queues: list[QueueFacts]
     cohorts: list[str]
     """Names of its cohorts, the root's too; empty for a ClusterQueue alone."""
     cyclic: bool = False
-    """Its cohorts go in a circle: Kueue admits nothing there."""
+    """Whether its cohorts go in a circle: Kueue admits nothing there."""
 
 
 class Forest:
@@ -184,7 +184,7 @@ class Forest:
         return total
 
     def capacity_by_flavor(self, tree: Tree) -> dict[str, dict[str, int]]:
-        """The same by flavor, where several give one resource; else empty."""
+        """The sums by flavor, where several flavors give one resource; else empty."""
         total: dict[str, dict[str, int]] = {}
         for quotas in self._quotas(tree):
             for name, quota in quotas.items():
@@ -211,7 +211,7 @@ class Forest:
         return _potential(queue.quotas, {name: one.nominal for name, one in queue.quotas.items()}, above)
 
     def _parent(self, cohort: CohortFacts) -> str:
-        """A circle has no parents."""
+        """The cohort's parent; a cohort in a circle has none."""
         return "" if cohort.name in self._circles else cohort.parent
 
     def _root(self, name: str) -> str:
@@ -226,7 +226,7 @@ class Forest:
         return min(circle)
 
     def _subtree(self, name: str) -> dict[QuotaKey, int]:
-        """A cohort's own quota, and what its children lend."""
+        """The cohort's own quota, and what its children lend."""
         if name not in self._subtrees:
             total = {key: quota.nominal for key, quota in self._cohorts[name].quotas.items()}
             parts = [_lent(queue.quotas, _nominal(queue.quotas)) for queue in self._members.get(name, ())]
@@ -250,7 +250,7 @@ class Forest:
 
 
 def _with_implicit(queues: Iterable[QueueFacts], cohorts: Iterable[CohortFacts]) -> dict[str, CohortFacts]:
-    """A cohort may be named without there being an object of it."""
+    """All cohorts, also those that are named without an object of their own."""
     found = {cohort.name: cohort for cohort in cohorts}
     named = {queue.parent for queue in queues} | {cohort.parent for cohort in found.values()}
     return {name: CohortFacts(name=name) for name in sorted(named - found.keys() - {""})} | found
@@ -261,7 +261,7 @@ def _nominal(quotas: Quotas) -> dict[QuotaKey, int]:
 
 
 def _kept(quota: Quota, subtree: int) -> int:
-    """What a node does not lend (`localQuota`)."""
+    """The quota that a node does not lend (`localQuota`)."""
     return 0 if quota.lending is None else max(0, subtree - quota.lending)
 
 

@@ -1,7 +1,7 @@
-"""Whether a start can be promised in a pool: what is free there can be had by the first job in line, and nobody else. Pure.
+"""Whether a start can be promised in a pool: only the first job in line may take what is free there. Pure.
 
 Counterexamples of a model: with two strict queues on one quota nearly every tenth promise broke; a head in a queue that
-fills gaps waits for ever. Quota of several flavors is no sum: a job takes each resource from one of them.
+fills gaps waits for ever. Quotas of several flavors do not add up: a job takes each resource from one of them.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ STRICT = "StrictFIFO"
 
 
 def why_not_reservable(tree: Tree, forest: Forest) -> str:
-    """What stands against it, in words; empty for nothing."""
+    """Why no start can be promised, in words; empty where one can."""
     if len(tree.queues) != 1:
         names = [queue.name for queue in tree.queues]
         return f"{len(names)} ClusterQueues draw on its quota ({', '.join(names[:3])}): reserve mode needs one that is alone"

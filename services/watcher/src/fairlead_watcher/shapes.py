@@ -17,11 +17,12 @@ _PODS = "pods"
 def shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
     """What the pods of a Workload ask for; empty where its demand says it all, and where it cannot be read.
 
-    So the state of most jobs stays as small as it was: only pods of several kinds, selectors, parts of cards, and demands that
-    Kueue was told to count otherwise (`resources.transformations`) are worth a word. Of pods that may be fewer the fewest count.
+    So the state of most jobs stays small: only pods of several kinds, selectors, parts of cards, and demands that Kueue
+    was told to count otherwise (`resources.transformations`) are stated. Where a pod set may shrink, its fewest pods
+    count.
 
     Args:
-        workload: that waits.
+        workload: a waiting one.
         demand: of the whole Workload, as Kueue counts it.
     """
     try:
@@ -34,7 +35,7 @@ def shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
 def held_shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
     """What the pods of a Workload that holds quota ask of cards; empty where its demand says it all, and of others.
 
-    Where they may run is nobody's question any more. Pods that ended, and those that were never admitted, are left out.
+    Nobody asks any more where these pods may run. Pods that ended, and those that were never admitted, are left out.
     """
     left = pods_left(workload)
     admission = workload.status.admission
@@ -63,7 +64,7 @@ def _shape(pod_set: PodSet) -> JobShape:
     asked = pod_demand(spec)
     asks = card_asks(spec)
     noted = pod_set.template.metadata.annotations or {}
-    class_request = {
+    noted_for_cards = {
         name: noted[name]
         for name in CARD_ANNOTATIONS
         if len(noted.get(name, "")) in range(1, LONGEST_VALUE + 1)
@@ -76,6 +77,8 @@ def _shape(pod_set: PodSet) -> JobShape:
         selector={
             key: value for key, value in (spec.node_selector or {}).items() if len(value) <= LONGEST_VALUE
         },
-        card_asks=asks if len(asks) > 1 or class_request or any(ask.keys() - {VGPUS} for ask in asks) else [],
-        card_annotations=class_request if asks else {},
+        card_asks=asks
+        if len(asks) > 1 or noted_for_cards or any(ask.keys() - {VGPUS} for ask in asks)
+        else [],
+        card_annotations=noted_for_cards if asks else {},
     )

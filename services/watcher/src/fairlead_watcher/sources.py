@@ -14,9 +14,9 @@ from fairlead_kube.resources import Resource
 
 RETRY_SECONDS = 2.0
 BELIEVED_DENIALS = 3
-"""Answers in a row that a kind is not served, one probe apart, after which its objects are taken to be gone."""
+"""Answers in a row, one probe apart, that a kind is not served, after which its objects count as gone."""
 LISTEN_SECONDS = 1.0
-"""How exactly the age of what is known is measured."""
+"""Seconds between two looks whether a kind is still heard of: its age is that exact."""
 
 
 class WatchedKind(Protocol):
@@ -65,7 +65,7 @@ class KindSource[T: Described, U]:
         called: str | None = None,
         rest: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """Know nothing yet.
+        """Knows nothing yet.
 
         Args:
             client: of the cluster.
@@ -77,9 +77,9 @@ class KindSource[T: Described, U]:
             probe_seconds: between two questions whether the kind is served.
             optional: whether a cluster without the kind is whole.
             label_selector: of the objects; by default all.
-            field_selector: likewise.
+            field_selector: of the objects; by default all.
             called: its name, where some objects of a kind are mirrored apart from others; by default the kind's plural.
-            rest: for how many seconds to leave alone what happens now.
+            rest: for how many seconds changes may wait now before they are looked at.
         """
         self._client = client
         self._resource = resource
@@ -96,7 +96,7 @@ class KindSource[T: Described, U]:
         self._reflector: Reflector[T, U] | None = None
         self._delivered: set[Key] = set()
         self._sweeps = False
-        """A new reflector does not know what its predecessor knew: what it lacks once complete is gone."""
+        """Whether to forget, once a new reflector is complete, the objects that it lacks and its predecessor had."""
         self._denials = 0
         self._trouble: str | None = "it was not asked for yet"
         self._heard_at = time.monotonic()
@@ -181,7 +181,7 @@ class KindSource[T: Described, U]:
             if reflector.complete or now - asked_at < self._probe_seconds:
                 continue
             asked_at = now
-            if not await self._still(served):
+            if not await self._is_still_served(served):
                 return
 
     async def _follow(self, reflector: Reflector[T, U]) -> None:
@@ -192,11 +192,11 @@ class KindSource[T: Described, U]:
             self._say(str(error))
             await asyncio.sleep(self._probe_seconds)
 
-    async def _still(self, served: Resource[T]) -> bool:
+    async def _is_still_served(self, served: Resource[T]) -> bool:
         try:
             return await pick_version(self._client, self._resource) == served
         except KubeError:
-            return True  # nobody says that it is not
+            return True  # the server does not deny it
 
     def _why_unknown(self) -> str | None:
         """The reason why a kind is not served. An API server that just started may not know all of its CRDs yet."""
@@ -206,7 +206,7 @@ class KindSource[T: Described, U]:
         return None
 
     def _hears(self) -> bool:
-        """Whether anything can be heard: not of a kind that is known not to be served."""
+        """Whether the kind can be heard of: one that is known not to be served cannot."""
         return self._trouble is None and (self._reflector is None or self._reflector.following)
 
     def _say(self, trouble: str | None) -> None:
@@ -237,7 +237,7 @@ class WatchedKinds:
         return next((source.missing for source in self._sources if source.missing is not None), None)
 
     def why_silent(self, longest_seconds: float) -> str | None:
-        """What was not heard of for longer than that."""
+        """The kinds that were not heard of for longer than that, in words."""
         age, name = max((source.age_seconds(), source.name) for source in self._sources)
         if age <= longest_seconds:
             return None

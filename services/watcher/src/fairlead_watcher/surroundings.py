@@ -1,4 +1,4 @@
-"""What a Workload's translation looks up besides the Workload itself, and a note of what it looked up. Pure."""
+"""Surroundings: what a Workload's translation looks up besides the Workload, and a note of each lookup. Pure."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol
@@ -31,24 +31,24 @@ LEVER = Dependency("lever", "", Key("", ""))
 
 
 class LocalQueueFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What we need of a LocalQueue."""
+    """The part of a LocalQueue that we need."""
 
     queue: str
     stopped: bool = False
 
 
 class QueueView(msgspec.Struct, frozen=True, kw_only=True):
-    """What a ClusterQueue means for the Workloads in it."""
+    """The part of a ClusterQueue that its Workloads depend on."""
 
     name: str
     active: bool
     stopped: bool
     most: dict[str, int]
-    """By resource that it covers, what it can ever have, all flavors together."""
+    """The most that it can ever have, by resource that it covers, all flavors together."""
     flavored: bool = False
     """Whether several flavors give one resource in its pool."""
     selector: LabelSelector | None = LabelSelector()
-    """Of the namespaces whose Workloads it takes; None: of none."""
+    """The selector of namespaces whose Workloads it takes; None takes those of none."""
 
     def takes(self, labels: Labels | None) -> bool:
         """Whether it takes Workloads of a namespace with these labels; None where they are not known."""
@@ -68,7 +68,7 @@ class WorkloadContext(Protocol):
         """The value of a WorkloadPriorityClass or PriorityClass."""
 
     def owner(self, kind: str, namespace: str, name: str) -> OwnerFacts | None:
-        """What a Workload was made for; None also for kinds that are not watched."""
+        """The object that a Workload was made for; None also for kinds that are not watched."""
 
     def namespace(self, name: str) -> Labels | None:
         """The labels of a namespace; None for one that is not known."""
@@ -93,7 +93,7 @@ def class_value(priority_class: PriorityClass) -> int:
 
 
 def queue_view(queue: QueueFacts, forest: Forest) -> QueueView:
-    """What a ClusterQueue means for its Workloads."""
+    """The part of a ClusterQueue that its Workloads depend on, by the quota of its tree."""
     most: dict[str, int] = {}
     for name, amount in forest.potential(queue).items():
         if name in queue.quotas:
@@ -129,7 +129,7 @@ class Noting:
         self._looked_up: set[Dependency] = set()
 
     def take(self) -> frozenset[Dependency]:
-        """What was looked up since the last take."""
+        """Takes the dependencies that were looked up since the last take."""
         found, self._looked_up = self._looked_up, set()
         return frozenset(found)
 

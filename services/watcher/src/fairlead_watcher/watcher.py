@@ -16,21 +16,21 @@ from fairlead_watcher.instruments import WatcherInstruments
 from fairlead_watcher.sources import WatchedKinds
 
 AT_ONCE = 500
-"""Workloads to translate before other tasks have a turn: some 20 ms."""
+"""Workloads to translate before other tasks have a turn: they take some 20 ms."""
 REST_SECONDS = 0.01
-"""Between two passes at least: each waits twice for NATS, whether it states one change or many."""
+"""Seconds between two passes at least: each waits twice for NATS, whether it states one change or many."""
 BUSY_REST_SECONDS = 0.25
-"""The same at most, while more changes than the allowance is for: as many as Kueue makes on a machine that has nothing left.
-What follows in scorers and admitters then comes in as few parts, and a job that starts as it comes is stated once."""
+"""Seconds between two passes at most, while changes exceed the allowance, as on a machine without CPU to spare. Scorers
+and admitters then follow in as few passes, and a job that starts at once is stated once."""
 LONGEST_SLEEP = 60.0
 """Seconds between two looks at the clock: it may have been set right meanwhile."""
 
 
 class WatcherAudience(Protocol):
-    """The audience of what is stated differently from now on."""
+    """The audience of changed statements."""
 
     def update(self, statements: Statements) -> None:
-        """Hears what is so now."""
+        """Hears the statements that changed."""
 
 
 class Watcher:
@@ -62,24 +62,24 @@ class Watcher:
         self._clock = clock
         self._wake = wake
         self._pacing = Pacing(least=REST_SECONDS, rests=[Allowance(BUSY_REST_SECONDS)])
-        self._knows = False
+        self._all_heard = False
         self._held_back: Statements = {}
 
     async def run(self) -> None:
         """Runs until cancelled."""
         self._wake.set()
         while True:
-            await self._something_to_do()
+            await self._wait_for_work()
             self._sources.look()
             stated = await self._settle()
             self._tell(stated)
             self._instruments.settled(self._view, len(stated))
 
     def unknown(self) -> str | None:
-        """Why the cluster is not known yet, for /readyz; afterwards what is known is stated, however old."""
-        return None if self._knows else self._sources.missing() or "the first look is under way"
+        """Why the cluster is not known yet; None from then on, as what is known is stated, however old."""
+        return None if self._all_heard else self._sources.missing() or "the first look is under way"
 
-    async def _something_to_do(self) -> None:
+    async def _wait_for_work(self) -> None:
         due = self._view.next_due()
         wait = LONGEST_SLEEP
         if due is not None:
@@ -87,7 +87,7 @@ class Watcher:
         await self._pacing.wake_or_timeout(self._wake, wait)
 
     async def _settle(self) -> Statements:
-        """Settles in parts: leases are renewed meanwhile."""
+        """Settles the view in parts: leases are renewed in between."""
         stated: Statements = {}
         with self._instruments.settle_seconds.time():
             while True:
@@ -97,11 +97,11 @@ class Watcher:
                 await asyncio.sleep(0)
 
     def _tell(self, stated: Statements) -> None:
-        """Nothing before all kinds were heard: half a cluster would look as if the other half had been deleted."""
+        """Tells statements once all kinds were heard: without one kind, all of its objects would seem deleted."""
         self._held_back |= stated
-        if not self._knows and self._sources.missing() is not None:
+        if not self._all_heard and self._sources.missing() is not None:
             return
-        self._knows = True
+        self._all_heard = True
         told, self._held_back = self._held_back, {}
         # Also without news: the audience may wait for the sources to be complete again.
         self._audience.update(told)

@@ -1,6 +1,6 @@
-"""What we need of a Workload and of what it was made for; the rest is dropped as soon as it is decoded. Pure.
+"""The part of a Workload, and of its owner, that we need; the rest is dropped as soon as it is decoded. Pure.
 
-A change that touches none of this, as most writes to a status, is no change.
+A write that touches none of it, as most writes to a status, changes nothing here.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from fairlead_watcher.shapes import held_shapes_of, shapes_of
 GATES = "kueue.x-k8s.io/admission-gated-by"
 PODS = "pods"
 MOST_OWNERS = 16
-"""Of a pod group each pod is an owner. They say the same; so many are read, by name."""
+"""Owners that are read, by name. Each pod of a group is one, and all say the same."""
 LONGEST_SAID = 512
 _AGREED, _OPEN = "Ready", "Pending"
 EVICTED_BY_CHECK = "AdmissionCheck"
@@ -36,11 +36,11 @@ _OUTCOMES = {
     "OwnerNotFound": Outcome.CANCELLED,
     "WorkloadSliceReplaced": Outcome.CANCELLED,
 }
-"""By Kueue's reason; every other one means success, as Kueue before 0.9 had one word for every end."""
+"""Outcomes by Kueue's reason. Every other reason means success, as Kueue before 0.9 had one word for every end."""
 
 
 class Owner(NamedTuple):
-    """What a Workload was made for."""
+    """The object that a Workload was made for."""
 
     kind: str
     name: str
@@ -48,24 +48,24 @@ class Owner(NamedTuple):
 
 
 class OwnerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What we need of an owner."""
+    """The part of an owner that we need."""
 
     uid: str
     words: MetadataWords
 
 
 class QuotaHold(msgspec.Struct, frozen=True, kw_only=True):
-    """Quota that is reserved."""
+    """The quota that is reserved for a Workload."""
 
     queue: str
     """The ClusterQueue; empty where the admission does not say."""
     since: Micros
     admitted: Micros | None = None
-    """Since when its time runs; None while admission checks are open."""
+    """When its run limit began to count; None while admission checks are open."""
     flavors: dict[str, str] = {}
-    """By resource, the flavor that it is held of; without those that its pod sets hold of several."""
+    """The flavor of each resource; without resources that its pod sets hold of several flavors."""
     charged: dict[str, dict[str, int]] = {}
-    """By flavor, the quota that it holds."""
+    """The quota that it holds, by flavor."""
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,14 +78,14 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Eviction(msgspec.Struct, frozen=True, kw_only=True):
-    """The last eviction."""
+    """The last eviction of a Workload."""
 
     reason: str
     at: Micros
 
 
 class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A Workload, as far as it concerns us."""
+    """The facts of a Workload that we need."""
 
     namespace: str
     name: str
@@ -94,36 +94,36 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     queue_time: Micros
     local_queue: str
     owners: list[Owner] = []
-    """The one that controls it, or the pods of a group."""
+    """The owner that controls it, or the pods of a group."""
     grouped: bool = False
-    """It is a pod group: nobody controls it."""
+    """Whether it is a pod group, which no owner controls."""
     own: MetadataWords = NO_WORDS
     template: MetadataWords = NO_WORDS
     active: bool = True
     gates: str = ""
-    """Who must let go of it before Kueue looks at it (KEP-6915); empty for nobody."""
+    """The gates that must be lifted before Kueue looks at it (KEP-6915)."""
     priority: int = 0
     boost: int = 0
     levelled_by: str = ""
-    """Who wrote the boost, or the priority in its place, of one that is queued; see `lever_owner`."""
+    """The field manager that wrote the boost, or the priority in its place, while it is queued; see `lever_owner`."""
     noted_base: int | None = None
-    """What was its priority before we wrote one."""
+    """Its priority before we wrote one."""
     class_kind: str = ""
     class_name: str = ""
     demand: dict[str, int] = {}
     """In base units, without the resource `pods`."""
     pods: int = 0
     shapes: list[JobShape] = []
-    """What the pods ask for one by one, while it waits, and of cards from when it holds quota; see `shapes_of`."""
+    """The demand of each kind of its pods while it waits; once it holds quota, of cards alone; see `shapes_of`."""
     equivalence: str = ""
-    """While it waits; see `equivalence`."""
+    """The digest of its shape, while it waits; see `equivalence`."""
     unreadable: Fault | None = None
-    """Why the demand is not known."""
+    """Why its demand cannot be read; empty where it can."""
     run_limit: Micros | None = None
-    """What is left of it."""
+    """The time that is left of its run limit."""
     run: QuotaHold | None = None
     put_back: bool = False
-    """Kueue does not queue it again yet (Requeued=False)."""
+    """Whether Kueue does not queue it again yet (Requeued=False)."""
     requeue_at: Micros | None = None
     eviction: Eviction | None = None
     end: End | None = None
@@ -135,7 +135,7 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 type Known = WorkloadFacts | End
-"""An end that is long past is all that is kept of a Workload."""
+"""A Workload as it is kept: its facts, or its end alone where that is long past."""
 
 
 def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
@@ -143,7 +143,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
 
     Args:
         workload: as the server has it.
-        ended_after: of one that ended before this instant only the end is kept. Kueue keeps Workloads for ever.
+        ended_after: only the end is kept of a Workload that ended before this instant. Kueue keeps Workloads for ever.
     """
     end = _end(workload)
     if end is not None and end.at < ended_after:
@@ -253,7 +253,7 @@ def _run(workload: Workload) -> QuotaHold | None:
 
 
 def _flavors(assignments: Iterable[PodSetAssignment]) -> dict[str, str]:
-    """Each resource of one flavor."""
+    """The flavor of each resource that has only one."""
     held: dict[str, set[str]] = {}
     for assignment in assignments:
         for resource, flavor in (assignment.flavors or {}).items():
@@ -295,7 +295,7 @@ def _requeue_at(workload: Workload) -> Micros | None:
 
 
 def _run_limit(workload: Workload) -> Micros | None:
-    """Kueue counts earlier runs, too."""
+    """The time that is left of its limit: Kueue counts earlier runs, too."""
     limit = workload.spec.maximum_execution_time_seconds
     if limit is None:
         return None
@@ -304,7 +304,7 @@ def _run_limit(workload: Workload) -> Micros | None:
 
 
 def _said(workload: Workload) -> str:
-    """Kueue's last words: on its end, on why it waits or that quota is reserved, on its admission or eviction."""
+    """Kueue's last words on the Workload: on its end, on why it waits, on its quota, admission or eviction."""
     finished = workload.condition("Finished")
     kinds = ["QuotaReserved", "Admitted", "Evicted"]
     if finished is not None and finished.status == "True":
@@ -314,7 +314,7 @@ def _said(workload: Workload) -> str:
 
 
 def _open_checks(workload: Workload) -> str:
-    """A check that is `Ready` is none."""
+    """The open checks, in words: those that are not `Ready`."""
     found = [_check_in_words(one) for one in workload.status.admission_checks or () if one.state != _AGREED]
     return _shortened("; ".join(found))
 
