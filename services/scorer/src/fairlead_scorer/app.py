@@ -87,7 +87,7 @@ async def _score(
     async with AsyncExitStack() as until:
         await server.open(until)
         async with lifecycle.supervise() as tasks:
-            # Ended last first: no decision leaves, then the lease is given back, and others take the shards at once.
+            # The last one ends first: no decision leaves, then the lease is given back, and others take the shards at once.
             tasks.start("connection", bus.wait_closed())
             tasks.start("state", state_view.run())
             tasks.start("roster", roster.run())

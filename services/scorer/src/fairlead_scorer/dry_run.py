@@ -39,7 +39,7 @@ class DryRun:
         self._said: dict[ShardName, Content] = {}
 
     async def run(self) -> None:
-        """Observes, decides and says, until cancelled."""
+        """Observes, decides and logs, until cancelled."""
         while True:
             await wake_or_timeout(self._wake, None)
             await self._state_view.observe()

@@ -37,7 +37,7 @@ from fairlead_scorer.state.state_view import StateView
 
 ROLE = "scorer"
 _LONGEST_SLEEP = 60.0
-"""Seconds between two passes at most: clocks are set right now and then, and timers of the far future with them."""
+"""Seconds between two passes at most: a clock that is set right would leave a timer of the far future wrong."""
 _REST_SECONDS = 0.002
 """Between two passes at least: one follows from each state that is told, and one from each decision that left."""
 _CONFIRMS_PER_SECOND = 50.0
@@ -90,7 +90,7 @@ class Scorer:
         self._withheld: dict[str, list[str]] = {}
         self._holdings: list[Holding] = []
         self._doubtful = False
-        self._fit = asyncio.Event()
+        self._ready_to_join = asyncio.Event()
         self._pacing = Pacing(least=_REST_SECONDS)
         self.membership = Membership(bus, roster, role=ROLE, replica=replica, describe=self.lease)
 
@@ -116,13 +116,13 @@ class Scorer:
         Whoever is counted in is given shards at once, and those who had them let go: a replica that still replays, or
         that finds no valid policy, would hold its part of every pool up.
         """
-        await self._fit.wait()
+        await self._ready_to_join.wait()
         await self.membership.run()
 
     async def _observe(self) -> None:
         await self._state_view.observe(lambda pool, number: self.owns(ShardName(pool, number)))
         if self._state_view.known:
-            self._fit.set()
+            self._ready_to_join.set()
         now = self._now()
         for shard in [shard for shard, flip in self._flips.items() if flip <= now]:
             del self._flips[shard]
@@ -133,7 +133,7 @@ class Scorer:
                 ownership.doubt()
 
     def _arrange(self, tasks: asyncio.TaskGroup) -> None:
-        """Takes up and gives up shards, as the assignment says; while it cannot be trusted, all stays as it is."""
+        """Takes up and gives up shards as the assignment says. While that cannot be trusted, all stays as it is."""
         if not (self.membership.trusted and self._roster.complete and self.membership.visible):
             return
         pools = {name: pool.shards for name, pool in self._state_view.cache.pools.items()}
@@ -149,13 +149,13 @@ class Scorer:
             self._record.arranged(gained, given_up)
 
     def _decide(self) -> None:
-        """Each owned shard that has work does it in its own task: shards are decided and published side by side."""
+        """Wakes each owned shard that has work: all are decided and published side by side, each in its own task."""
         for ownership in self._ownerships.values():
             ownership.look()
 
     def _report(self) -> None:
         self._report_withheld(self._state_view.cache.pools)
-        holdings = self._new_holdings()
+        holdings = self._holdings_now()
         if holdings != self._holdings:
             self._holdings = holdings
             self.membership.renew_soon()
@@ -189,20 +189,20 @@ class Scorer:
     # What an ownership asks ---------------------------------------------------------------------------------------
 
     def may_publish(self, shard: ShardName) -> bool:
-        """Whether a decision of this shard may leave: we are counted in, and the pool's state can be relied on."""
+        """Whether a decision of this shard may leave: our lease holds, and the pool's state is current."""
         return (
             self.membership.trusted
             and self._state_view.is_current(shard.pool)
-            and self._pool_with(shard) is not None
+            and self._pool_of(shard) is not None
         )
 
     def is_behind(self, shard: ShardName) -> bool:
         """Whether the shard changed since it was last decided."""
-        pool = self._pool_with(shard)
+        pool = self._pool_of(shard)
         return pool is not None and shard.number in pool.dirty
 
     def decide(self, shard: ShardName, limit: int) -> Decided:
-        """The shard's content now; it is not behind any more."""
+        """Decides the shard's content now, so that it is not behind any more."""
         started = time.perf_counter()
         pool, now = self._state_view.cache.pools[shard.pool], self._now()
         pool.dirty.discard(shard.number)
@@ -221,14 +221,14 @@ class Scorer:
         )
 
     def pace(self, shard: ShardName) -> float:
-        """How long the shard rests after a decision now, in seconds."""
-        pool = self._pool_with(shard)
+        """Seconds for which the shard rests after a decision now."""
+        pool = self._pool_of(shard)
         clusters = () if pool is None else pool.shape.clusters
         return rest_after(self._settings.pace_seconds, self._roster.leaders(ADMITTER), clusters, self._now())
 
     def put_back(self, shard: ShardName) -> None:
-        """The shard is behind again."""
-        pool = self._pool_with(shard)
+        """Marks the shard as behind again."""
+        pool = self._pool_of(shard)
         if pool is not None:
             pool.dirty.add(shard.number)
 
@@ -247,7 +247,7 @@ class Scorer:
         )
         return decisions.write(decided.content, stamp)
 
-    def _pool_with(self, shard: ShardName) -> ScoredPool | None:
+    def _pool_of(self, shard: ShardName) -> ScoredPool | None:
         """The shard's pool; None where a new policy has taken the pool, or this shard of it, away."""
         pool = self._state_view.cache.pools.get(shard.pool)
         return pool if pool is not None and shard.number < pool.shards else None
@@ -274,17 +274,17 @@ class Scorer:
                 yield shard, ownership.published
 
     def lease(self) -> MemberLease:
-        """Our lease as it is renewed: alive, with these shards, decided up to there."""
+        """Our lease, as it is renewed: the shards that we own, and up to which state they are decided."""
         behind = [ownership.decided_seq for ownership in self._ownerships.values() if not ownership.caught_up]
         return MemberLease(
             role=ROLE,
             replica=self._replica,
             renewed=self._now(),
-            holdings=self._new_holdings(),
+            holdings=self._holdings_now(),
             state_seq=min(behind, default=self._state_view.seq),
         )
 
-    def _new_holdings(self) -> list[Holding]:
+    def _holdings_now(self) -> list[Holding]:
         held: dict[str, list[int]] = {}
         for shard, ownership in self._ownerships.items():
             if ownership.owned:
@@ -325,7 +325,7 @@ class Scorer:
             await endpoint.close()
 
     def _answer(self, ownership: ShardOwnership, asked: Asked) -> bytes:
-        pool = self._pool_with(ownership.shard)
+        pool = self._pool_of(ownership.shard)
         kind = _KINDS.get(asked.subject.rsplit(".", 1)[1])
         if kind is None:
             raise Rejected(404, "no such question")

@@ -1,7 +1,7 @@
 """How often a shard is decided. Pure.
 
-Where a cluster starts jobs faster than levels reach them, a decision is followed by nobody in time, and the cluster is short
-of the CPU that it costs: a scorer's and an admitter's, and a server's between them. So what changes is then decided together.
+Where a cluster starts jobs faster than levels reach them, no decision is followed in time, and the cluster lacks the
+CPU that each one costs in scorer, NATS and admitter. So several changes are decided together then.
 """
 
 from collections.abc import Collection, Iterable
@@ -11,19 +11,19 @@ from fairlead_contracts.messages.members import LeaderLease
 from fairlead_runtime.waiting import until_next
 
 LATE_TIMES = 2.0
-"""So many times as long as between two looks of an admitter lies between two decisions of a shard."""
+"""The time between two decisions of a shard, as a multiple of that between two looks of the admitter."""
 LONGEST_PACE_SECONDS = 4.0
-"""Where not one of the last levels reached a job that waited."""
+"""The longest rest in seconds: where not one of the last levels reached a job that waited."""
 
 
 def rest_after(least: float, leaders: Iterable[LeaderLease], clusters: Collection[str], now: Micros) -> float:
     """How long a shard rests after a decision, in seconds.
 
-    Where levels come too late, all shards of all scorers rest until the same instants: what they decide then leaves, and is
-    taken in by admitters, together.
+    Where levels come too late, all shards of all scorers rest until the same instants: their decisions leave together,
+    and admitters take them in together.
 
     Args:
-        least: where levels come in time.
+        least: seconds of rest where levels come in time.
         leaders: of the admitters, as their leases stand.
         clusters: of the shard's pool.
         now: of the clock on the wall, which scorers share.

@@ -16,11 +16,12 @@ from fairlead_runtime.waiting import wake_or_timeout
 from fairlead_scorer.decide.decision import PAYLOAD_LIMIT, Content, same
 
 _RETRY_SECONDS = 0.2
-"""After a publish that may succeed later: about the time of a reconnect."""
+"""Seconds of rest after a publish that may succeed later: about the time of a reconnect."""
 CONFIRM_SECONDS = 5.0
-"""After so long without a publish an owner looks whether its shard is still its own."""
+"""Seconds without a publish after which an owner looks whether its shard is still its own."""
 CLAIMED_SECONDS = 1.0
-"""The first time so soon after the claim: one that the owner before sent while it gave the shard up may arrive after ours."""
+"""Seconds from a claim to the first such look: a claim that the owner before sent while it gave up may arrive after
+ours."""
 _HEADER_ROOM = 4096
 _SMALLEST_LIMIT = 16_384
 
@@ -114,7 +115,7 @@ class ShardOwnership:
         observer: hears of what became of it.
         rest: how long a lost shard is left alone, in seconds.
         confirm_after: gives the seconds after which a quiet hold is looked at: somebody may have claimed the shard.
-        changed_hands: called when we own the shard from now on, or own it no more.
+        changed_hands: called when we begin or cease to own the shard.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class ShardOwnership:
         self._kept = True
         self._just_claimed = False
         self._busy = False
-        self._nudged = asyncio.Event()
+        self._wake = asyncio.Event()
 
     @property
     def owned(self) -> bool:
@@ -162,17 +163,17 @@ class ShardOwnership:
         return self._published
 
     def look(self) -> None:
-        """Something changed: if there is work for this shard now, do it."""
+        """Wakes `run` if there is work for this shard now."""
         if self._has_work():
-            self._nudged.set()
+            self._wake.set()
 
     def give_up(self) -> None:
-        """The assignment gives the shard to another: a decision on its way may arrive, no further one leaves."""
+        """Gives the shard up, which is assigned to another: a decision on its way may arrive, no further one leaves."""
         self._kept = False
-        self._nudged.set()
+        self._wake.set()
 
     def doubt(self) -> None:
-        """The connection was down: the server may have lost the last decision, so the next is published anyway."""
+        """Has the next decision published in any case: the server may have lost the last one with the connection."""
         self._published = None
         self._decider.put_back(self.shard)
 
@@ -181,10 +182,10 @@ class ShardOwnership:
         while self._kept:
             quiet = self._confirm_after()
             woken = await wake_or_timeout(
-                self._nudged, min(quiet, CLAIMED_SECONDS) if self._just_claimed else quiet
+                self._wake, min(quiet, CLAIMED_SECONDS) if self._just_claimed else quiet
             )
             if self._has_work():
-                await asyncio.sleep(await self._act())
+                await asyncio.sleep(await self._claim_or_publish())
             elif not woken and self.owned:
                 await asyncio.sleep(await self._confirm())
 
@@ -192,7 +193,7 @@ class ShardOwnership:
         behind = self._hold.epoch is None or self._decider.is_behind(self.shard)
         return self._kept and behind and self._decider.may_publish(self.shard)
 
-    async def _act(self) -> float:
+    async def _claim_or_publish(self) -> float:
         """Claims or publishes once; returns how long to rest before the next time, in seconds."""
         self._busy, owned = True, self.owned
         decided = self._decider.decide(self.shard, self._limit)
@@ -212,7 +213,7 @@ class ShardOwnership:
             return self._try_again(error)
         finally:
             self._busy = False
-            self._nudged.set()  # whatever changed meanwhile was not seen by a waiting loop
+            self._wake.set()  # whatever changed meanwhile was not seen by a waiting loop
             if self.owned is not owned:
                 self._changed_hands()
         self.decided_seq = decided.state_seq
@@ -224,7 +225,7 @@ class ShardOwnership:
             await self._hold.confirm()
         except LostOwnershipError:
             self._step_down()
-            self._nudged.set()
+            self._wake.set()
             self._changed_hands()
             return self._rest
         except RetryableBusError as error:
@@ -233,7 +234,7 @@ class ShardOwnership:
         return 0.0
 
     async def _claim(self, decided: Decided) -> None:
-        """The claim itself holds the content: a reader that starts now must not find the shard empty."""
+        """Claims the shard. The claim holds the content: a reader that starts now must not find the shard empty."""
         epoch = await self._hold.claim(lambda: self._decider.written(self.shard, decided, 0, 0))
         self._turn = 0
         self._published = None

@@ -10,7 +10,7 @@ _SOME_JOB = "another job"
 
 
 def concealed_explanation(fact: Explanation, tenant: str) -> Explanation:
-    """Without the names of others' jobs."""
+    """The explanation without the names of others' jobs."""
     return msgspec.structs.replace(
         fact,
         place=None if fact.place is None else concealed_place(fact.place),

@@ -68,7 +68,7 @@ class Explainer:
         return [self._with_reservation(fact, open_names=tenant is None) for fact in found]
 
     def near(self, name: str, tenant: str | None) -> list[str]:
-        """A few jobs whose names begin so, with their scopes, those that wait first: Kubernetes adds letters to a `generateName`."""
+        """A few jobs whose names begin so, with their scopes: Kubernetes adds letters to a `generateName`."""
         rulebook = self._cache.rulebook
         begin = sorted(self._cache.beginning(name), key=_shown_first)
         asked = [

@@ -84,7 +84,7 @@ class JobMisfit(NamedTuple):
 
 
 FITS = JobMisfit()
-"""As far as anybody knows."""
+"""The answer where nothing is known to speak against a start."""
 
 
 def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> JobMisfit:
@@ -101,23 +101,27 @@ def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> Jo
     nodes, sizes = cache.nodes_of(job.cluster) if packed else [], cache.sizes_of(job.cluster)
     if reasons := sizes.outgrown(job, nodes):
         said = f"The nodes of cluster {job.cluster} cannot hold it, even if nothing else ran."
-        return JobMisfit(never=_told(said, reasons, nodes), shortfalls=shortfalls_of("never", reasons))
+        return JobMisfit(never=_sentences(said, reasons, nodes), shortfalls=shortfalls_of("never", reasons))
     if pool is not None and (short := list(_lacking(job, pool, cache))):
         return JobMisfit(no_quota=list(map(in_words, short)), shortfalls=shortfalls_of("no-quota", short))
     if reasons := sizes.crowded_out(job, nodes):
         said = f"The cards of cluster {job.cluster} have no room for it now, as HAMi gave them away."
-        return JobMisfit(no_room=_told(said, reasons, nodes), shortfalls=shortfalls_of("no-room", reasons))
+        return JobMisfit(
+            no_room=_sentences(said, reasons, nodes), shortfalls=shortfalls_of("no-room", reasons)
+        )
     return FITS
 
 
-def _told(beginning: str, reasons: Sequence[UnschedulableReason], nodes: Sequence[NodeState]) -> list[str]:
+def _sentences(
+    beginning: str, reasons: Sequence[UnschedulableReason], nodes: Sequence[NodeState]
+) -> list[str]:
     found = all_in_words(reasons[:_LISTED])
     of_cards = any(isinstance(one, _OF_CARDS) for one in reasons)
     return [f"{beginning} {found}", *(_unread(nodes) if of_cards else ())]
 
 
 def _unread(nodes: Sequence[NodeState]) -> Iterator[str]:
-    """Cards that nobody can count, HAMi no more than we."""
+    """A sentence on nodes whose cards neither HAMi nor we can count."""
     refused = sorted(node.name for node in nodes if node.cards_refused)
     if refused:
         named = ", ".join(refused[:_LISTED])
@@ -126,7 +130,7 @@ def _unread(nodes: Sequence[NodeState]) -> Iterator[str]:
 
 
 def _lacking(job: JobState, pool: ScoredPool, cache: ClusterCache) -> Iterator[PoolFull]:
-    """The resources that quota has too little left of. More than the pool has at all is among the reasons of the job's place."""
+    """The resources that quota has too little left of; without those of which the pool never has enough."""
     quota = cache.quota_of(pool.name)
     for resource, amount in sorted(job.demand.items()):
         has, used = quota.get(resource, (0, 0))

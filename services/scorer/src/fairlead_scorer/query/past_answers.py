@@ -18,11 +18,11 @@ from fairlead_contracts.topology import ANSWER
 from fairlead_scorer.query.questions import read_question, refuse, tenant_asked
 
 MOST_BYTES = 256 * 1024
-"""Of answers in one reply, the last of them not counted: a server takes messages of a megabyte."""
+"""Bytes of answers in one reply, without the last of them: a server takes messages of a megabyte."""
 _MILLISECONDS_A_SECOND, _MILLISECONDS_AT_ONCE = 1.0, 250
-"""That the reading of all answers of one tenant may take, in the long run and after a rest. To find the first of a tenant's
-the server looks at all submissions that were answered, and takes no new answer of anybody meanwhile: with half a million,
-0.1 s, twice for each question."""
+"""Milliseconds that reading all answers of one tenant may take, in the long run and after a rest. To find the first of
+a tenant's the server looks at all submissions that were answered, and takes no new answer of anybody meanwhile: with
+half a million, 0.1 s, twice for each question."""
 TOO_MANY = 429
 
 
@@ -55,7 +55,7 @@ class PastAnswers:
 
     @contextlib.contextmanager
     def _paced(self, tenant: str) -> Iterator[None]:
-        """Counts the time that is taken within."""
+        """Counts the time of the block as the tenant's."""
         rest = self._pace.rest(tenant)
         if rest:
             text = f"all answers of {tenant} take long to read: ask again in {math.ceil(rest)} s, or name submissions"
@@ -72,7 +72,7 @@ class PastAnswers:
         found: list[Stored] = []
         size = 0
         lines = [_FilteredAnswers(self._bus, filtered, question.after) for filtered in filters]
-        lines = [line for line in lines if await line.first()]
+        lines = [line for line in lines if await line.fetch()]
         while lines:
             if len(found) == question.limit or size > MOST_BYTES:
                 return _reply(found, question, more=True)
@@ -80,15 +80,15 @@ class PastAnswers:
             oldest = line.pending.popleft()
             found.append(oldest)
             size += len(oldest.payload)
-            if not await line.first():
+            if not await line.fetch():
                 lines.remove(line)
         return _reply(found, question, more=False)
 
 
 class _FilteredAnswers:
-    """The answers of one filter: one from the stream's leader, then many at a time, and the leader's word on whether that is all.
+    """The answers of one filter: the first from the stream's leader, then many at a time, then the leader's again.
 
-    One by one, a question cost the server a hundred calls. But whoever gives many may lag behind the leader.
+    One by one, a question cost the server a hundred calls. But a replica that gives many may lag behind the leader.
     """
 
     def __init__(self, bus: Bus, filtered: str, after: int) -> None:
@@ -96,12 +96,12 @@ class _FilteredAnswers:
         self._filtered = filtered
         self._after = after
         self._has_many = False
-        """Whether the last one came from the leader, so that more may stand behind it."""
+        """Whether the last answer came from the leader, so that more may stand behind it."""
         self.pending: deque[Stored] = deque()
-        """Read and not told yet, the oldest first."""
+        """Answers that were read and not given yet, the oldest first."""
 
-    async def first(self) -> bool:
-        """Whether there is one that is not told yet; it is the first of `pending` then."""
+    async def fetch(self) -> bool:
+        """Reads on where `pending` is empty; returns whether it holds an answer now."""
         if not self.pending:
             found = await self._several() if self._has_many else []
             self._has_many = not found

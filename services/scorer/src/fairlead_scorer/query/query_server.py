@@ -16,8 +16,8 @@ from fairlead_scorer.report.record import ScorerRecord
 GROUP = "scorer"
 _BURST_SECONDS = 10
 _MILLISECONDS_A_SECOND, _MILLISECONDS_AT_ONCE = 100.0, 2000
-"""Of a processor, that answers to one tenant may take, in the long run and after a rest. Most take a few; among ten
-thousand tenants some take hundreds, in which no decision is made."""
+"""Milliseconds of a processor that answers to one tenant may take, in the long run and after a rest. Most answers take
+a few; among ten thousand tenants some take hundreds, in which no decision is made."""
 
 
 class QueryServer:
@@ -71,7 +71,7 @@ class QueryServer:
                 self._record.answered(kind, "refused")
                 raise
             finally:
-                # Of the processor: who waits for the owner of a shard that is silent takes nobody's time.
+                # The processor's time: a question that waits for a silent owner takes nobody's.
                 self._time.spend(tenant, 1000 * (time.thread_time() - begun))
             self._record.answered(kind, "answered")
             return reply
@@ -81,7 +81,7 @@ class QueryServer:
     def _check_pace(self, tenant: str) -> None:
         """Checks the pace before anything is read of a question: a flood of them takes time from decisions."""
         if tenant == NO_NAME:
-            return  # of all tenants: an operator's
+            return  # a question about all tenants is an operator's
         if rest := self._time.rest(tenant):
             text = f"what {decode_token(tenant)} asks takes a scorer too much time; ask again in {math.ceil(rest)} s"
             raise Rejected(TOO_MANY, text)

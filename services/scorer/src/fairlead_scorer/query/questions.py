@@ -49,11 +49,11 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 
 _SPARE_PLACES = 8
-"""That each shard tells beyond twice its even part."""
+"""Places that each shard tells beyond twice its even part."""
 _RANKED_AT_ONCE = 20
 """Places worked out for an answer before others of this process have their turn: some five milliseconds."""
 _UNPLACED_TOLD = 3
-"""Jobs without a place that are named."""
+"""Jobs without a place that an answer names."""
 _MOST_RANKED = 200
 """Places of one tenant whose ranks are counted for one answer: each costs a count in every shard."""
 
@@ -86,7 +86,7 @@ class Questions:
     async def queue(self, asked: Asked) -> bytes:
         """Answers with the waiting jobs, in order."""
         question = read_question(QUEUE_QUESTION, asked)
-        tenant = self._known(tenant_asked(asked, question.tenant))
+        tenant = self._known_tenant(tenant_asked(asked, question.tenant))
         at = self._now()
         pools = [
             await (
@@ -96,7 +96,9 @@ class Questions:
             )
             for pool in self._pools(question.pool)
         ]
-        nowhere, first = self._told(self._cache.unplaced_nowhere(tenant) if question.pool is None else [])
+        nowhere, first = self._unplaced_lines(
+            self._cache.unplaced_nowhere(tenant) if question.pool is None else []
+        )
         reply = QueueReply(
             at=to_datetime(at),
             pools=pools,
@@ -109,7 +111,7 @@ class Questions:
     async def tenants(self, asked: Asked) -> bytes:
         """Answers what the tenants have, of what they may have."""
         question = read_question(TENANTS_QUESTION, asked)
-        tenant = self._known(tenant_asked(asked, None))
+        tenant = self._known_tenant(tenant_asked(asked, None))
         at = self._now()
         pools = []
         for pool in self._pools(question.pool):
@@ -140,7 +142,7 @@ class Questions:
         found = await self._explainer.explain(question.job, tenant, at)
         near: list[str] = []
         if not found:
-            self._known(tenant)
+            self._known_tenant(tenant)
             near = self._explainer.near(question.job, tenant)
         return to_json(ExplainReply(at=to_datetime(at), found=found, near=near or UNSET))
 
@@ -148,7 +150,7 @@ class Questions:
         wanted = min(limit or MOST_PLACES, MOST_PLACES)
         part, places = await self._first_places(pool, at, wanted)
         waiting = sum(reply.waiting for reply in part.replies)
-        unplaced, first = self._told(self._cache.unplaced_in(pool.name, None))
+        unplaced, first = self._unplaced_lines(self._cache.unplaced_in(pool.name, None))
         return PoolQueue(
             pool=pool.name,
             waiting=waiting,
@@ -172,13 +174,14 @@ class Questions:
         """
         least = min(wanted, 2 * wanted // pool.shards + _SPARE_PLACES)
         part, merged = await self._merged(pool, at, least)
-        if least < wanted and _certain(part.replies, merged) < wanted:
+        if least < wanted and _certain_places(part.replies, merged) < wanted:
             part, merged = await self._merged(pool, at, wanted)
         return part, merged[:wanted]
 
     async def _merged(self, pool: ScoredPool, at: Micros, of_each: int) -> tuple[ShardReplies, list[Place]]:
         part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, limit=of_each))
-        # Of values that do not change. Thousands take 50 ms, and decisions must not wait for that.
+        # In a thread, as these values do not change: thousands of places take 50 ms, and decisions must not wait for
+        # that.
         parts = [reply.places for reply in part.replies]
         return part, await asyncio.to_thread(merge_places, parts, pool.rules, at)
 
@@ -200,7 +203,7 @@ class Questions:
         places: list[Place] = [place for reply in own.replies for place in reply.places]
         part = await self._asker.ask(pool, "queue", ShardQuestion(at=at, among=places, limit=1))
         ranks = [sum(reply.before[number] for reply in part.replies) for number in range(len(places))]
-        unplaced, first = self._told(self._cache.unplaced_in(pool.name, tenant))
+        unplaced, first = self._unplaced_lines(self._cache.unplaced_in(pool.name, tenant))
         return PoolQueue(
             pool=pool.name,
             waiting=sum(reply.waiting for reply in part.replies),
@@ -217,8 +220,8 @@ class Questions:
             divide_by=divided_by(pool.rules),
         )
 
-    def _told(self, jobs: Sequence[JobState]) -> tuple[int, list[UnplacedJob]]:
-        """How many have no place, and the first of them. Waiting tasks of an array count one by one."""
+    def _unplaced_lines(self, jobs: Sequence[JobState]) -> tuple[int, list[UnplacedJob]]:
+        """How many jobs have no place, and the first of them. Waiting tasks of an array count one by one."""
         first = heapq.nsmallest(_UNPLACED_TOLD, jobs, key=lambda job: (job.submitted, job.uid))
         return sum(map(_tasks, jobs)), [
             UnplacedJob(
@@ -245,14 +248,14 @@ class Questions:
         )
 
     def _why_behind(self, places: Sequence[Place], rank: int, rules: PoolRules, at: Micros) -> str:
-        """The causes that let the one before it go first, as far down as people read."""
+        """The cause that puts the place before this one first; empty further down than people read."""
         if not 0 < rank < _MOST_RANKED:
             return ""
         before, place = (self._cache.called(one) for one in places[rank - 1 : rank + 1])
         return cause_in_words(neighbour_of(place, before, rules, at), place, rules)
 
-    def _known(self, tenant: str | None) -> str | None:
-        """The tenant, if it is one; of one that nobody knows an empty answer would say that all is well."""
+    def _known_tenant(self, tenant: str | None) -> str | None:
+        """The tenant, if anybody knows it: an empty answer about an unknown one would say that all is well."""
         if tenant is not None and not self._cache.knows_tenant(tenant):
             refuse("tenant", tenant, "is not in the policy, and has no job and no queue")
         return tenant
@@ -270,8 +273,8 @@ def _tasks(job: JobState) -> int:
     return 1 if job.array is None else job.array.tasks
 
 
-def _certain(replies: Iterable[ShardReply], merged: Sequence[Place]) -> int:
-    """How many places of a merge of beginnings nothing can come between: up to the last of a shard that has more."""
+def _certain_places(replies: Iterable[ShardReply], merged: Sequence[Place]) -> int:
+    """How many places of a merge are certain: up to the last place of a shard that has more behind it."""
     last = {reply.places[-1].uid for reply in replies if 0 < len(reply.places) < reply.waiting}
     return next((rank for rank, place in enumerate(merged, start=1) if place.uid in last), len(merged))
 
@@ -279,7 +282,7 @@ def _certain(replies: Iterable[ShardReply], merged: Sequence[Place]) -> int:
 def tenant_lines(standings: Iterable[TenantShare]) -> list[TenantLine]:
     """Each tenant with its tag, and with its part among those that run or wait.
 
-    Who is entitled to most first, then by name. A tenant is told once, whichever shards it was told by.
+    Tenants that are entitled to most come first, then by name. Each is told once, whichever shards told it.
     """
     found = {standing.tenant: standing for standing in standings}
     totals: dict[str | None, float] = {}

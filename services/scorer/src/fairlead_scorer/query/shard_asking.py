@@ -18,7 +18,7 @@ from fairlead_scorer.query import shard_answers
 from fairlead_scorer.state.pool import ScoredPool
 
 _AGAIN_SECONDS = 0.05
-"""Between two tries: a shard that changes hands has no owner for a few of these."""
+"""Seconds between two tries: a shard that changes hands has no owner for a few of them."""
 
 
 class Requester(Protocol):
@@ -40,7 +40,7 @@ class ShardAsker:
 
     Args:
         bus: for the shards of others.
-        owns: whether a shard is ours: then nobody needs to be asked.
+        owns: whether a shard is ours: its answer comes from this process.
         timeout: seconds for all of a question's shards, which are asked side by side.
     """
 
@@ -55,7 +55,9 @@ class ShardAsker:
         """Asks the owners of these shards, or of all, one question."""
         asked = list(range(pool.shards)) if shards is None else shards
         async with asyncio.TaskGroup() as group:
-            tasks = {shard: group.create_task(self._one(pool, shard, kind, question)) for shard in asked}
+            tasks = {
+                shard: group.create_task(self._ask_owner(pool, shard, kind, question)) for shard in asked
+            }
         replies = {shard: task.result() for shard, task in tasks.items()}
         return ShardReplies(
             replies=[reply for reply in replies.values() if reply is not None],
@@ -63,7 +65,7 @@ class ShardAsker:
         )
 
     async def explain[T](self, pool: ScoredPool, asking: Asking[T]) -> tuple[T, list[int]]:
-        """Asks the owners what an explanation asks for; with its outcome the shards that stayed silent when all were asked."""
+        """Asks the owners for an explanation; returns it with the shards that were silent when all were asked."""
         silent: set[int] = set()
         try:
             asked = next(asking)
@@ -79,7 +81,7 @@ class ShardAsker:
             outcome: T = over.value
             return outcome, sorted(silent)
 
-    async def _one(
+    async def _ask_owner(
         self, pool: ScoredPool, shard: int, kind: QuestionKind, question: ShardQuestion
     ) -> ShardReply | None:
         if self._owns(ShardName(pool.name, shard)):

@@ -53,7 +53,7 @@ class SteeringView:
         return next((one for one in self.of(pool) if one.cluster == cluster), None)
 
     def unheard(self) -> dict[str, str]:
-        """The reason, by watched cluster of which nothing is heard, why what is known of it may be old."""
+        """Why what is known of a cluster may be old, by watched cluster of which nothing is heard."""
         return {lease.cluster: lease.silent for lease in self._leaders.leaders(_WATCHER) if lease.silent}
 
     def is_unanswered(self, job: JobState) -> bool:
@@ -132,7 +132,7 @@ def as_a_tenant_hears(steering: Steering) -> Steering:
 
 
 def _looseness(pool: PoolState) -> int:
-    """A word that is not known counts as the loosest: nothing is promised by it."""
+    """The rank of a pool's enforcement, loosest last. An unknown word counts as the loosest: it promises nothing."""
     return _FIRMNESS.index(pool.enforcement) if pool.enforcement in _FIRMNESS else len(_FIRMNESS)
 
 

@@ -73,12 +73,12 @@ def nowhere(job: JobState) -> list[str]:
 
 
 def withheld(clusters: list[str]) -> str:
-    """The pool's order stands still."""
+    """A sentence on a pool whose order stands still."""
     names = ", ".join(clusters)
     return f"The order stands still: {names} has not confirmed its state since NATS started; levels stay as they are."
 
 
 def silent(shards: list[int]) -> str:
-    """A shard's owner did not answer."""
+    """A sentence on shards whose owners did not answer."""
     names = ", ".join(str(shard) for shard in shards)
     return f"The owners of shards {names} did not answer in time: jobs of their tenants are not counted here."

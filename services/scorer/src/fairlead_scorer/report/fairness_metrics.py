@@ -1,6 +1,6 @@
 """Fairness as metrics: what each tenant of our shards has, may have and waits for; worked out when it is scraped.
 
-Behind it how things stand: shards, what waits, past use. That, too, is not worked out at each pass.
+`ShardMetrics` tells of shards, waiting jobs and past use. Neither is worked out at each pass.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -109,7 +109,8 @@ class FairnessMetrics(Collector):
 def past_bound(place: Place, rate: float, now: Micros) -> Micros:
     """The time for which no later job could pass this one any more by aging; 0 before that, or where no bound is.
 
-    A job of tag t stands before whatever came more than t / rate later: its tenant's own later work cannot raise it.
+    A job of tag t stands before all that came more than t / rate later: its tenant's own later jobs cannot raise its
+    tag.
     """
     if rate <= 0 or place.unbounded or place.blocked:
         return 0

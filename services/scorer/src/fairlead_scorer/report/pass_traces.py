@@ -24,7 +24,7 @@ from fairlead_scorer.decide.decision import Content
 from fairlead_scorer.decide.shard_ownership import Decided, ShardName, ShardObserver
 
 _LINKS = 32
-"""Jobs that a pass is linked to: more than that nobody looks through."""
+"""Jobs that a pass is linked to at most: nobody looks through more."""
 
 
 class _PendingPass(NamedTuple):
@@ -40,14 +40,14 @@ class _PendingPass(NamedTuple):
     """Kept jobs that were not at the front before."""
     moved: list[TraceContext]
     overtaken: int
-    """Jobs that stood at the front before, and stand elsewhere among each other now."""
+    """How many jobs stood at the front before and have changed their order among each other."""
 
 
 class PassObserver(ShardObserver, Protocol):
     """An observer that counts moves, too."""
 
     def moved(self, shard: ShardName, jobs: int) -> None:
-        """Hears that so many jobs stand elsewhere among each other."""
+        """Hears how many jobs changed their order among each other."""
 
 
 class PassTraces:
@@ -75,14 +75,14 @@ class PassTraces:
         self._replica = replica
         self._clock = clock
         self._fronts: dict[ShardName, Mapping[str, Place]] = {}
-        """What each shard's last decision placed: as much as a decision holds, and no more shards than were ours."""
+        """The places of each shard's last decision, by uid; only of shards that are ours."""
         self._passes: dict[ShardName, _PendingPass] = {}
 
     def begin(self, shard: ShardName, content: Content, epoch: int, turn: int) -> str | None:
-        """A decision is about to be published; gives the trace that it carries: None where it is not kept."""
+        """Begins the trace of a decision about to be published; returns its traceparent, None where it is not kept."""
         places = {place.uid: place for front in content.fronts for place in front.places}
         before = self._fronts.get(shard, {})
-        overtaken = _overtaken(before, places)
+        overtaken = _reordered(before, places)
         entered: list[tuple[JobState, TraceContext]] = []
         moved: list[TraceContext] = []
         context = None
@@ -115,7 +115,7 @@ class PassTraces:
         """We own the shard; whoever owned it before may have died before it told its last passes."""
         self._observer.claimed(shard, epoch)
         begun = self._passes.get(shard)
-        said = self._about(shard) | {"fairlead.epoch": epoch, "fairlead.role": "scorer"}
+        said = self._attributes(shard) | {"fairlead.epoch": epoch, "fairlead.role": "scorer"}
         self._spans.trouble("take over", said, links=() if begun is None else begun.moved)
 
     def lost(self, shard: ShardName) -> None:
@@ -132,18 +132,18 @@ class PassTraces:
             self._fronts[shard] = done.places
             self._observer.moved(shard, done.overtaken)
             if done.context is not None:
-                self._spans.tell(self._told(shard, done, done.context))
+                self._spans.tell(self._spans_of(shard, done, done.context))
 
     def failed(self, shard: ShardName, error: Exception) -> None:
         """A decision could not be published now."""
         self._observer.failed(shard, error)
         begun = self._passes.get(shard)
         links = () if begun is None else (begun.context, *begun.moved)
-        self._spans.trouble("publish", self._about(shard), links=links, error=str(error))
+        self._spans.trouble("publish", self._attributes(shard), links=links, error=str(error))
 
-    def _told(self, shard: ShardName, done: _PendingPass, context: TraceContext) -> Iterator[Span]:
+    def _spans_of(self, shard: ShardName, done: _PendingPass, context: TraceContext) -> Iterator[Span]:
         now = self._clock()
-        about = self._about(shard) | {"fairlead.epoch": done.epoch, "fairlead.turn": done.turn}
+        about = self._attributes(shard) | {"fairlead.epoch": done.epoch, "fairlead.turn": done.turn}
         yield Span(
             name="pass",
             context=context,
@@ -163,7 +163,7 @@ class PassTraces:
             of_job = about_job(job.cluster, job.scope, job.id, job.uid)
             yield stage_span(root, SCORED, done.began, now, of_job | about | said, links=(context,))
 
-    def _about(self, shard: ShardName) -> Attributes:
+    def _attributes(self, shard: ShardName) -> Attributes:
         return {
             "fairlead.pool": shard.pool,
             "fairlead.shard": shard.number,
@@ -171,8 +171,8 @@ class PassTraces:
         }
 
 
-def _overtaken(before: Mapping[str, Place], after: Mapping[str, Place]) -> list[str]:
-    """The jobs that stood at the front before and stand elsewhere among each other now."""
+def _reordered(before: Mapping[str, Place], after: Mapping[str, Place]) -> list[str]:
+    """The jobs that stood at the front before and have changed their order among each other."""
     stood = [uid for uid in before if uid in after]
     stand = [uid for uid in after if uid in before]
     return [uid for uid, other in zip(stand, stood, strict=True) if uid != other]

@@ -65,7 +65,7 @@ class ScorerRecord:
             self._log.warning("decision shortened to keep the payload limit", shard=str(shard))
 
     def moved(self, shard: ShardName, jobs: int) -> None:
-        """A decision has so many jobs of the front elsewhere among each other than the one before."""
+        """Counts jobs of the front that changed their order among each other since the decision before."""
         self._moves.labels(shard.pool).inc(jobs)
 
     def failed(self, shard: ShardName, error: Exception) -> None:

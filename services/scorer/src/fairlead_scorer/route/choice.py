@@ -40,7 +40,7 @@ class Choice(NamedTuple):
 
 class _Option(NamedTuple):
     cramped: Fraction
-    """Minus the room that is left: the least goes first."""
+    """Minus the room that is left: the option with most room sorts first."""
     cluster: str
     pool: str
 
@@ -54,8 +54,8 @@ def choose(
 ) -> Choice:
     """The cluster with a queue of the tenant whose pool can hold the job and has most room for it, then by name.
 
-    Room is what neither runs nor waits, in units of the job's own demand, of its scarcest resource; it is negative
-    where more waits than fits.
+    Room is the capacity that neither runs nor waiting jobs ask for, counted in jobs of this size by the scarcest
+    resource; it is negative where more waits than fits.
 
     What a cluster stated outlasts its services. One that no admitter leads takes nothing until one does, so it is passed
     over where another that can take the job is led.

@@ -36,9 +36,9 @@ _SENT_SECONDS = 5.0
 """A submission sent to a pool shows in its state within this time; until then it is counted from memory."""
 _MOST_SENT = 10_000
 _OF_A_TENANT = 16
-"""Handled at once of one tenant, a quarter of all."""
+"""Submissions of one tenant that are handled at once: a quarter of all."""
 _NO_POLICY_SECONDS = 2.0
-"""The policy went away while a submission was on its way: it is handled again after so long."""
+"""Seconds after which a submission is handled again whose policy went away meanwhile."""
 _TRACE_HEADERS = ("traceparent", "tracestate", "baggage")
 
 
@@ -49,9 +49,9 @@ class _Sent(NamedTuple):
 
 
 class TenantPace:
-    """Objects to submissions of one tenant that come too fast, by the moments at which NATS stored them.
+    """Objects to submissions of one tenant that come too fast, by the times at which NATS stored them.
 
-    What waited for a scorer to come back is not taken for a flood.
+    So submissions that waited for a scorer to come back are not taken for a flood.
 
     Args:
         a_second: in the long run.
@@ -64,10 +64,10 @@ class TenantPace:
         self._pace = LinePace(a_second, burst, clock=lambda: self._at)
 
     def spend(self, tenant: str, at: Micros) -> None:
-        """One more of the tenant, stored then.
+        """Counts one more submission of the tenant, stored then.
 
         Raises:
-            FieldError: it is too much.
+            FieldError: it is one too many.
         """
         self._at = max(self._at, to_seconds(at))
         if self._pace.rest(tenant):

@@ -39,10 +39,10 @@ from fairlead_scorer.state.pool import CountedJob, RunningJob, ScoredPool
 from fairlead_scorer.state.queue_indexes import UnplacedJobs, WaitingKinds, array_rest
 
 _STEP = 500
-"""Jobs taken in at once; a replay of a hundred thousand must not keep the lease from being renewed."""
+"""Jobs taken in at a time: a replay of a hundred thousand must not keep the lease from being renewed."""
 
 _MOST_BEGINNING = 1000
-"""Jobs looked at whose names begin alike: those that are told are a hint."""
+"""Jobs with the same beginning of the name that are looked at: the answer is only a hint."""
 
 type StatedKey = tuple[str, str]
 """A pool or a queue as its cluster names it: (cluster, name)."""
@@ -55,7 +55,7 @@ class JobEntry(msgspec.Struct, frozen=True, kw_only=True):
     stated: StatedKey
     job: CountedJob
     asked: dict[str, int]
-    """What its frontend counts of its quota; what it weighs may be another thing, where cards are known."""
+    """The demand that its frontend counts against quota. Where cards are known, the job may weigh something else."""
 
 
 class ClusterCache:
@@ -77,7 +77,7 @@ class ClusterCache:
         self._classes: dict[str, ClassState] = {}
         self._nodes: dict[str, NodeState] = {}
         self._sizes: dict[str, StatedNodes] = {}
-        """By cluster: made when first asked for."""
+        """The fit of jobs on each cluster's nodes, by cluster; made when first asked for."""
         self._cards: dict[str, PoolCards] = {}
         """By policy pool, where its clusters register any."""
         self._jobs_of: dict[StatedKey, dict[str, None]] = {}
@@ -87,11 +87,11 @@ class ClusterCache:
         """By uid, the jobs that count."""
         self._use: dict[StatedKey, dict[str, int]] = {}
         self._held: dict[StatedKey, dict[str, int]] = {}
-        """Of that, what runs."""
+        """The running jobs' part of that."""
         self._over = FinishedRuns()
         self._persisted = PersistedUsage()
         self._past_before: dict[str, PoolPast] = {}
-        """By pool, under the policy before: of use while another one is taken on."""
+        """Past use under the policy before, by pool; needed while another policy is taken on."""
 
     # What happens to it -------------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class ClusterCache:
                 yield
 
     def abandon(self) -> None:
-        """The policy is gone: nothing can be scored until there is one again."""
+        """Drops the policy, which is gone: nothing can be scored until there is one again."""
         self._forget_places()
         self.rulebook = None
         self._pool_of.clear()
@@ -163,30 +163,30 @@ class ClusterCache:
 
         Args:
             persisted: what they stated.
-            ours: whether a shard of a pool is ours: what is our own word we know better.
+            ours: whether a shard of a pool is ours: of those we know more than was stated.
             now: the clock.
 
         Returns:
-            Those that are not followed, for they are of a time that is yet to come by our clock.
+            Statements that are not followed: they are settled to a time that is yet to come by our clock.
         """
-        strange: set[str] = set()
-        beyond: list[Keeping] = []
+        of_other_policies: set[str] = set()
+        ahead_of_clock: list[Keeping] = []
         for keeping in persisted:
             self._persisted.note(keeping)
             pool = self.pools.get(keeping.pool)
             if pool is None or keeping.kept is None:
                 continue
             if revision_of(keeping) != pool.policy:
-                strange.add(pool.name)
+                of_other_policies.add(pool.name)
             elif ours(keeping.pool, keeping.shard):
                 continue
-            elif pool.is_beyond(keeping.shard, keeping.kept, now):
-                beyond.append(keeping)
+            elif pool.is_ahead_of_clock(keeping.shard, keeping.kept, now):
+                ahead_of_clock.append(keeping)
             else:
                 pool.follow(keeping.shard, keeping.kept)
-        for name in strange:
+        for name in of_other_policies:
             self.pools[name].suppose(self._persisted.not_under(name, self.pools[name].policy))
-        return beyond
+        return ahead_of_clock
 
     def _note(self, subject: str, state: State | None) -> bool:
         """Keeps a fact other than a job; True where pools or queues may be others by it."""
@@ -235,7 +235,7 @@ class ClusterCache:
                 self._settle_carriers({uid, *(one.carries for one in (before, after) if one is not None)})
 
     def _settle_carriers(self, carried: Iterable[str | None]) -> None:
-        """Counts those anew that say they carry out one of these."""
+        """Counts the jobs anew that say they carry out one of these."""
         for uid in carried:
             for carrier in self._jobs.carriers.of(uid):
                 self._settle(carrier, self._jobs.get(carrier))
@@ -254,11 +254,13 @@ class ClusterCache:
         There are few of either; doing it whole once a batch of changes leaves no path on which it could go wrong.
 
         Returns:
-            The uids of the jobs that may weigh something else: other cards are known in their pools.
+            The uids of jobs that may weigh something else now, as the known cards of their pools changed.
         """
-        weighed, self._cards = self._cards, cards_by_pool(self._shaping(), self._policy())
-        other = {
-            name for name in self._cards.keys() | weighed.keys() if self._cards.get(name) != weighed.get(name)
+        cards_before, self._cards = self._cards, cards_by_pool(self._shaping(), self._policy())
+        changed = {
+            name
+            for name in self._cards.keys() | cards_before.keys()
+            if self._cards.get(name) != cards_before.get(name)
         }
         shapes = pool_shapes(self._shaping(), self._policy(), self._cards)
         for name in self.pools.keys() - shapes.keys():
@@ -277,14 +279,13 @@ class ClusterCache:
             if before.get(queue) != self._pool_of.get(queue):
                 for uid in self._jobs_of.get(queue, ()):
                     self._settle(uid, self._jobs.get(uid))
-
         for carrier in self._jobs.carriers:
             self._settle(carrier, self._jobs.get(carrier))
         fresh = self._pool_of.keys() - before.keys()
-        for run in self._over.values() if fresh or other else ():
-            if (run.cluster, run.queue) in fresh or self.queue_leads_to(run.cluster, run.queue) in other:
+        for run in self._over.values() if fresh or changed else ():
+            if (run.cluster, run.queue) in fresh or self.queue_leads_to(run.cluster, run.queue) in changed:
                 self._remember(run)
-        queues = [queue for queue in self._pool_of if self.queue_leads_to(*queue) in other] if other else []
+        queues = [queue for queue in self._pool_of if changed and self.queue_leads_to(*queue) in changed]
         return [uid for queue in queues for uid in self._jobs_of.get(queue, ())]
 
     def _shaping(self) -> Iterable[State]:
@@ -292,13 +293,13 @@ class ClusterCache:
         return chain(self._queues.values(), self._stated.values(), self._nodes.values())
 
     def _drop(self, name: str) -> None:
-        """The pool is no more. Its jobs are withdrawn here and settled again where their queue leads."""
+        """Drops a pool that is no more. Its jobs are withdrawn here, and settled again where their queue leads."""
         for uid in [uid for uid, entry in self._entries.items() if entry.pool == name]:
             self._withdraw(uid)
         del self.pools[name]
 
     def _settle(self, uid: str, job: JobState | None) -> None:
-        """Counts the job where it belongs now; what is already so stays untouched and clean."""
+        """Counts the job where it belongs now. A job that is counted so already leaves its pool as it is."""
         run = None if job is None else finished_run(job)
         if run is not None:
             self._end(run)
@@ -341,7 +342,7 @@ class ClusterCache:
     # Past use -----------------------------------------------------------------------------------------------------
 
     def _take_up_past(self, pool: ScoredPool) -> None:
-        """A pool is there: what was settled of its tenants is what we knew, or what the owners of its shards stated."""
+        """Gives a new pool its past use: what we knew under the policy before, or what shard owners stated."""
         before = self._past_before.get(pool.name)
         if pool.past is not None and before is not None:
             pool.past.take_over(before)
@@ -374,7 +375,7 @@ class ClusterCache:
         return needed_from(self._pasts(), lambda pool: not self.unmarked(pool, incarnation))
 
     def _charge(self, entry: JobEntry, step: int) -> None:
-        """Counts amounts taken or asked for in each stated pool: the router sends new jobs where most is left."""
+        """Adds a job's amounts to its stated pool, or takes them off: the router sends jobs where most is left."""
         kept = [self._use, self._held] if isinstance(entry.job, RunningJob) else [self._use]
         for use in (amounts.setdefault(entry.stated, {}) for amounts in kept):
             for resource, amount in entry.asked.items():
@@ -393,7 +394,7 @@ class ClusterCache:
         return sorted(self.pools[pool].shape.clusters - confirmed)
 
     def find(self, name: str) -> list[JobState]:
-        """The jobs, in any phase, that people may mean by it.
+        """The jobs, in any phase, that people may mean by a name.
 
         By its name, which is that of what it was made for, where it was made for something; by its frontend's own id,
         its submission or its uid. Each with or without its scope.
@@ -431,7 +432,7 @@ class ClusterCache:
         return None if job is None else job.owner
 
     def called(self, place: Place) -> Place:
-        """The place with jobs called as people call them, its own and those that hold it back."""
+        """The place with its own job, and those that hold it back, named as people call them."""
         own = self._called(place.uid, place.id)
         effective_jobs = [place.effective, place.effective_late, *(one.effective for one in place.within)]
         if own == place.id and not any(effective_jobs):
@@ -466,7 +467,7 @@ class ClusterCache:
         return None if grant is None else Approval(job_class=grant.classes[0], by=grant.by, why=grant.why)
 
     def approved(self, uid: str) -> Approval | None:
-        """The same of a counted job."""
+        """The grant of a class to a counted job alone; None where nobody gave one."""
         job = self._counted(uid)
         return None if job is None else self.approval_of(job)
 
@@ -487,7 +488,7 @@ class ClusterCache:
         return [queue for queue in self._queues.values() if self._leads_to(queue.cluster, queue.pool) == pool]
 
     def starts_by_quota_alone(self, cluster: str, queue: str) -> bool:
-        """Whether what single nodes could hold keeps no job of the queue waiting."""
+        """Whether the frontend starts jobs of the queue by quota alone, whatever its nodes could hold."""
         found = (one for one in self._queues.values() if (one.cluster, one.name) == (cluster, queue))
         return any(one.by_quota_alone for one in found)
 
@@ -513,7 +514,7 @@ class ClusterCache:
         return self._unplaced.awaiting_gang_fit((queue.cluster, queue.name) for queue in queues)
 
     def unplaced_nowhere(self, tenant: str | None) -> list[JobState]:
-        """The same of the jobs whose queue leads to no pool."""
+        """The jobs whose queue leads to no pool; of this tenant, or of all."""
         lost = (queue for queue in self._unplaced.queues() if self.queue_leads_to(*queue) is None)
         return self._unplaced_of(lost, tenant)
 
@@ -543,7 +544,7 @@ class ClusterCache:
         return [node for node in self._nodes.values() if node.cluster == cluster]
 
     def sizes_of(self, cluster: str) -> StatedNodes:
-        """Whom to ask what the cluster's nodes hold."""
+        """The object that says which jobs the cluster's nodes can hold."""
         return self._sizes.setdefault(cluster, StatedNodes())
 
     def class_values(self, cluster: str) -> dict[str, int]:

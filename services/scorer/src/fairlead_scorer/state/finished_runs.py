@@ -8,11 +8,11 @@ from fairlead_policy.usage.past import RunKey
 from fairlead_scorer.state.past import FinishedRun, PoolPast
 
 _FEW = 1000
-"""Fewer are not worth looking through."""
+"""Runs that are known before any are tidied away: fewer are not worth a look."""
 LONGEST = 7 * DAY * SECOND
-"""As long as the event stream tells of a run: who begins anew knows of none that is older."""
+"""Microseconds for which the event stream tells of a run: whoever begins anew knows of none that is older."""
 _IN_STEP = 3600 * SECOND
-"""Pools that can be decided are settled to about the same instant: the longest tick is ten minutes."""
+"""Microseconds that settled instants of pools may lie apart: that of a pool further behind is not waited for."""
 
 
 class FinishedRuns:
@@ -35,11 +35,11 @@ class FinishedRuns:
         return self._known.values()
 
     def clear(self) -> None:
-        """None counts any more."""
+        """Forgets all runs."""
         self._known.clear()
 
     def note(self, run: FinishedRun) -> bool:
-        """Whether that is news: another run, or an earlier end of one."""
+        """Notes a run; returns whether it is news: another run, or an earlier end of one."""
         known = self._known.get(run.key)
         if known is not None and known.ended <= run.ended:
             return False
@@ -50,7 +50,7 @@ class FinishedRuns:
         """Forgets the runs that their own pool has settled.
 
         Of a pool that cannot be decided, and of queues that lead nowhere, runs are kept as long as the event stream has
-        them; what is older is settled by us. That changes no value.
+        them; we settle older ones, which changes no value.
         """
         ends = {name: earliest for name, past in pasts.items() if (earliest := past.horizon()) is not None}
         oldest = max(ends.values(), default=0) - LONGEST

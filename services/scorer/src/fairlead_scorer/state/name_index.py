@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 from fairlead_contracts.messages.state import JobState
 
 _SORTED_AGAIN = 0.02
-"""New names are looked through one by one until they are this part of all."""
+"""The part of all names that new ones may make up before they are sorted in; they are looked through one by one."""
 _FEW_NEW = 256
 _MOST_SLASHES = 4
-"""In what somebody asks for, a scope ends at one of the first: kinds and names may have slashes, too."""
+"""Slashes in a question that are tried as the end of a scope, from the first one: kinds and names may have slashes,
+too."""
 
 
 class NameIndex:
@@ -22,9 +23,9 @@ class NameIndex:
     def __init__(self) -> None:
         self._uids: dict[str, dict[str, None]] = {}
         self._sorted: list[str] = []
-        """In the order of names; some may be gone."""
+        """Names in order; some may be gone."""
         self._new: dict[str, None] = {}
-        """Names that came since."""
+        """Names that came since they were sorted."""
 
     def replace(self, before: JobState | None, after: JobState | None) -> None:
         """The job is this now."""

@@ -17,8 +17,8 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.usage.past import Decay, PastUse, RunKey, tick_of
 
 SETTLE_AFTER = 60 * SECOND
-"""How late a start or an end may be told and still count exactly; of one that is told later, the delay beyond is lost
-or charged. Clocks of scorers may differ by as much at most."""
+"""How late a start or an end may be told and still count exactly. Where it is told later, the time beyond is lost or
+charged. Clocks of scorers may differ by as much at most."""
 
 
 type PastByTenant = dict[str, dict[str, int]]
@@ -65,8 +65,8 @@ class PoolPast:
         self._decay = Decay(half_life, tick_of(half_life))
         self._behind = -(-SETTLE_AFTER // self._decay.tick)
         self._shards = [PastUse(self._decay) for _ in range(rulebook.document.shards)]
-        self._supposed: set[int] = set()
-        """Shards of which nobody has stated anything under this policy yet."""
+        self._from_other_policies: set[int] = set()
+        """Shards whose past use is taken from statements under other policies: nobody has stated any under this one."""
 
     def of(self, tenant: str) -> PastUse:
         """The past use of the tenant's shard."""
@@ -82,7 +82,7 @@ class PoolPast:
         """
         use, tick = self._shards[shard], now // self._decay.tick
         due = tick - self._behind
-        self._supposed.discard(shard)
+        self._from_other_policies.discard(shard)
         if use.settled is None:
             use.begin(due, {})
         use.settle(due)
@@ -103,16 +103,16 @@ class PoolPast:
         }
         return KeptPast(at=use.settled * self._decay.tick, half_life=self._half_life, tenants=tenants)
 
-    def is_beyond(self, shard: int, kept: KeptPast, now: Micros) -> bool:
-        """Whether it is settled to later than now, by a clock that is a minute ahead of ours, and we know better."""
+    def is_ahead_of_clock(self, shard: int, kept: KeptPast, now: Micros) -> bool:
+        """Whether a statement is settled to later than now by our clock, while we have settled use of our own."""
         return kept.at > now and self._shards[shard].settled is not None
 
     def follow(self, shard: int, kept: KeptPast) -> None:
-        """Goes on from what the shard's owner stated under this policy, unless that is older than what is known."""
+        """Goes on from a statement of the shard's owner under this policy, unless it is older than what is known."""
         use, tick = self._shards[shard], self._tick_at(kept.at)
-        if use.settled is not None and tick < use.settled and shard not in self._supposed:
+        if use.settled is not None and tick < use.settled and shard not in self._from_other_policies:
             return
-        self._supposed.discard(shard)
+        self._from_other_policies.discard(shard)
         own = {
             tenant: parts
             for tenant, parts in _parts(kept).items()
@@ -128,10 +128,12 @@ class PoolPast:
         tenants may be others now, and the runs since then are known as well.
 
         Args:
-            persisted: words on all shards; of two on one tenant the last counts.
+            persisted: statements on all shards; of two on one tenant the last counts.
         """
         vague = {
-            shard for shard, use in enumerate(self._shards) if use.settled is None or shard in self._supposed
+            shard
+            for shard, use in enumerate(self._shards)
+            if use.settled is None or shard in self._from_other_policies
         }
         found: dict[int, list[tuple[int, PastByTenant]]] = {}
         for keeping in persisted if vague else ():
@@ -140,18 +142,18 @@ class PoolPast:
                 for shard, own in self._by_shard(keeping.shard, keeping.kept).items():
                     found.setdefault(shard, []).append((tick, own))
         for shard in vague & found.keys():
-            self._shards[shard].begin(*self._together(found[shard]))
-            self._supposed.add(shard)
+            self._shards[shard].begin(*self._joined_at_latest(found[shard]))
+            self._from_other_policies.add(shard)
 
     def _by_shard(self, shard: int, kept: KeptPast) -> dict[int, PastByTenant]:
-        """The statements of a shard, by the shards that its tenants are in now."""
+        """A shard's statement, split by the shards that its tenants are in now."""
         found: dict[int, PastByTenant] = {shard: {}}
         for tenant, parts in _parts(kept).items():
             found.setdefault(self._rulebook.shard_of(tenant), {})[tenant] = parts
         return found
 
-    def _together(self, words: Sequence[tuple[int, PastByTenant]]) -> tuple[int, PastByTenant]:
-        """The statements of a shard's tenants at several ticks, at the last of them."""
+    def _joined_at_latest(self, words: Sequence[tuple[int, PastByTenant]]) -> tuple[int, PastByTenant]:
+        """Statements of several ticks, decayed to the last of them and joined."""
         latest = max(tick for tick, _ in words)
         together: PastByTenant = {}
         for tick, kept in words:
@@ -172,7 +174,7 @@ class PoolPast:
             use.begin(tick, own)
 
     def settle_all(self) -> tuple[Micros | None, dict[str, dict[str, int]]]:
-        """Settles all shards up to the latest instant that one is settled to; that, and what there is then."""
+        """Settles all shards to the latest instant that one is settled to; returns it, and all past use then."""
         latest = max(self.horizons(), default=None)
         found: dict[str, dict[str, int]] = {}
         if latest is not None:
@@ -186,7 +188,7 @@ class PoolPast:
         return min(self.horizons(), default=None)
 
     def settle_before(self, instant: Micros) -> None:
-        """Settles what nobody settles by deciding, up to the last tick before an instant."""
+        """Settles shards that nobody decides, up to the last tick before an instant."""
         for use in self._shards:
             use.settle(instant // self._decay.tick)
 
@@ -197,7 +199,7 @@ class PoolPast:
                 yield use.settled * self._decay.tick
 
     def _tick_at(self, instant: Micros) -> int:
-        """The first tick not before it: with another half-life a part of a tick is lost, and none is counted twice."""
+        """The first tick not before an instant: with another half-life part of a tick is lost, none counts twice."""
         return -(-instant // self._decay.tick)
 
 

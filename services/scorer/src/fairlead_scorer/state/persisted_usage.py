@@ -6,41 +6,41 @@ from fairlead_contracts.messages.decisions import Keeping
 
 
 class PersistedUsage:
-    """The last word on each shard.
+    """The last statement of past use on each shard.
 
-    Which tenants a shard has depends on the policy. A word on a shard under one policy is none on the same shard under
-    another: who hears of decisions before the policy that they were made by lays them by until then.
+    Which tenants a shard has depends on the policy. A statement under one policy says nothing of the same shard under
+    another. So a decision that comes before its policy is kept here until the policy comes.
     """
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, int], Keeping] = {}
-        self._from = 0
-        """Words under policies before this one count no more."""
+        self._first_policy = 0
+        """The first policy whose statements count."""
 
     def note(self, keeping: Keeping) -> None:
-        """Lays the word by, whatever policy it was said under; but not one from before all was forgotten."""
-        if revision_of(keeping) >= self._from:
+        """Keeps a statement of any policy, unless it is from before all was forgotten."""
+        if revision_of(keeping) >= self._first_policy:
             self._last[keeping.pool, keeping.shard] = keeping
 
     def forget(self, revision: int) -> None:
-        """Forgets past use, which does not count by this policy: what was said before is nothing to go on from, ever."""
+        """Forgets all statements, as past use does not count under this policy. No earlier one counts ever again."""
         self._last.clear()
-        self._from = revision
+        self._first_policy = revision
 
     def under(self, pool: str, revision: int) -> list[Keeping]:
-        """Words on the pool's shards under this policy."""
-        return [keeping for keeping in self._of(pool) if revision_of(keeping) == revision]
+        """Statements on the pool's shards under this policy."""
+        return [keeping for keeping in self._of_pool(pool) if revision_of(keeping) == revision]
 
     def not_under(self, pool: str, revision: int) -> list[Keeping]:
-        """Words on the pool's shards under other policies, the newest policy's last."""
+        """Statements on the pool's shards under other policies, the newest policy's last."""
         return sorted(
-            (keeping for keeping in self._of(pool) if revision_of(keeping) != revision), key=revision_of
+            (keeping for keeping in self._of_pool(pool) if revision_of(keeping) != revision), key=revision_of
         )
 
-    def _of(self, pool: str) -> Iterable[Keeping]:
+    def _of_pool(self, pool: str) -> Iterable[Keeping]:
         return (one for (name, _), one in self._last.items() if name == pool and one.kept is not None)
 
 
 def revision_of(keeping: Keeping) -> int:
-    """The policy that it was said under; 0 where it says none."""
+    """The policy that a statement was made under; 0 where it names none."""
     return 0 if keeping.basis is None else keeping.basis.policy

@@ -18,7 +18,7 @@ _AGAIN_SECONDS = 0.2
 
 
 class _UnreadPolicy:
-    """Leaves the document unread: a bad one shall be refused with all its problems, and not count as deleted."""
+    """Leaves the document unread: a bad one is refused with all its problems, and must not count as deleted."""
 
     def decode(self, payload: bytes) -> bytes:
         """The document as it is stored."""
@@ -36,7 +36,7 @@ class PolicyObserver(Protocol):
     """Hears of documents that do not validate."""
 
     def refused_policy(self, revision: int, why: str, *, instead: int) -> None:
-        """Hears of a revision that does not; `instead` is the last one kept that does, 0 where none is."""
+        """Hears of a revision that does not validate; `instead` is the last one kept that does, 0 where none is."""
 
 
 class PolicyReader:
@@ -82,7 +82,7 @@ class PolicyReader:
                     await self._read()
 
     async def _read(self) -> None:
-        """The mirror says that something changed; the leader says what, and at which revision."""
+        """Reads the document: the mirror says that it changed, the stream's leader what it is, and its revision."""
         found = await self._newest()
         if found.why_not_last is not None:
             self._record.refused_policy(found.last_rev, str(found.why_not_last), instead=found.rev)

@@ -31,9 +31,9 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tenant: str
     demand: dict[str, int]
     flavors: dict[str, str] = {}
-    """By resource, the flavor that it holds it of, as far as that is told."""
+    """The flavor of which it holds each resource, as far as that is told."""
     started: Micros | None = None
-    """Of a run whose start nobody tells, nothing is remembered."""
+    """When it started. A run whose start nobody tells leaves no past use."""
 
 
 type CountedJob = WaitingJob | RunningJob
@@ -56,7 +56,7 @@ class ScoredPool:
         self._use: Counter[str] = Counter()
         self._usage = _Usage(self._rules, shape) if self._rules.rescaled else None
         self.past = None if rulebook.half_life is None else PoolPast(rulebook, rulebook.half_life)
-        """None where only what runs now counts."""
+        """Past use; None where only running jobs count."""
 
     @property
     def rules(self) -> PoolRules:
@@ -97,7 +97,7 @@ class ScoredPool:
         return self._rulebook.shard_of(tenant)
 
     def reshape(self, shape: PoolShape) -> None:
-        """Takes on new capacity: every tag changes with it, so every shard does."""
+        """Takes on another capacity. Every tag changes with it, so every shard does."""
         if shape == self.shape:
             return
         rules = self._rules
@@ -143,22 +143,22 @@ class ScoredPool:
             self._adopt(self._rules)
 
     def remember(self, run: RunKey, tenant: str, ended: Micros, demand: Mapping[str, int]) -> None:
-        """A run is over: it counts as past use from now on."""
+        """Counts a run that is over as past use from now on."""
         if self.past is not None:
             self.past.of(tenant).end(run, tenant, ended, demand)
             self.dirty.add(self._rulebook.shard_of(tenant))
 
     def follow(self, shard: int, kept: KeptPast) -> None:
-        """The owner of a shard stated what its tenants used."""
+        """Goes on from what the owner of a shard stated of past use."""
         if self.past is not None and shard < self.shards:
             self.past.follow(shard, kept)
 
-    def is_beyond(self, shard: int, kept: KeptPast, now: Micros) -> bool:
-        """Whether that was stated by a clock too far ahead of ours to go on from."""
-        return self.past is not None and shard < self.shards and self.past.is_beyond(shard, kept, now)
+    def is_ahead_of_clock(self, shard: int, kept: KeptPast, now: Micros) -> bool:
+        """Whether the statement is settled to later than now by our clock, so that it is not followed."""
+        return self.past is not None and shard < self.shards and self.past.is_ahead_of_clock(shard, kept, now)
 
     def suppose(self, persisted: Sequence[Keeping]) -> None:
-        """Owners of shards stated what their tenants used, under other policies than this."""
+        """Begins from what owners of shards stated under other policies, where nothing is known under this one."""
         if self.past is not None:
             self.past.suppose(persisted)
 
@@ -167,7 +167,7 @@ class ScoredPool:
         return 0 if self.past is None or shard >= self.shards else len(self.past[shard].tenants())
 
     def let_pass(self, shard: int, now: Micros) -> None:
-        """Past use decays up to now; nothing else moves by it."""
+        """Lets the shard's past use decay up to now."""
         if self.past is not None:
             for tenant, past in self.past.advance(shard, now).items():
                 self._facts.remember(tenant, past)
@@ -226,26 +226,26 @@ class ScoredPool:
 
 
 class _Usage:
-    """The resources of a pool that are used up (H-DRF), by its jobs and the parts that these are in."""
+    """The resources of a pool that are used up (H-DRF), by its jobs and the parts of the pool that they are in."""
 
     def __init__(self, rules: PoolRules, shape: PoolShape) -> None:
         self.saturation = Saturation(rules, shape.rooms)
         self._counted: dict[str, tuple[PoolPart, CountedJob]] = {}
 
     def reshape(self, rules: PoolRules, shape: PoolShape) -> None:
-        """Parts have come or gone, or have more or less."""
+        """Takes on other parts of the pool, or other capacities of them."""
         self.saturation = Saturation(rules, shape.rooms)
         for part, job in self._counted.values():
-            self._tell(part, job, 1)
+            self._add_to_saturation(part, job, 1)
 
     def count(self, job: CountedJob, part: PoolPart) -> None:
         self._counted[job.uid] = part, job
-        self._tell(part, job, 1)
+        self._add_to_saturation(part, job, 1)
 
     def discount(self, job: CountedJob) -> None:
-        self._tell(*self._counted.pop(job.uid), -1)
+        self._add_to_saturation(*self._counted.pop(job.uid), -1)
 
-    def _tell(self, part: PoolPart, job: CountedJob, step: int) -> None:
+    def _add_to_saturation(self, part: PoolPart, job: CountedJob, step: int) -> None:
         if isinstance(job, WaitingJob):
             self.saturation.wait(part, job.demand, step)
         else:

@@ -1,4 +1,4 @@
-"""Indexes of jobs by queue: those that nobody finds in an order, and of what kinds the waiting ones are."""
+"""Indexes of jobs by queue: those without a place in the order, and the kinds of those that wait."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -48,7 +48,7 @@ class UnplacedJobs:
         self._jobs: dict[tuple[str, str], dict[str, JobState]] = {}
         """By cluster and queue, then by uid."""
         self._gangs: Counter[tuple[str, str]] = Counter()
-        """How many of them wait for the check of gangs, by cluster and queue."""
+        """How many of these jobs wait for the check of gangs, by cluster and queue."""
 
     def replace(self, before: JobState | None, after: JobState | None) -> None:
         """The job is this now."""
@@ -74,15 +74,15 @@ class UnplacedJobs:
         return (job for queue in queues for job in self._jobs.get(queue, {}).values())
 
     def awaiting_gang_fit(self, queues: Iterable[tuple[str, str]]) -> int:
-        """How many of these queues have their quota and wait for the check of gangs."""
+        """How many jobs of these queues have their quota and wait for the check of gangs."""
         return sum(self._gangs[queue] for queue in queues)
 
 
 def array_rest(subject: str, stated: JobState | None) -> JobState | None:
-    """What a statement speaks of behind the window of its array, as one job; None where there is nothing.
+    """The tasks of an array behind those that are stated one by one, as one job; None where there are none.
 
     Args:
-        subject: that it stands under, which becomes the uid: two statements of one array may hold for a moment.
+        subject: the statement's, which becomes the uid: two statements of one array may hold for a moment.
         stated: there.
     """
     if stated is None or stated.array is None or stated.phase not in (Phase.WAITING, Phase.HELD):

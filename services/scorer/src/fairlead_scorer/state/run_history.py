@@ -11,9 +11,9 @@ from fairlead_contracts.topology import EVENT as EVENT_STREAM
 from fairlead_scorer.state.past import FinishedRun
 
 _SLACK = 60 * SECOND
-"""Read from so much earlier: the server's clock may be ahead of that by which an end is told."""
+"""Microseconds by which to begin earlier: the server's clock may be ahead of that by which an end is told."""
 _TELLS_A_RUN = b'"run":{'
-"""Most events tell none, and are not decoded."""
+"""A text in the payload of each event that tells a run; others are not decoded."""
 
 
 class RunHistory:
@@ -31,12 +31,12 @@ class RunHistory:
         self._wake = wake
         self._since: Micros | None = None
         self._asked = asyncio.Event()
-        self._doubt = asyncio.Event()
+        self._reread = asyncio.Event()
         self._found: list[FinishedRun] = []
         self._seq = 0
         self._end: int | None = None
         self.complete = False
-        """Whether everything that was on the stream when we began to read is read."""
+        """Whether all is read that was on the stream when we began to read."""
 
     def want(self, since: Micros) -> None:
         """Reads from this instant on, unless it is being read already from there or from before."""
@@ -58,19 +58,19 @@ class RunHistory:
             while True:
                 await self._asked.wait()
                 self._asked.clear()
-                self._doubt.clear()
+                self._reread.clear()
                 if self._since is not None:
-                    await self._read_until_doubt(self._since - _SLACK)
+                    await self._read_until_reread(self._since - _SLACK)
         finally:
             forget()
 
     def _begin_again(self) -> None:
         self.complete = False
         self._since = None
-        self._doubt.set()
+        self._reread.set()
         self._wake.set()
 
-    async def _read_until_doubt(self, since: Micros) -> None:
+    async def _read_until_reread(self, since: Micros) -> None:
         self._seq, self._end = 0, None
         follower = Follower(self._bus, stream=EVENT_STREAM, filter=subjects.event_filter(), since=since)
         async with asyncio.TaskGroup() as group:
@@ -78,7 +78,7 @@ class RunHistory:
                 group.create_task(self._follow(follower), name="events"),
                 group.create_task(self._find_end(follower, since), name="end of the events"),
             ]
-            await self._doubt.wait()
+            await self._reread.wait()
             for task in tasks:
                 task.cancel()
 
@@ -86,7 +86,7 @@ class RunHistory:
         async for delivery in follower:
             self._take_in(delivery)
             self._seq = delivery.stream_seq
-            self._look()
+            self._check_complete()
 
     async def _find_end(self, follower: Follower, since: Micros) -> None:
         await follower.ready.wait()
@@ -96,9 +96,9 @@ class RunHistory:
             self._begin_again()
             return
         self._end = 0 if last is None or last.at < since else last.seq
-        self._look()
+        self._check_complete()
 
-    def _look(self) -> None:
+    def _check_complete(self) -> None:
         if not self.complete and self._end is not None and self._seq >= self._end:
             self.complete = True
             self._wake.set()

@@ -73,7 +73,7 @@ class StateView:
         )
         self._history = RunHistory(bus, wake)
         self._past_counts = asyncio.Event()
-        """Set once a policy says that past use counts: who needs no decisions and no events does not read them."""
+        """Set once a policy says that past use counts. Until then neither decisions nor events are read."""
         self._past_known = False
         self._adopted: int | None = None
         self._taking_in = False
@@ -88,14 +88,14 @@ class StateView:
             group.create_task(self._policy.run(), name="policy reader")
             await self._past_counts.wait()
             group.create_task(self._kept.run(), name="mirror of what is kept")
-            group.create_task(self._hear_of_kept(), name="what is kept is known")
+            group.create_task(self._wake_on_kept(), name="what is kept is known")
             group.create_task(self._history.run(), name="journal")
 
     async def observe(self, ours: Callable[[str, int], bool] = lambda _pool, _shard: False) -> None:
         """Takes in all that changed since the last time, several changes of an object as one.
 
         Args:
-            ours: whether we own a shard of a pool: what we state of it we need not be told.
+            ours: whether we own a shard of a pool: we need not hear our own statements on it.
         """
         changes = self._state.take()
         self._taking_in = True
@@ -116,8 +116,8 @@ class StateView:
             self._adopted = policy.revision
             self._record.adopted(policy.revision)
 
-    async def _hear_of_kept(self) -> None:
-        """Wakes the scorer once all that others keep is known: it is of use when we take over, and any pass before that will do."""
+    async def _wake_on_kept(self) -> None:
+        """Wakes the scorer once all statements of past use are known: it needs them only when it takes a shard over."""
         known = False
         while True:
             await self._heard.wait()
@@ -193,6 +193,6 @@ class StateView:
 
 
 async def _step_by_step(steps: Iterator[None]) -> None:
-    """Lets others run between the steps: leases are renewed and questions answered meanwhile."""
+    """Runs the steps, and lets other tasks run in between: leases are renewed and questions answered meanwhile."""
     for _ in steps:
         await asyncio.sleep(0)
