@@ -10,8 +10,7 @@ from pathlib import Path
 from bench_lines import resident, say
 
 from fairlead_bus import Bus
-from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.fleet import Fleet, equal_jobs, one_pool, submit_all
 
 RATE = 200
 """Jobs a second: ten times what the aim is stated for."""
@@ -24,14 +23,7 @@ KEPT_SECONDS = 15.0
 """An ended job is stated for an hour by default: a bound that takes too long to reach."""
 AIM_MIB_AN_HOUR = 2.0
 TENANTS = [f"team-{number}" for number in range(20)]
-POLICY = PolicyDocument(
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])], tenants=[Tenant(name=name) for name in TENANTS]
-)
-CONFIG = {
-    "nodes": [{"name": "node", "count": 64, "allocatable": {"nvidia.com/gpu": 8}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys(TENANTS, "main"),
-}
+POLICY = one_pool(TENANTS)
 
 
 class ForgetfulFleet(Fleet):
@@ -46,7 +38,7 @@ class ForgetfulFleet(Fleet):
 async def growth() -> None:
     """Submit at a steady rate; fit a line through each service's memory after the warm-up."""
     with tempfile.TemporaryDirectory() as folder:
-        fleet = ForgetfulFleet(Path(folder), policy=POLICY, cluster_config=CONFIG)
+        fleet = ForgetfulFleet(Path(folder), policy=POLICY, gpus=8, nodes=64)
         async with fleet.running() as bus:
             submitting = asyncio.create_task(_submit(bus))
             samples = await _watch(fleet)

@@ -12,9 +12,8 @@ from flooding import flood
 from fairlead_bus import Bus, Follower, Publisher
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.submissions import ANSWER, Accepted, Refused
-from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 from fairlead_testkit.stopwatch import no_garbage_collected
 
 JOBS = 10_000
@@ -27,15 +26,7 @@ NEIGHBOUR_A_SECOND = 50
 SAMPLES = 150
 TENANTS = [f"team-{number}" for number in range(10)]
 FLOODER, NEIGHBOUR = "flooder", "neighbour"
-POLICY = PolicyDocument(
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
-    tenants=[Tenant(name=name) for name in [*TENANTS, FLOODER, NEIGHBOUR]],
-)
-CONFIG = {
-    "nodes": [{"name": "node", "count": 8, "allocatable": {"nvidia.com/gpu": 8}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys([*TENANTS, FLOODER, NEIGHBOUR], "main"),
-}
+POLICY = one_pool([*TENANTS, FLOODER, NEIGHBOUR])
 
 
 class Heard:
@@ -69,7 +60,7 @@ class Heard:
 async def intake() -> None:
     """One scorer, one admitter, the simulated cluster, one replica of each stream."""
     with tempfile.TemporaryDirectory() as folder:
-        fleet = Fleet(Path(folder), policy=POLICY, cluster_config=CONFIG, scorers=1)
+        fleet = Fleet(Path(folder), policy=POLICY, gpus=8, nodes=8, scorers=1)
         async with fleet.running() as bus:
             heard = Heard(bus)
             listening = asyncio.create_task(heard.run())

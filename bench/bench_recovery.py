@@ -10,12 +10,11 @@ from bench_lines import cpu_seconds, peak_resident, resident, say, watch_peak
 
 from fairlead_contracts.base.instants import SECOND, from_seconds
 from fairlead_contracts.frontend.verbs import CreateJob
-from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_sim.cluster import SimCluster
 from fairlead_sim.config import load_cluster
 from fairlead_sim.store import ClusterStore, batch_of
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet
+from fairlead_testkit.fleet import CLUSTER, Fleet, one_pool
 from fairlead_testkit.process import ServiceProcess
 
 WAITING = int(os.environ.get("FAIRLEAD_BENCH_WAITING", "100000"))
@@ -24,14 +23,7 @@ SETTLE_SECONDS = 15.0
 READY_WITHIN_SECONDS = 120.0
 READY_AIM_SECONDS, MEMORY_AIM = 15.0, 1.5
 TENANTS = [f"team-{number}" for number in range(20)]
-POLICY = PolicyDocument(
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])], tenants=[Tenant(name=name) for name in TENANTS]
-)
-CONFIG = {
-    "nodes": [{"name": "node", "count": 2, "allocatable": {"nvidia.com/gpu": 8}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys(TENANTS, "main"),
-}
+POLICY = one_pool(TENANTS)
 LOST = frozenset({"leadership.lost", "owner.lost"})
 MISSED = frozenset({"leadership.missed", "membership.missed"})
 
@@ -39,7 +31,7 @@ MISSED = frozenset({"leadership.missed", "membership.missed"})
 async def recovery() -> None:
     """A day's backlog stands in the simulated cluster; the server is killed and comes back on the same store."""
     with tempfile.TemporaryDirectory() as folder:
-        fleet = Fleet(Path(folder), policy=POLICY, cluster_config=CONFIG)
+        fleet = Fleet(Path(folder), policy=POLICY, gpus=8, nodes=2)
         _fill(fleet, Path(folder))
         async with fleet.running():
             await _settled(fleet)

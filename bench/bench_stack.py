@@ -15,9 +15,9 @@ from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.decisions import DECISION
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobQueued, JobStarted, LevelWritten
-from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all, whole_queue
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all, whole_queue
 
 WAITING = 15_000
 IDLE = 5_000
@@ -27,22 +27,13 @@ SAMPLES = 200
 TENANTS = [f"team-{number}" for number in range(20)]
 URGENT = "on-call"
 GPUS = 64
-POLICY = PolicyDocument(
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
-    tenants=[Tenant(name=name) for name in [*TENANTS, URGENT]],
-    grants=[Grant(tenant=URGENT, classes=["urgent"])],
-)
-CONFIG = {
-    "nodes": [{"name": "node", "count": GPUS // 8, "allocatable": {"nvidia.com/gpu": 8}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys([*TENANTS, URGENT], "main"),
-}
+POLICY = one_pool([*TENANTS, URGENT], grants=[Grant(tenant=URGENT, classes=["urgent"])])
 
 
 async def stack() -> None:
     """Two scorers, one admitter, the simulated cluster; 15 k jobs wait behind 64 cards that turn over."""
     with tempfile.TemporaryDirectory() as folder:
-        fleet = Fleet(Path(folder), policy=POLICY, cluster_config=CONFIG)
+        fleet = Fleet(Path(folder), policy=POLICY, gpus=8, nodes=GPUS // 8)
         async with fleet.running() as bus:
             await _fill(bus)
             for service in fleet.services.values():
@@ -55,7 +46,7 @@ async def stack() -> None:
 async def idle() -> None:
     """5 k jobs wait behind cards that nobody gives back: what each service costs while nothing happens."""
     with tempfile.TemporaryDirectory() as folder:
-        fleet = Fleet(Path(folder), policy=POLICY, cluster_config=CONFIG)
+        fleet = Fleet(Path(folder), policy=POLICY, gpus=8, nodes=GPUS // 8)
         async with fleet.running() as bus:
             for tenant in TENANTS:
                 await submit_all(bus, tenant, equal_jobs(tenant, IDLE // len(TENANTS) + 4, run_seconds=3600))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from bench_lines import cpu_seconds, say
-from bench_stack import CONFIG, POLICY, URGENT, WAITING, submit_backlog
+from bench_stack import GPUS, POLICY, URGENT, WAITING, submit_backlog
 
 from fairlead_bus import Bus
 from fairlead_testkit.awaiting import eventually
@@ -24,7 +24,7 @@ QUESTIONS = 20
 async def steps() -> None:
     """15 k jobs wait while cards turn over: the longest step of each service; then the same while people look."""
     with tempfile.TemporaryDirectory() as folder, _noting(Path(folder) / "steps") as notes:
-        fleet = Fleet(Path(folder), policy=POLICY, cluster_config=CONFIG)
+        fleet = Fleet(Path(folder), policy=POLICY, gpus=8, nodes=GPUS // 8)
         async with fleet.running() as bus:
             await _fill(bus)
             async with _phase("events", fleet, notes):

@@ -22,8 +22,7 @@ from bench_lines import cpu_seconds, say
 from fairlead_bus import Bus, Follower, PublishFailedError
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.events import EVENT, JobEnded
-from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 
 JOBS = 900
 """Of a round."""
@@ -38,14 +37,7 @@ AIM_PER_CENT = 3.0
 _EACH_TAIL = 0.025
 _ATTEMPTS = 4
 TENANTS = ["team-a", "team-b", "team-c"]
-POLICY = PolicyDocument(
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])], tenants=[Tenant(name=name) for name in TENANTS]
-)
-CONFIG = {
-    "nodes": [{"name": "node", "count": 8, "allocatable": {"nvidia.com/gpu": GPUS // 8}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys(TENANTS, "main"),
-}
+POLICY = one_pool(TENANTS)
 
 
 @contextlib.asynccontextmanager
@@ -125,7 +117,7 @@ async def _block(collector: str) -> list[Round]:
         fleets = {}
         for name, settings in (("off", {}), ("off again", {}), ("default", {"otel_endpoint": collector})):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            fleet = Fleet(folder, policy=POLICY, cluster_config=CONFIG, scorers=1, settings=settings)
+            fleet = Fleet(folder, policy=POLICY, gpus=GPUS // 8, nodes=8, scorers=1, settings=settings)
             fleets[name] = fleet, await stack.enter_async_context(fleet.running())
         rounds: list[Round] = []
         for number in range(ROUNDS + 1):

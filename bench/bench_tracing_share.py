@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench_lines import say
-from bench_tracing import AIM_PER_CENT, CONFIG, POLICY, a_collector, spent_on
+from bench_tracing import AIM_PER_CENT, GPUS, POLICY, a_collector, spent_on
 
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import Fleet
@@ -67,7 +67,7 @@ async def tracing_share() -> None:
         with _sampling(notes):
             for name, settings in (("off", {}), ("default", {"otel_endpoint": collector})):
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-                fleet = Fleet(folder, policy=POLICY, cluster_config=CONFIG, scorers=1, settings=settings)
+                fleet = Fleet(folder, policy=POLICY, gpus=GPUS // 8, nodes=8, scorers=1, settings=settings)
                 fleets[name] = fleet, await stack.enter_async_context(fleet.running())
         began: dict[str, list[Looked]] = {}
         for number in range(ROUNDS + 1):

@@ -30,10 +30,9 @@ from fairlead_bus.streams.bucket import bucket_stream
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import STATE, State
 from fairlead_contracts.messages.submissions import ANSWER, Accepted, AnyAnswer
-from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_testkit.audit import made_in, simulated_jobs
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet
+from fairlead_testkit.fleet import CLUSTER, Fleet, one_pool
 from fairlead_testkit.intruder import NEIGHBOUR, TENANT, a_mutant
 from fairlead_testkit.stopwatch import no_garbage_collected
 
@@ -54,15 +53,7 @@ QUIET_SECONDS, SAMPLES_A_SECOND = 6.0 if MESSAGES >= LONG else 1.0, 40.0
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(int(MESSAGES / 200) + 300)]
 
-POLICY = PolicyDocument(
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
-    tenants=[Tenant(name=TENANT), Tenant(name=NEIGHBOUR)],
-)
-CONFIG = {
-    "nodes": [{"name": "node", "count": 4, "allocatable": {"nvidia.com/gpu": 8}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys([TENANT, NEIGHBOUR], "main"),
-}
+POLICY = one_pool([TENANT, NEIGHBOUR])
 
 
 class Neighbour:
@@ -226,7 +217,8 @@ def a_fleet(folder: Path) -> Fleet:
     return Fleet(
         folder,
         policy=POLICY,
-        cluster_config=CONFIG,
+        gpus=8,
+        nodes=4,
         scorers=1,
         settings={"tenant_waiting_jobs": 500, "tenant_submits_burst": 2000, "tenant_submits_per_second": 50},
     )

@@ -15,11 +15,11 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts import topology
-from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.audit import check_each_ran_once, history, simulated_jobs
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.chaos_load import Load
-from fairlead_testkit.fleet import CLUSTER, Fleet, whole_queue
+from fairlead_testkit.fleet import CLUSTER, Fleet, one_pool, whole_queue
 from fairlead_testkit.nats_server import NatsServer
 
 SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "0"))
@@ -30,16 +30,7 @@ READY_SECONDS = 15.0 if SECONDS else 45.0
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(int(2 * SECONDS) + 480)]
 
 TENANTS = ["team-a", "team-b"]
-POLICY = PolicyDocument(
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
-    tenants=[Tenant(name=name) for name in TENANTS],
-    grants=[Grant(tenant=TENANTS[0], classes=["urgent"])],
-)
-CONFIG = {
-    "nodes": [{"name": "node", "count": 3, "allocatable": {"nvidia.com/gpu": 4}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys(TENANTS, "main"),
-}
+POLICY = one_pool(TENANTS, grants=[Grant(tenant=TENANTS[0], classes=["urgent"])])
 
 
 class Outages:
@@ -95,7 +86,7 @@ class Outages:
 async def test_nothing_is_lost_or_run_twice_while_nats_servers_die(tmp_path: Path) -> None:
     print(f"seed {SEED}")  # noqa: T201 # repeats the plan of a failure
     rng = random.Random(SEED)
-    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG, scorers=2, admitters=2, servers=3)
+    fleet = Fleet(tmp_path, policy=POLICY, gpus=4, nodes=3, scorers=2, admitters=2, servers=3)
     async with fleet.running() as bus:
         before = {name: service.pid for name, service in fleet.services.items()}
         load = Load(bus, TENANTS, rng, per_second=8)

@@ -19,12 +19,12 @@ from fairlead_contracts.frontend.verbs import DELETE_REPLIES, DeleteJob, DeleteJ
 from fairlead_contracts.messages.events import AnyEvent, LevelWritten
 from fairlead_contracts.messages.members import LEADER_LEASE
 from fairlead_contracts.messages.state import Phase
-from fairlead_contracts.policyfile.document import Aging, Grant, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Aging, Grant
 from fairlead_sim.jobs import SimJob
 from fairlead_testkit.audit import check_each_ran_once, history, simulated_jobs
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.chaos_load import under_chaos
-from fairlead_testkit.fleet import CLUSTER, Fleet, submit_all, whole_queue
+from fairlead_testkit.fleet import CLUSTER, Fleet, one_pool, submit_all, whole_queue
 from fairlead_testkit.oracle import OracleJob, OracleRules, fill
 from fairlead_testkit.proxy import FlakyProxy
 
@@ -37,17 +37,9 @@ GPUS = 12
 AFTER = 12
 """Jobs of each tenant that come after the storm, so that there is an order to look at."""
 TENANTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0, "team-d": 1.0}
-POLICY = PolicyDocument(
-    aging=Aging(entitlement_per_day=1008.0),
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
-    tenants=[Tenant(name=name, weight=weight) for name, weight in TENANTS.items()],
-    grants=[Grant(tenant="team-a", classes=["urgent"])],
+POLICY = one_pool(
+    TENANTS, aging=Aging(entitlement_per_day=1008.0), grants=[Grant(tenant="team-a", classes=["urgent"])]
 )
-CONFIG = {
-    "nodes": [{"name": "node", "count": 3, "allocatable": {"nvidia.com/gpu": 4}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys(TENANTS, "main"),
-}
 
 
 def from_scratch(jobs: Sequence[SimJob]) -> list[str]:
@@ -96,7 +88,7 @@ def check_epochs(events: Sequence[AnyEvent]) -> None:
 
 async def test_nothing_is_lost_or_run_twice_and_the_order_is_right_after_a_storm(tmp_path: Path) -> None:
     print(f"storm of {SECONDS} s, seed {SEED}")  # noqa: T201 # repeats the plan of a failure
-    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG, scorers=3, admitters=2)
+    fleet = Fleet(tmp_path, policy=POLICY, gpus=4, nodes=3, scorers=3, admitters=2)
     with fleet.server:
         proxy = FlakyProxy(fleet.server.port, random.Random(SEED), longest_delay=0.002)
         async with proxy.open(), fleet.running(through=f"nats://127.0.0.1:{proxy.port}") as bus:

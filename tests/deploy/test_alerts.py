@@ -15,9 +15,9 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_packed
 from fairlead_contracts.frontend import verbs
 from fairlead_contracts.messages.state import STATE, JobState
-from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument
 from fairlead_testkit import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import WORKLOADS_ALONE
 from fairlead_testkit.kubelab.parts import APISERVER
@@ -36,20 +36,11 @@ HOLDS, WAITS, ALSO_WAITS = TENANTS = ("team-a", "team-b", "team-c")
 
 def policy(*weights: float) -> PolicyDocument:
     """With these weights of the two that wait. A second is worth what two days are otherwise: the bound is seconds away."""
-    return PolicyDocument(
-        pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
-        tenants=[
-            Tenant(name=name, weight=weight) for name, weight in zip(TENANTS, (1.0, *weights), strict=True)
-        ],
-        aging=Aging(entitlement_per_day=20_000.0),
+    return one_pool(
+        dict(zip(TENANTS, (1.0, *weights), strict=True)), aging=Aging(entitlement_per_day=20_000.0)
     )
 
 
-CONFIG = {
-    "nodes": [{"name": "node", "count": 1, "allocatable": {"nvidia.com/gpu": GPUS}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys(TENANTS, "main"),
-}
 REFUSING = {"max_msg_size": 1}
 """A stream that is full still takes a message in place of the one before on its subject, and a claim is such a message."""
 
@@ -87,7 +78,7 @@ async def test_a_job_past_its_bound_an_order_that_moves_another_writer_and_a_ful
     tmp_path: Path,
 ) -> None:
     ensure_prometheus()
-    fleet = Fleet(tmp_path, policy=policy(1.0, 3.0), cluster_config=CONFIG, scorers=2)
+    fleet = Fleet(tmp_path, policy=policy(1.0, 3.0), gpus=GPUS, scorers=2)
     async with fleet.running() as bus:
         ports = {
             f"fairlead-{service}": [await process.health_port() for process in fleet.named(service)]

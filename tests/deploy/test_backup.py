@@ -9,19 +9,14 @@ import pytest
 from fairlead_bus import Bus
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.state import STATE, JobState
-from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import encode_document
 from fairlead_testkit import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all, whole_queue
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all, whole_queue
 from fairlead_testkit.process import ServiceProcess
 
 GPUS = 2
 HOLDS, WAITS = "team-a", "team-b"
-CONFIG = {
-    "nodes": [{"name": "node", "count": 1, "allocatable": {"nvidia.com/gpu": GPUS}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys((HOLDS, WAITS), "main"),
-}
 LATE = ["late-0000", "late-0001"]
 WAITING = {"long-0002", *LATE}
 
@@ -33,16 +28,13 @@ def policy(*, waits: float) -> PolicyDocument:
 
     Whose first job is next does not depend on it, for nothing over any weight is nothing; its second job's place does.
     """
-    return PolicyDocument(
-        pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
-        tenants=[Tenant(name=HOLDS), Tenant(name=WAITS, weight=waits)],
-    )
+    return one_pool({HOLDS: 1.0, WAITS: waits})
 
 
 async def test_a_snapshot_brings_all_back_and_lost_disks_take_neither_jobs_nor_the_order(
     tmp_path: Path,
 ) -> None:
-    fleet = Fleet(tmp_path, policy=policy(waits=1), cluster_config=CONFIG, scorers=1)
+    fleet = Fleet(tmp_path, policy=policy(waits=1), gpus=GPUS, scorers=1)
     disk, snapshot = fleet.server.directory / "store", tmp_path / "snapshot"
     async with fleet.running() as bus:
         await submit_all(bus, HOLDS, equal_jobs("long", GPUS + 1, run_seconds=3600))

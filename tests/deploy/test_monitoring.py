@@ -19,12 +19,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fairlead_bus import Bus
 from fairlead_checker.instruments import CheckerInstruments
-from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_runtime.health import HealthServer, Readiness
 from fairlead_runtime.metrics import Metrics, MetricsObserver
 from fairlead_slurm_bridge.instruments import BridgeInstruments
 from fairlead_testkit import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.fleet import Fleet, equal_jobs, one_pool, submit_all
 from fairlead_testkit.prometheus import Prometheus, all_speak, asked_by_panels, ensure_prometheus
 from fairlead_watcher.instruments import WatcherInstruments
 
@@ -34,14 +33,7 @@ RULES, ALERTS = FOLDER / "prometheus" / "rules" / "fairlead.yaml", FOLDER / "ale
 RUNBOOKS = ROOT / "docs" / "runbooks"
 GPU = "nvidia.com/gpu"
 TENANTS = ("team-a", "team-b")
-POLICY = PolicyDocument(
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])], tenants=[Tenant(name=name) for name in TENANTS]
-)
-CONFIG = {
-    "nodes": [{"name": "node", "count": 1, "allocatable": {GPU: 4}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys(TENANTS, "main"),
-}
+POLICY = one_pool(TENANTS)
 NOT_ON_A_SIMULATED_CLUSTER = {"Admissions out of order", "Fit, and held back by something else"}
 """Its queues state no quota, so that nobody knows whether a job would have fitted: tests/e2e/test_kueue_adherence.py gives
 both their data, on a real Kueue, by admissions that it provokes."""
@@ -239,7 +231,7 @@ async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its
     fleet = Fleet(
         tmp_path,
         policy=POLICY,
-        cluster_config=CONFIG,
+        gpus=4,
         scorers=2,
         # No collector is there: nothing may wait for it, what it does not take is counted, and exemplars are there all the same.
         settings={"stale_after_seconds": 1, "otel_endpoint": "http://127.0.0.1:1", "otel_sample_ratio": 1},

@@ -12,10 +12,10 @@ from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
-from fairlead_contracts.policyfile.document import Aging, Grant, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Aging, Grant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fairness import FairReplay
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -30,17 +30,11 @@ Mostly some tenths; but a busy machine lets a process stand still for seconds, w
 """
 RUN_SECONDS = (3.0, 6.0)
 """Of the flood: with the reaction, so that what is judged by is mostly what everybody knew."""
-POLICY = PolicyDocument(
+POLICY = one_pool(
+    WEIGHTS,
     aging=Aging(entitlement_per_day=ENTITLEMENT_PER_DAY),
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
-    tenants=[Tenant(name=name, weight=weight) for name, weight in WEIGHTS.items()],
     grants=[Grant(tenant="team-c", classes=["urgent"])],
 )
-CONFIG = {
-    "nodes": [{"name": "node", "count": 1, "allocatable": {"nvidia.com/gpu": GPUS}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys(WEIGHTS, "main"),
-}
 
 
 async def tell(bus: Bus, count: int, events: list[AnyEvent]) -> None:
@@ -82,7 +76,7 @@ def spread(jobs: Sequence[dict[str, object]], seed: int) -> list[Mapping[str, ob
 
 
 async def test_three_tenants_that_flood_at_different_times_stay_within_one_job(tmp_path: Path) -> None:
-    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG)
+    fleet = Fleet(tmp_path, policy=POLICY, gpus=GPUS)
     events: list[AnyEvent] = []
     async with fleet.running() as bus:
         telling = asyncio.create_task(tell(bus, 42, events))
@@ -109,7 +103,7 @@ def passed_by(events: Sequence[AnyEvent], job: str) -> list[str]:
 async def test_urgent_goes_before_normal_and_who_comes_late_with_no_use_is_served_first(
     tmp_path: Path,
 ) -> None:
-    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG)
+    fleet = Fleet(tmp_path, policy=POLICY, gpus=GPUS)
     events: list[AnyEvent] = []
     async with fleet.running() as bus:
         telling = asyncio.create_task(tell(bus, 12 + 1 + 2, events))

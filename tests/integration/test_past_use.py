@@ -19,10 +19,10 @@ from fairlead_contracts.messages.questions import (
     ExplainQuestion,
     TenantsQuestion,
 )
-from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_testkit import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all, whole_queue
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all, whole_queue
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -30,17 +30,7 @@ GPU = "nvidia.com/gpu"
 TENANTS = ("busy", "calm", "blocker")
 BLOCK_SECONDS = 35.0
 """How long nobody else can start: what is asked meanwhile takes a third of it on a machine that is not busy."""
-POLICY = PolicyDocument(
-    aging=Aging(entitlement_per_day=1.44),
-    half_life_hours=1 / 60,
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
-    tenants=[Tenant(name=name) for name in TENANTS],
-)
-CONFIG = {
-    "nodes": [{"name": "node", "count": 1, "allocatable": {GPU: 4}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys(TENANTS, "main"),
-}
+POLICY = one_pool(TENANTS, aging=Aging(entitlement_per_day=1.44), half_life_hours=1 / 60)
 
 
 async def events_until(bus: Bus, kind: type[JobStarted | JobEnded], *jobs: str) -> list[AnyEvent]:
@@ -80,7 +70,7 @@ async def ticks_pass(bus: Bus) -> tuple[datetime, datetime]:
 
 
 async def test_who_used_much_lately_waits_for_who_did_not(tmp_path: Path) -> None:
-    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG)
+    fleet = Fleet(tmp_path, policy=POLICY, gpus=4)
     async with fleet.running() as bus:
         past_jobs = equal_jobs("past", 4, run_seconds=4)
         names = await submit_all(bus, "busy", past_jobs)

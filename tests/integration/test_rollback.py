@@ -24,9 +24,9 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.questions import QUEUE_REPLY, QueueQuestion
 from fairlead_contracts.messages.state import STATE, JobState
-from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Aging
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy, front_stands, levels
 from fairlead_testkit.kubelab import ADMITTER, KubeLab
 from fairlead_testkit.namespace_fixture import NamespaceFixture
@@ -162,17 +162,8 @@ async def is_whole(bus: Bus) -> bool:
 async def test_beside_a_simulated_cluster_a_release_follows_the_one_before_and_the_other_way_round(
     tmp_path: Path, older: list[Path]
 ) -> None:
-    config = {
-        "nodes": [{"name": "node", "count": 1, "allocatable": {"nvidia.com/gpu": 2}}],
-        "queues": [{"name": "main"}],
-        "accounts": dict.fromkeys(WEIGHTS, "main"),
-    }
-    policy = PolicyDocument(
-        aging=Aging(entitlement_per_day=0.0),
-        pools=[Pool(name=POOL, members=[f"{CLUSTER}/gpu"])],
-        tenants=[Tenant(name=name, weight=weight) for name, weight in WEIGHTS.items()],
-    )
-    fleet = Fleet(tmp_path, policy=policy, cluster_config=config, sims=0, scorers=0, admitters=0)
+    policy = one_pool(WEIGHTS, aging=Aging(entitlement_per_day=0.0))
+    fleet = Fleet(tmp_path, policy=policy, gpus=2, sims=0, scorers=0, admitters=0)
 
     submitted: list[tuple[str, str]] = []
 

@@ -14,18 +14,17 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.decisions import DECISION
 from fairlead_contracts.messages.questions import PoolQueue
 from fairlead_contracts.messages.state import Phase
-from fairlead_contracts.policyfile.document import Grant, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Grant
 from fairlead_sim.jobs import SimJob
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, submit_all, whole_queue
+from fairlead_testkit.fleet import Fleet, one_pool, submit_all, whole_queue
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(360)]
 
 TENANTS = [f"team-{number}" for number in range(12)]
 JOBS = 25
-POLICY = PolicyDocument(
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
-    tenants=[Tenant(name=name, weight=1 + number % 3) for number, name in enumerate(TENANTS)],
+POLICY = one_pool(
+    {name: 1 + number % 3 for number, name in enumerate(TENANTS)},
     grants=[Grant(tenant=name, classes=["urgent"]) for name in TENANTS[:3]],
 )
 CONFIG = {

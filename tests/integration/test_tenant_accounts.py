@@ -6,22 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_testkit import command
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet
+from fairlead_testkit.fleet import CLUSTER, Fleet, one_pool
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 TENANTS = ("team-a", "team-b")
-POLICY = PolicyDocument(
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])], tenants=[Tenant(name=name) for name in TENANTS]
-)
-CONFIG = {
-    "nodes": [{"name": "node", "count": 1, "allocatable": {"nvidia.com/gpu": 2}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys(TENANTS, "main"),
-}
+POLICY = one_pool(TENANTS)
 
 
 async def fairlead(environ: Mapping[str, str], *words: str) -> tuple[int, str]:
@@ -31,7 +23,7 @@ async def fairlead(environ: Mapping[str, str], *words: str) -> tuple[int, str]:
 
 
 async def test_a_tenant_submits_hears_and_asks_from_its_own_account(tmp_path: Path) -> None:
-    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG, scorers=1)
+    fleet = Fleet(tmp_path, policy=POLICY, gpus=2, scorers=1)
     async with fleet.running():
         team_a = {**fleet.person("tenant.team-a"), "FAIRLEAD_TENANT": "team-a"}
         job = ("submit", "--gpus", "1", "--id", "one", "--run-seconds", "0.5")
@@ -78,7 +70,7 @@ async def test_a_tenant_submits_hears_and_asks_from_its_own_account(tmp_path: Pa
 
 
 async def test_an_operator_steers_asks_and_submits_for_any_tenant(tmp_path: Path) -> None:
-    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG, scorers=1)
+    fleet = Fleet(tmp_path, policy=POLICY, gpus=2, scorers=1)
     async with fleet.running():
         ann = fleet.person()
         policy = tmp_path / "policy.yaml"

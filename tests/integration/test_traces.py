@@ -10,23 +10,15 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
-from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_testkit import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 from fairlead_testkit.jaeger import STAGES, FoundTrace, Jaeger, check_connected, traces_of, whole_trace
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 GPU = "nvidia.com/gpu"
 TENANTS = ("team-a", "team-b")
-POLICY = PolicyDocument(
-    pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])], tenants=[Tenant(name=name) for name in TENANTS]
-)
-CONFIG = {
-    "nodes": [{"name": "node", "count": 1, "allocatable": {GPU: 2}}],
-    "queues": [{"name": "main"}],
-    "accounts": dict.fromkeys(TENANTS, "main"),
-}
+POLICY = one_pool(TENANTS)
 SENT_BY = {
     "submit": "fairlead-admitter",
     "observed": "fairlead-sim",
@@ -40,7 +32,7 @@ SENT_BY = {
 
 async def test_a_job_leaves_one_connected_trace_with_every_stage(tmp_path: Path, jaeger: Jaeger) -> None:
     settings = {"otel_endpoint": jaeger.endpoint, "otel_sample_ratio": 1}
-    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG, scorers=2, settings=settings)
+    fleet = Fleet(tmp_path, policy=POLICY, gpus=2, scorers=2, settings=settings)
     async with fleet.running() as bus:
         # Both fill the pool, so that those behind wait and get levels.
         jobs = await submit_all(bus, "team-a", equal_jobs("first", 4, run_seconds=1))
@@ -135,7 +127,7 @@ async def check_pass(jaeger: Jaeger, traces: dict[str, str]) -> None:
 @pytest.mark.chaos
 async def test_a_kill_of_each_service_in_turn_leaves_one_story(tmp_path: Path, jaeger: Jaeger) -> None:
     settings = {"otel_endpoint": jaeger.endpoint, "otel_sample_ratio": 1}
-    fleet = Fleet(tmp_path, policy=POLICY, cluster_config=CONFIG, scorers=1, settings=settings)
+    fleet = Fleet(tmp_path, policy=POLICY, gpus=2, scorers=1, settings=settings)
     async with fleet.running() as bus:
         jobs: list[str] = []
         for name, service in list(fleet.services.items()):

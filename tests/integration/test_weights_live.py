@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -12,9 +12,9 @@ import pytest
 from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
-from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
+from fairlead_contracts.policyfile.document import Aging, PolicyDocument
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -33,20 +33,7 @@ LONG_DAY_SECONDS = 48.0
 
 def a_policy(weights: Mapping[str, float], day_seconds: float) -> PolicyDocument:
     """The default rate, in days that are so short."""
-    return PolicyDocument(
-        aging=Aging(entitlement_per_day=DEFAULT * 86_400 / day_seconds),
-        pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
-        tenants=[Tenant(name=name, weight=weight) for name, weight in weights.items()],
-    )
-
-
-def a_cluster(tenants: Iterable[str], gpus: int) -> dict[str, object]:
-    """One queue for all."""
-    return {
-        "nodes": [{"name": "node", "count": 3, "allocatable": {"nvidia.com/gpu": gpus // 3}}],
-        "queues": [{"name": "main"}],
-        "accounts": dict.fromkeys(tenants, "main"),
-    }
+    return one_pool(weights, aging=Aging(entitlement_per_day=DEFAULT * 86_400 / day_seconds))
 
 
 async def gather(bus: Bus, events: list[AnyEvent]) -> None:
@@ -93,7 +80,7 @@ async def test_a_queue_three_days_older_takes_58_percent_and_who_comes_with_noth
     tmp_path: Path,
 ) -> None:
     tenants = {"early": 1.0, "late": 1.0}
-    fleet = Fleet(tmp_path, policy=a_policy(tenants, DAY_SECONDS), cluster_config=a_cluster(tenants, GPUS))
+    fleet = Fleet(tmp_path, policy=a_policy(tenants, DAY_SECONDS), gpus=GPUS // 3, nodes=3)
     events: list[AnyEvent] = []
     async with fleet.running() as bus:
         gathering = asyncio.create_task(gather(bus, events))
@@ -135,9 +122,7 @@ async def test_shares_stay_within_a_tenth_of_the_weights_under_a_backlog_of_a_po
     tmp_path: Path,
 ) -> None:
     weights = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
-    fleet = Fleet(
-        tmp_path, policy=a_policy(weights, LONG_DAY_SECONDS), cluster_config=a_cluster(weights, MANY_GPUS)
-    )
+    fleet = Fleet(tmp_path, policy=a_policy(weights, LONG_DAY_SECONDS), gpus=MANY_GPUS // 3, nodes=3)
     events: list[AnyEvent] = []
     async with fleet.running() as bus:
         tasks = [asyncio.create_task(gather(bus, events))]

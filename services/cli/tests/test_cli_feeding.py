@@ -4,10 +4,9 @@ import pytest
 
 from fairlead_cli.demo.feeding import held_back, lap_of
 from fairlead_contracts.base.tokens import encode_token
-from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_sim.demo import demo_workload
 from fairlead_testkit import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, submit_all
+from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 
 
 def test_each_lap_has_jobs_of_its_own_and_all_else_is_equal() -> None:
@@ -24,15 +23,8 @@ def test_each_lap_has_jobs_of_its_own_and_all_else_is_equal() -> None:
 
 @pytest.mark.integration
 async def test_a_lap_waits_until_the_submissions_before_it_are_taken_up(tmp_path: Path) -> None:
-    config = {
-        "nodes": [{"name": "node", "count": 1, "allocatable": {"nvidia.com/gpu": 4}}],
-        "queues": [{"name": "main"}],
-        "accounts": {"team-a": "main"},
-    }
-    policy = PolicyDocument(
-        pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])], tenants=[Tenant(name="team-a")]
-    )
-    fleet = Fleet(tmp_path, policy=policy, cluster_config=config, scorers=1)
+    policy = one_pool(["team-a"])
+    fleet = Fleet(tmp_path, policy=policy, gpus=4, scorers=1)
     async with fleet.running() as bus:
         assert await held_back(bus, CLUSTER) == ""
         [cluster] = fleet.named("sim")

@@ -9,7 +9,7 @@ from fairlead_bus import Bus, Publisher, RetryableBusError
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.questions import QUEUE_REPLY, PoolQueue, QueueQuestion
-from fairlead_contracts.policyfile.document import PolicyDocument
+from fairlead_contracts.policyfile.document import PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.process_fleet import ProcessFleet
 
@@ -22,7 +22,9 @@ class Fleet(ProcessFleet):
     Args:
         directory: of logs, stores and configuration.
         policy: stored before the services start.
-        cluster_config: of the simulated cluster, as it stands in its YAML file.
+        gpus: of each of the simulated cluster's nodes; all tenants of the policy enter by its one queue.
+        nodes: how many.
+        cluster_config: of another cluster, as it stands in its YAML file.
         sims: one; none where a test starts it itself.
         scorers: how many.
         admitters: how many; one leads.
@@ -35,7 +37,9 @@ class Fleet(ProcessFleet):
         directory: Path,
         *,
         policy: PolicyDocument,
-        cluster_config: Mapping[str, object],
+        gpus: int = 8,
+        nodes: int = 1,
+        cluster_config: Mapping[str, object] | None = None,
         sims: int = 1,
         scorers: int = 2,
         admitters: int = 1,
@@ -48,12 +52,32 @@ class Fleet(ProcessFleet):
         )
         self.store = directory / "cluster.db"
         self._config = directory / "cluster.json"  # JSON is YAML
-        self._config.write_bytes(msgspec.json.encode(cluster_config))
+        equal = {
+            "nodes": [{"name": "node", "count": nodes, "allocatable": {"nvidia.com/gpu": gpus}}],
+            "queues": [{"name": "main"}],
+            "accounts": dict.fromkeys((tenant.name for tenant in policy.tenants), "main"),
+        }
+        self._config.write_bytes(msgspec.json.encode(cluster_config or equal))
 
     def own_settings(self, service: str) -> Mapping[str, object]:
         """Adds to the base's: the simulated cluster has its store and its configuration, too."""
         own = dict(super().own_settings(service))
         return own | ({"store": self.store, "cluster_file": self._config} if service == "sim" else {})
+
+
+def one_pool(tenants: Iterable[str] | Mapping[str, float], **more: object) -> PolicyDocument:
+    """A policy of the cluster's one pool, called `gpu`.
+
+    Args:
+        tenants: of weight 1, or with their weights.
+        more: other fields of the document.
+    """
+    weights = tenants if isinstance(tenants, Mapping) else dict.fromkeys(tenants, 1.0)
+    return PolicyDocument(
+        pools=[Pool(name="gpu", members=[f"{CLUSTER}/gpu"])],
+        tenants=[Tenant(name=name, weight=weight) for name, weight in weights.items()],
+        **more,  # type: ignore[arg-type] # passed on
+    )
 
 
 async def submit_all(
