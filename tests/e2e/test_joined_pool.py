@@ -4,7 +4,6 @@ The judge sees what squeue and the API server say of jobs, and has no code of ou
 job is that of the account with the least use over its weight, of both systems together.
 """
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_bus import Bus
-from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.joined_fleet import POOL, JoinedFleet, joined_policy
 from fairlead_testkit.kubelab import KubeLab, KubeObject
@@ -102,7 +101,7 @@ class Both:
         """Some of each account on either side. No two of these batches come in one second: what came first is plain."""
         for account in reversed(ACCOUNTS):
             for side in (self._wait_on_kueue, self._wait_on_slurm):
-                await _next_second()
+                await next_second()
                 side(account)
 
     def _wait_on_kueue(self, account: str) -> None:
@@ -186,11 +185,6 @@ class Both:
         [came_in] = await eventually(came, 30, what="the room is taken")
         assert came_in == first
         return came_in
-
-
-async def _next_second() -> None:
-    second = int(time.time())
-    await eventually(lambda: int(time.time()) > second, 5, what="the next second")
 
 
 def _name(item: KubeObject) -> str:

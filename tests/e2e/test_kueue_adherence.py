@@ -1,6 +1,5 @@
 """What Kueue's admissions miss of the order, and what stands idle: seen before the first write, and after."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from fairlead_bus import Bus
 from fairlead_contracts.messages.questions import Adherence
 from fairlead_testkit import command
 from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
-from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, clear, fair_policy, front_stands
 from fairlead_testkit.kubelab import ADMITTER, GPU, KubeLab
@@ -80,9 +79,7 @@ async def test_the_worth_is_shown_before_the_first_write_and_the_effect_after(
         for tenant in WEIGHTS:
             for number in range(EACH):
                 fixture.workload(tenant, f"{tenant}-{number}")
-            # Kueue orders by whole seconds, and within one by UID.
-            last = int(time.time())
-            await eventually(lambda last=last: int(time.time()) > last, 5, what="the next second")  # type: ignore[misc] # binds the loop's value
+            await next_second()  # Kueue orders by whole seconds, and within one by UID
         mark = kube_lab.audit_mark()
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, pool), lever=None)
         async with fleet.running() as bus:

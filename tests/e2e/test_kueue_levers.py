@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import LeverName
 from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, clear, fair_policy, front_stands
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, KubeObject, things
@@ -27,18 +26,6 @@ LEVERS: list[tuple[LeverName, bool]] = [("boost", True), ("priority", False), ("
 """With Kueue's gate on or off."""
 BASE = 100
 """Of a priority that a Workload has of its own."""
-
-
-async def another_second(last: KubeObject) -> None:
-    """Wait until what is made now is younger than this."""
-    await eventually(lambda: seconds_since(last) >= 1, 30, what="another second has begun")
-
-
-def seconds_since(item: KubeObject) -> int:
-    """Whole seconds since the object was made: Kubernetes counts no finer."""
-    return int(
-        (datetime.now(UTC) - datetime.fromisoformat(item["metadata"]["creationTimestamp"])).total_seconds()
-    )
 
 
 def plain(item: KubeObject) -> tuple[object, object]:
@@ -79,9 +66,10 @@ async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
         fixture.workload("keeper", "keeper", 4)
         log.wait(1)
         for tenant in WEIGHTS:
-            made = [fixture.workload(tenant, f"{tenant}-{number}", priority=BASE) for number in range(6)]
+            for number in range(6):
+                fixture.workload(tenant, f"{tenant}-{number}", priority=BASE)
             # First come, first served is then all of the first tenant's before all of the second's.
-            await another_second(made[-1])
+            await next_second()
         before = {name: plain(item) for name, item in fixture.waiting().items()}
         fleet = KubeFleet(tmp_path, lab, policy=fair_policy(fixture, WEIGHTS, pool), lever=lever)
         async with fleet.running() as bus:
@@ -120,8 +108,9 @@ async def test_a_kueue_that_lost_its_gate_is_followed_again_by_a_leave_for_the_o
         fixture.workload("keeper", "keeper", 4)
         log.wait(1)
         for tenant in WEIGHTS:
-            made = [fixture.workload(tenant, f"{tenant}-{number}") for number in range(3)]
-            await another_second(made[-1])
+            for number in range(3):
+                fixture.workload(tenant, f"{tenant}-{number}")
+            await next_second()
         fleet = ProbingFleet(tmp_path, lab, policy=fair_policy(fixture, WEIGHTS, pool))
         async with fleet.running() as bus:
             await front_stands(bus, fixture, 4)

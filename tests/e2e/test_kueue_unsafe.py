@@ -16,10 +16,10 @@ from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import Leave, Revocation
 from fairlead_contracts.messages.questions import Steering
 from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, clear, fair_policy, front_stands
-from fairlead_testkit.kubelab import KubeLab, KubeObject, things
+from fairlead_testkit.kubelab import KubeLab, things
 from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.people import say
 
@@ -40,12 +40,6 @@ UNSAFE: list[tuple[str, Mapping[str, object]]] = [
     ("borrowWithinCohort LowerPriority", {"borrowWithinCohort": {"policy": "LowerPriority"}}),
 ]
 """Each setting of the table in docs/kueue.md by which a level could stop a running job, and how it is told."""
-
-
-async def another_second(last: KubeObject) -> None:
-    """Wait until what is made now is younger than this."""
-    made = datetime.fromisoformat(last["metadata"]["creationTimestamp"])
-    await eventually(lambda: int((datetime.now(UTC) - made).total_seconds()) >= 1, 30)
 
 
 def marked(fixture: NamespaceFixture) -> list[str]:
@@ -99,9 +93,10 @@ async def test_levels_go_at_every_setting_by_which_they_could_preempt_and_at_eve
             fixture.workload(tenant, f"{tenant}-runs")
         log.wait(2)
         for tenant in WEIGHTS:
-            made = [fixture.workload(tenant, f"{tenant}-{number}") for number in range(4)]
+            for number in range(4):
+                fixture.workload(tenant, f"{tenant}-{number}")
             # First come, first served is then all of the first tenant's before all of the second's: not the fair order.
-            await another_second(made[-1])
+            await next_second()
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, root))
         async with fleet.running() as bus:
             for told, preemption in UNSAFE:

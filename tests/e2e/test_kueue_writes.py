@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
@@ -14,7 +13,7 @@ from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.events import EVENT, LevelWritten
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, front_stands
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, things
@@ -63,7 +62,7 @@ async def test_where_first_come_first_served_is_right_nothing_is_written(
             for number in range(4, 10):
                 # Of one second, the younger may stand before the older: by its UID. Where a decision on such a one is
                 # late by a second, what was decided on is lifted over it.
-                await a_second_passes()
+                await next_second()
                 fixture.workload("team-a", f"a-{number}")
             fixture.finish("keeper", "keeper")
             for more in range(8):
@@ -94,7 +93,7 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
         for number in range(6):
             fixture.workload("team-a", f"team-a-{number}")
         # Within one second Kueue's own order is by chance, and might be the fair one: nothing would be written.
-        await a_second_passes()
+        await next_second()
         for number in range(6):
             fixture.workload("team-b", f"team-b-{number}")
         mark = kube_lab.audit_mark()
@@ -122,12 +121,6 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
             assert set(line.body or {}) <= {"metadata"}
             annotations = (line.body or {})["metadata"].get("annotations", {})
             assert set(annotations) == {things.PRIORITY_BOOST}
-
-
-async def a_second_passes() -> None:
-    """Kueue's ties go by whole seconds, then by UID: what is made after this stands behind what was made before."""
-    last = int(time.time())
-    await eventually(lambda: int(time.time()) > last, 30, what="another second has begun")
 
 
 def alternating(fixture: NamespaceFixture) -> bool:
@@ -189,7 +182,7 @@ async def test_a_boost_never_lifts_a_job_over_a_higher_class(kube_lab: KubeLab, 
         for number in range(6):
             fixture.job("team-a", f"a-{number}", seconds=1)
         await eventually(lambda: len(fixture.waiting()) == 6, 60, what="Kueue has made all Workloads")
-        await a_second_passes()
+        await next_second()
         for number in range(6):
             fixture.job("team-b", f"b-{number}", seconds=1)
         policy = fair_policy(

@@ -72,6 +72,12 @@ async def eventually[T](
         await _pause(on, left, now - asked)
 
 
+async def next_second() -> None:
+    """Wait until what is made now is younger than what was made before: Kubernetes and Slurm count whole seconds."""
+    last = int(time.time())
+    await eventually(lambda: int(time.time()) > last, 5, what="another second has begun")
+
+
 async def _pause(on: asyncio.Event | None, left: float, cost: float) -> None:
     if on is None:
         await asyncio.sleep(min(pause_after(cost), left))
