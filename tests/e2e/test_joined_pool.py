@@ -5,7 +5,6 @@ job is that of the account with the least use over its weight, of both systems t
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.joined_fleet import POOL, JoinedFleet, joined_policy
 from fairlead_testkit.kubelab import KubeLab, KubeObject
 from fairlead_testkit.namespace_fixture import NamespaceFixture
-from fairlead_testkit.slurm_fleet import slurm_order
+from fairlead_testkit.slurm_fleet import filled, slurm_order
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, SlurmLab
 
 pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(480)]
@@ -30,22 +29,6 @@ EACH = 6
 SOME = 3
 """Jobs of each account that wait on each of two sides."""
 STEPS = 3
-
-
-def filled(waiting: Sequence[tuple[str, str]], holds: Counter[str], gpus: int = 1) -> list[str]:
-    """Names in the order of progressive filling; `waiting` are (name, account), first come first, all of one size."""
-    queues = {name: [job for job, account in waiting if account == name] for name in WEIGHTS}
-    came = {job: place for place, (job, _) in enumerate(waiting)}
-    use = Counter(holds)
-    order = []
-    while any(queues.values()):
-        account = min(
-            (name for name in WEIGHTS if queues[name]),
-            key=lambda name: (use[name] / WEIGHTS[name], came[queues[name][0]]),
-        )
-        order.append(queues[account].pop(0))
-        use[account] += gpus
-    return order
 
 
 class Both:
@@ -76,7 +59,7 @@ class Both:
     def next_on_kueue(self) -> list[str]:
         """What waits on Kueue, in the order of the oracle."""
         waiting = sorted(self.fixture.waiting().values(), key=_came)
-        return filled([(_name(item), self.fixture.tenant_of(item)) for item in waiting], self.used())
+        return filled([(_name(item), self.fixture.tenant_of(item)) for item in waiting], self.used(), WEIGHTS)
 
     async def kueue_follows(self, bus: Bus) -> str:
         """Wait until the promised order, and Kueue's own, begin as the oracle has it; gives the first."""
@@ -135,7 +118,7 @@ class Both:
                     account,
                 )
             )
-        order = filled([(name, account) for _, _, name, account in sorted(waiting)], self.used())
+        order = filled([(name, account) for _, _, name, account in sorted(waiting)], self.used(), WEIGHTS)
         return [name for name in order if name in on_kueue], [name for name in order if name not in on_kueue]
 
     async def both_follow(self, bus: Bus) -> tuple[str, str]:

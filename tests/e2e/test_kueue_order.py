@@ -12,9 +12,8 @@ import pytest
 
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.kube_fleet import KubeFleet, all_placed, fair_policy, front_stands
-from fairlead_testkit.kubelab import ADMITTER, KubeLab
-from fairlead_testkit.kubelab.audit import AuditLine
+from fairlead_testkit.kube_fleet import KubeFleet, all_placed, fair_policy, front_stands, level_patches
+from fairlead_testkit.kubelab import KubeLab
 from fairlead_testkit.kueue_rounds import QuotaLayout, Rounds
 from fairlead_testkit.namespace_fixture import NamespaceFixture
 from fairlead_testkit.placements import PlacedAdmission, PlacementTally, QuotaNode
@@ -137,10 +136,3 @@ async def one_by_one(rounds: Rounds, fixture: NamespaceFixture, policy: PolicyDo
         await rounds.settle()
     idle = PlacementTally.of(one for one in rounds.placements(policy) if one.at >= begun).idle
     return idle, len(level_patches(fixture, mark))
-
-
-def level_patches(fixture: NamespaceFixture, after: int) -> list[AuditLine]:
-    """Fairlead's writes of levels that the API server took, by its own audit log."""
-    lines = fixture.lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=after)
-    mine = [line for line in lines if line.namespace in fixture.namespaces.values()]
-    return [line for line in mine if line.code == 200 and not line.dry_run and not line.subresource]

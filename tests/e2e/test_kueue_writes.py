@@ -15,8 +15,15 @@ from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy, front_stands
-from fairlead_testkit.kubelab import ADMITTER, KubeLab, things
+from fairlead_testkit.kube_fleet import (
+    KUBE_CLUSTER,
+    POOL,
+    KubeFleet,
+    fair_policy,
+    front_stands,
+    level_patches,
+)
+from fairlead_testkit.kubelab import KubeLab, things
 from fairlead_testkit.kubelab.audit import AuditLine
 from fairlead_testkit.namespace_fixture import NamespaceFixture, effective_priority
 
@@ -27,13 +34,6 @@ FRONT = 4
 """So many GPUs come free at once, and so many places are labelled."""
 NEXT = 1
 """Places that are labelled at least; behind them the order is Kueue's own."""
-
-
-def level_patches(fixture: NamespaceFixture, after: int) -> list[AuditLine]:
-    """Fairlead's writes of levels that the API server took, by its own audit log."""
-    lines = fixture.lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=after)
-    mine = [line for line in lines if line.namespace in fixture.namespaces.values()]
-    return [line for line in mine if line.code == 200 and not line.dry_run and not line.subresource]
 
 
 def names(lines: Iterable[AuditLine]) -> list[str]:

@@ -1,12 +1,11 @@
 """The order on a real slurmctld: what is promised stands in Slurm's own priorities, and is what starts.
 
-The judge knows weights and what runs, and no code of ours: by weighted DRF on one resource the next job is that of the
-account with the least use over its weight.
+The judge knows weights and what runs, and no code of ours (`filled`).
 """
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.prometheus import Prometheus, all_scraped, all_speak, asked_by_panels
-from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy, order_stands, slurm_order
+from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy, filled, order_stands, slurm_order
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, URGENT, SlurmLab, SlurmOptions
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
@@ -30,22 +29,6 @@ EACH = 16
 TASKS, PLACES = 200, 8
 WINDOW = 32
 BURST = 6
-
-
-def filled(waiting: Sequence[tuple[str, str]], running: Counter[str]) -> list[str]:
-    """Ids in the order of progressive filling; `waiting` are (id, account), first come first."""
-    queues = {name: [job for job, account in waiting if account == name] for name in WEIGHTS}
-    came = {job: place for place, (job, _) in enumerate(waiting)}
-    holds = Counter(running)
-    order = []
-    while any(queues.values()):
-        account = min(
-            (name for name in WEIGHTS if queues[name]),
-            key=lambda name: (holds[name] / WEIGHTS[name], came[queues[name][0]]),
-        )
-        order.append(queues[account].pop(0))
-        holds[account] += 1
-    return order
 
 
 def flood(lab: SlurmLab) -> list[tuple[str, str]]:
@@ -81,7 +64,7 @@ async def test_a_flood_starts_as_weighted_drf_has_it(
     lab = slurm_lab
     blockers = await blocked(lab)
     waiting = come(lab)
-    wanted = filled(waiting, Counter())
+    wanted = filled(waiting, Counter(), WEIGHTS)
     policy = account_policy(WEIGHTS | {SPARE: 1})
     fleet = SlurmFleet(tmp_path, lab, policy=policy)
     async with fleet.running() as bus:
@@ -147,7 +130,9 @@ async def test_urgency_nice_requeues_and_arrays(slurm_lab: SlurmLab, tmp_path: P
         WEIGHTS | {SPARE: 1}, grants=[Grant(tenant="robots", classes=[URGENT], by="test")]
     )
     async with SlurmFleet(tmp_path, lab, policy=policy).running() as bus:
-        assert await order_stands(bus, lab, WINDOW, waiting=len(waiting)) == filled(waiting, Counter())
+        assert await order_stands(bus, lab, WINDOW, waiting=len(waiting)) == filled(
+            waiting, Counter(), WEIGHTS
+        )
         _slurms_own_factors_stay(lab, factors)
         await _nice_counts_within_its_account(bus, lab, waiting)
         await _urgent_goes_first(bus, lab)
@@ -169,7 +154,7 @@ def _slurms_own_factors_stay(lab: SlurmLab, before: dict[str, tuple[str, str]]) 
 
 
 async def _nice_counts_within_its_account(bus: Bus, lab: SlurmLab, waiting: list[tuple[str, str]]) -> None:
-    before = filled(waiting, Counter())
+    before = filled(waiting, Counter(), WEIGHTS)
     mine = [job for job, account in waiting if account == "vision"]
     lab.run("scontrol", "update", f"jobid={mine[0]}", "nice=30000")  # further than a rung is high
     moved = dict(zip(mine, [*mine[1:], mine[0]], strict=True))

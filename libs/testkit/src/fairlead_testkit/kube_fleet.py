@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 
 from fairlead_bus import Bucket, Bus
@@ -11,7 +12,7 @@ from fairlead_contracts.messages.leave import Leave, LeverName
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument, Pool, Tenant
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kubelab import ADMITTER, RUN_SECONDS, WATCHER, KubeLab
+from fairlead_testkit.kubelab import ADMITTER, RUN_SECONDS, WATCHER, AuditLine, KubeLab
 from fairlead_testkit.namespace_fixture import NamespaceFixture, effective_priority
 from fairlead_testkit.process_fleet import ProcessFleet
 
@@ -117,6 +118,13 @@ async def front_stands(bus: Bus, fixture: NamespaceFixture, first: int = 1) -> N
 def levels(fixture: NamespaceFixture) -> dict[str, int]:
     """What Kueue orders by, of each that waits."""
     return {name: effective_priority(item) for name, item in fixture.waiting().items()}
+
+
+def level_patches(fixture: NamespaceFixture, after: int) -> list[AuditLine]:
+    """Fairlead's writes of levels that the API server took, by its own audit log."""
+    lines = fixture.lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=after)
+    mine = [line for line in lines if line.namespace in fixture.namespaces.values()]
+    return [line for line in mine if line.code == HTTPStatus.OK and not line.dry_run and not line.subresource]
 
 
 def fair_policy(

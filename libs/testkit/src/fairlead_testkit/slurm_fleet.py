@@ -1,6 +1,7 @@
 """A whole Fairlead beside a real Slurm: slurm-bridge, scorers and admitter as processes."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fairlead_bus import Bus
@@ -76,6 +77,32 @@ def account_policy(weights: Mapping[str, float], **more: object) -> PolicyDocume
         tenants=[Tenant(name=name, weight=weight) for name, weight in weights.items()],
         **more,  # type: ignore[arg-type] # passed on
     )
+
+
+def filled(
+    waiting: Sequence[tuple[str, str]], holds: Counter[str], weights: Mapping[str, float]
+) -> list[str]:
+    """Names in the order of progressive filling, by a judge that has no code of ours.
+
+    By weighted DRF on one resource the next job is that of the account with the least use over its weight.
+
+    Args:
+        waiting: (name, account), first come first, all of one size.
+        holds: of each account, in that size.
+        weights: of the accounts.
+    """
+    queues = {name: [job for job, account in waiting if account == name] for name in weights}
+    came = {job: place for place, (job, _) in enumerate(waiting)}
+    use = Counter(holds)
+    order = []
+    while any(queues.values()):
+        account = min(
+            (name for name in weights if queues[name]),
+            key=lambda name: (use[name] / weights[name], came[queues[name][0]]),
+        )
+        order.append(queues[account].pop(0))
+        use[account] += 1
+    return order
 
 
 async def wanted_order(bus: Bus) -> list[str]:
