@@ -14,10 +14,10 @@ from fairlead_testkit.kubelab import (
     ApiError,
     KubeLab,
     LabOptions,
-    detached,
     furnishing,
     things,
 )
+from fairlead_testkit.kubelab.detached import KubeLabSupervision
 from fairlead_testkit.kubelab.processes import born, until
 from fairlead_testkit.kubelab_fixtures import LabFactory
 
@@ -99,14 +99,14 @@ def test_the_detached_lab_stays_until_it_is_told_to_end(
     assert command_line("status") == (1, "No lab is up.\n")
     try:
         code, said = command_line("up")
-        found = detached.running()
+        found = KubeLabSupervision().running()
         assert code == 0
         assert found is not None
         assert f"export KUBECONFIG={found.kubeconfig}\n" in said
         code, said = command_line("up")
         assert code == 0
         assert "is up already" in said
-        assert detached.running() == found
+        assert KubeLabSupervision().running() == found
         kubectl = [str(Path(found.binaries) / "kubectl"), f"--kubeconfig={found.kubeconfig}"]
         for job in ("team-a", "team-b", "team-c"):
             example = furnishing.REPOSITORY / "deploy" / "examples" / "kueue" / f"{job}.yaml"

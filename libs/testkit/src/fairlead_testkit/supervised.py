@@ -5,13 +5,15 @@ it ends, so does the lab. A state file says who the supervisor is; a pid is only
 are used again.
 """
 
+import argparse
 import contextlib
 import fcntl
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -42,47 +44,83 @@ class Supervised(msgspec.Struct, frozen=True, kw_only=True):
         return born(self.pid) == self.born
 
 
-class Supervision[R: Supervised]:
-    """Starts, finds and ends the one lab of a kind.
+class Supervision[R: Supervised](ABC):
+    """The one lab of a kind, as the words of a command start, show and end it; a subclass says what lab that is.
 
-    Args:
+    Attributes:
         module: run as `python -m <module> serve`, it is the supervisor.
         kind: what the state file says.
+        name: of the lab.
     """
 
-    def __init__(self, module: str, kind: type[R]) -> None:
-        self._module = module
-        self._kind = kind
+    module: str
+    kind: type[R]
+    name: str
+
+    def main(self, arguments: list[str] | None = None) -> int:
+        """Run one word of the command line; the exit code is 1 where it failed, and for `status` where no lab is up."""
+        words = self.words()
+        parser = argparse.ArgumentParser(prog=f"python -m {self.module}", description=self.__doc__)
+        parser.add_argument("word", choices=[*words])
+        word = words[parser.parse_args(arguments).word]
+        try:
+            said = word()
+        except KubeLabError as error:
+            sys.stderr.write(f"{error}\n")
+            return 1
+        sys.stdout.write(f"{said}\n" if said else "")
+        return int(word == self._status and self.running() is None)
+
+    def words(self) -> dict[str, Callable[[], str]]:
+        """What each word does; gives what is to be said."""
+        return {"up": self._up, "down": self._down, "status": self._status, "serve": self._serve}
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """See that all is there that the lab is made of."""
+
+    @abstractmethod
+    def lab(self) -> contextlib.AbstractContextManager[R]:
+        """Run the lab for the time of the block, as the supervisor; gives what is to be known of it."""
+
+    @abstractmethod
+    def described(self, found: R) -> str:
+        """What people are told of a lab that is up."""
 
     @property
     def folder(self) -> Path:
         """The folder of the state file, and of the lab's data and logs."""
         state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-        return state / "fairlead" / self._module.rpartition(".")[2]
+        return state / "fairlead" / self.module.rpartition(".")[2]
 
     def running(self) -> R | None:
         """The lab that is up, or None."""
         try:
-            found = msgspec.json.decode(self._state.read_bytes(), type=self._kind)
+            found = msgspec.json.decode(self._state.read_bytes(), type=self.kind)
         except (FileNotFoundError, msgspec.DecodeError):
             return None
         return found if found.alive else None
 
-    def up(self) -> tuple[R, bool]:
-        """Start the lab unless it is up; and whether it was up already.
+    def _status(self) -> str:
+        found = self.running()
+        return f"No {self.name} is up." if found is None else self.described(found)
+
+    def _up(self) -> str:
+        """Start the lab unless it is up.
 
         Raises:
             KubeLabError: it did not start; carries the supervisor's log.
         """
+        self.prepare()
         with self._locked():
-            found = self.running()
-            if found is not None:
-                return found, True
-            self._state.unlink(missing_ok=True)
-            return self._start_supervisor(), False
+            found, was_up = self.running(), True
+            if found is None:
+                self._state.unlink(missing_ok=True)
+                found, was_up = self._start_supervisor(), False
+        return f"The {self.name} {'is up already' if was_up else 'is up'}.\n\n{self.described(found)}"
 
-    def down(self) -> bool:
-        """End the lab; whether there was one.
+    def _down(self) -> str:
+        """End the lab, where there is one.
 
         Raises:
             NeverReadyError: something still runs.
@@ -90,7 +128,7 @@ class Supervision[R: Supervised]:
         with self._locked():
             found = self.running()
             if found is None:
-                return False
+                return f"No {self.name} is up."
             os.kill(found.pid, signal.SIGTERM)
             with contextlib.suppress(KubeLabError):
                 until(lambda: not found.alive, END_SECONDS, "the supervisor ends")
@@ -99,16 +137,18 @@ class Supervision[R: Supervised]:
             pids = found.parts.values()
             until(lambda: not any(born(pid) for pid in pids), END_SECONDS, f"the processes {list(pids)} end")
             self._state.unlink(missing_ok=True)
-            return True
+        return f"The {self.name} has ended; nothing of it runs."
 
-    def keep(self, found: R) -> None:
-        """Says in the state file that the lab is up, as the supervisor, and returns at SIGTERM."""
-        # Only now: children inherit what is blocked, and before this the guardian is enough.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
-        unfinished = self._state.with_suffix(".new")
-        unfinished.write_bytes(msgspec.json.encode(found))
-        unfinished.rename(self._state)
-        signal.sigwait({signal.SIGTERM, signal.SIGINT})
+    def _serve(self) -> str:
+        """Be the supervisor: start the lab, say so in the state file, and keep it until SIGTERM."""
+        with self.lab() as found:
+            # Only now: children inherit what is blocked, and before this the guardian is enough.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+            unfinished = self._state.with_suffix(".new")
+            unfinished.write_bytes(msgspec.json.encode(found))
+            unfinished.rename(self._state)
+            signal.sigwait({signal.SIGTERM, signal.SIGINT})
+        return ""
 
     @property
     def _state(self) -> Path:
@@ -118,7 +158,7 @@ class Supervision[R: Supervised]:
         log = self.folder / "supervisor.log"
         with log.open("wb") as output:
             supervisor = subprocess.Popen(  # noqa: S603 # our own module under this very interpreter
-                [sys.executable, "-m", self._module, "serve"],
+                [sys.executable, "-m", self.module, "serve"],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

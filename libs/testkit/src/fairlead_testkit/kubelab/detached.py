@@ -1,10 +1,13 @@
-"""The Kubernetes lab that outlives the command which started it: `make lab-kube`, `make lab-down`."""
+"""The Kubernetes lab that outlives the command which started it: `make lab-kube`, `make lab-down`, `make lab-build`."""
 
+import contextlib
 import shutil
-from typing import Self
+from collections.abc import Callable, Iterator
 
 from fairlead_testkit.kubelab.building import build
+from fairlead_testkit.kubelab.furnishing import REPOSITORY
 from fairlead_testkit.kubelab.lab import KubeLab
+from fairlead_testkit.kubelab.toolsets import CURRENT, JAEGER, KUBERNETES
 from fairlead_testkit.kubelab.users import FAIRLEAD_USERS
 from fairlead_testkit.supervised import Supervised, Supervision
 
@@ -26,51 +29,61 @@ class DetachedKubeLab(Supervised, frozen=True, kw_only=True):
     binaries: str
     logs: str
 
-    @classmethod
-    def of(cls, lab: KubeLab) -> Self:
-        """What the supervisor, which calls this, writes down."""
-        return cls(
-            server=lab.server,
-            kubeconfig=str(lab.kubeconfig()),
-            kubeconfigs={user: str(lab.kubeconfig(user)) for user in FAIRLEAD_USERS},
-            binaries=str(lab.kit.binary("kubectl").parent),
-            logs=str(lab.audit_log.parent),
-            parts=lab.pids(),
-        )
 
+class KubeLabSupervision(Supervision[DetachedKubeLab]):
+    """The Kubernetes lab, with the example queues."""
 
-_SUPERVISION = Supervision("fairlead_testkit.kubelab", DetachedKubeLab)
+    module = "fairlead_testkit.kubelab"
+    kind = DetachedKubeLab
+    name = "lab"
 
+    def words(self) -> dict[str, Callable[[], str]]:
+        """As the base has them, and `build`."""
+        return {**super().words(), "build": self._build}
 
-def running() -> DetachedKubeLab | None:
-    """The lab that is up, or None."""
-    return _SUPERVISION.running()
+    def prepare(self) -> None:
+        """Build it, where that was not done yet."""
+        build()
 
+    @contextlib.contextmanager
+    def lab(self) -> Iterator[DetachedKubeLab]:
+        """Run the lab in the folder of its state file."""
+        data = self.folder / "lab"
+        shutil.rmtree(data, ignore_errors=True)
+        with KubeLab(directory=data) as lab:
+            lab.apply_examples()
+            yield DetachedKubeLab(
+                server=lab.server,
+                kubeconfig=str(lab.kubeconfig()),
+                kubeconfigs={user: str(lab.kubeconfig(user)) for user in FAIRLEAD_USERS},
+                binaries=str(lab.kit.binary("kubectl").parent),
+                logs=str(lab.audit_log.parent),
+                parts=lab.pids(),
+            )
 
-def up() -> tuple[DetachedKubeLab, bool]:
-    """Start the lab, with the example queues, unless it is up; and whether it was up already.
+    def described(self, found: DetachedKubeLab) -> str:
+        """Where it is, and what to do with it."""
+        parts = ", ".join(f"{name} {pid}" for name, pid in found.parts.items())
+        examples = REPOSITORY / "deploy" / "examples" / "kueue"
+        return f"""\
+Kubernetes {KUBERNETES} with Kueue {CURRENT.kueue} on {found.server}
+  processes    {parts}
+  logs         {found.logs}
+  nodes        gpu-a-0, gpu-a-1, gpu-b-0, gpu-b-1 with 8 GPUs each, cpu-0, cpu-1; KWOK plays them
+  queues       LocalQueue `gpus` in team-a, team-b, team-c, over ClusterQueue `shared` of 16 GPUs;
+               `vision` in team-a and `speech` in team-b, over the cohort `research` of 8 GPUs
 
-    Raises:
-        GoMissingError: it has to be built, and Go is missing.
-        KubeLabError: it did not start; carries the supervisor's log.
-    """
-    build()
-    return _SUPERVISION.up()
+Use it:
+  export KUBECONFIG={found.kubeconfig}
+  export PATH={found.binaries}:$PATH     # kubectl is there
+  kubectl create -f {examples}/team-a.yaml     # also team-b, team-c; as often as you like
+  kubectl get workloads -A
 
+Order it fairly:
+  fairlead doctor --kubeconfig $KUBECONFIG
+  fairlead up --kubeconfig $KUBECONFIG
 
-def down() -> bool:
-    """End the lab; whether there was one.
+End it: make lab-down"""
 
-    Raises:
-        NeverReadyError: something still runs.
-    """
-    return _SUPERVISION.down()
-
-
-def serve() -> None:
-    """Be the supervisor: start the lab, say so in the state file, and keep it until SIGTERM."""
-    data = _SUPERVISION.folder / "lab"
-    shutil.rmtree(data, ignore_errors=True)
-    with KubeLab(directory=data) as lab:
-        lab.apply_examples()
-        _SUPERVISION.keep(DetachedKubeLab.of(lab))
+    def _build(self) -> str:
+        return "\n".join(str(build(toolset).folder) for toolset in (CURRENT, JAEGER))

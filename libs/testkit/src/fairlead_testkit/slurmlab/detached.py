@@ -1,9 +1,11 @@
 """The Slurm lab that outlives the command which started it: `make lab-slurm`, `make lab-down`."""
 
+import contextlib
+import getpass
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Self
 
 from fairlead_testkit.slurmlab.lab import SlurmLab
 from fairlead_testkit.slurmlab.options import SlurmOptions
@@ -26,53 +28,55 @@ class DetachedSlurmLab(Supervised, frozen=True, kw_only=True):
     accounts: list[str]
     accounting: bool
 
-    @classmethod
-    def of(cls, lab: SlurmLab) -> Self:
-        """What the supervisor, which calls this, writes down."""
-        tree = lab.options.accounts
-        return cls(
-            conf=str(lab.conf),
-            logs=str(lab.layout.logs),
-            accounts=[account for account in tree if account not in tree.values()],
-            accounting=lab.options.accounting,
-            parts=lab.pids(),
+
+class SlurmLabSupervision(Supervision[DetachedSlurmLab]):
+    """The Slurm lab."""
+
+    module = "fairlead_testkit.slurmlab"
+    kind = DetachedSlurmLab
+    name = "Slurm lab"
+
+    def prepare(self) -> None:
+        """See that Slurm's packages are installed."""
+        ensure(accounting=SlurmOptions().accounting)
+
+    @contextlib.contextmanager
+    def lab(self) -> Iterator[DetachedSlurmLab]:
+        """Run the lab. Not below a home: plain users of its Slurm have to reach its files, and munged insists on the same."""
+        data = Path(gettempdir()) / f"fairlead-slurmlab-{getpass.getuser()}"
+        shutil.rmtree(data, ignore_errors=True)
+        with SlurmLab(SlurmOptions(rest=SlurmOptions().accounting), directory=data) as lab:
+            tree = lab.options.accounts
+            yield DetachedSlurmLab(
+                conf=str(lab.conf),
+                logs=str(lab.layout.logs),
+                accounts=[account for account in tree if account not in tree.values()],
+                accounting=lab.options.accounting,
+                parts=lab.pids(),
+            )
+
+    def described(self, found: DetachedSlurmLab) -> str:
+        """Where it is, and what to do with it."""
+        parts = ", ".join(f"{name} {pid}" for name, pid in found.parts.items())
+        accounting = (
+            "MariaDB and slurmdbd"
+            if found.accounting
+            else "none: that needs root; accounts are whatever a job says, and only your own jobs run"
         )
+        example = found.accounts[0]
+        return f"""\
+  processes    {parts}
+  logs         {found.logs}
+  nodes        n1 to n4 with 16 CPUs, 64 GB and 8 GPUs each, all of them on this machine; partition `gpu`
+  accounts     {", ".join(found.accounts)}
+  accounting   {accounting}
 
+Use it:
+  export SLURM_CONF={found.conf}
+  sbatch --account={example} --gres=gpu:2 --output=/dev/null --wrap='sleep 60'
+  squeue --sort=-p
 
-_SUPERVISION = Supervision("fairlead_testkit.slurmlab", DetachedSlurmLab)
+Order it fairly:
+  fairlead up --slurm-conf $SLURM_CONF
 
-
-def running() -> DetachedSlurmLab | None:
-    """The lab that is up, or None."""
-    return _SUPERVISION.running()
-
-
-def up() -> tuple[DetachedSlurmLab, bool]:
-    """Start the lab unless it is up; and whether it was up already.
-
-    Raises:
-        SlurmMissingError: a package is missing.
-        KubeLabError: it did not start; carries the supervisor's log.
-    """
-    ensure(accounting=SlurmOptions().accounting)
-    return _SUPERVISION.up()
-
-
-def down() -> bool:
-    """End the lab; whether there was one.
-
-    Raises:
-        NeverReadyError: something still runs.
-    """
-    return _SUPERVISION.down()
-
-
-def serve() -> None:
-    """Be the supervisor: start the lab, say so in the state file, and keep it until SIGTERM."""
-    import getpass
-
-    # Not below a home: plain users of the lab's Slurm have to reach its files, and munged insists on the same.
-    data = Path(gettempdir()) / f"fairlead-slurmlab-{getpass.getuser()}"
-    shutil.rmtree(data, ignore_errors=True)
-    with SlurmLab(SlurmOptions(rest=SlurmOptions().accounting), directory=data) as lab:
-        _SUPERVISION.keep(DetachedSlurmLab.of(lab))
+End it: make lab-down"""
