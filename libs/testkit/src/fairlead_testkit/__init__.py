@@ -3,9 +3,8 @@
 Never shipped: import-linter keeps it out of every other member. What a test needs, by how much of Fairlead it runs:
 
 - values alone: `builders` (one for each message), `waiting` (a job to be ordered), `examples` (every field set),
-  `oracle` (fairness by brute force), `tree_oracle` (the same in trees) and `tree_scenes` (told to it and to the policy
-  core alike), `filling` (the papers' backlogged tenants), `fuzz_inputs` (documents nearly right), `cases` (how many random
-  ones);
+  `oracle` (fairness by brute force, in trees too) and `tree_scenes` (told to it and to the policy core alike), `filling`
+  (the papers' backlogged tenants), `fuzz_inputs` (documents nearly right), `cases` (how many random ones);
 - one scorer or several, with clusters stated by hand: `harness`;
 - one admitter, with the cluster and the scorers played by hand: `fake_cluster`;
 - everything, as the processes of production: `fleet`; under kills, pauses and a bad network: `chaos_load`, `proxy`; what became

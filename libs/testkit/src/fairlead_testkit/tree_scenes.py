@@ -10,7 +10,7 @@ from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.tree_oracle import Pick, TreeJob, TreeRules, picks_of
+from fairlead_testkit.oracle import OracleJob, OracleRules, Pick, picks_of
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def by_brute_force(scene: TreeScene) -> list[str]:
 def picks(scene: TreeScene) -> list[Pick]:
     """The jobs in order, each with what it was compared by."""
     jobs = [
-        TreeJob(
+        OracleJob(
             uid=job.uid,
             tenant=job.tenant,
             job_class=job.job_class,
@@ -92,8 +92,8 @@ def _use(scene: TreeScene) -> dict[str, dict[str, int]]:
     return use
 
 
-def _plain(rules: PoolRules) -> TreeRules:
-    return TreeRules(
+def _plain(rules: PoolRules) -> OracleRules:
+    return OracleRules(
         capacity=rules.capacity,
         entitlements=rules.entitlements,
         parents=rules.parents,
