@@ -5,7 +5,6 @@ is set, it is the same plan in every run.
 """
 
 import asyncio
-import os
 import random
 from collections import Counter
 from datetime import datetime
@@ -17,7 +16,7 @@ from fairlead_bus import Bus
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.chaos_load import Load, blow
+from fairlead_testkit.chaos_load import Load, blow, storm, worked_off
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_chaos_load import KubeBreaker
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy
@@ -27,9 +26,7 @@ from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 from fairlead_testkit.oracle import OracleJob, OracleRules, fill
 from fairlead_testkit.proxy import FlakyProxy
 
-SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "20"))
-DRAWN = 1 if os.environ.get("CI") == "true" else random.SystemRandom().randrange(1, 10**6)
-SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or DRAWN
+SECONDS, SEED = storm(20, repeated_in_ci=True)
 
 pytestmark = [pytest.mark.kube, pytest.mark.chaos, pytest.mark.timeout(int(5 * SECONDS) + 600)]
 
@@ -123,16 +120,7 @@ async def all_have_run(lab: KubeLab, fixture: NamespaceFixture, load: Load) -> N
     def missing() -> set[str]:
         return load.acked - {job["metadata"]["name"] for job in jobs_of(lab, fixture) if ended(job)}
 
-    # A long storm leaves a queue that a slow machine works off slowly: what counts is that it goes on.
-    left = await asyncio.to_thread(missing)
-    while left:
-        before = len(left)
-
-        async def fewer(before: int = before) -> bool:
-            return len(await asyncio.to_thread(missing)) < before
-
-        await eventually(fewer, 120, what=f"one more of these has run: {sorted(left)[:10]} ({before} in all)")
-        left = await asyncio.to_thread(missing)
+    await worked_off(missing, "has run")
     names = [job["metadata"]["name"] for job in jobs_of(lab, fixture)]
     assert len(names) == len(set(names))
     assert len(names) == len(load.acked)

@@ -5,7 +5,6 @@ FAIRLEAD_CHAOS_SECONDS sets how long it goes on (`make chaos`), FAIRLEAD_CHAOS_S
 """
 
 import asyncio
-import os
 import random
 import time
 from collections.abc import Sequence
@@ -18,12 +17,11 @@ from fairlead_contracts import topology
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.audit import check_each_ran_once, history, simulated_jobs
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.chaos_load import Load
+from fairlead_testkit.chaos_load import Load, storm
 from fairlead_testkit.fleet import CLUSTER, Fleet, one_pool, whole_queue
 from fairlead_testkit.nats_server import NatsServer
 
-SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "0"))
-SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+SECONDS, SEED = storm(0)
 READY_SECONDS = 15.0 if SECONDS else 45.0
 """After a quorum. The claim is the first; the short form also runs where others keep every core busy."""
 

@@ -8,8 +8,6 @@ FAIRLEAD_CHAOS_SECONDS sets how long it blows (`make chaos`: 300), FAIRLEAD_CHAO
 is the same plan in every run.
 """
 
-import asyncio
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -18,14 +16,13 @@ from pathlib import Path
 import pytest
 
 from fairlead_testkit.awaiting import NeverHappenedError, eventually
+from fairlead_testkit.chaos_load import blow, storm, worked_off
 from fairlead_testkit.kubelab import KubeLab
 from fairlead_testkit.pod_chaos_load import ENDS_WITH, PodBreaker, PodLoad
 from fairlead_testkit.pod_fleet import PodFleet, PodFleetSite
 from fairlead_testkit.pod_watch import watched
 
-SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "10"))
-DRAWN = 1 if os.environ.get("CI") == "true" else random.SystemRandom().randrange(1, 10**6)
-SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or DRAWN
+SECONDS, SEED = storm(10, repeated_in_ci=True)
 
 pytestmark = [
     pytest.mark.kube,
@@ -52,7 +49,7 @@ async def test_a_storm_over_jobs_that_run_as_pods(site: PodFleetSite, tmp_path: 
     fleet = PodFleet(tmp_path, site, settings={"pods_resume_nodes": True})
     async with fleet.running(), watched(site, daemons_killed=True) as watch:
         breaker = PodBreaker(fleet, site, load, random.Random(rng.random()))
-        await blow(load, breaker)
+        await blow(load, breaker, SECONDS)
         print(f"{len(load.jobs)} jobs, {dict(breaker.done)}")  # noqa: T201 # as above
         await all_end(site)
         await eventually(
@@ -71,30 +68,13 @@ async def test_a_storm_over_jobs_that_run_as_pods(site: PodFleetSite, tmp_path: 
     assert 0 < watch.most_gpus <= GPUS
 
 
-async def blow(load: PodLoad, breaker: PodBreaker) -> None:
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(load.run(stop))
-        group.create_task(breaker.run(stop))
-        await asyncio.sleep(SECONDS)
-        stop.set()
-
-
 async def all_end(site: PodFleetSite) -> None:
-    """A long storm leaves a queue that a slow machine works off slowly: what counts is that it goes on."""
-    left = await asyncio.to_thread(site.waiting)
-    while left:
-        before = len(left)
-
-        async def fewer(before: int = before) -> bool:
-            return len(await asyncio.to_thread(site.waiting)) < before
-
-        try:
-            await eventually(fewer, 60, what=f"one more of these ends: {left[:10]} ({before} in all)")
-        except NeverHappenedError as error:
-            error.add_note(site.story(left[0].split()[0]))
-            raise
-        left = await asyncio.to_thread(site.waiting)
+    try:
+        await worked_off(site.waiting, "ends", 60)
+    except NeverHappenedError as error:
+        for line in site.waiting()[:1]:
+            error.add_note(site.story(line.split()[0]))
+        raise
 
 
 def ends_are_the_pods_own(site: PodFleetSite, fleet: PodFleet, breaker: PodBreaker) -> None:

@@ -4,7 +4,6 @@ FAIRLEAD_CHAOS_SECONDS sets how long it blows (`make chaos`: 300), FAIRLEAD_CHAO
 """
 
 import asyncio
-import os
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -23,13 +22,12 @@ from fairlead_contracts.policyfile.document import Aging, Grant
 from fairlead_sim.jobs import SimJob
 from fairlead_testkit.audit import check_each_ran_once, history, simulated_jobs
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.chaos_load import under_chaos
+from fairlead_testkit.chaos_load import Breaker, Load, blow, storm
 from fairlead_testkit.fleet import CLUSTER, Fleet, one_pool, submit_all, whole_queue
 from fairlead_testkit.oracle import OracleJob, OracleRules, fill
 from fairlead_testkit.proxy import FlakyProxy
 
-SECONDS = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", "15"))
-SEED = int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+SECONDS, SEED = storm(15)
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(int(2 * SECONDS) + 480)]
 
@@ -92,9 +90,10 @@ async def test_nothing_is_lost_or_run_twice_and_the_order_is_right_after_a_storm
     with fleet.server:
         proxy = FlakyProxy(fleet.server.port, random.Random(SEED), longest_delay=0.002)
         async with proxy.open(), fleet.running(through=f"nats://127.0.0.1:{proxy.port}") as bus:
-            load, breaker = await under_chaos(
-                fleet, bus, proxy, tenants=list(TENANTS), seconds=SECONDS, seed=SEED, per_second=10
-            )
+            rng = random.Random(SEED)
+            load = Load(bus, list(TENANTS), random.Random(rng.random()), per_second=10)
+            breaker = Breaker(fleet, bus, proxy, random.Random(rng.random()))
+            await blow(load, breaker, SECONDS)
             print(f"{len(load.acked)} jobs, {load.repeats} duplicates, {dict(breaker.done)}")  # noqa: T201 # as above
             proxy.longest_delay = 0.0
             for service in fleet.services.values():

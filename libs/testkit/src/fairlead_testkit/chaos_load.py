@@ -5,16 +5,18 @@ Everything random comes from one seed, so that the plan can be repeated; what th
 
 import asyncio
 import contextlib
+import os
 import random
-import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
 from fairlead_bus import Bus, BusError, RetryableBusError
 from fairlead_contracts import subjects, topology
+from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER
 from fairlead_testkit.process import ServiceProcess
 from fairlead_testkit.process_fleet import ProcessFleet
@@ -218,29 +220,50 @@ async def _run(deed: Callable[[], Awaitable[None]]) -> None:
     await deed()
 
 
-async def under_chaos(
-    fleet: ProcessFleet,
-    bus: Bus,
-    proxy: FlakyProxy,
-    *,
-    tenants: Sequence[str],
-    seconds: float,
-    seed: int,
-    per_second: float,
-) -> tuple[Load, Breaker]:
-    """Load and breakage for a time; afterwards everything runs again."""
-    rng = random.Random(seed)  # noqa: S311 # a repeatable plan, not a secret
-    load = Load(bus, tenants, random.Random(rng.random()), per_second=per_second)  # noqa: S311 # as above
-    breaker = Breaker(fleet, bus, proxy, random.Random(rng.random()))  # noqa: S311 # as above
-    await blow(load, breaker, seconds)
-    return load, breaker
+class UntilStopped(Protocol):
+    """A load, or what breaks things meanwhile."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Go on until stopped."""
 
 
-async def blow(load: Load, breaker: Breaker, seconds: float) -> None:
+async def blow(load: UntilStopped, breaker: Chaos, seconds: float) -> None:
     """Load and breakage for a time; afterwards everything runs again."""
-    stop, until = asyncio.Event(), time.monotonic() + seconds
+    stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(load.run(stop))
         group.create_task(breaker.run(stop))
-        await asyncio.sleep(until - time.monotonic())
+        await asyncio.sleep(seconds)
         stop.set()
+
+
+async def worked_off(left: Callable[[], Collection[str]], what: str, seconds: float = 120.0) -> None:
+    """Wait until nothing is left of what a storm leaves, each time for one less.
+
+    A long storm leaves a queue that a slow machine works off slowly: what counts is that it goes on.
+    """
+    names = await asyncio.to_thread(left)
+    while names:
+        before = len(names)
+
+        async def fewer(before: int = before) -> bool:
+            return len(await asyncio.to_thread(left)) < before
+
+        await eventually(
+            fewer, seconds, what=f"one more of these {what}: {sorted(names)[:10]} ({before} in all)"
+        )
+        names = await asyncio.to_thread(left)
+
+
+def storm(seconds: float, *, repeated_in_ci: bool = False) -> tuple[float, int]:
+    """How long it blows, and the seed of what is broken when: as the environment has it.
+
+    Args:
+        seconds: where FAIRLEAD_CHAOS_SECONDS says nothing.
+        repeated_in_ci: whether the plan is the same in every run where CI=true is set and FAIRLEAD_CHAOS_SEED says nothing.
+    """
+    drawn = (
+        1 if repeated_in_ci and os.environ.get("CI") == "true" else random.SystemRandom().randrange(1, 10**6)
+    )
+    wanted = float(os.environ.get("FAIRLEAD_CHAOS_SECONDS", str(seconds)))
+    return wanted, int(os.environ.get("FAIRLEAD_CHAOS_SEED", "0")) or drawn
