@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fairlead_bus import Bus, ConnectionSettings, Rejected, RemoteError, connect
+from fairlead_bus.frontend_endpoints import EpochFence, FrontendEndpoints
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.server.provision import provision
-from fairlead_bus.serving.frontend_endpoints import EpochFence, FrontendEndpoints
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Message, to_packed
 from fairlead_contracts.frontend import verbs

@@ -1,7 +1,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import msgspec
 import pytest
 
 from fairlead_bus import (
@@ -16,7 +15,6 @@ from fairlead_bus import (
     RemoteError,
     connect,
 )
-from fairlead_bus.serving.discovery import Service
 from fairlead_contracts import subjects
 from fairlead_testkit import NatsServer, eventually
 
@@ -170,36 +168,3 @@ async def test_core_messages_reach_who_listens(bus: Bus) -> None:
     await eventually(lambda: heard, on=wake)
     assert (heard[0].subject, heard[0].payload, heard[0].headers) == ("some.thing", b"x", {})
     await stop()
-
-
-async def test_a_service_is_found_with_its_endpoints_and_figures(bus: Bus) -> None:
-    async def handle(asked: Asked) -> bytes:
-        if asked.payload == b"bad":
-            raise Rejected(400, "bad")
-        return b""
-
-    endpoint = await bus.serve(subjects.ask_filter("queue"), handle, queue="scorers")
-    service = Service(bus, name="fairlead-scorer", version="2026.11.0", endpoints=[endpoint])
-    await service.open()
-    await bus.request(ASK, b"")
-    with pytest.raises(RemoteError):
-        await bus.request(ASK, b"bad")
-    ping = msgspec.json.decode(await bus.request("$SRV.PING", b""))
-    assert (ping["type"], ping["name"]) == ("io.nats.micro.v1.ping_response", "fairlead-scorer")
-    info = msgspec.json.decode(await bus.request("$SRV.INFO.fairlead-scorer", b""))
-    assert info["endpoints"] == [
-        {
-            "name": "fairlead-v1-ask-queue-any",
-            "subject": "fairlead.v1.ask.queue.*",
-            "queue_group": "scorers",
-            "metadata": {},
-        }
-    ]
-    stats = msgspec.json.decode(await bus.request(f"$SRV.STATS.fairlead-scorer.{ping['id']}", b""))
-    figures = stats["endpoints"][0]
-    assert (figures["num_requests"], figures["num_errors"], figures["last_error"]) == (2, 1, "bad")
-    assert figures["processing_time"] >= figures["average_processing_time"] > 0
-    await service.close()
-    with pytest.raises(NobodyAnswersError):
-        await bus.request("$SRV.PING", b"")
-    await endpoint.close()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fairlead_bus import Bus, ConnectionSettings, connect
 from fairlead_bus.facts.announcer import Announcer
+from fairlead_bus.frontend_endpoints import EpochFence, FrontendEndpoints
 from fairlead_bus.ownership.leadership import Leadership
-from fairlead_bus.serving.frontend_endpoints import EpochFence, FrontendEndpoints
 from fairlead_contracts.base.instants import from_seconds
 from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.frontend_spans import FrontendSpans

@@ -10,8 +10,8 @@ import msgspec
 from fairlead_bus import Bus, ConnectionSettings, Revisions, connect
 from fairlead_bus.facts.announcer import Announcer
 from fairlead_bus.facts.event_diff import EventDiff, NoMemory
+from fairlead_bus.frontend_endpoints import EpochFence, FrontendEndpoints
 from fairlead_bus.ownership.leadership import Leadership
-from fairlead_bus.serving.frontend_endpoints import EpochFence, FrontendEndpoints
 from fairlead_contracts.messages.events import Event
 from fairlead_runtime.clock import wall_clock
 from fairlead_runtime.frontend_spans import FrontendSpans

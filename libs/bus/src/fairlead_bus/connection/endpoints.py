@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import time
 from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
@@ -45,20 +44,10 @@ class Endpoint:
         self._free = asyncio.Semaphore(_AT_ONCE)
         self._busy: set[asyncio.Task[None]] = set()
         self._subscription: Subscription | None = None
-        self.subject = ""
-        self.queue = ""
-        self.served = 0
-        """Questions that came so far."""
-        self.failed = 0
-        """How many of these were rejected or went wrong."""
-        self.last_error = ""
-        self.busy_nanoseconds = 0
-        """Time spent in the handler, of all questions together."""
 
     async def open(self, subject: str, queue: str | None) -> None:
         """Begins to listen."""
-        self.subject, self.queue = subject, queue or ""
-        self._subscription = await self._wire.listen(subject, self._on_message, queue=self.queue)
+        self._subscription = await self._wire.listen(subject, self._on_message, queue=queue or "")
 
     async def close(self) -> None:
         """Stops listening and waits for the questions that are being answered."""
@@ -107,31 +96,20 @@ class Endpoint:
             await self._wire.send(reply, payload, headers=headers)
         except PayloadTooLargeError as error:
             # Without a word the asker would wait, and then believe that nobody is there.
-            self._failed(error)
             self._wire.observer.count("serve.too_large")
             await self._wire.send(
                 reply, headers=_error(TOO_LARGE, f"the answer is too large: {error}; ask for less")
             )
 
     async def _outcome(self, asked: Asked) -> tuple[bytes, Mapping[str, str] | None]:
-        self.served += 1
-        started = time.perf_counter_ns()
         try:
             return await self._handle(asked), None
         except Rejected as rejected:
-            self._failed(rejected)
             return rejected.payload, _error(rejected.code, rejected.text)
         except Exception as error:  # noqa: BLE001 - the asker must hear of whatever went wrong, and others be served
-            self._failed(error)
             self._wire.observer.count("serve.failed")
             self._wire.observer.note("serve.failed", subject=asked.subject, error=repr(error))
             return b"", _error(INTERNAL_ERROR, "internal error")
-        finally:
-            self.busy_nanoseconds += time.perf_counter_ns() - started
-
-    def _failed(self, error: Exception) -> None:
-        self.failed += 1
-        self.last_error = str(error)
 
 
 def _error(code: int, text: str) -> dict[str, str]:

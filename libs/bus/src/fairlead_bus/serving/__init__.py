@@ -1,1 +1,0 @@
-"""Serving: verbs of a frontend, and being found by the service tools."""
