@@ -7,7 +7,6 @@ Behind it, jobs' traces in a test: which trace a job has, when it is whole, and 
 
 import asyncio
 import os
-import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -24,6 +23,7 @@ from fairlead_contracts.messages.job_traces import trace_of_job
 from fairlead_testkit.awaiting import NeverHappenedError, eventually
 from fairlead_testkit.free_ports import await_listening, free_ports
 from fairlead_testkit.kubelab import Kit
+from fairlead_testkit.own_process import OwnProcess
 
 STAGES = frozenset({"submit", "observed", "scored", "level", "admitted", "started", "ended"})
 _FLAGS = (
@@ -117,7 +117,7 @@ class _TraceAnswer(msgspec.Struct, frozen=True):
     data: list[FoundTrace] | None = None
 
 
-class Jaeger:
+class Jaeger(OwnProcess):
     """One process, on ports of its own; killed by its pid at the end.
 
     Args:
@@ -126,10 +126,9 @@ class Jaeger:
     """
 
     def __init__(self, directory: Path, kit: Kit) -> None:
-        self._log = directory / "jaeger.log"
+        super().__init__("Jaeger", directory / "jaeger.log")
         self._binary = kit.binary("jaeger")
         self._ports = free_ports(len(_FLAGS))
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def endpoint(self) -> str:
@@ -139,25 +138,11 @@ class Jaeger:
     def start(self) -> Self:
         """Start it, and return once it takes spans and answers."""
         addresses = [f"{flag}=127.0.0.1:{port}" for flag, port in zip(_FLAGS, self._ports, strict=True)]
-        environ = {**os.environ, "SPAN_STORAGE_TYPE": "memory"}
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 # our own binary and arguments
-                [str(self._binary), "--log-level=error", *addresses],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=environ,
-            )
+        command = [str(self._binary), "--log-level=error", *addresses]
+        self._begin(command, {**os.environ, "SPAN_STORAGE_TYPE": "memory"})
         for port in self._ports[:2]:
             await_listening(port, _START_SECONDS)
         return self
-
-    def stop(self) -> None:
-        """Kill it; what it knew is gone."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
 
     def trace(self, trace_id: str) -> FoundTrace | None:
         """One trace; None where nobody sent any of it."""
@@ -186,12 +171,6 @@ class Jaeger:
             if error.code == 404:  # noqa: PLR2004 # nobody knows this trace
                 return []
             raise
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
 
 async def traces_of(bus: Bus, cluster: str, jobs: Iterable[str], *, within: float = 120) -> dict[str, str]:

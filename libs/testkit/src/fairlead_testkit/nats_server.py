@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from fairlead_testkit import pausing
+from fairlead_testkit.own_process import OwnProcess
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 20.0
@@ -36,7 +36,7 @@ class NatsServerError(Exception):
     """The server did not do as it was told; carries the end of its log."""
 
 
-class NatsServer:
+class NatsServer(OwnProcess):
     """A nats-server process of this test alone.
 
     Args:
@@ -56,13 +56,11 @@ class NatsServer:
         port: int | None = None,
         name: str | None = None,
     ) -> None:
+        super().__init__(name or f"fairlead-test-{uuid.uuid4().hex[:12]}", directory / "nats-server.log")
         self.directory = directory
-        self.name = name or f"fairlead-test-{uuid.uuid4().hex[:12]}"
         self._config = config
         self._sync_interval = sync_interval
         self._port = port
-        self._process: subprocess.Popen[bytes] | None = None
-        self._paused = False
 
     @property
     def port(self) -> int:
@@ -79,28 +77,6 @@ class NatsServer:
     def url(self) -> str:
         """The address that clients connect to, without credentials."""
         return f"nats://{LOOPBACK}:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        """The process id of the running server.
-
-        Raises:
-            NatsServerError: it is not running.
-        """
-        if self._process is None:
-            raise NatsServerError(f"{self.name} is not running")
-        return self._process.pid
-
-    @property
-    def running(self) -> bool:
-        """Whether the process lives; a paused one does."""
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def log(self) -> str:
-        """What the server wrote so far, over all its starts."""
-        path = self.directory / "nats-server.log"
-        return path.read_text(errors="replace") if path.exists() else ""
 
     def start(self) -> Self:
         """Start, or start again on the same store and port; returns when the server answers under its own name.
@@ -122,10 +98,7 @@ class NatsServer:
             *("--config", str(self._write_config())),
             *("--ports_file_dir", str(self.directory)),
         ]
-        with (self.directory / "nats-server.log").open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 # our own binary and our own arguments
-                arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+        self._begin(arguments)
 
     def await_ready(self) -> None:
         """Return when the server that was launched answers; one that does not is killed.
@@ -145,11 +118,13 @@ class NatsServer:
 
     def stop(self) -> None:
         """End it cleanly: it leaves its clients and flushes its store. Does nothing where it is not running."""
-        self._end(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """End it with SIGKILL. Does nothing where it is not running."""
-        self._end(signal.SIGKILL)
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            if self._paused:
+                self.resume()  # a stopped process does not act on SIGTERM
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(START_SECONDS)
+        self.kill()
 
     def restart(self) -> Self:
         """`kill -9`, then start again on what the store holds."""
@@ -171,16 +146,6 @@ class NatsServer:
                 raise NatsServerError(f"{self.name} did not reload:\n{self.log[before:]}")
             time.sleep(_POLL_SECONDS)
 
-    def pause(self) -> None:
-        """SIGSTOP: connections stay open and nothing answers; returns once it stands still."""
-        pausing.pause(self.pid)
-        self._paused = True
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        pausing.resume(self.pid)
-        self._paused = False
-
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Paused within the block."""
@@ -189,26 +154,6 @@ class NatsServer:
             yield
         finally:
             self.resume()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()
-
-    def _end(self, number: signal.Signals) -> None:
-        if self._process is None:
-            return
-        self._process.send_signal(number)
-        if self._paused:
-            self._process.send_signal(signal.SIGCONT)  # a stopped process does not act on SIGTERM
-            self._paused = False
-        try:
-            self._process.wait(START_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process = None
 
     def _write_config(self) -> Path:
         path = self.directory / "nats-server.conf"

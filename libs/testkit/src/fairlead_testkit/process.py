@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,9 +17,10 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 import msgspec
 
-from fairlead_testkit import fork_server, pausing
+from fairlead_testkit import fork_server
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fork_server import ForkedProcess
+from fairlead_testkit.own_process import OwnProcess
 
 if TYPE_CHECKING:
     from fairlead_runtime.health import HealthReport
@@ -37,7 +37,7 @@ class ServiceDiedError(Exception):
     """The process ended while the test waited for it."""
 
 
-class ServiceProcess:
+class ServiceProcess(OwnProcess):
     """One process of a service.
 
     Args:
@@ -61,9 +61,8 @@ class ServiceProcess:
         module: str | None = None,
         sources: Sequence[Path] = (),
     ) -> None:
+        super().__init__(name or service, directory / f"{name or service}.log")
         self.service = service
-        self.name = name or service
-        self.log_path = directory / f"{self.name}.log"
         self._module = module or f"fairlead_{service}"
         self._arguments = list(arguments)
         given = {"health_port": 0} | dict(settings or {})
@@ -73,9 +72,7 @@ class ServiceProcess:
         }
         if sources:
             self._environ["PYTHONPATH"] = os.pathsep.join(map(str, sources))
-        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self._start_offset = 0
-        self._paused = False
 
     def start(self) -> Self:
         """Start it, or start it again; returns at once. Its log is continued."""
@@ -83,32 +80,15 @@ class ServiceProcess:
             raise ServiceDiedError(f"{self.name} runs already")
         self._start_offset = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as log:
-            self._process = self._fork(log) or self._popen(log)
+            self._process = self._fork(log)
+        if self._process is None:
+            self._begin([sys.executable, "-m", self._module, *self._arguments], self._environ)
         return self
-
-    @property
-    def running(self) -> bool:
-        """Whether the process lives; a paused one does."""
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def pid(self) -> int:
-        """The process's id.
-
-        Raises:
-            ServiceDiedError: it was never started.
-        """
-        return self._started().pid
 
     @property
     def exit_code(self) -> int | None:
         """The process's exit code once it has ended; negative where a signal ended it."""
         return None if self._process is None else self._process.poll()
-
-    @property
-    def log(self) -> str:
-        """All that it wrote, over all its starts."""
-        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def events(self) -> list[dict[str, object]]:
         """The log lines of this start; lines that are not JSON (a crash of the interpreter) are left out."""
@@ -180,33 +160,12 @@ class ServiceProcess:
         self._process = None
         return code
 
-    def kill(self) -> None:
-        """SIGKILL. Does nothing where it is not running."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-        self._paused = False
-
-    def pause(self) -> None:
-        """SIGSTOP: it keeps its connections and does nothing; returns once it stands still."""
-        pausing.pause(self.pid)
-        self._paused = True
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        pausing.resume(self.pid)
-        self._paused = False
-
     def signal(self, number: signal.Signals) -> None:
         """Send a signal."""
         self._started().send_signal(number)
 
-    def __enter__(self) -> Self:
-        return self.start()
-
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.kill()
+        super().__exit__(kind)
         if kind is not None:
             sys.stderr.write(f"--- log of {self.name}\n{self.log[-_SHOWN_CHARACTERS:]}\n")
 
@@ -217,17 +176,6 @@ class ServiceProcess:
         with contextlib.suppress(fork_server.ForkServerError):
             return fork_server.fork(self._module, self._arguments, self._environ, log)
         return None
-
-    def _popen(self, log: BinaryIO) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", self._module, *self._arguments]
-        return subprocess.Popen(  # noqa: S603 # our own module under our own interpreter
-            command, env=self._environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-        )
-
-    def _started(self) -> subprocess.Popen[bytes] | ForkedProcess:
-        if self._process is None:
-            raise ServiceDiedError(f"{self.name} is not running")
-        return self._process
 
     def _check_alive(self) -> None:
         if not self.running:

@@ -6,7 +6,6 @@ Behind it, what Grafana's dashboards ask of it, and whether it has an answer.
 import asyncio
 import json
 import re
-import subprocess
 import time
 import urllib.error
 import urllib.parse
@@ -20,6 +19,7 @@ import msgspec
 from fairlead_testkit.apt import ensure_program
 from fairlead_testkit.awaiting import NeverHappenedError, eventually
 from fairlead_testkit.free_ports import await_listening, free_ports
+from fairlead_testkit.own_process import OwnProcess
 
 FOLDER = Path(__file__).resolve().parents[4] / "deploy" / "monitoring" / "grafana" / "dashboards"
 _START_SECONDS = 60.0
@@ -63,7 +63,7 @@ class _Exemplars(msgspec.Struct, frozen=True):
     exemplars: list[Exemplar]
 
 
-class Prometheus:
+class Prometheus(OwnProcess):
     """One process; killed by its pid at the end.
 
     Args:
@@ -77,40 +77,29 @@ class Prometheus:
     ) -> None:
         ensure_prometheus()
         self._directory = directory / "prometheus"
+        super().__init__("Prometheus", self._directory / "log")
         self._targets = targets
         self._rules = rules
         self._port = free_ports(1)[0]
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Self:
         """Start it, and return once it answers."""
         self._directory.mkdir()
         configuration = self._directory / "prometheus.json"  # JSON is YAML
         configuration.write_bytes(msgspec.json.encode(self._configuration()))
-        with (self._directory / "log").open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 # Debian's program, our own arguments
-                [  # noqa: S607 # found on the PATH by `ensure_prometheus`
-                    "prometheus",
-                    f"--config.file={configuration}",
-                    f"--storage.tsdb.path={self._directory / 'data'}",
-                    f"--web.listen-address=127.0.0.1:{self._port}",
-                    "--enable-feature=exemplar-storage",
-                    "--log.level=error",
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        self._begin(
+            [
+                "prometheus",
+                f"--config.file={configuration}",
+                f"--storage.tsdb.path={self._directory / 'data'}",
+                f"--web.listen-address=127.0.0.1:{self._port}",
+                "--enable-feature=exemplar-storage",
+                "--log.level=error",
+            ]
+        )
         await_listening(self._port, _START_SECONDS)
         self._await_ready()
         return self
-
-    def stop(self) -> None:
-        """Kill it."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
 
     def query(self, expression: str) -> list[SeriesSample]:
         """What an expression gives now.
@@ -172,12 +161,6 @@ class Prometheus:
         with urllib.request.urlopen(address, timeout=_ANSWER_SECONDS) as reply:
             body: bytes = reply.read()
             return body
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
 
 def ensure_prometheus() -> None:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from fairlead_testkit import pausing
 from fairlead_testkit.awaiting import pause_after
+from fairlead_testkit.fork_server import ForkedProcess
 from fairlead_testkit.kubelab.errors import NeverReadyError, PartDiedError
+from fairlead_testkit.own_process import OwnProcess
 
 _SHOWN_CHARACTERS = 3000
 _POLL_SECONDS = 0.03
@@ -46,7 +47,7 @@ class Guardian:
         self._shell.wait()
 
 
-class LabProcess:
+class LabProcess(OwnProcess):
     """One process of the lab.
 
     Args:
@@ -65,47 +66,15 @@ class LabProcess:
         guardian: Guardian,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        self.name = name
+        super().__init__(name, directory / f"{name}.log")
         self.command = list(command)
-        self.log_path = directory / f"{name}.log"
         self._guardian = guardian
         self._environ = dict(environ or {})
-        self._process: subprocess.Popen[bytes] | None = None
-        self._paused = False
 
     def start(self) -> Self:
         """Start it, or start it again; returns at once. Its log is continued."""
-        with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 # our own binaries and our own arguments
-                self.command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=os.environ | self._environ,
-                process_group=self._guardian.group,
-            )
+        self._begin(self.command, os.environ | self._environ, group=self._guardian.group)
         return self
-
-    @property
-    def pid(self) -> int:
-        """The process's id.
-
-        Raises:
-            PartDiedError: it does not run.
-        """
-        self.check_alive()
-        assert self._process is not None  # noqa: S101 # checked just now
-        return self._process.pid
-
-    @property
-    def running(self) -> bool:
-        """Whether the process lives; a paused one does."""
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def log(self) -> str:
-        """All that it wrote, over all its starts."""
-        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     @property
     def memory(self) -> int:
@@ -126,36 +95,20 @@ class LabProcess:
                 f"{self.name} does not run (exit code {code}):\n{self.log[-_SHOWN_CHARACTERS:]}"
             )
 
-    def pause(self) -> None:
-        """SIGSTOP: it keeps its connections and does nothing; returns once it stands still."""
-        pausing.pause(self.pid)
-        self._paused = True
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        pausing.resume(self.pid)
-        self._paused = False
-
     def stop(self, grace: float = 5.0) -> None:
         """SIGTERM, and SIGKILL after the grace (seconds): an API server may take a minute to leave. Waits for the end."""
         if self.running:
-            os.kill(self.pid, signal.SIGTERM)
-            self._wake()
-            assert self._process is not None  # noqa: S101 # it runs
+            process = self._started()
+            process.send_signal(signal.SIGTERM)
+            if self._paused:
+                self.resume()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(grace)
+                process.wait(grace)
         self.kill()
 
-    def kill(self) -> None:
-        """SIGKILL, and wait for the end. Does nothing where it is not running."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        self._paused = False
-
-    def _wake(self) -> None:
-        if self._paused:
-            self.resume()
+    def _started(self) -> subprocess.Popen[bytes] | ForkedProcess:
+        self.check_alive()
+        return super()._started()
 
 
 def born(pid: int) -> int | None:
