@@ -23,8 +23,6 @@ type LabFactory = "Callable[[LabOptions], KubeLab]"
 """Starts a lab of its own for one test; all of them end with the test."""
 
 MARKER = "kube"
-TIMEOUT_SECONDS = 180
-"""Of a test with the marker that states none: a lab's start counts to the first test that uses it."""
 _FAILED: pytest.StashKey["dict[str, KubeLabError]"] = pytest.StashKey()
 """By folder of the tool set."""
 REST_AFTER_SECONDS = 10.0
@@ -59,13 +57,6 @@ def wake_or_rest(item: pytest.Item) -> None:
     elif not shared.rests and time.monotonic() - shared.unused_since > REST_AFTER_SECONDS:
         shared.lab.rest()
         shared.rests = True
-
-
-def give_time(items: list[pytest.Item]) -> None:
-    """Give tests of the lab the time that a start on a busy machine may take."""
-    for item in items:
-        if item.get_closest_marker(MARKER) and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(TIMEOUT_SECONDS))
 
 
 def build_missing(session: pytest.Session) -> None:

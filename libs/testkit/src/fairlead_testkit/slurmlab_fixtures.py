@@ -16,17 +16,6 @@ if TYPE_CHECKING:
 type SlurmLabFactory = "Callable[[SlurmOptions], SlurmLab]"
 """Starts a lab of its own for one test; all of them end with the test."""
 
-MARKER = "slurm"
-TIMEOUT_SECONDS = 180
-"""Of a test with the marker that states none: a lab's start counts to the first test that uses it."""
-
-
-def give_time(items: list[pytest.Item]) -> None:
-    """Give tests of the lab the time that a start on a busy machine may take."""
-    for item in items:
-        if item.get_closest_marker(MARKER) and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(TIMEOUT_SECONDS))
-
 
 @pytest.fixture(scope="session")
 def slurm_programs() -> None:
