@@ -19,9 +19,9 @@ from typing import NamedTuple
 from aiohttp import web
 from bench_lines import cpu_seconds, say
 
-from fairlead_bus import Bus, Follower, PublishFailedError
-from fairlead_contracts import subjects, topology
-from fairlead_contracts.messages.events import EVENT, JobEnded
+from fairlead_bus import Bus, PublishFailedError
+from fairlead_contracts.messages.events import JobEnded
+from fairlead_testkit.audit import events_of
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 
 JOBS = 900
@@ -148,10 +148,8 @@ async def _submit(bus: Bus, tenant: str, number: int) -> None:
 
 
 async def _ended(bus: Bus, number: int) -> None:
-    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
     left = JOBS
-    async for delivery in follower:
-        event = EVENT.decode(delivery.payload)
+    async for event in events_of(bus, CLUSTER):
         left -= isinstance(event, JobEnded) and event.job.startswith(f"r{number}-")
         if not left:
             return

@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus, Follower, RetryableBusError
+from fairlead_bus import Bus, RetryableBusError
 from fairlead_bus.ownership.leadership import Leadership
-from fairlead_contracts import subjects, topology
+from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.frontend.marks import WATCHDOG
-from fairlead_contracts.messages.events import EVENT, JobReserved, Reserving
+from fairlead_contracts.messages.events import JobReserved, Reserving
 from fairlead_contracts.messages.questions import EXPLAIN_REPLY, ExplainQuestion
 from fairlead_contracts.policyfile.document import PolicyDocument, Reserve
 from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
+from fairlead_testkit.audit import heard
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import KubeLab
@@ -102,26 +103,6 @@ async def stream(
             await task
 
 
-@contextlib.asynccontextmanager
-async def told(bus: Bus) -> AsyncIterator[list[JobReserved]]:
-    """What happens to promises and passes, as events tell it, for the time of the block."""
-    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(KUBE_CLUSTER), since=0)
-    events: list[JobReserved] = []
-
-    async def listen() -> None:
-        async for delivery in follower:
-            event = EVENT.decode(delivery.payload)
-            if isinstance(event, JobReserved):
-                events.append(event)
-
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(listen())
-        try:
-            yield events
-        finally:
-            task.cancel()
-
-
 def started(log: AdmissionLog, name: str) -> float | None:
     """When a job was admitted, in monotonic seconds."""
     return next((step.at for step in log.steps if step.what == "admitted" and step.name == name), None)
@@ -153,7 +134,11 @@ async def test_a_gang_starts_by_its_promise_while_small_jobs_pass(kube_lab: Kube
     with NamespaceFixture(kube_lab, [SMALL, LARGE, LONG]) as fixture, AdmissionLog(fixture) as log:
         pool = fixture.queue("strict", GPUS, strategy="StrictFIFO")
         fleet = KubeFleet(tmp_path, kube_lab, policy=reserve_policy(fixture, pool), scorers=1)
-        async with fleet.running() as bus, told(bus) as events, stream(fixture, log) as flowing:
+        async with (
+            fleet.running() as bus,
+            heard(bus, KUBE_CLUSTER, JobReserved) as events,
+            stream(fixture, log) as flowing,
+        ):
             fixture.workload(LARGE, LARGE, GPUS, limit=LIMIT)
 
             async def explained() -> bool:
@@ -226,7 +211,7 @@ async def test_with_fairlead_killed_the_promise_holds_and_the_watchdog_acts(
     with NamespaceFixture(kube_lab, [SMALL, LARGE, LONG]) as fixture, AdmissionLog(fixture) as log:
         pool = fixture.queue("strict", GPUS, strategy="StrictFIFO")
         fleet = KubeFleet(tmp_path, kube_lab, policy=reserve_policy(fixture, pool), scorers=1)
-        async with fleet.running() as bus, told(bus) as events:
+        async with fleet.running() as bus, heard(bus, KUBE_CLUSTER, JobReserved) as events:
             async with stream(fixture, log) as flowing:
                 fixture.workload(LARGE, LARGE, GPUS, limit=LIMIT)
                 await eventually(

@@ -1,18 +1,16 @@
 """What Fairlead writes to a real Kueue: as little as the order needs, and nothing that is not its own."""
 
-import asyncio
-import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus, Follower
-from fairlead_contracts import subjects, topology
-from fairlead_contracts.messages.events import EVENT, LevelWritten
+from fairlead_bus import Bus
+from fairlead_contracts.messages.events import LevelWritten
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.admissions import AdmissionLog
+from fairlead_testkit.audit import heard
 from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import (
@@ -98,7 +96,7 @@ async def test_every_write_is_one_of_a_decision_and_the_order_stands(
             fixture.workload("team-b", f"team-b-{number}")
         mark = kube_lab.audit_mark()
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, pool))
-        async with fleet.running() as bus, levels_written(bus) as written:
+        async with fleet.running() as bus, heard(bus, KUBE_CLUSTER, LevelWritten) as written:
             await eventually(lambda: alternating(fixture), 60, what="the tenants take turns")
             # Kueue would give quota that comes free to whom it just tries, and may so start two of one tenant.
             await front_stands(bus, fixture, FRONT)
@@ -130,26 +128,6 @@ def alternating(fixture: NamespaceFixture) -> bool:
     tenants = [fixture.tenant_of(waiting[name]) for name in front]
     pairs = [set(tenants[place : place + 2]) for place in range(0, len(tenants) - 1, 2)]
     return bool(tenants) and all(pair == set(WEIGHTS) for pair in pairs)
-
-
-@contextlib.asynccontextmanager
-async def levels_written(bus: Bus) -> AsyncIterator[list[LevelWritten]]:
-    """The events of levels, as they come, for the time of the block."""
-    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(KUBE_CLUSTER), since=0)
-    found: list[LevelWritten] = []
-
-    async def listen() -> None:
-        async for delivery in follower:
-            event = EVENT.decode(delivery.payload)
-            if isinstance(event, LevelWritten):
-                found.append(event)
-
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(listen())
-        try:
-            yield found
-        finally:
-            task.cancel()
 
 
 async def test_a_level_that_is_overwritten_is_put_back(kube_lab: KubeLab, tmp_path: Path) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus, Follower
-from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.instants import from_datetime
-from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
+from fairlead_contracts.messages.events import Event, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.policyfile.document import Aging, Grant
+from fairlead_testkit.audit import heard
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fairness import FairReplay
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
@@ -37,22 +36,12 @@ POLICY = one_pool(
 )
 
 
-async def tell(bus: Bus, count: int, events: list[AnyEvent]) -> None:
-    """Add the cluster's events, from its first on, until `count` jobs ended."""
-    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
-    async for delivery in follower:
-        events.append(EVENT.decode(delivery.payload))
-        if jobs_of(events, JobEnded) >= count:
-            return
-    raise AssertionError("the events ended")
-
-
-def jobs_of(events: Sequence[AnyEvent], kind: type[AnyEvent]) -> int:
+def jobs_of(events: Sequence[Event], kind: type[Event]) -> int:
     """How many jobs came to wait, started or ended."""
     return sum(isinstance(event, kind) for event in events)
 
 
-def replayed(events: Sequence[AnyEvent]) -> FairReplay:
+def replayed(events: Sequence[Event]) -> FairReplay:
     """The pool as the events tell it."""
     replay = FairReplay(WEIGHTS, GPUS, entitlement_per_day=ENTITLEMENT_PER_DAY, reaction=REACTION)
     for event in events:
@@ -77,22 +66,20 @@ def spread(jobs: Sequence[dict[str, object]], seed: int) -> list[Mapping[str, ob
 
 async def test_three_tenants_that_flood_at_different_times_stay_within_one_job(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path, policy=POLICY, gpus=GPUS)
-    events: list[AnyEvent] = []
-    async with fleet.running() as bus:
-        telling = asyncio.create_task(tell(bus, 42, events))
+    async with fleet.running() as bus, heard(bus, CLUSTER, Event) as events:
         await submit_all(bus, "team-a", spread(equal_jobs("a", 20, run_seconds=1), 1))
         await asyncio.sleep(4)  # the flood of the second tenant comes later: that is the case, not a wait
         await submit_all(bus, "team-b", spread(equal_jobs("b", 12, run_seconds=1), 2))
         await asyncio.sleep(4)
         await submit_all(bus, "team-c", spread(equal_jobs("c", 10, run_seconds=1), 3))
-        await telling
+        await eventually(lambda: jobs_of(events, JobEnded) == 42, 200, what="all have ended")
     replay = replayed(events)
     assert sorted(replay.started) == sorted(set(replay.started))
     assert len(replay.started) == 42
     assert replay.breaches == []
 
 
-def passed_by(events: Sequence[AnyEvent], job: str) -> list[str]:
+def passed_by(events: Sequence[Event], job: str) -> list[str]:
     """Who started before a job that had come so long before that every order knew it."""
     came = next(event.at for event in events if isinstance(event, JobQueued) and event.job == job)
     starts = [event for event in events if isinstance(event, JobStarted)]
@@ -104,9 +91,7 @@ async def test_urgent_goes_before_normal_and_who_comes_late_with_no_use_is_serve
     tmp_path: Path,
 ) -> None:
     fleet = Fleet(tmp_path, policy=POLICY, gpus=GPUS)
-    events: list[AnyEvent] = []
-    async with fleet.running() as bus:
-        telling = asyncio.create_task(tell(bus, 12 + 1 + 2, events))
+    async with fleet.running() as bus, heard(bus, CLUSTER, Event) as events:
         # The first six last until the others' levels are long written, on a slow machine, too.
         lasting = [
             job | {"run_seconds": 10 + number / 10 if number < GPUS else 0.5}
@@ -120,7 +105,7 @@ async def test_urgent_goes_before_normal_and_who_comes_late_with_no_use_is_serve
         await submit_all(bus, "team-b", equal_jobs("b", 1, run_seconds=0.5))
         urgent = [job | {"class": "urgent"} for job in equal_jobs("c", 2, run_seconds=0.5)]
         await submit_all(bus, "team-c", urgent)
-        await telling
+        await eventually(lambda: jobs_of(events, JobEnded) == 12 + 1 + 2, 200, what="all have ended")
     queued = [event.job for event in events if isinstance(event, JobQueued)]
     started = [event.job for event in events if isinstance(event, JobStarted)]
     assert all(job.startswith("a") for job in started[:GPUS])

@@ -1,18 +1,17 @@
 """Real processes on a real nats-server: who used much lately waits for who did not, and everybody is told why."""
 
-import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus, Follower
+from fairlead_bus import Bus
 from fairlead_cli.paper.taking import taken
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.decisions import DECISION
-from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobStarted, LevelWritten
+from fairlead_contracts.messages.events import JobStarted, LevelWritten
 from fairlead_contracts.messages.questions import (
     EXPLAIN_REPLY,
     TENANTS_REPLY,
@@ -22,6 +21,7 @@ from fairlead_contracts.messages.questions import (
 from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_testkit import eventually
+from fairlead_testkit.audit import history
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all, whole_queue
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -31,22 +31,6 @@ TENANTS = ("busy", "calm", "blocker")
 BLOCK_SECONDS = 35.0
 """How long nobody else can start: what is asked meanwhile takes a third of it on a machine that is not busy."""
 POLICY = one_pool(TENANTS, aging=Aging(entitlement_per_day=1.44), half_life_hours=1 / 60)
-
-
-async def events_until(bus: Bus, kind: type[JobStarted | JobEnded], *jobs: str) -> list[AnyEvent]:
-    """The events from the first on, in their order, until each of these jobs has started, or ended."""
-    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
-    found: list[AnyEvent] = []
-    left = set(jobs)
-    async with asyncio.timeout(90):
-        async for delivery in follower:
-            event = EVENT.decode(delivery.payload)
-            found.append(event)
-            if isinstance(event, kind):
-                left.discard(event.job)
-            if not left:
-                break
-    return found
 
 
 async def tick_of_shards(bus: Bus) -> int:
@@ -74,9 +58,9 @@ async def test_who_used_much_lately_waits_for_who_did_not(tmp_path: Path) -> Non
     async with fleet.running() as bus:
         past_jobs = equal_jobs("past", 4, run_seconds=4)
         names = await submit_all(bus, "busy", past_jobs)
-        await events_until(bus, JobStarted, *names)  # or the blocker might be made before the last of them
+        await history(bus, CLUSTER, names, JobStarted)  # or the blocker might be made before the last of them
         await submit_all(bus, "blocker", equal_jobs("block", 1, run_seconds=BLOCK_SECONDS, gpus=4))
-        await events_until(bus, JobEnded, *names)
+        await history(bus, CLUSTER, names)
         # The busy tenant asks first; by what runs now alone, it would go first.
         await submit_all(bus, "busy", equal_jobs("busy", 2, run_seconds=1, gpus=2))
         await submit_all(bus, "calm", equal_jobs("calm", 2, run_seconds=1, gpus=2))
@@ -104,7 +88,7 @@ async def test_who_used_much_lately_waits_for_who_did_not(tmp_path: Path) -> Non
         [pool] = order_snapshot(snapshot)
         assert [place.id for place in pool.places] == ["calm-0000", "busy-0000", "calm-0001", "busy-0001"]
         spans = [await ticks_pass(bus) for _ in range(3)]
-        events = await events_until(bus, JobEnded, "calm-0001", "busy-0001")
+        events = await history(bus, CLUSTER, ["calm-0001", "busy-0001"])
         order = [event.job for event in events if isinstance(event, JobStarted)]
         rest = order[order.index("block-0000") + 1 :]
         assert rest.index("calm-0000") < rest.index("busy-0000"), rest

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus, Follower
-from fairlead_contracts import subjects, topology
-from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobQueued, JobStarted
+from fairlead_bus import Bus
+from fairlead_contracts.messages.events import Event, JobEnded, JobQueued, JobStarted
 from fairlead_contracts.policyfile.document import Aging, PolicyDocument
+from fairlead_testkit.audit import heard
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 
@@ -36,14 +36,6 @@ def a_policy(weights: Mapping[str, float], day_seconds: float) -> PolicyDocument
     return one_pool(weights, aging=Aging(entitlement_per_day=DEFAULT * 86_400 / day_seconds))
 
 
-async def gather(bus: Bus, events: list[AnyEvent]) -> None:
-    """Add the cluster's events as they come, from its first on."""
-    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)
-    async for delivery in follower:
-        event = EVENT.decode(delivery.payload)
-        events.append(event)
-
-
 async def flood(bus: Bus, tenant: str, jobs: int) -> None:
     """Jobs that end one by one."""
     rng = random.Random(tenant)
@@ -51,12 +43,12 @@ async def flood(bus: Bus, tenant: str, jobs: int) -> None:
     await submit_all(bus, tenant, [job | {"run_seconds": rng.uniform(*RUN_SECONDS)} for job in made])
 
 
-def starts(events: Sequence[AnyEvent], tenant: str) -> list[JobStarted]:
+def starts(events: Sequence[Event], tenant: str) -> list[JobStarted]:
     """The tenant's."""
     return [event for event in events if isinstance(event, JobStarted) and event.tenant == tenant]
 
 
-def held(events: Sequence[AnyEvent], begin: datetime, end: datetime) -> Counter[str]:
+def held(events: Sequence[Event], begin: datetime, end: datetime) -> Counter[str]:
     """Card seconds of each tenant between two instants."""
     running: Counter[str] = Counter()
     found: Counter[str] = Counter()
@@ -70,7 +62,7 @@ def held(events: Sequence[AnyEvent], begin: datetime, end: datetime) -> Counter[
     return found
 
 
-def _changes(events: Sequence[AnyEvent]) -> Iterator[tuple[datetime, str, int]]:
+def _changes(events: Sequence[Event]) -> Iterator[tuple[datetime, str, int]]:
     for event in sorted(events, key=lambda one: one.at):
         if isinstance(event, JobStarted | JobEnded):
             yield event.at, event.tenant, 1 if isinstance(event, JobStarted) else -1
@@ -81,15 +73,12 @@ async def test_a_queue_three_days_older_takes_58_percent_and_who_comes_with_noth
 ) -> None:
     tenants = {"early": 1.0, "late": 1.0}
     fleet = Fleet(tmp_path, policy=a_policy(tenants, DAY_SECONDS), gpus=GPUS // 3, nodes=3)
-    events: list[AnyEvent] = []
-    async with fleet.running() as bus:
-        gathering = asyncio.create_task(gather(bus, events))
+    async with fleet.running() as bus, heard(bus, CLUSTER, Event) as events:
         await flood(bus, "early", 260)
         await eventually(lambda: len(starts(events, "early")) >= GPUS, 30, what="the cluster is full")
         await asyncio.sleep(3 * DAY_SECONDS)  # the age of the queue: that is the case, not a wait
         await flood(bus, "late", 120)
         await eventually(lambda: len(starts(events, "late")) >= 3 * GPUS, 90, what="both have long run")
-        gathering.cancel()
     came = next(event.at for event in events if isinstance(event, JobQueued) and event.tenant == "late")
     first, last = starts(events, "late")[0].at, starts(events, "late")[-1].at
     passed = [one for one in starts(events, "early") if came + REACTION < one.at < first]
@@ -100,7 +89,7 @@ async def test_a_queue_three_days_older_takes_58_percent_and_who_comes_with_noth
     assert starts(events, "early")[-1].at > last - timedelta(seconds=2), "both had jobs waiting all the while"
 
 
-async def keep_backlogged(bus: Bus, tenant: str, events: Sequence[AnyEvent], backlog: int) -> None:
+async def keep_backlogged(bus: Bus, tenant: str, events: Sequence[Event], backlog: int) -> None:
     """As many jobs of a tenant wait at any time: one that starts is followed by another that is submitted."""
     made = 0
     while True:
@@ -123,11 +112,9 @@ async def test_shares_stay_within_a_tenth_of_the_weights_under_a_backlog_of_a_po
 ) -> None:
     weights = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
     fleet = Fleet(tmp_path, policy=a_policy(weights, LONG_DAY_SECONDS), gpus=MANY_GPUS // 3, nodes=3)
-    events: list[AnyEvent] = []
-    async with fleet.running() as bus:
-        tasks = [asyncio.create_task(gather(bus, events))]
+    async with fleet.running() as bus, heard(bus, CLUSTER, Event) as events:
         backlog = MANY_GPUS * HOURS_A_DAY // len(weights)
-        tasks += [asyncio.create_task(keep_backlogged(bus, name, events, backlog)) for name in weights]
+        tasks = [asyncio.create_task(keep_backlogged(bus, name, events, backlog)) for name in weights]
         # The lightest works its first backlog off in two days; then all queues are as old as they become.
         await eventually(
             lambda: len(starts(events, "team-c")) >= 2.3 * backlog, 500, what="the queues have grown old"

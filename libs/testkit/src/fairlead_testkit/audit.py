@@ -1,9 +1,10 @@
 """What became of submitted jobs: told by the simulated cluster's own file and by the events of their lives."""
 
+import asyncio
 import contextlib
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import msgspec
 
 from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
-from fairlead_contracts.messages.events import EVENT, AnyEvent, JobEnded, JobStarted
+from fairlead_contracts.messages.events import EVENT, AnyEvent, Event, JobEnded, JobStarted
 from fairlead_sim.jobs import SimJob
 
 
@@ -35,20 +36,45 @@ def _rows(store: Path, query: str, *values: str) -> list[tuple[Any, ...]]:
         return database.execute(query, values).fetchall()
 
 
-async def history(bus: Bus, cluster: str, jobs: set[str]) -> list[AnyEvent]:
-    """All events of a cluster, once these jobs have ended."""
-    events: list[AnyEvent] = []
-    left = set(jobs)
+async def events_of(bus: Bus, cluster: str) -> AsyncIterator[AnyEvent]:
+    """The events of a cluster from its first on, as they come."""
     async for delivery in Follower(
         bus, stream=topology.EVENT, filter=subjects.event_filter(cluster), since=0
     ):
-        event = EVENT.decode(delivery.payload)
+        yield EVENT.decode(delivery.payload)
+
+
+@contextlib.asynccontextmanager
+async def heard[E: Event](bus: Bus, cluster: str, kind: type[E]) -> AsyncIterator[list[E]]:
+    """The events of one kind, or of all (`Event`), as they come, for the time of the block."""
+    found: list[E] = []
+
+    async def listen() -> None:
+        async for event in events_of(bus, cluster):
+            if isinstance(event, kind):
+                found.append(event)  # noqa: PERF401 # it never ends: each is seen as it comes
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(listen())
+        try:
+            yield found
+        finally:
+            task.cancel()
+
+
+async def history(
+    bus: Bus, cluster: str, jobs: Iterable[str], until: type[JobStarted | JobEnded] = JobEnded
+) -> list[AnyEvent]:
+    """All events of a cluster, once these jobs have ended, or have started."""
+    events: list[AnyEvent] = []
+    left = set(jobs)
+    async for event in events_of(bus, cluster):
         events.append(event)
-        if isinstance(event, JobEnded):
+        if isinstance(event, until):
             left.discard(event.job)
         if not left:
-            return events
-    raise AssertionError("the events ended")
+            break
+    return events
 
 
 def check_each_ran_once(jobs: Sequence[SimJob], events: Sequence[AnyEvent], submitted: set[str]) -> None:

@@ -16,10 +16,10 @@ from typing import Self
 
 import msgspec
 
-from fairlead_bus import Bus, Follower
-from fairlead_contracts import subjects, topology
-from fairlead_contracts.messages.events import EVENT, JobEnded
+from fairlead_bus import Bus
+from fairlead_contracts.messages.events import JobEnded
 from fairlead_contracts.messages.job_traces import trace_of_job
+from fairlead_testkit.audit import events_of
 from fairlead_testkit.awaiting import NeverHappenedError, eventually
 from fairlead_testkit.free_ports import await_listening, free_ports
 from fairlead_testkit.kubelab import Kit
@@ -175,11 +175,9 @@ class Jaeger(OwnProcess):
 
 async def traces_of(bus: Bus, cluster: str, jobs: Iterable[str], *, within: float = 120) -> dict[str, str]:
     """The trace of each job, by its submission or else by its name, once all of them have ended."""
-    follower = Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(cluster), since=0)
     left, found = set(jobs), {}
     async with asyncio.timeout(within):
-        async for delivery in follower:
-            event = EVENT.decode(delivery.payload)
+        async for event in events_of(bus, cluster):
             name = event.submission or event.job
             if isinstance(event, JobEnded) and name in left:
                 found[name] = trace_of_job(event, 1.0).trace_id
