@@ -8,11 +8,11 @@ from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
 
-from bench_lines import cpu_seconds, quantile, resident, say
+from bench_lines import pids_of, quantile, resident, say, use_of
 
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.fleet import all_wait
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import ADMITTER, KubeLab, LabOptions
 from fairlead_testkit.kubelab.audit import AuditLine
@@ -52,11 +52,7 @@ async def kueue() -> None:
         policy = fair_policy(fixture, weights, pool, grants=[Grant(tenant=urgent, classes=["urgent"])])
         fleet = KubeFleet(Path(folder), lab, policy=policy)
         async with fleet.running() as bus:
-
-            async def known() -> bool:
-                return (await whole_queue(bus, POOL)).waiting >= WAITING
-
-            await eventually(known, 120, what="all Workloads have a place")
+            await all_wait(bus, POOL, WAITING, 120, or_more=True)
             await starts_of_the_watcher(fleet)
             tell_memory(fleet)
             await asyncio.sleep(QUIET_SECONDS)  # the levels of the first front are written
@@ -77,21 +73,11 @@ async def kueue_idle() -> None:
         fill(fixture, IDLE_WAITING)
         fleet = KubeFleet(Path(folder), lab, policy=fair_policy(fixture, dict.fromkeys(TENANTS, 1.0), pool))
         async with fleet.running() as bus:
-
-            async def known() -> bool:
-                return (await whole_queue(bus, POOL)).waiting >= IDLE_WAITING
-
-            await eventually(known, 240, what="all Workloads have a place")
+            await all_wait(bus, POOL, IDLE_WAITING, 240, or_more=True)
             await asyncio.sleep(QUIET_SECONDS)  # the levels of the first front are written
-            pids = {service.name: service.pid for service in fleet.services.values()}
-            pids["kueue"] = lab.pids()["kueue"]
+            pids = {**pids_of(fleet), "kueue": lab.pids()["kueue"]}
             for number in range(IDLE_ROUNDS):
-                before, start = {name: cpu_seconds(pid) for name, pid in pids.items()}, time.perf_counter()
-                await asyncio.sleep(IDLE_SECONDS)
-                took = time.perf_counter() - start
-                cores = {
-                    name: round((cpu_seconds(pid) - before[name]) / took, 4) for name, pid in pids.items()
-                }
+                _, cores = await use_of(pids, asyncio.sleep(IDLE_SECONDS))
                 say("kueue_idle", waiting=IDLE_WAITING, number=number, aim_admitter=0.01, **cores)
 
 
@@ -122,17 +108,18 @@ def tell_memory(fleet: KubeFleet) -> None:
 
 async def cpu(fleet: KubeFleet, what: str, per_second: int, fixture: NamespaceFixture | None = None) -> None:
     """Cores in use by each service over a while, with so many arrivals a second."""
-    before = {service.name: cpu_seconds(service.pid) for service in fleet.services.values()}
     start = time.perf_counter()
-    for number in range(int(per_second * QUIET_SECONDS)):
-        if fixture is not None:
-            await asyncio.to_thread(fixture.workload, TENANTS[number % len(TENANTS)], f"late-{number}")
-        await asyncio.sleep(max(0.0, start + (number + 1) / per_second - time.perf_counter()))
-    await asyncio.sleep(max(0.0, start + QUIET_SECONDS - time.perf_counter()))
-    took = time.perf_counter() - start
-    for service in fleet.services.values():
-        cores = (cpu_seconds(service.pid) - before[service.name]) / took
-        say("kueue_cpu", when=what, per_second=per_second, service=service.name, cores=round(cores, 4))
+
+    async def arrive() -> None:
+        for number in range(int(per_second * QUIET_SECONDS)):
+            if fixture is not None:
+                await asyncio.to_thread(fixture.workload, TENANTS[number % len(TENANTS)], f"late-{number}")
+            await asyncio.sleep(max(0.0, start + (number + 1) / per_second - time.perf_counter()))
+        await asyncio.sleep(max(0.0, start + QUIET_SECONDS - time.perf_counter()))
+
+    _, used = await use_of(pids_of(fleet), arrive())
+    for name, cores in used.items():
+        say("kueue_cpu", when=what, per_second=per_second, service=name, cores=cores)
 
 
 async def event_to_level(lab: KubeLab, fixture: NamespaceFixture) -> None:

@@ -8,13 +8,13 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from bench_kueue import OPTIONS
-from bench_lines import cpu_seconds, quantile, say
+from bench_lines import pids_of, quantile, say, use_of
 
 from fairlead_contracts.policyfile.document import PolicyDocument, Tenant
 from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
@@ -183,25 +183,16 @@ async def _run(lab: KubeLab, folder: Path, load: Load, *, steered: bool) -> Turn
                 policy = PolicyDocument(tenants=[Tenant(name=fixture.namespaces[name]) for name in names])
                 fleet = KubeFleet(folder, lab, policy=policy)
                 await running.enter_async_context(fleet.running())
-                pids |= {service.name: service.pid for service in fleet.services.values()}
-                pids["nats-server"] = fleet.server.pid
+                pids |= {**pids_of(fleet), "nats-server": fleet.server.pid}
             await asyncio.sleep(SETTLE_SECONDS)
-            _, at_rest = await _use_of(pids, asyncio.sleep(REST_SECONDS))
+            _, at_rest = await use_of(pids, asyncio.sleep(REST_SECONDS))
             mark, start = lab.audit_mark(), time.perf_counter()
-            outcome, cores = await _use_of(pids, asyncio.to_thread(admit, fixture, log, load, names))
+            outcome, cores = await use_of(pids, asyncio.to_thread(admit, fixture, log, load, names))
             took = time.perf_counter() - start
         admissions = len(names) * sum(count for _, count, _, _ in load.shapes)
         writes = lab.audit_lines(user=ADMITTER, verb="patch", resource="workloads", after=mark)
         cpu = {name: 1e3 * (used - at_rest[name]) * took / admissions for name, used in cores.items()}
         return Turn(outcome, cpu, at_rest, len(writes))
-
-
-async def _use_of[T](pids: Mapping[str, int], deed: Awaitable[T]) -> tuple[T, dict[str, float]]:
-    """What comes of a deed, and the cores that each process uses meanwhile."""
-    before, start = {name: cpu_seconds(pid) for name, pid in pids.items()}, time.perf_counter()
-    done = await deed
-    took = time.perf_counter() - start
-    return done, {name: (cpu_seconds(pid) - before[name]) / took for name, pid in pids.items()}
 
 
 def admit(fixture: NamespaceFixture, log: AdmissionLog, load: Load, names: Iterable[str]) -> Outcome:

@@ -1,12 +1,27 @@
 """One figure, one line of JSON; and what a process costs."""
 
+import contextlib
 import json
 import time
+from collections.abc import Awaitable, Iterator, Mapping
 from pathlib import Path
 
+import pytest
 from order_measuring import quantile
 
-__all__ = ["cpu_seconds", "peak_resident", "quantile", "resident", "say", "watch_peak"]
+from fairlead_testkit.process_fleet import ProcessFleet
+
+__all__ = [
+    "cpu_seconds",
+    "looked_at",
+    "peak_resident",
+    "pids_of",
+    "quantile",
+    "resident",
+    "say",
+    "use_of",
+    "watch_peak",
+]
 
 _OF_PROCESS = 2
 """The kind of a clock of a process, as Linux has it in the clock's number: what the scheduler counts."""
@@ -18,6 +33,29 @@ def say(name: str, **figures: object) -> None:
         key: float(f"{value:.4g}") if isinstance(value, float) else value for key, value in figures.items()
     }
     print(json.dumps({"bench": name, **rounded}), flush=True)
+
+
+async def use_of[T](pids: Mapping[str, int], deed: Awaitable[T]) -> tuple[T, dict[str, float]]:
+    """What comes of a deed, and the cores that each process uses meanwhile."""
+    before, start = {name: cpu_seconds(pid) for name, pid in pids.items()}, time.perf_counter()
+    done = await deed
+    took = time.perf_counter() - start
+    return done, {name: (cpu_seconds(pid) - before[name]) / took for name, pid in pids.items()}
+
+
+def pids_of(fleet: ProcessFleet) -> dict[str, int]:
+    """Of its services, by their names."""
+    return {service.name: service.pid for service in fleet.services.values()}
+
+
+@contextlib.contextmanager
+def looked_at(by: str, variable: str, notes: Path) -> Iterator[Path]:
+    """Every service that starts meanwhile loads the folder `by` beside this file, which notes what it sees in a folder."""
+    notes.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv(variable, str(notes))
+        environ.setenv("PYTHONPATH", str(Path(__file__).parent / by))
+        yield notes
 
 
 def resident(pid: int) -> float:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from bench_lines import cpu_seconds, quantile, resident, say
+from bench_lines import pids_of, quantile, resident, say, use_of
 
 from fairlead_bus import Bus, Follower
 from fairlead_contracts import subjects, topology
@@ -17,7 +17,7 @@ from fairlead_contracts.messages.decisions import DECISION
 from fairlead_contracts.messages.events import EVENT, AnyEvent, JobQueued, JobStarted, LevelWritten
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all, whole_queue
+from fairlead_testkit.fleet import CLUSTER, Fleet, all_wait, equal_jobs, one_pool, submit_all
 
 WAITING = 15_000
 IDLE = 5_000
@@ -50,20 +50,9 @@ async def idle() -> None:
         async with fleet.running() as bus:
             for tenant in TENANTS:
                 await submit_all(bus, tenant, equal_jobs(tenant, IDLE // len(TENANTS) + 4, run_seconds=3600))
-
-            async def queued() -> bool:
-                return (await whole_queue(bus, "gpu")).waiting >= IDLE
-
-            await eventually(queued, 240, what="all wait")
+            await all_wait(bus, "gpu", IDLE, 240, or_more=True)
             await asyncio.sleep(SETTLE_SECONDS)
-            before = {service.name: cpu_seconds(service.pid) for service in fleet.services.values()}
-            start = time.perf_counter()
-            await asyncio.sleep(IDLE_SECONDS)
-            took = time.perf_counter() - start
-            cores = {
-                service.name: round((cpu_seconds(service.pid) - before[service.name]) / took, 4)
-                for service in fleet.services.values()
-            }
+            _, cores = await use_of(pids_of(fleet), asyncio.sleep(IDLE_SECONDS))
             say("idle", waiting=IDLE, aim_admitter=0.01, **cores)
 
 
@@ -84,12 +73,7 @@ async def submit_backlog(bus: Bus) -> None:
 async def _fill(bus: Bus) -> None:
     start = time.perf_counter()
     await submit_backlog(bus)
-
-    async def queued() -> bool:
-        found = await whole_queue(bus, "gpu")
-        return found.waiting >= WAITING * 0.97
-
-    await eventually(queued, 240, what="the backlog is queued")
+    await all_wait(bus, "gpu", WAITING * 97 // 100, 240, or_more=True)
     say("intake", jobs=WAITING, per_second=WAITING / (time.perf_counter() - start))
 
 

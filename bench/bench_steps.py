@@ -1,7 +1,6 @@
 """How long one step of a service's event loop takes: whatever arrives meanwhile waits for its end."""
 
 import asyncio
-import os
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -9,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from bench_lines import cpu_seconds, say
+from bench_lines import cpu_seconds, looked_at, pids_of, say
 from bench_stack import GPUS, POLICY, URGENT, WAITING, submit_backlog
 
 from fairlead_bus import Bus
@@ -23,7 +22,10 @@ QUESTIONS = 20
 
 async def steps() -> None:
     """15 k jobs wait while cards turn over: the longest step of each service; then the same while people look."""
-    with tempfile.TemporaryDirectory() as folder, _noting(Path(folder) / "steps") as notes:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        looked_at("steps", "BENCH_STEPS", Path(folder) / "steps") as notes,
+    ):
         fleet = Fleet(Path(folder), policy=POLICY, gpus=8, nodes=GPUS // 8)
         async with fleet.running() as bus:
             await _fill(bus)
@@ -35,29 +37,9 @@ async def steps() -> None:
                 await asking
 
 
-class _noting:  # noqa: N801 # reads as a verb where it is used
-    """Every service that starts meanwhile notes its long steps in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._before = os.environ.get("PYTHONPATH")
-
-    def __enter__(self) -> Path:
-        self._folder.mkdir()
-        os.environ["BENCH_STEPS"] = str(self._folder)
-        os.environ["PYTHONPATH"] = str(Path(__file__).parent / "steps")
-        return self._folder
-
-    def __exit__(self, *_: object) -> None:
-        del os.environ["BENCH_STEPS"]
-        os.environ.pop("PYTHONPATH")
-        if self._before is not None:
-            os.environ["PYTHONPATH"] = self._before
-
-
 @asynccontextmanager
 async def _phase(name: str, fleet: Fleet, notes: Path) -> AsyncIterator[None]:
-    services = {service.name: service.pid for service in fleet.services.values()}
+    services = pids_of(fleet)
     before, start = {one: cpu_seconds(pid) for one, pid in services.items()}, time.time()
     yield
     took = time.time() - start

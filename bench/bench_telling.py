@@ -4,15 +4,12 @@ The fleets of `tracing` decide differently often from one round to the next, whi
 does. Here the work is the same to the call: what differs between two turns is tracing alone.
 """
 
-import asyncio
-import contextlib
 import statistics
-import sys
 import time
-from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from bench_lines import say
+from bench_tracing import a_collector
 
 from fairlead_admitter.report.job_traces import JobTraces
 from fairlead_contracts.base.instants import SECOND, from_datetime
@@ -48,20 +45,6 @@ A_PASS = 4
 FRONT = 32
 TURNS = 15
 SHARD = ShardName("c1/gpu", 0)
-_COLLECTOR = """
-import http.server
-class Take(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-    def log_message(self, *_): pass
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Take)
-print(server.server_port, flush=True)
-server.serve_forever()
-"""
 
 
 class ToldJob(NamedTuple):
@@ -141,7 +124,7 @@ def tell(spans: Spans, told: list[ToldJob], decided: list[Content]) -> None:
 
 async def telling() -> None:
     """Microseconds of CPU for each job, over those without tracing: the median of turns, and their quartiles."""
-    async with _a_collector() as endpoint:
+    async with a_collector() as endpoint:
         for ratio in (ServiceSettings().otel_sample_ratio, 1.0):
             costs = await _costs(endpoint, ratio)
             say(
@@ -151,20 +134,6 @@ async def telling() -> None:
                 jobs=JOBS,
                 turns=TURNS,
             )
-
-
-@contextlib.asynccontextmanager
-async def _a_collector() -> AsyncIterator[str]:
-    """The address of one that takes all and keeps nothing, in a process of its own: its CPU is none of ours."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _COLLECTOR, stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        said = await process.stdout.readline() if process.stdout else b""
-        yield f"http://127.0.0.1:{int(said)}"
-    finally:
-        process.kill()
-        await process.wait()
 
 
 async def _costs(endpoint: str, ratio: float) -> list[float]:

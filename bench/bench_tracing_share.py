@@ -13,11 +13,10 @@ import math
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bench_lines import say
+from bench_lines import looked_at, say
 from bench_tracing import AIM_PER_CENT, GPUS, POLICY, a_collector, spent_on
 
 from fairlead_testkit.awaiting import eventually
@@ -64,7 +63,7 @@ async def tracing_share() -> None:
     async with a_collector() as collector, contextlib.AsyncExitStack() as stack:
         fleets = {}
         notes = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        with _sampling(notes):
+        with looked_at("samples", "BENCH_SAMPLES", notes):
             for name, settings in (("off", {}), ("default", {"otel_endpoint": collector})):
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
                 fleet = Fleet(folder, policy=POLICY, gpus=GPUS // 8, nodes=8, scorers=1, settings=settings)
@@ -111,19 +110,6 @@ def share_of(done: list[Looked]) -> Share:
     return Share(
         told / total, sum(one.sender for one in done) / total, _TWO_SIGMA * math.sqrt(variance) / total
     )
-
-
-@contextlib.contextmanager
-def _sampling(folder: Path) -> Iterator[None]:
-    """Every service that starts meanwhile is sampled."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ |= {"BENCH_SAMPLES": str(folder), "PYTHONPATH": str(Path(__file__).parent / "samples")}
-    try:
-        yield
-    finally:
-        del os.environ["BENCH_SAMPLES"], os.environ["PYTHONPATH"]
-        if before is not None:
-            os.environ["PYTHONPATH"] = before
 
 
 async def _look(fleet: Fleet, notes: Path) -> list[Looked]:

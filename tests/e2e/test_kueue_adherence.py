@@ -9,7 +9,7 @@ from fairlead_contracts.messages.questions import Adherence
 from fairlead_testkit import command
 from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
 from fairlead_testkit.awaiting import eventually, next_second
-from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.fleet import all_wait, whole_queue
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, clear, fair_policy, front_stands
 from fairlead_testkit.kubelab import ADMITTER, GPU, KubeLab
 from fairlead_testkit.namespace_fixture import NamespaceFixture
@@ -83,9 +83,7 @@ async def test_the_worth_is_shown_before_the_first_write_and_the_effect_after(
         mark = kube_lab.audit_mark()
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, WEIGHTS, pool), lever=None)
         async with fleet.running() as bus:
-            await eventually(
-                lambda: waits(bus, 2 * EACH), 60, what="all that waits is in the order before anything ends"
-            )
+            await all_wait(bus, POOL, 2 * EACH)  # before anything ends
             # The admitter leads, and looks; what ran before there was an order may be told apart already.
             apart = _counted(await measured(bus, 0))
             releases = 2 * GPUS
@@ -114,10 +112,6 @@ async def test_the_worth_is_shown_before_the_first_write_and_the_effect_after(
             after = await measured(bus, apart + releases + GPUS)
             assert after.missed <= found.missed + 1  # one whose order changed within the very moment
             assert level_writes(kube_lab, fixture, mark) > 0
-
-
-async def waits(bus: Bus, jobs: int) -> bool:
-    return (await whole_queue(bus, POOL)).waiting == jobs
 
 
 def level_writes(lab: KubeLab, fixture: NamespaceFixture, after: int) -> int:

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bus import Bus
 from fairlead_contracts.messages.events import LevelWritten
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.admissions import AdmissionLog
 from fairlead_testkit.audit import heard
 from fairlead_testkit.awaiting import eventually, next_second
-from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.fleet import all_wait
 from fairlead_testkit.kube_fleet import (
     KUBE_CLUSTER,
     POOL,
@@ -68,17 +67,8 @@ async def test_where_first_come_first_served_is_right_nothing_is_written(
                 running = next(iter(fixture.admitted()))
                 fixture.finish("team-a", running)
             log.wait(11)
-            await asked(bus, 0)
+            await all_wait(bus, POOL, 0)
         assert names(level_patches(fixture, mark)) == []
-
-
-async def asked(bus: Bus, waiting: int) -> None:
-    """Wait until the scorers' order has so many jobs: what came before is decided on."""
-
-    async def stands() -> bool:
-        return (await whole_queue(bus, POOL)).waiting == waiting
-
-    await eventually(stands, 60)
 
 
 async def test_every_write_is_one_of_a_decision_and_the_order_stands(

@@ -22,7 +22,7 @@ from fairlead_contracts.policyfile.document import Aging
 from fairlead_policy.snapshot.ordering import order_snapshot
 from fairlead_testkit import eventually
 from fairlead_testkit.audit import history
-from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all, whole_queue
+from fairlead_testkit.fleet import CLUSTER, Fleet, all_wait, equal_jobs, one_pool, submit_all
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -64,11 +64,7 @@ async def test_who_used_much_lately_waits_for_who_did_not(tmp_path: Path) -> Non
         # The busy tenant asks first; by what runs now alone, it would go first.
         await submit_all(bus, "busy", equal_jobs("busy", 2, run_seconds=1, gpus=2))
         await submit_all(bus, "calm", equal_jobs("calm", 2, run_seconds=1, gpus=2))
-
-        async def all_wait() -> bool:
-            return (await whole_queue(bus, "gpu")).waiting == 4
-
-        await eventually(all_wait, 30, what="four jobs wait")
+        await all_wait(bus, "gpu", 4)
         question = to_json(TenantsQuestion(pool="gpu"))
 
         async def told() -> Mapping[str, Mapping[str, int]]:

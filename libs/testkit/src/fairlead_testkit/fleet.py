@@ -109,6 +109,16 @@ async def whole_queue(bus: Bus, pool: str) -> PoolQueue:
     return found
 
 
+async def all_wait(bus: Bus, pool: str, jobs: int, seconds: float = 60.0, *, or_more: bool = False) -> None:
+    """Wait until so many jobs wait in the pool's order, or at least so many: what came before is decided on."""
+
+    async def stand() -> bool:
+        waiting = (await whole_queue(bus, pool)).waiting
+        return waiting == jobs or (or_more and waiting > jobs)
+
+    await eventually(stand, seconds, what=f"{jobs} jobs wait in pool {pool}")
+
+
 def equal_jobs(prefix: str, count: int, *, run_seconds: float, gpus: int = 1) -> Sequence[dict[str, object]]:
     """Submissions that differ in nothing but their id."""
     return [
