@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_bus import Bus
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_testkit.admissions import AdmissionLog, AdmissionStep
+from fairlead_testkit.admissions import AdmissionLog, AdmissionStep, full_queue
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.kube_fleet import KubeFleet, all_placed, fair_policy, front_stands
 from fairlead_testkit.kubelab import GPU, KubeLab, things
@@ -42,10 +42,7 @@ def oldest_running(fixture: NamespaceFixture, log: AdmissionLog) -> AdmissionSte
 async def test_raw_workloads_are_admitted_in_the_order_of_weighted_drf(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
-        pool = fixture.queue("shared", GPUS)
-        fixture.workload("keeper", "keeper", GPUS)
-        log.wait(1)
+    with full_queue(kube_lab, WEIGHTS, GPUS) as (fixture, log, pool):
         waiting = {}
         for tenant in WEIGHTS:  # one tenant after the other: first come, first served is quite another order
             for number in range(EACH):
@@ -159,10 +156,7 @@ async def ends(fixture: NamespaceFixture, name: str) -> None:
 
 async def test_gangs_are_admitted_whole_and_in_their_place(kube_lab: KubeLab, tmp_path: Path) -> None:
     """A pod group of team-b and a PyTorchJob of team-c, three GPUs each, before a flood of team-a."""
-    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
-        pool = fixture.queue("shared", GPUS)
-        fixture.workload("keeper", "keeper", GPUS)
-        log.wait(1)
+    with full_queue(kube_lab, WEIGHTS, GPUS) as (fixture, log, pool):
         for number in range(4):
             fixture.job("team-a", f"a-{number}", seconds=1)
         one = {GPU: 1}

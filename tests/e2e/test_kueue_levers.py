@@ -9,14 +9,14 @@ import pytest
 
 from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.messages.leave import LeverName
-from fairlead_testkit.admissions import AdmissionLog
+from fairlead_testkit.admissions import full_queue
 from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.kube_fleet import POOL, KubeFleet, clear, fair_policy, front_stands
 from fairlead_testkit.kubelab import WORKLOADS_ALONE, KubeLab, KubeObject, things
 from fairlead_testkit.kubelab.toolsets import OLDER
 from fairlead_testkit.kubelab_fixtures import LabFactory
-from fairlead_testkit.namespace_fixture import NamespaceFixture, effective_priority
+from fairlead_testkit.namespace_fixture import effective_priority
 from fairlead_testkit.people import say
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
@@ -61,10 +61,7 @@ async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
         lab = kube_labs(replace(WORKLOADS_ALONE, gates=gates, kueue=kueue))
     elif lab.gates != gates:
         lab.restart_kueue(gates=gates)
-    with NamespaceFixture(lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
-        pool = fixture.queue("shared", 4)
-        fixture.workload("keeper", "keeper", 4)
-        log.wait(1)
+    with full_queue(lab, WEIGHTS, 4) as (fixture, log, pool):
         for tenant in WEIGHTS:
             for number in range(6):
                 fixture.workload(tenant, f"{tenant}-{number}", priority=BASE)
@@ -103,10 +100,7 @@ async def test_a_kueue_that_lost_its_gate_is_followed_again_by_a_leave_for_the_o
 ) -> None:
     """Boosts that stand from before are read by nobody, and must not be taken for levels that need no write."""
     lab = kueue_lab
-    with NamespaceFixture(lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
-        pool = fixture.queue("shared", 4)
-        fixture.workload("keeper", "keeper", 4)
-        log.wait(1)
+    with full_queue(lab, WEIGHTS, 4) as (fixture, _log, pool):
         for tenant in WEIGHTS:
             for number in range(3):
                 fixture.workload(tenant, f"{tenant}-{number}")

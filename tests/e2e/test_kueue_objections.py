@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_kube.workloads import PRIORITY_BOOST
-from fairlead_testkit.admissions import AdmissionLog
+from fairlead_testkit.admissions import full_queue
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
@@ -41,11 +41,8 @@ def plant(fixture: NamespaceFixture) -> None:
 async def test_each_mistake_is_told_on_its_object_and_others_are_admitted(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with NamespaceFixture(kube_lab, ["team-a", "team-b", "keeper"]) as fixture, AdmissionLog(fixture) as log:
-        pool = fixture.queue("shared", 2)
+    with full_queue(kube_lab, ["team-a", "team-b"], 2) as (fixture, log, pool):
         namespace = fixture.namespaces["team-a"]
-        fixture.workload("keeper", "keeper", 2)
-        log.wait(1)
         fleet = KubeFleet(tmp_path, kube_lab, policy=fair_policy(fixture, {"team-a": 1, "team-b": 1}, pool))
         async with fleet.running():
             plant(fixture)

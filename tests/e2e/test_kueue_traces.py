@@ -44,6 +44,16 @@ def bodies(name: str, count: int) -> list[dict[str, object]]:
     ]
 
 
+def traced_fleet(fixture: NamespaceFixture, directory: Path, jaeger: Jaeger) -> KubeFleet:
+    """One card for two tenants, both of whom may submit; every job is traced."""
+    pool = fixture.queue("shared", 1)
+    for namespace in fixture.namespaces.values():
+        fixture.lab.open_to_submissions(namespace)
+    policy = fair_policy(fixture, {"team-a": 1, "team-b": 1}, pool, preemption="never")
+    settings = {"otel_endpoint": jaeger.endpoint, "otel_sample_ratio": 1}
+    return KubeFleet(directory, fixture.lab, policy=policy, scorers=1, settings=settings)
+
+
 async def workload_of(fixture: NamespaceFixture, job: str) -> str:
     """The name of the Workload that Kueue makes of a Job."""
 
@@ -63,12 +73,7 @@ async def test_jobs_of_nats_and_of_kubectl_leave_one_connected_trace_each(
     kube_lab: KubeLab, tmp_path: Path, jaeger: Jaeger
 ) -> None:
     with NamespaceFixture(kube_lab, ["team-a", "team-b"]) as fixture:
-        pool = fixture.queue("shared", 1)
-        for namespace in fixture.namespaces.values():
-            kube_lab.open_to_submissions(namespace)
-        policy = fair_policy(fixture, {"team-a": 1, "team-b": 1}, pool, preemption="never")
-        settings = {"otel_endpoint": jaeger.endpoint, "otel_sample_ratio": 1}
-        fleet = KubeFleet(tmp_path, kube_lab, policy=policy, scorers=1, settings=settings)
+        fleet = traced_fleet(fixture, tmp_path, jaeger)
         async with fleet.running() as bus:
             jobs = []
             for tenant in fixture.namespaces.values():
@@ -94,12 +99,7 @@ async def test_a_kill_of_each_service_and_a_restart_of_the_job_leave_one_story(
     kube_lab: KubeLab, tmp_path: Path, jaeger: Jaeger
 ) -> None:
     with NamespaceFixture(kube_lab, ["team-a", "team-b"]) as fixture:
-        pool = fixture.queue("shared", 1)
-        for namespace in fixture.namespaces.values():
-            kube_lab.open_to_submissions(namespace)
-        policy = fair_policy(fixture, {"team-a": 1, "team-b": 1}, pool, preemption="never")
-        settings = {"otel_endpoint": jaeger.endpoint, "otel_sample_ratio": 1}
-        fleet = KubeFleet(tmp_path, kube_lab, policy=policy, scorers=1, settings=settings)
+        fleet = traced_fleet(fixture, tmp_path, jaeger)
         first, second = fixture.namespaces.values()
         async with fleet.running() as bus:
             fixture.job("team-a", "again", seconds=LONG)

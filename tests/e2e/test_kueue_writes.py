@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_contracts.messages.events import LevelWritten
 from fairlead_contracts.policyfile.document import Grant
-from fairlead_testkit.admissions import AdmissionLog
+from fairlead_testkit.admissions import full_queue
 from fairlead_testkit.audit import heard
 from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import all_wait
@@ -46,10 +46,7 @@ def level_in(line: AuditLine) -> int:
 async def test_where_first_come_first_served_is_right_nothing_is_written(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with NamespaceFixture(kube_lab, ["team-a", "keeper"]) as fixture, AdmissionLog(fixture) as log:
-        pool = fixture.queue("shared", 2)
-        fixture.workload("keeper", "keeper", 2)
-        log.wait(1)
+    with full_queue(kube_lab, ["team-a"], 2) as (fixture, log, pool):
         mark = kube_lab.audit_mark()
         for number in range(4):
             fixture.workload("team-a", f"a-{number}")
@@ -74,10 +71,7 @@ async def test_where_first_come_first_served_is_right_nothing_is_written(
 async def test_every_write_is_one_of_a_decision_and_the_order_stands(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
-        pool = fixture.queue("shared", FRONT)
-        fixture.workload("keeper", "keeper", FRONT)
-        log.wait(1)
+    with full_queue(kube_lab, WEIGHTS, FRONT) as (fixture, log, pool):
         for number in range(6):
             fixture.workload("team-a", f"team-a-{number}")
         # Within one second Kueue's own order is by chance, and might be the fair one: nothing would be written.
@@ -121,10 +115,7 @@ def alternating(fixture: NamespaceFixture) -> bool:
 
 
 async def test_a_level_that_is_overwritten_is_put_back(kube_lab: KubeLab, tmp_path: Path) -> None:
-    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
-        pool = fixture.queue("shared", FRONT)
-        fixture.workload("keeper", "keeper", FRONT)
-        log.wait(1)
+    with full_queue(kube_lab, WEIGHTS, FRONT) as (fixture, _log, pool):
         for tenant in WEIGHTS:
             for number in range(3):
                 fixture.workload(tenant, f"{tenant}-{number}")
@@ -142,11 +133,8 @@ async def test_a_level_that_is_overwritten_is_put_back(kube_lab: KubeLab, tmp_pa
 
 
 async def test_a_boost_never_lifts_a_job_over_a_higher_class(kube_lab: KubeLab, tmp_path: Path) -> None:
-    with NamespaceFixture(kube_lab, [*WEIGHTS, "keeper"]) as fixture, AdmissionLog(fixture) as log:
+    with full_queue(kube_lab, WEIGHTS, FRONT) as (fixture, _log, pool):
         fixture.priority_class("urgent", 100_000)
-        pool = fixture.queue("shared", FRONT)
-        fixture.workload("keeper", "keeper", FRONT)
-        log.wait(1)
         for number in range(6):
             fixture.job("team-a", f"a-{number}", seconds=1)
         await eventually(lambda: len(fixture.waiting()) == 6, 60, what="Kueue has made all Workloads")

@@ -1,11 +1,13 @@
 """What Kueue admits, in its order, as the API server tells it: by a watch of its own, not with Fairlead's eyes."""
 
+import contextlib
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from fairlead_testkit.kubelab import ApiUnreachableError, KubeObject, things
+from fairlead_testkit.kubelab import ApiUnreachableError, KubeLab, KubeObject, things
 from fairlead_testkit.namespace_fixture import WORKLOADS, NamespaceFixture
 from fairlead_testkit.placements import Glimpse
 
@@ -110,6 +112,18 @@ class AdmissionLog:
                 name = item["metadata"]["name"]
                 self.steps.append(AdmissionStep(what, self._fixture.tenant_of(item), name, time.monotonic()))
             self._told.notify_all()
+
+
+@contextlib.contextmanager
+def full_queue(
+    lab: KubeLab, tenants: Iterable[str], gpus: int
+) -> Iterator[tuple[NamespaceFixture, AdmissionLog, str]]:
+    """A queue of so many GPUs, all of which the Workload `keeper` of a tenant of that name holds; gives its name, too."""
+    with NamespaceFixture(lab, [*tenants, "keeper"]) as fixture, AdmissionLog(fixture) as log:
+        queue = fixture.queue("shared", gpus)
+        fixture.workload("keeper", "keeper", gpus)
+        log.wait(1)
+        yield fixture, log, queue
 
 
 def _stand(item: KubeObject) -> str:
