@@ -22,13 +22,13 @@ def _free_port() -> int:
 class ContainerNatsServer:
     """A nats-server in a container of this test alone, with JetStream; its store lives as long as the container."""
 
-    def __init__(self, image: str = IMAGE) -> None:
+    def __init__(self) -> None:
         # Imported here: testcontainers needs a daemon, and the default tests need neither.
         from testcontainers.core.container import DockerContainer
 
         self.port = _free_port()
         self._container = (
-            DockerContainer(image).with_bind_ports(_CLIENT_PORT, self.port).with_command("-js -sd /store")
+            DockerContainer(IMAGE).with_bind_ports(_CLIENT_PORT, self.port).with_command("-js -sd /store")
         )
         self._created = False
 

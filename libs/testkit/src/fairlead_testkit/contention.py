@@ -115,16 +115,9 @@ class ByFormula:
         return tag + self._rate * job.submitted, job, number
 
 
-def entitlements_of(
-    weights: Mapping[str, int | Fraction], *, beside: Fraction | int = 0
-) -> dict[str, Fraction]:
-    """Each tenant's weight over the sum of the weights.
-
-    Args:
-        weights: by tenant.
-        beside: weight in the sum of tenants that are not named here.
-    """
-    total = Fraction(sum(weights.values())) + beside
+def entitlements_of(weights: Mapping[str, int | Fraction]) -> dict[str, Fraction]:
+    """Each tenant's weight over the sum of the weights."""
+    total = Fraction(sum(weights.values()))
     return {tenant: Fraction(weight) / total for tenant, weight in weights.items()}
 
 

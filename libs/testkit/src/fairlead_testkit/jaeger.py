@@ -149,15 +149,10 @@ class Jaeger(OwnProcess):
         return next(iter(self._ask(f"/api/traces/{trace_id}")), None)
 
     def traces(
-        self,
-        service: str,
-        operation: str | None = None,
-        *,
-        tags: dict[str, str] | None = None,
-        limit: int = 1000,
+        self, service: str, operation: str | None = None, *, tags: dict[str, str] | None = None
     ) -> list[FoundTrace]:
         """The newest traces with a span of a service, of that name and with these attributes."""
-        query = {"service": service, "limit": str(limit), "lookback": "1h"}
+        query = {"service": service, "limit": "1000", "lookback": "1h"}
         query |= {"operation": operation} if operation is not None else {}
         query |= {"tags": msgspec.json.encode(tags).decode()} if tags else {}
         return self._ask(f"/api/traces?{urllib.parse.urlencode(query)}")

@@ -71,16 +71,13 @@ class Rounds:
         fixture: its tenants are those of the layout.
         log: follows it.
         layout: as it was made.
-        seed: of what ends, and of when.
     """
 
-    def __init__(
-        self, fixture: NamespaceFixture, log: AdmissionLog, layout: QuotaLayout, *, seed: int = 1
-    ) -> None:
+    def __init__(self, fixture: NamespaceFixture, log: AdmissionLog, layout: QuotaLayout) -> None:
         self._fixture = fixture
         self._log = log
         self._layout = layout
-        self._random = random.Random(seed)  # noqa: S311 # no secret
+        self._random = random.Random(1)  # noqa: S311 # no secret
         self._made = 0
         self._since = 0.0
 

@@ -42,7 +42,6 @@ class NatsServer(OwnProcess):
     Args:
         directory: holds configuration, log and JetStream store; survives kills, so that a restart recovers.
         config: more lines of server configuration (authorization, limits, TLS).
-        sync_interval: how often the store is synced to disk; the server's own default, "2m", is what production has.
         port: a fixed port; by default the server takes a free one at its first start and keeps it.
         name: of the server, its alone on this machine; by default a new one.
     """
@@ -52,14 +51,12 @@ class NatsServer(OwnProcess):
         directory: Path,
         *,
         config: str = "",
-        sync_interval: str = "2m",
         port: int | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__(name or f"fairlead-test-{uuid.uuid4().hex[:12]}", directory / "nats-server.log")
         self.directory = directory
         self._config = config
-        self._sync_interval = sync_interval
         self._port = port
 
     @property
@@ -160,7 +157,7 @@ class NatsServer(OwnProcess):
         path.write_text(
             f"server_name: {self.name}\n"
             f"listen: {LOOPBACK}:{-1 if self._port is None else self._port}\n"
-            f"jetstream {{ store_dir: {json.dumps(str(self.directory / 'store'))}, sync_interval: {self._sync_interval} }}\n"
+            f"jetstream {{ store_dir: {json.dumps(str(self.directory / 'store'))} }}\n"
             f"{self._config}\n"
         )
         return path

@@ -43,8 +43,7 @@ class PodFleetSite:
 
     Args:
         kube: runs already; shared with others.
-        gpus: that Kubernetes has for these pods, on each of its nodes.
-        kube_nodes: how many.
+        gpus: that Kubernetes has for these pods, on one node.
         nodes: of Slurm.
         slurm_gpus: of each of them; by default so many that Slurm alone would start more than there is room for.
         lines: more of slurm.conf.
@@ -59,7 +58,6 @@ class PodFleetSite:
         kube: KubeLab,
         *,
         gpus: int = 8,
-        kube_nodes: int = 1,
         nodes: int = 2,
         slurm_gpus: int = 32,
         lines: Sequence[str] = (),
@@ -88,11 +86,10 @@ class PodFleetSite:
             munge_socket=str(self._folder / "lab" / "munge" / "socket") if tls_bridges else "",
         )
         self._volumes: list[str] = []
-        self._kube_nodes = kube_nodes
         self.gpus = gpus
         taint = {"key": _MARK, "value": self.mark, "effect": "NoSchedule"}
         self._shape = NodeShape(
-            self.namespace, kube_nodes, cpu="256", gpus=gpus, labels={_MARK: self.mark}, taints=(taint,)
+            self.namespace, cpu="256", gpus=gpus, labels={_MARK: self.mark}, taints=(taint,)
         )
         self.lab = SlurmLab(
             _slurm_options(self.settings, nodes=nodes, gpus=slurm_gpus, lines=lines, backup=backup),
@@ -118,8 +115,7 @@ class PodFleetSite:
                 self.kube.api.delete(f"{self._claims}/{claim['metadata']['name']}")
             for name in self._volumes:
                 self.kube.api.delete(f"/api/v1/persistentvolumes/{name}")
-            for number in range(self._kube_nodes):
-                self.kube.api.delete(f"{NODES}/{self.namespace}-{number}")
+            self.kube.api.delete(f"{NODES}/{self.namespace}-0")
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def bridge_settings(self) -> Mapping[str, object]:

@@ -187,7 +187,7 @@ async def all_scraped(prometheus: Prometheus, processes: int) -> None:
     await eventually(are_up, 60, what="every service is scraped")
 
 
-async def all_speak(prometheus: Prometheus, asked: Iterable[tuple[str, str]], seconds: float = 90) -> None:
+async def all_speak(prometheus: Prometheus, asked: Iterable[tuple[str, str]]) -> None:
     """Wait until each expression has given a number.
 
     Raises:
@@ -203,7 +203,7 @@ async def all_speak(prometheus: Prometheus, asked: Iterable[tuple[str, str]], se
         return not left
 
     try:
-        await eventually(none_is_silent, seconds, what="every expression gives data")
+        await eventually(none_is_silent, 90, what="every expression gives data")
     except NeverHappenedError as error:
         error.add_note("silent:\n" + "\n".join(f"{place}: {text}" for place, text in left.values()))
         raise

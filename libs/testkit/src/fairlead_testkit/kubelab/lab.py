@@ -200,15 +200,13 @@ class KubeLab:
         self.process(KUEUE).start()
         self._await_kueue()
 
-    def restart_apiserver(self, *, kill: bool = True) -> None:
-        """End the API server (by default as with `kill -9`) and start it again on its port and etcd's data.
+    def restart_apiserver(self) -> None:
+        """End the API server as with `kill -9`, and start it again on its port and etcd's data.
 
         Watches of everybody break, and resume when it is back; returns when it is ready.
         """
         process = self.process(APISERVER)
-        if kill:
-            process.kill()
-        process.stop()
+        process.kill()
         process.start()
         self._await_apiserver()
 
