@@ -16,9 +16,8 @@ from fairlead_bus import Bus
 from fairlead_contracts.base.instants import from_datetime
 from fairlead_contracts.policyfile.document import Grant
 from fairlead_testkit.awaiting import eventually
-from fairlead_testkit.chaos_load import Load, blow, storm, worked_off
+from fairlead_testkit.chaos_load import KubeBreaker, Load, blow, storm, worked_off
 from fairlead_testkit.fleet import whole_queue
-from fairlead_testkit.kube_chaos_load import KubeBreaker
 from fairlead_testkit.kube_fleet import KUBE_CLUSTER, POOL, KubeFleet, fair_policy
 from fairlead_testkit.kubelab import GPU, RUN_SECONDS, KubeLab, KubeObject, LabOptions, things
 from fairlead_testkit.kubelab_fixtures import LabFactory

@@ -44,6 +44,8 @@ class KubeClient:
 
     def __init__(self, transport: Transport, *, writes: Throttle, observer: KubeObserver = SILENT) -> None:
         self.transport = transport
+        self.request = transport.request
+        """A raw call, not held back by `writes`."""
         self.writes = writes
         """What holds back mutating calls, dry runs included."""
         self.observer = observer
@@ -52,30 +54,6 @@ class KubeClient:
     def server(self) -> str:
         """The URL of the API server."""
         return self.transport.server
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        content_type: str = JSON,
-        accept: str = JSON,
-        impersonate: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - as in Transport.request
-    ) -> bytes:
-        """A raw call, not held back by `writes`; arguments and errors as `Transport.request`."""
-        return await self.transport.request(
-            method,
-            path,
-            query=query,
-            body=body,
-            content_type=content_type,
-            accept=accept,
-            impersonate=impersonate,
-            timeout=timeout,
-        )
 
     async def get[T](
         self,

@@ -18,6 +18,8 @@ from fairlead_bus import Bus, BusError, RetryableBusError
 from fairlead_contracts import subjects, topology
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import CLUSTER
+from fairlead_testkit.kube_fleet import KubeFleet
+from fairlead_testkit.kubelab import KubeLab
 from fairlead_testkit.process import ServiceProcess
 from fairlead_testkit.process_fleet import ProcessFleet
 from fairlead_testkit.proxy import FlakyProxy
@@ -214,6 +216,44 @@ class Breaker(Chaos):
             await asyncio.sleep(self._rng.uniform(0.5, 4))
             await self._bus.publish(subject, stored.payload)
             self.done["old decision repeated"] += 1
+
+
+class KubeBreaker(Breaker):
+    """A breaker of the real cluster instead of the simulated one."""
+
+    def __init__(self, fleet: KubeFleet, bus: Bus, proxy: FlakyProxy, rng: random.Random) -> None:
+        super().__init__(fleet, bus, proxy, rng)
+        self._lab: KubeLab = fleet.lab
+
+    def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
+        return [
+            *[lambda: self._kill("scorer"), lambda: self._pause("scorer")] * 2,
+            *[lambda: self._kill("admitter"), lambda: self._pause("admitter")] * 2,
+            *[lambda: self._kill("watcher"), lambda: self._pause("watcher")] * 2,
+            self._kill_server,
+            self._stall,
+            self._cut,
+            self._repeat_old_decision,
+            self._restart_kueue,
+            self._restart_apiserver,
+        ]
+
+    async def _restart_kueue(self) -> None:
+        """Restarts Kueue: its webhook is away meanwhile, and refuses every write of a Workload."""
+        await self._restart("kueue", self._lab.restart_kueue)
+
+    async def _restart_apiserver(self) -> None:
+        """Every watch breaks."""
+        await self._restart("kube-apiserver", self._lab.restart_apiserver)
+
+    async def _restart(self, part: str, restart: Callable[[], None]) -> None:
+        # One at a time: Kueue cannot start without its API server.
+        if self._broken & {"kueue", "kube-apiserver"}:
+            return
+        self._broken.add(part)
+        self.done[f"restart of {part}"] += 1
+        await asyncio.to_thread(restart)
+        self._broken.discard(part)
 
 
 async def _run(deed: Callable[[], Awaitable[None]]) -> None:

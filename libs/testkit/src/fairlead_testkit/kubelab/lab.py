@@ -26,8 +26,8 @@ from fairlead_testkit.kubelab.parts import (
     KWOK,
     SCHEDULER,
     KubeLabPaths,
+    Ports,
 )
-from fairlead_testkit.kubelab.ports import Ports
 from fairlead_testkit.kubelab.processes import Guardian, LabProcess, until
 from fairlead_testkit.kubelab.store import EtcdGateway
 from fairlead_testkit.kubelab.toolsets import OLDER

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
+from fairlead_testkit.free_ports import free_ports
 from fairlead_testkit.kubelab.building import Kit
 from fairlead_testkit.kubelab.certificates import LOOPBACK, Certificates
 from fairlead_testkit.kubelab.options import LabOptions
-from fairlead_testkit.kubelab.ports import Ports
 
 CONTROLLERS = (
     "garbage-collector-controller",
@@ -20,6 +21,23 @@ CONTROLLERS = (
 )
 ETCD, APISERVER, KUEUE = "etcd", "kube-apiserver", "kueue"
 CONTROLLER_MANAGER, SCHEDULER, KWOK = "kube-controller-manager", "kube-scheduler", "kwok"
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The ports of one lab, kept over restarts of its parts."""
+
+    etcd: int
+    etcd_peer: int
+    apiserver: int
+    webhook: int
+    metrics: int
+    health: int
+
+    @classmethod
+    def free(cls) -> Self:
+        """Ports that nobody listens on now."""
+        return cls(*free_ports(len(cls.__dataclass_fields__)))
 
 
 @dataclass(frozen=True)
