@@ -2,17 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 import pytest
 
 from fairlead_bus import Asked, Bus, BusTally, Delivery, PoisonError
-from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit.bus_harness import working
 
 pytestmark = pytest.mark.integration
 
@@ -54,17 +53,6 @@ async def stranger(nats_server: NatsServer, bus: Bus) -> AsyncIterator[Stranger]
     writer.write(b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true}\r\n')
     yield Stranger(reader, writer)
     writer.close()
-
-
-@asynccontextmanager
-async def working(bus: Bus, handle: Handle) -> AsyncIterator[None]:
-    worker = Worker(bus, stream="submit", durable=DURABLE, handle=handle)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(worker.run())
-        try:
-            yield
-        finally:
-            worker.stop()
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,16 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 
-import msgspec
 import pytest
 
 from fairlead_bus import Bus, BusTally, Delivery, Publisher
-from fairlead_bus.work.worker import READ_AHEAD_OVERTAKING, Worker
+from fairlead_bus.work.worker import READ_AHEAD_OVERTAKING
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import eventually
+from fairlead_testkit.bus_harness import nothing_waits, working
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -28,58 +27,52 @@ async def put(bus: Bus, tenant: str, count: int) -> None:
     await publisher.flush()
 
 
-@asynccontextmanager
-async def working(bus: Bus, handle: Callable[[Delivery], Awaitable[None]]) -> AsyncIterator[None]:
-    worker = Worker(
-        bus,
-        stream="submit",
-        durable=DURABLE,
-        handle=handle,
-        parallel=8,
-        line_of=subjects.line_of,
-        share=2,
-        overtaking=subjects.submit_filter("c1"),
-    )
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(worker.run())
-        yield
-        worker.stop()
-        await running
+READING_AHEAD: Mapping[str, object] = {
+    "parallel": 8,
+    "line_of": subjects.line_of,
+    "share": 2,
+    "overtaking": subjects.submit_filter("c1"),
+}
 
 
-async def none_left(bus: Bus) -> bool:
-    return bool(msgspec.json.decode(await bus.jetstream.call("STREAM.INFO.submit"))["state"]["messages"] == 0)
+class Handler:
+    """Handles submissions; those of the tenant `flood` wait until it is over."""
+
+    def __init__(self) -> None:
+        self.handled: dict[str, list[str]] = {}
+        self.over = asyncio.Event()
+
+    async def handle(self, delivery: Delivery) -> None:
+        tenant = delivery.subject.rpartition(".")[2]
+        if tenant == "flood":
+            await self.over.wait()
+        self.handled.setdefault(tenant, []).append(delivery.payload.decode())
+
+    def count(self, tenant: str) -> int:
+        return len(self.handled.get(tenant, ()))
 
 
 async def test_it_is_handled_before_the_flood_once_and_in_its_tenants_order(
     bus: Bus, tally: BusTally
 ) -> None:
-    handled: dict[str, list[str]] = {}
-    over = asyncio.Event()
-
-    async def handle(delivery: Delivery) -> None:
-        tenant = delivery.subject.rpartition(".")[2]
-        if tenant == "flood":
-            await over.wait()
-        handled.setdefault(tenant, []).append(delivery.payload.decode())
-
+    them = Handler()
     await put(bus, "flood", FLOOD)
     for tenant in QUIET:
         await put(bus, tenant, 40)
-    async with working(bus, handle):
-        await eventually(lambda: all(len(handled.get(tenant, ())) == 40 for tenant in QUIET), 60)
-        assert "flood" not in handled
+    async with working(bus, them.handle, **READING_AHEAD):
+        await eventually(lambda: all(them.count(tenant) == 40 for tenant in QUIET), 60)
+        assert "flood" not in them.handled
         await put(bus, "team-a", 1)  # comes while the flood stands
-        await eventually(lambda: len(handled["team-a"]) == 41, 60)
-        over.set()
-        await eventually(lambda: none_left(bus), 120)
-    assert {tenant: len(found) for tenant, found in handled.items()} == {
+        await eventually(lambda: them.count("team-a") == 41, 60)
+        them.over.set()
+        await eventually(lambda: nothing_waits(bus), 120)
+    assert {tenant: len(found) for tenant, found in them.handled.items()} == {
         "flood": FLOOD,
         "team-a": 41,
         "team-b": 40,
         "team-c": 40,
     }, "each once"
-    assert handled["team-b"] == [str(number) for number in range(40)]
+    assert them.handled["team-b"] == [str(number) for number in range(40)]
     assert tally.counts["worker.overtook"] >= 121
     assert tally.counts["worker.dead_letters"] == 0
 
@@ -89,24 +82,16 @@ async def test_of_whom_something_was_found_lately_the_next_is_read_without_askin
 ) -> None:
     monkeypatch.setattr("fairlead_bus.work.overtaking.LOOK_SECONDS", 3600.0)
     monkeypatch.setattr("fairlead_bus.work.overtaking.LATELY_SECONDS", 3600.0)
-    handled: Counter[str] = Counter()
-    over = asyncio.Event()
-
-    async def handle(delivery: Delivery) -> None:
-        tenant = delivery.subject.rpartition(".")[2]
-        if tenant == "flood":
-            await over.wait()
-        handled[tenant] += 1
-
+    them = Handler()
     await put(bus, "flood", FLOOD)
     await put(bus, "team-a", 1)
-    async with working(bus, handle):
+    async with working(bus, them.handle, **READING_AHEAD):
         for number in range(1, 6):
-            await eventually(lambda number=number: handled["team-a"] == number, 60)  # type: ignore[misc]
+            await eventually(lambda number=number: them.count("team-a") == number, 60)  # type: ignore[misc]
             await put(bus, "team-a", 1)
-        over.set()
-        await eventually(lambda: none_left(bus), 120)
-    assert handled == {"flood": FLOOD, "team-a": 6}
+        them.over.set()
+        await eventually(lambda: nothing_waits(bus), 120)
+    assert (them.count("flood"), them.count("team-a")) == (FLOOD, 6)
 
 
 async def test_one_that_fails_is_tried_again_in_its_turn_and_ends_among_the_dead_letters(
@@ -126,46 +111,26 @@ async def test_one_that_fails_is_tried_again_in_its_turn_and_ends_among_the_dead
     await put(bus, "flood", FLOOD)
     for tenant in QUIET[:2]:
         await put(bus, tenant, 1)
-    async with working(bus, handle):
+    async with working(bus, handle, **READING_AHEAD):
         await eventually(lambda: tries["team-a"] == tries["team-b"] == 1, 60)
         over.set()
-        await eventually(lambda: none_left(bus), 120)
+        await eventually(lambda: nothing_waits(bus), 120)
     assert (tries["team-a"], tries["team-b"], tries["flood"]) == (8, 2, FLOOD)
     assert tally.counts["worker.dead_letters"] == 1
 
 
 async def test_what_was_overtaken_comes_again_to_the_next_worker_and_is_not_lost(bus: Bus) -> None:
-    handled: Counter[str] = Counter()
-    over = asyncio.Event()
-
-    async def handle(delivery: Delivery) -> None:
-        tenant = delivery.subject.rpartition(".")[2]
-        if tenant == "flood":
-            await over.wait()
-        handled[tenant] += 1
-
+    them = Handler()
     await put(bus, "flood", FLOOD)
     await put(bus, "team-a", 3)
-    async with asyncio.TaskGroup() as group:
-        first = Worker(
-            bus,
-            stream="submit",
-            durable=DURABLE,
-            handle=handle,
-            parallel=8,
-            line_of=subjects.line_of,
-            share=2,
-            overtaking=subjects.submit_filter("c1"),
-        )
-        running = group.create_task(first.run())
-        await eventually(lambda: handled["team-a"] == 3, 60)
+    async with working(bus, them.handle, **READING_AHEAD) as first:
+        await eventually(lambda: them.count("team-a") == 3, 60)
         first.drop()
-        await running
-    over.set()
-    async with working(bus, handle):
-        await eventually(lambda: none_left(bus), 120)
-    assert handled["flood"] >= FLOOD
-    assert handled["team-a"] >= 3
+    them.over.set()
+    async with working(bus, them.handle, **READING_AHEAD):
+        await eventually(lambda: nothing_waits(bus), 120)
+    assert them.count("flood") >= FLOOD
+    assert them.count("team-a") >= 3
 
 
 async def test_headers_that_a_publisher_chose_hide_nothing_of_what_is_read_ahead(
@@ -190,10 +155,10 @@ async def test_headers_that_a_publisher_chose_hide_nothing_of_what_is_read_ahead
     for headers in hostile:
         await bus.publish(subjects.submit("c1", "team-a"), b"", headers={"own": "1", **headers})
     await put(bus, "team-a", 1)
-    async with working(bus, handle):
+    async with working(bus, handle, **READING_AHEAD):
         await eventually(lambda: len(handled) == len(hostile) + 1, 60)
         over.set()
-        await eventually(lambda: none_left(bus), 120)
+        await eventually(lambda: nothing_waits(bus), 120)
     mine = subjects.submit("c1", "team-a")
     assert handled == [(mine, b"", "1")] * len(hostile) + [(mine, b"0", None)], "each once, in their order"
     assert tally.counts["worker.overtook"] >= len(handled)

@@ -13,6 +13,7 @@ from fairlead_bus.work.worker import READ_AHEAD, Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.topology import submit_durable
 from fairlead_testkit import eventually
+from fairlead_testkit.bus_harness import working
 
 FLOOD = READ_AHEAD // 2
 DURABLE = submit_durable("c1")
@@ -80,13 +81,8 @@ async def test_a_message_behind_a_flood_is_handled_before_it(bus: Bus, tally: Bu
         await served.wait()  # nothing of the flood is ever done before
         handled[delivery.subject] += 1
 
-    worker = Worker(
-        bus, stream="submit", durable=DURABLE, handle=handle, parallel=8, line_of=subjects.line_of, share=4
-    )
-    async with asyncio.TaskGroup() as group:
-        group.create_task(worker.run())
+    async with working(bus, handle, parallel=8, line_of=subjects.line_of, share=4):
         await eventually(lambda: handled.total() == FLOOD + 1, 60)
-        worker.stop()
     assert handled[subjects.submit("c1", "flood")] == FLOOD, "each is handled once"
     assert tally.counts["worker.dead_letters"] == 0
 
@@ -157,22 +153,11 @@ async def test_a_flood_is_handled_a_few_at_a_time_beside_one_that_comes_now_and_
     for number in range(600):
         await publisher.put(subjects.submit("c1", "flood"), str(number).encode())
     await publisher.flush()
-    worker = Worker(
-        bus,
-        stream="submit",
-        durable=DURABLE,
-        handle=handle,
-        parallel=32,
-        line_of=subjects.line_of,
-        share=16,
-        overtaking=subjects.submit_filter("c1"),
-    )
-    async with asyncio.TaskGroup() as group:
-        group.create_task(worker.run())
+    overtaking = subjects.submit_filter("c1")
+    async with working(bus, handle, parallel=32, line_of=subjects.line_of, share=16, overtaking=overtaking):
         for number in range(5):
             await bus.publish(subjects.submit("c1", "calm"), str(number).encode())
             await eventually(lambda: calm > number, 30)  # noqa: B023 # asked for within its round
             if not number:
                 most.clear()  # what was begun before it came
-        worker.stop()
     assert 0 < most["flood"] <= 4

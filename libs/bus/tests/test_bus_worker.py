@@ -23,7 +23,8 @@ from fairlead_bus.work.worker import FIRST_HANDED_BACK_SECONDS, HANDED_BACK_SECO
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.submissions import DEAD_LETTER
 from fairlead_contracts.topology import Topology, submit_durable, topology
-from fairlead_testkit import NatsServer, eventually
+from fairlead_testkit import NatsServer, bus_harness, eventually
+from fairlead_testkit.bus_harness import nothing_waits
 
 pytestmark = pytest.mark.integration
 
@@ -61,10 +62,6 @@ async def left(bus: Bus) -> int:
     return int(info["state"]["messages"])
 
 
-async def none_left(bus: Bus) -> bool:
-    return await left(bus) == 0
-
-
 async def test_messages_are_handled_acked_and_gone(bus: Bus) -> None:
     handled: dict[str, Delivery] = {}
 
@@ -74,7 +71,7 @@ async def test_messages_are_handled_acked_and_gone(bus: Bus) -> None:
     async with working(bus, handle, parallel=4):
         for i in range(50):
             await bus.publish(SUBJECT, str(i).encode(), msg_id=f"m{i}", headers={"Mine": "x"})
-        await eventually(lambda: none_left(bus))
+        await eventually(lambda: nothing_waits(bus))
     assert set(handled) == {str(i) for i in range(50)}
     seventh = handled["7"]
     assert (seventh.subject, seventh.stream_seq, seventh.deliveries) == (SUBJECT, 8, 1)
@@ -99,7 +96,7 @@ async def test_no_more_than_parallel_are_handled_at_once(bus: Bus) -> None:
     async with working(bus, handle, parallel=3):
         await eventually(lambda: busy == 3)
         go.set()
-        await eventually(lambda: none_left(bus))
+        await eventually(lambda: nothing_waits(bus))
     assert most == 3
 
 
@@ -117,7 +114,7 @@ async def test_a_failure_is_tried_again_later_and_the_last_one_goes_to_the_dead_
     async with working(bus, handle):
         await bus.publish(SUBJECT, b"bad")
         await bus.publish(SUBJECT, b"good")
-        await eventually(lambda: none_left(bus))
+        await eventually(lambda: nothing_waits(bus))
     assert sorted(seen) == [(b"bad", 1), (b"bad", 2), (b"bad", 3), (b"good", 1), (b"good", 2)]
     found = await bus.last("dead", subjects.dead(">"))
     assert found is not None
@@ -134,7 +131,7 @@ async def test_poison_is_put_aside_at_once_even_where_it_is_too_large_for_its_le
 
     async with working(bus, handle):
         await bus.publish(SUBJECT, b"x" * 1_000_000)  # as base64 in JSON it exceeds the server's limit
-        await eventually(lambda: none_left(bus))
+        await eventually(lambda: nothing_waits(bus))
     found = await bus.last("dead", subjects.dead(SUBJECT))
     assert found is not None
     letter = DEAD_LETTER.decode(found.payload)
@@ -157,7 +154,7 @@ async def test_a_slow_handler_keeps_its_message(bus: Bus) -> None:
         """A machine that stands still for the ack wait says nothing meanwhile: then another message has to show it."""
         deliveries.clear()
         await bus.publish(SUBJECT, b"slow")
-        await eventually(lambda: none_left(bus), 40)
+        await eventually(lambda: nothing_waits(bus), 40)
         return deliveries == [1]
 
     async with working(bus, handle):
@@ -204,7 +201,7 @@ async def test_what_a_killed_worker_had_in_hand_is_handled_by_another(
         deliveries.append(delivery.deliveries)
 
     async with working(bus, handle):
-        await eventually(lambda: none_left(bus))
+        await eventually(lambda: nothing_waits(bus))
     [again] = deliveries
     assert again > 1
 
@@ -227,7 +224,7 @@ async def test_what_was_handed_back_many_times_has_all_its_attempts(
             raise ValueError("no luck")
 
     async with working(bus, handle):
-        await eventually(lambda: none_left(bus))
+        await eventually(lambda: nothing_waits(bus))
     assert len(deliveries) == 2
     assert before[-1] < deliveries[0] < deliveries[1]
     assert await bus.last("dead", subjects.dead(">")) is None
@@ -258,7 +255,7 @@ async def test_what_cannot_be_handled_yet_keeps_nobody_from_their_place(bus: Bus
         until = clock() + 4.5
         await eventually(lambda: [payload for payload, _ in seen].count(b"0") > 10 and clock() > until)
         opened = True
-        await eventually(lambda: none_left(bus))
+        await eventually(lambda: nothing_waits(bus))
         return all(deliveries == 1 for _, deliveries in seen)
 
     async with working(bus, handle, parallel=2):
@@ -283,7 +280,7 @@ async def test_what_is_parked_is_handled_as_soon_as_it_can_be(bus: Bus) -> None:
     async with working(bus, handle, parallel=1):
         await eventually(lambda: line)
         line[0].set_result(None)
-        await eventually(lambda: none_left(bus))
+        await eventually(lambda: nothing_waits(bus))
     assert tries == 3
     assert line[1].cancelled(), "nobody waits for it any more"
 
@@ -301,9 +298,9 @@ async def test_a_full_stream_is_no_attempt_of_what_is_handled(bus: Bus, tally: B
     await bus.publish(SUBJECT, b"job")
     async with working(bus, handle):
         await eventually(lambda: tally.counts["worker.hindered"] >= 3)
-        assert not await none_left(bus)
+        assert not await nothing_waits(bus)
         await bus.jetstream.call("STREAM.UPDATE.answer", full)
-        await eventually(lambda: none_left(bus))
+        await eventually(lambda: nothing_waits(bus))
     assert set(deliveries) == {1}
     assert await bus.last("dead", subjects.dead(">")) is None
     assert len(tally.said("worker.hindered")) <= NOTES_A_MINUTE
@@ -358,7 +355,7 @@ async def test_a_message_that_kills_its_worker_on_its_last_delivery_is_put_aside
         handled.append(delivery)
 
     async with working(bus, handle):
-        await eventually(lambda: none_left(bus))
+        await eventually(lambda: nothing_waits(bus))
     assert handled == []
     found = await bus.last("dead", subjects.dead(SUBJECT))
     assert found is not None
@@ -373,11 +370,11 @@ async def test_work_goes_on_after_the_server_was_killed(nats_server: NatsServer,
 
     async with working(bus, handle):
         await bus.publish(SUBJECT, b"before")
-        await eventually(lambda: none_left(bus))
+        await eventually(lambda: nothing_waits(bus))
         await asyncio.to_thread(nats_server.restart)
         await bus.wire.until_connected()
         await bus.publish(SUBJECT, b"after")
-        await eventually(lambda: none_left(bus))
+        await eventually(lambda: nothing_waits(bus))
     assert handled == {b"before", b"after"}
 
 
@@ -422,7 +419,7 @@ async def test_a_dropped_worker_leaves_what_it_has_in_hand_to_another(bus: Bus) 
     async with asyncio.timeout(30):
         await running
     async with working(bus, handle):
-        await eventually(lambda: none_left(bus))
+        await eventually(lambda: nothing_waits(bus))
     [again] = deliveries
     assert again > 1
 
@@ -472,15 +469,6 @@ async def test_what_does_not_concern_the_handler_is_acked_unhandled(bus: Bus) ->
 
     for number in range(600):  # more than one pull
         await bus.publish(SUBJECT, str(number).encode())
-    worker = Worker(
-        bus,
-        stream="submit",
-        durable=DURABLE,
-        handle=handle,
-        concerns=lambda delivery: len(delivery.payload) == 1,
-    )
-    async with asyncio.TaskGroup() as group:
-        group.create_task(worker.run())
-        await eventually(lambda: none_left(bus))
-        worker.stop()
+    async with bus_harness.working(bus, handle, concerns=lambda delivery: len(delivery.payload) == 1):
+        await eventually(lambda: nothing_waits(bus))
     assert sorted(handled) == [str(number).encode() for number in range(10)]

@@ -14,8 +14,9 @@ from typing import Protocol, Self
 
 import msgspec
 
-from fairlead_bus import Bus, ConnectionSettings, Mirror, Publisher, bucket_stream, connect
+from fairlead_bus import Bus, ConnectionSettings, Delivery, Mirror, Publisher, bucket_stream, connect
 from fairlead_bus.server.provision import provision
+from fairlead_bus.work.worker import Worker
 from fairlead_contracts import subjects
 from fairlead_contracts.messages.decisions import DECISION, Basis, Decision, Place, is_decided_at
 from fairlead_contracts.messages.members import MEMBER_LEASE, MemberLease
@@ -29,7 +30,7 @@ from fairlead_contracts.messages.state import (
 )
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.topology import DECISION as DECISION_STREAM
-from fairlead_contracts.topology import MEMBERS, topology
+from fairlead_contracts.topology import MEMBERS, SUBMIT, submit_durable, topology
 from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.rulebook import Rulebook
@@ -41,6 +42,7 @@ from fairlead_testkit.builders import NOW, a_document, a_mark
 from fairlead_testkit.people import put_policy
 from fairlead_testkit.process import ServiceProcess
 
+type DeliveryHandler = Callable[[Delivery], Awaitable[None]]
 type ServiceMain[S: ServiceSettings] = Callable[[S, Lifecycle], Awaitable[None]]
 
 
@@ -60,6 +62,30 @@ async def serving[S: ServiceSettings](
             yield lifecycle
         finally:
             lifecycle.ask_stop("the test is over")
+
+
+@asynccontextmanager
+async def working(bus: Bus, handle: DeliveryHandler, **more: object) -> AsyncIterator[Worker]:
+    """A worker on submissions to the cluster `c1`, for the time of the block.
+
+    Args:
+        bus: its connection.
+        handle: what it does.
+        more: its other arguments.
+    """
+    worker = Worker(bus, stream=SUBMIT, durable=submit_durable("c1"), handle=handle, **more)  # type: ignore[arg-type] # passed on
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run())
+        try:
+            yield worker
+        finally:
+            worker.stop()
+
+
+async def nothing_waits(bus: Bus) -> bool:
+    """Whether every submission was handled."""
+    info = msgspec.json.decode(await bus.jetstream.call(f"STREAM.INFO.{SUBMIT}"))
+    return bool(info["state"]["messages"] == 0)
 
 
 class Server(Protocol):
