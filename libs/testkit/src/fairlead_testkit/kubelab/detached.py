@@ -38,7 +38,7 @@ class KubeLabSupervision(Supervision[DetachedKubeLab]):
     name = "lab"
 
     def words(self) -> dict[str, Callable[[], str]]:
-        """As the base has them, and `build`."""
+        """Adds `build` to the words of the base."""
         return {**super().words(), "build": self._build}
 
     def prepare(self) -> None:
@@ -62,7 +62,7 @@ class KubeLabSupervision(Supervision[DetachedKubeLab]):
             )
 
     def described(self, found: DetachedKubeLab) -> str:
-        """Where it is, and what to do with it."""
+        """Tells where it is, and what to do with it."""
         parts = ", ".join(f"{name} {pid}" for name, pid in found.parts.items())
         examples = REPOSITORY / "deploy" / "examples" / "kueue"
         return f"""\
