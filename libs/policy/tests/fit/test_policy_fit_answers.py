@@ -3,6 +3,7 @@
 import pytest
 
 from fairlead_contracts.base.errors import FieldError
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
 from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration, Requirement
@@ -20,15 +21,15 @@ from fairlead_policy.fit.unschedulable import (
 )
 from fairlead_policy.fit.words import all_in_words, in_words
 from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuRequest
+from fairlead_testkit.builders import a_card
 
 GI = 2**30
 GPU = "nvidia.com/gpu"
 
 
 def node(
-    name: str, cards: tuple[Card, ...] = (), labels: dict[str, str] | None = None, **free: int
+    name: str, cards: tuple[CardState, ...] = (), labels: dict[str, str] | None = None, **free: int
 ) -> FitNode:
     return FitNode(name=name, free=amounts(free), labels=labels or {}, cards=cards)
 
@@ -258,9 +259,9 @@ def test_a_gang_that_fits_only_across_zones() -> None:
     ]
 
 
-def cards(*used: int, memory: int = 24_576) -> tuple[Card, ...]:
+def cards(*used: int, memory: int = 24_576) -> tuple[CardState, ...]:
     return tuple(
-        Card(uuid=f"GPU-{at}", slots=10, memory=memory, used_memory=taken, used_slots=taken > 0)
+        a_card(uuid=f"GPU-{at}", count=10, memory=memory, used_memory=taken, used_count=taken > 0)
         for at, taken in enumerate(used)
     )
 
@@ -288,7 +289,7 @@ def test_memory_free_in_all_but_on_no_card() -> None:
 
 def test_cores_that_no_card_has() -> None:
     busy = tuple(
-        Card(uuid=f"GPU-{at}", slots=10, memory=9, used_cores=60, used_slots=1, used_memory=0)
+        a_card(uuid=f"GPU-{at}", count=10, memory=9, used_cores=60, used_count=1, used_memory=0)
         for at in range(2)
     )
     assert said(place(gang(fraction(cores=50, memory=1)), [node("a", cards=busy)])) == [
@@ -322,7 +323,7 @@ def test_the_cards_of_each_pod_are_named() -> None:
 
 
 def test_a_card_in_mig_mode_leaves_the_answer_open() -> None:
-    mig = Card(uuid="GPU-0", slots=7, memory=81_920, mode="mig")
+    mig = a_card(uuid="GPU-0", count=7, memory=81_920, mode="mig")
     answer = unfit(place(gang(fraction(memory=1000)), [node("a", cards=(mig,))]))
     assert not answer.exact
     assert in_words(answer.reasons[0]) == (
@@ -340,11 +341,11 @@ def test_some_pods_on_cards_and_why_not_more() -> None:
 
 def test_why_cards_refuse_is_counted() -> None:
     found = (
-        Card(uuid="1", slots=10, memory=9, healthy=False),
-        Card(uuid="2", slots=10, memory=9, cordoned=True),
-        Card(uuid="3", slots=1, memory=9, used_slots=1),
-        Card(uuid="4", slots=9, memory=9, used_slots=1, used_cores=100),
-        Card(uuid="5", slots=9, memory=9, model="T4"),
+        a_card(uuid="1", count=10, memory=9, health=False),
+        a_card(uuid="2", count=10, memory=9, cordoned=True),
+        a_card(uuid="3", count=1, memory=9, used_count=1),
+        a_card(uuid="4", count=9, memory=9, used_count=1, used_cores=100),
+        a_card(uuid="5", count=9, memory=9, model="T4"),
     )
     shape = PodShape(
         count=1,

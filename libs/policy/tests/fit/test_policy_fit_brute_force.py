@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.fit.card_fit import pods_on_cards
 from fairlead_policy.fit.card_table import CardTable
 from fairlead_policy.fit.packing import Budget
@@ -13,32 +14,31 @@ from fairlead_policy.fit.placing import place
 from fairlead_policy.fit.results import Placement, Unfit
 from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration
 from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuRequest
 from fairlead_testkit.cases import cases
 
-type CardState = tuple[int, int, int]
+type UsedCard = tuple[int, int, int]
 """(vGPUs, MiB, percent of cores) in use."""
-type State = tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[tuple[CardState, ...], ...]]
+type State = tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[tuple[UsedCard, ...], ...]]
 """(pods waiting of each shape, free of each node, use of each node's cards)."""
 
 RESOURCES = ("cpu", "gpu")
 
 
-def random_card(rng: Random, uuid: str) -> Card:
+def random_card(rng: Random, uuid: str) -> CardState:
     """A card, somewhat used."""
     cores = rng.choice([100, 100, 100, 200])
     used = rng.choice([(0, 0, 0), (0, 0, 0), (1, 4, 0), (1, 6, 50), (1, 2, 100), (2, 8, 30)])
-    return Card(
+    return CardState(
         uuid=uuid,
-        slots=rng.choice([1, 2, 3]),
+        count=rng.choice([1, 2, 3]),
         memory=rng.choice([8, 10]),
         cores=cores,
         model=rng.choice(["A100", "T4"]),
         numa=rng.randrange(2),
-        healthy=rng.random() < 0.9,
+        health=rng.random() < 0.9,
         cordoned=rng.random() < 0.05,
-        used_slots=used[0],
+        used_count=used[0],
         used_memory=used[1],
         used_cores=used[2],
     )
@@ -107,19 +107,19 @@ def random_case(seed: int) -> tuple[Gang, list[FitNode]]:
 
 
 def card_takes(
-    card: Card, used: CardState, ask: VgpuRequest, card_annotations: CardAnnotations
-) -> CardState | None:
+    card: CardState, used: UsedCard, ask: VgpuRequest, card_annotations: CardAnnotations
+) -> UsedCard | None:
     """The card's use with one vGPU more; None where HAMi refuses it. Fit of pkg/device/nvidia/device.go, line by line."""
     slots, memory, cores = used
     wanted = ask.memory if ask.memory > 0 else card.memory * ask.memory_percent // 100
     refused = (
-        not card.healthy
+        not card.health
         or card.cordoned
         or (
             card_annotations.use_models
             and not any(model.upper() in card.model.upper() for model in card_annotations.use_models)
         )
-        or card.slots <= slots
+        or card.count <= slots
         or (card_annotations.idle_cards_only and slots > 0)
         or card.memory - memory < wanted
         or card.cores - cores < ask.cores
@@ -129,7 +129,7 @@ def card_takes(
     return None if refused else (slots + 1, memory + wanted, cores + ask.cores)
 
 
-def on_cards(node: FitNode, uses: tuple[CardState, ...], shape: PodShape) -> set[tuple[CardState, ...]]:
+def on_cards(node: FitNode, uses: tuple[UsedCard, ...], shape: PodShape) -> set[tuple[UsedCard, ...]]:
     """The use of the node's cards after one pod more, for each choice of cards of each container."""
     found = {uses}
     for ask in shape.vgpus:
@@ -138,8 +138,8 @@ def on_cards(node: FitNode, uses: tuple[CardState, ...], shape: PodShape) -> set
 
 
 def after_ask(
-    node: FitNode, uses: tuple[CardState, ...], ask: VgpuRequest, card_annotations: CardAnnotations
-) -> Iterator[tuple[CardState, ...]]:
+    node: FitNode, uses: tuple[UsedCard, ...], ask: VgpuRequest, card_annotations: CardAnnotations
+) -> Iterator[tuple[UsedCard, ...]]:
     for chosen in combinations(range(len(node.cards)), ask.count):
         if card_annotations.one_numa_node and len({node.cards[at].numa for at in chosen}) > 1:
             continue
@@ -247,7 +247,7 @@ def beginning(gang: Gang, nodes: list[FitNode]) -> State:
         tuple(shape.count for shape in gang.shapes),
         tuple((*(node.free[name] for name in RESOURCES), node.free.get("pods", 10**9)) for node in nodes),
         tuple(
-            tuple((card.used_slots, card.used_memory, card.used_cores) for card in node.cards)
+            tuple((card.used_count, card.used_memory, card.used_cores) for card in node.cards)
             for node in nodes
         ),
     )

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.fit.card_fit import pods_on_cards
 from fairlead_policy.fit.filling import fillings
 from fairlead_policy.fit.node_table import ZoneNodes
@@ -17,8 +18,8 @@ from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, Requirement
 from fairlead_policy.fit.verify import holds
 from fairlead_policy.hami.admission import refusal_of
 from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuRequest
+from fairlead_testkit.builders import a_card
 from fairlead_testkit.cases import cases
 
 RESOURCES = ("cpu", "gpu")
@@ -130,7 +131,7 @@ def test_many_nodes_are_not_searched_and_that_is_said() -> None:
 # Cards of one node ----------------------------------------------------------------------------------------------------
 
 
-def brimful_cards(seed: int) -> tuple[list[Card], list[Want]]:
+def brimful_cards(seed: int) -> tuple[list[CardState], list[Want]]:
     """Cards as large as a random sharing needs, in half of the cases something less."""
     rng = Random(seed)
     card_annotations = [
@@ -151,15 +152,15 @@ def brimful_cards(seed: int) -> tuple[list[Card], list[Want]]:
     ]
     wanted = [rng.choice(kinds) for _ in range(rng.randrange(2, 6))]
     cards = [
-        Card(uuid=f"GPU-{number}", slots=0, memory=0, cores=0, numa=rng.randrange(2)) for number in range(3)
+        a_card(uuid=f"GPU-{number}", count=0, memory=0, cores=0, numa=rng.randrange(2)) for number in range(3)
     ]
     for want in wanted:
         for at in rng.sample(range(3), want.ask.count):
             one = cards[at]
             cores = rng.choice([100, one.cores + want.ask.cores])
-            cards[at] = Card(
+            cards[at] = a_card(
                 uuid=one.uuid,
-                slots=one.slots + 1,
+                count=one.count + 1,
                 memory=one.memory + want.ask.memory,
                 cores=cores,
                 numa=one.numa,
@@ -167,7 +168,7 @@ def brimful_cards(seed: int) -> tuple[list[Card], list[Want]]:
     return cards, sorted(wanted, key=turn_of)
 
 
-def any_order(cards: tuple[Card, ...], wanted: tuple[Want, ...]) -> bool:
+def any_order(cards: tuple[CardState, ...], wanted: tuple[Want, ...]) -> bool:
     """Every order of the wants, every choice of cards."""
     if not wanted:
         return True
@@ -223,7 +224,7 @@ def test_gangs_share_cards_wherever_any_order_of_starting_lets_them() -> None:
 
 
 def test_cards_that_are_alike_differ_for_who_names_one() -> None:
-    cards = [Card(uuid="GPU-0", slots=1, memory=8), Card(uuid="GPU-1", slots=1, memory=8)]
+    cards = [a_card(uuid="GPU-0", count=1, memory=8), a_card(uuid="GPU-1", count=1, memory=8)]
     anyone, named = (
         Want(VgpuRequest(count=1), CardAnnotations()),
         Want(VgpuRequest(count=1), CardAnnotations(use_uuids=("GPU-0",))),
@@ -232,7 +233,7 @@ def test_cards_that_are_alike_differ_for_who_names_one() -> None:
 
 
 def test_pods_of_several_containers_on_many_nodes() -> None:
-    cards = tuple(Card(uuid=f"GPU-{number}", slots=9, memory=10) for number in range(2))
+    cards = tuple(a_card(uuid=f"GPU-{number}", count=9, memory=10) for number in range(2))
     nodes = [FitNode(name=f"n{number:03}", free={}, cards=cards) for number in range(200)]
     pair = (VgpuRequest(count=1, memory=4), VgpuRequest(count=1, memory=6))
     for count, fits in ((100, True), (400, True), (401, False)):
@@ -242,7 +243,7 @@ def test_pods_of_several_containers_on_many_nodes() -> None:
 
 
 def test_every_node_is_looked_at_where_another_shape_may_need_the_first() -> None:
-    cards = (Card(uuid="GPU-0", slots=9, memory=10),)
+    cards = (a_card(uuid="GPU-0", count=9, memory=10),)
     nodes = [
         FitNode(name=f"n{number:03}", free={}, labels={"old": str(number < 66)}, cards=cards)
         for number in range(70)
@@ -257,7 +258,7 @@ def test_too_many_asks_for_a_search_are_left_open() -> None:
     budget = Budget(10_000)
     assert (
         pack(
-            [Card(uuid="a", slots=999, memory=999)],
+            [a_card(uuid="a", count=999, memory=999)],
             [Want(VgpuRequest(count=1), CardAnnotations())] * 201,
             budget,
         )
@@ -268,7 +269,7 @@ def test_too_many_asks_for_a_search_are_left_open() -> None:
 
 def test_pods_of_two_containers_on_cards() -> None:
     shape = PodShape(count=9, vgpus=(VgpuRequest(count=1, memory=6), VgpuRequest(count=1, memory=4)))
-    cards = [Card(uuid=f"GPU-{number}", slots=9, memory=12) for number in range(2)]
+    cards = [a_card(uuid=f"GPU-{number}", count=9, memory=12) for number in range(2)]
     # Both containers by themselves would fit four times; as pods they fit twice: 6 + 4 and 6 + 4, or 6 + 6 and 4 + 4.
     assert pods_on_cards(cards, shape, 9, Budget(1000)) == 2
 
@@ -281,7 +282,7 @@ def test_as_many_pods_of_two_containers_fit_as_by_every_way_to_start_them() -> N
         )
         shape = PodShape(count=3, vgpus=asks)
         cards = tuple(
-            Card(uuid=f"GPU-{at}", slots=4, memory=rng.randrange(4, 13)) for at in range(rng.choice([2, 3]))
+            a_card(uuid=f"GPU-{at}", count=4, memory=rng.randrange(4, 13)) for at in range(rng.choice([2, 3]))
         )
         wants = tuple(Want(ask, shape.card_annotations) for ask in asks)
         truth = max(pods for pods in range(4) if any_order(cards, wants * pods))
@@ -293,7 +294,7 @@ def test_as_many_pods_of_two_containers_fit_as_by_every_way_to_start_them() -> N
 def test_between_what_greed_finds_and_what_the_sums_allow() -> None:
     # One after the other a single pod starts, the sums allow three, and two is the truth.
     shape = PodShape(count=4, vgpus=(VgpuRequest(count=1, memory=4), VgpuRequest(count=2, memory=2)))
-    cards = (Card(uuid="GPU-0", slots=9, memory=7), Card(uuid="GPU-1", slots=9, memory=17))
+    cards = (a_card(uuid="GPU-0", count=9, memory=7), a_card(uuid="GPU-1", count=9, memory=17))
     assert pods_on_cards(cards, shape, 1, Budget(0)) == 1
     cut_short = Budget(0)
     assert pods_on_cards(cards, shape, 4, cut_short) == 1
@@ -302,7 +303,7 @@ def test_between_what_greed_finds_and_what_the_sums_allow() -> None:
 
 
 def test_two_shapes_of_fractions_on_many_nodes() -> None:
-    cards = tuple(Card(uuid=f"GPU-{number}", slots=4, memory=16) for number in range(2))
+    cards = tuple(a_card(uuid=f"GPU-{number}", count=4, memory=16) for number in range(2))
     nodes = [FitNode(name=f"n{number}", free={}, cards=cards) for number in range(100)]
     shapes = (
         PodShape(count=200, vgpus=(VgpuRequest(count=1, memory=10),)),
@@ -319,7 +320,7 @@ def test_two_shapes_of_fractions_on_many_nodes() -> None:
 
 
 def test_a_placement_that_does_not_hold_is_seen() -> None:
-    cards = (Card(uuid="c0", slots=2, memory=10), Card(uuid="c1", slots=2, memory=10, numa=1))
+    cards = (a_card(uuid="c0", count=2, memory=10), a_card(uuid="c1", count=2, memory=10, numa=1))
     nodes = {
         "a": FitNode(name="a", free={"cpu": 4, "pods": 3000}, labels={"zone": "1"}, cards=cards),
         "b": FitNode(name="b", free={"cpu": 4}, labels={"zone": "2"}, cards=cards),
@@ -340,7 +341,7 @@ def test_a_placement_that_does_not_hold_is_seen() -> None:
 
 
 def test_cards_that_do_not_hold_are_seen() -> None:
-    cards = (Card(uuid="c0", slots=2, memory=10), Card(uuid="c1", slots=2, memory=10, numa=1))
+    cards = (a_card(uuid="c0", count=2, memory=10), a_card(uuid="c1", count=2, memory=10, numa=1))
     nodes = {"a": FitNode(name="a", free={}, cards=cards)}
 
     def held(shape: PodShape, *pods: tuple[tuple[str, ...], ...]) -> bool:

@@ -5,11 +5,12 @@ from random import Random
 
 import pytest
 
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.hami.admission import Refusal, refusal_of, room_of
 from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuRequest
 from fairlead_policy.hami.sharing import deal, pods_held
+from fairlead_testkit.builders import a_card
 from fairlead_testkit.cases import cases
 
 ANY = CardAnnotations()
@@ -18,41 +19,35 @@ WHOLE = VgpuRequest(count=1, cores=100)
 FREE = VgpuRequest(count=1, cores=0, memory=1)
 
 
-def card(**changes: int | bool | str) -> Card:
-    stated: dict[str, int | bool | str] = {
-        "uuid": "GPU-1",
-        "slots": 10,
-        "memory": 10_000,
-        "model": "NVIDIA A100",
-    }
-    return Card(**(stated | changes))  # type: ignore[arg-type] # fields by name, of their own types
+def card(**changes: int | bool | str) -> CardState:
+    return a_card(**{"memory": 10_000, "model": "NVIDIA A100"} | changes)
 
 
 @pytest.mark.parametrize(
     ("found", "ask", "card_annotations", "refusal"),
     [
         (card(), ASK, ANY, None),
-        (card(healthy=False), ASK, ANY, Refusal.UNHEALTHY),
+        (card(health=False), ASK, ANY, Refusal.UNHEALTHY),
         (card(cordoned=True), ASK, ANY, Refusal.CORDONED),
         (card(), ASK, CardAnnotations(use_models=("T4",)), Refusal.MODEL),
         (card(), ASK, CardAnnotations(avoid_models=("a100",)), Refusal.MODEL),
         (card(mode="mps"), ASK, CardAnnotations(mode="hami-core"), Refusal.MODEL),
         (card(), ASK, CardAnnotations(avoid_uuids=("GPU-1",)), Refusal.UUID),
         (card(mode="mig"), ASK, ANY, Refusal.MIG),
-        (card(used_slots=10), ASK, ANY, Refusal.SLOTS),
-        (card(slots=0), ASK, ANY, Refusal.SLOTS),
+        (card(used_count=10), ASK, ANY, Refusal.SLOTS),
+        (card(count=0), ASK, ANY, Refusal.SLOTS),
         (card(used_memory=6000), ASK, ANY, None),
         (card(used_memory=6001), ASK, ANY, Refusal.MEMORY),
         (card(used_cores=70), ASK, ANY, None),
         (card(used_cores=71), ASK, ANY, Refusal.CORES),
         # All cores of an unscaled card are wanted for oneself; of a scaled one they are just many.
-        (card(used_slots=1), WHOLE, ANY, Refusal.IN_USE),
-        (card(used_slots=1), VgpuRequest(count=1, cores=100, memory=1), ANY, Refusal.IN_USE),
-        (card(used_slots=1, cores=200), VgpuRequest(count=1, cores=100, memory=1), ANY, None),
-        (card(used_slots=1), FREE, CardAnnotations(idle_cards_only=True), Refusal.IN_USE),
+        (card(used_count=1), WHOLE, ANY, Refusal.IN_USE),
+        (card(used_count=1), VgpuRequest(count=1, cores=100, memory=1), ANY, Refusal.IN_USE),
+        (card(used_count=1, cores=200), VgpuRequest(count=1, cores=100, memory=1), ANY, None),
+        (card(used_count=1), FREE, CardAnnotations(idle_cards_only=True), Refusal.IN_USE),
         # No cores are asked for, and still a card whose cores are all given away is refused.
-        (card(used_slots=1, used_cores=99), FREE, ANY, None),
-        (card(used_slots=1, used_cores=100), FREE, ANY, Refusal.CORES_FULL),
+        (card(used_count=1, used_cores=99), FREE, ANY, None),
+        (card(used_count=1, used_cores=100), FREE, ANY, Refusal.CORES_FULL),
         (card(cores=0), FREE, ANY, None),
         # Percent of memory, rounded down.
         (card(memory=999), VgpuRequest(count=1, memory_percent=50), ANY, None),
@@ -61,21 +56,21 @@ def card(**changes: int | bool | str) -> Card:
     ],
 )
 def test_a_card_is_judged_as_hami_does(
-    found: Card, ask: VgpuRequest, card_annotations: CardAnnotations, refusal: Refusal | None
+    found: CardState, ask: VgpuRequest, card_annotations: CardAnnotations, refusal: Refusal | None
 ) -> None:
     assert refusal_of(found, ask, card_annotations) == refusal
 
 
-def random_case(seed: int) -> tuple[list[Card], VgpuRequest, CardAnnotations]:
+def random_case(seed: int) -> tuple[list[CardState], VgpuRequest, CardAnnotations]:
     rng = Random(seed)
     cards = [
         card(
             uuid=f"GPU-{number}",
-            slots=rng.randrange(4),
+            count=rng.randrange(4),
             memory=rng.choice([6, 8]),
             cores=rng.choice([100, 200]),
             numa=rng.randrange(2),
-            used_slots=rng.choice([0, 0, 1]),
+            used_count=rng.choice([0, 0, 1]),
             used_memory=rng.randrange(4),
             used_cores=rng.choice([0, 0, 40, 100]),
         )
@@ -95,7 +90,7 @@ def random_case(seed: int) -> tuple[list[Card], VgpuRequest, CardAnnotations]:
     return cards, ask, card_annotations
 
 
-def most_pods(cards: tuple[Card, ...], ask: VgpuRequest, card_annotations: CardAnnotations) -> int:
+def most_pods(cards: tuple[CardState, ...], ask: VgpuRequest, card_annotations: CardAnnotations) -> int:
     """By every choice of cards for one pod after the other."""
     best = 0
     for chosen in combinations(range(len(cards)), ask.count):
@@ -106,7 +101,7 @@ def most_pods(cards: tuple[Card, ...], ask: VgpuRequest, card_annotations: CardA
     return best
 
 
-def after(cards: tuple[Card, ...], chosen: tuple[int, ...], ask: VgpuRequest) -> tuple[Card, ...]:
+def after(cards: tuple[CardState, ...], chosen: tuple[int, ...], ask: VgpuRequest) -> tuple[CardState, ...]:
     return tuple(
         one.taken(ask.memory_on(one), ask.cores) if at in chosen else one for at, one in enumerate(cards)
     )
@@ -144,7 +139,7 @@ def test_the_room_of_a_card_is_the_pods_that_start_on_it() -> None:
 
 def test_the_policy_for_cards_packs_or_spreads() -> None:
     cards = [
-        card(uuid=f"GPU-{number}", used_slots=number == 1, used_memory=100 * (number == 1))
+        card(uuid=f"GPU-{number}", used_count=number == 1, used_memory=100 * (number == 1))
         for number in range(4)
     ]
     ask = VgpuRequest(count=1, cores=10, memory=1000)

@@ -8,14 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.frontend.card_annotations import AllocatedError, RegisterError, decode_allocated
-from fairlead_contracts.frontend.cards import ALLOCATED, CORDON, REGISTER, Allocation
-from fairlead_policy.hami.cards import Card, cards_of, decode_register, with_use
+from fairlead_contracts.frontend.card_annotations import (
+    AllocatedError,
+    RegisterError,
+    cards_of,
+    decode_allocated,
+    decode_register,
+)
+from fairlead_contracts.frontend.cards import ALLOCATED, CORDON, REGISTER, Allocation, CardState, with_use
+from fairlead_testkit.builders import a_card
 from fairlead_testkit.cases import cases
 
-A30 = Card(
+A30 = a_card(
     uuid="GPU-ab",
-    slots=10,
+    count=10,
     memory=24576,
     cores=100,
     model="NVIDIA-NVIDIA A30",
@@ -31,8 +37,8 @@ def test_the_words_of_nine_fields() -> None:
 
 def test_the_words_of_seven_fields_know_no_index_and_no_mode() -> None:
     one, other = decode_register("n", "GPU-a,10,32768,100,NVIDIA-Tesla V100,0,true:GPU-b,5,7,90,T4,-1,F:")
-    assert one == Card(uuid="GPU-a", slots=10, memory=32768, model="NVIDIA-Tesla V100")
-    assert other == Card(uuid="GPU-b", slots=5, memory=7, cores=90, model="T4", numa=-1, healthy=False)
+    assert one == a_card(uuid="GPU-a", count=10, memory=32768, model="NVIDIA-Tesla V100")
+    assert other == a_card(uuid="GPU-b", count=5, memory=7, cores=90, model="T4", numa=-1, health=False)
 
 
 def test_json_as_hami_marshals_it() -> None:
@@ -55,7 +61,7 @@ def test_json_as_hami_marshals_it() -> None:
     one, other = decode_register("n", "  " + text)
     assert one == A30
     # What HAMi leaves out is zero: a card that does not say that it is healthy is not.
-    assert other == Card(uuid="GPU-m", slots=7, memory=81920, cores=0, mode="mig", healthy=False)
+    assert other == a_card(uuid="GPU-m", count=7, memory=81920, cores=0, mode="mig", health=False)
 
 
 def test_no_cards_and_no_annotation_are_no_error() -> None:
@@ -155,37 +161,37 @@ def test_any_allocation_is_decoded_or_refused(value: str) -> None:
 
 
 cards = st.builds(
-    Card,
+    CardState,
     uuid=st.text("GPU-0123abc", min_size=1, max_size=6),
-    slots=st.integers(0, 2**31 - 1),
+    count=st.integers(0, 2**31 - 1),
     memory=st.integers(0, 2**31 - 1),
     cores=st.integers(0, 2**31 - 1),
     model=st.text("NVIDIA A10", max_size=8),
     index=st.integers(0, 99),
     numa=st.integers(-1, 7),
     mode=st.sampled_from(["hami-core", "mig", "mps"]),
-    healthy=st.booleans(),
+    health=st.booleans(),
 )
 
 
 @settings(max_examples=cases())
 @given(st.lists(cards, max_size=4, unique_by=lambda card: card.uuid))
-def test_what_hami_encodes_is_read_back(found: list[Card]) -> None:
+def test_what_hami_encodes_is_read_back(found: list[CardState]) -> None:
     in_words = "".join(
-        f"{c.uuid},{c.slots},{c.memory},{c.cores},{c.model},{c.numa},{str(c.healthy).lower()},{c.index},{c.mode}:"
+        f"{c.uuid},{c.count},{c.memory},{c.cores},{c.model},{c.numa},{str(c.health).lower()},{c.index},{c.mode}:"
         for c in found
     )
     fields = [
         {
             "id": c.uuid,
             "index": c.index,
-            "count": c.slots,
+            "count": c.count,
             "devmem": c.memory,
             "devcore": c.cores,
             "type": c.model,
             "numa": c.numa,
             "mode": c.mode,
-            "health": c.healthy,
+            "health": c.health,
         }
         for c in found
     ]
@@ -201,9 +207,9 @@ def test_what_pods_hold_counts_on_their_cards() -> None:
         (),
         (Allocation(uuid="GPU-a", memory=100, cores=10),),
     )
-    bare = (Card(uuid="GPU-a", slots=10, memory=8000), Card(uuid="GPU-c", slots=10, memory=8000))
+    bare = (a_card(uuid="GPU-a", count=10, memory=8000), a_card(uuid="GPU-c", count=10, memory=8000))
     used = with_use(bare, [one for container in held for one in container])
-    assert (used[0].used_slots, used[0].used_memory, used[0].used_cores) == (2, 3100, 10)
+    assert (used[0].used_count, used[0].used_memory, used[0].used_cores) == (2, 3100, 10)
     assert (used[0].free_memory, used[0].free_cores) == (4900, 90)
     assert used[1] == bare[1]
     assert used[0].emptied() == bare[0]

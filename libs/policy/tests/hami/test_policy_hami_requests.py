@@ -13,9 +13,9 @@ from fairlead_policy.hami.annotations import (
     card_annotations_of,
     node_strategy_of,
 )
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.charges import CardPool
 from fairlead_policy.hami.requests import AskError, VgpuRequest, vgpu_ask
+from fairlead_testkit.builders import a_card
 from fairlead_testkit.cases import cases
 
 GPU, MEM, PERCENT, CORES = CARD_RESOURCES
@@ -140,7 +140,7 @@ def test_wishes_by_annotation() -> None:
     assert card_annotations.one_numa_node
     assert card_annotations.idle_cards_only
     assert card_annotations.strategy is CardStrategy.BINPACK
-    assert not card_annotations.accept_mode(Card(uuid="c", slots=1, memory=1, mode="mps"))
+    assert not card_annotations.accept_mode(a_card(uuid="c", count=1, memory=1, mode="mps"))
 
 
 def test_an_empty_wish_is_none_and_a_list_of_nothing_accepts_nothing() -> None:
@@ -164,12 +164,12 @@ def test_an_empty_wish_is_none_and_a_list_of_nothing_accepts_nothing() -> None:
     ],
 )
 def test_an_ask_weighs_its_part_of_the_cards(ask: VgpuRequest, cards: int, memory: float, cores: int) -> None:
-    pool = CardPool([Card(uuid="c", slots=10, memory=24576)])
+    pool = CardPool([a_card(uuid="c", count=10, memory=24576)])
     assert pool.charge(ask, CardAnnotations()) == {GPU: cards, MEM: memory * 1000, CORES: cores * 1000}
 
 
 def test_whole_cards_weigh_the_same_share_of_all_that_a_pool_of_cards_has() -> None:
-    pool = CardPool(Card(uuid=str(number), slots=10, memory=24576) for number in range(64))
+    pool = CardPool(a_card(uuid=str(number), count=10, memory=24576) for number in range(64))
     has = pool.capacity({})
     assert has == {GPU: 64_000, MEM: 64 * 24576 * 1000, CORES: 6_400_000}
     asked = pool.charge(VgpuRequest(count=8, cores=100), CardAnnotations())
@@ -179,7 +179,7 @@ def test_whole_cards_weigh_the_same_share_of_all_that_a_pool_of_cards_has() -> N
 
 
 def test_a_pool_of_a_number_of_cards_has_their_average_memory_and_cores() -> None:
-    cards = [Card(uuid="a", slots=10, memory=80_000), Card(uuid="b", slots=10, memory=20_000, cores=200)]
+    cards = [a_card(uuid="a", count=10, memory=80_000), a_card(uuid="b", count=10, memory=20_000, cores=200)]
     assert CardPool(cards).capacity({GPU: 1000, "cpu": 5}) == {
         GPU: 1000,
         MEM: 50_000_000,
@@ -192,9 +192,9 @@ def test_a_pool_of_a_number_of_cards_has_their_average_memory_and_cores() -> Non
 
 def test_percentages_are_of_the_cards_that_the_pod_accepts() -> None:
     cards = [
-        Card(uuid="a", slots=10, memory=80_000, model="A100"),
-        Card(uuid="b", slots=4, memory=20_000, model="T4"),
-        Card(uuid="c", slots=1, memory=1, model="T4", healthy=False),
+        a_card(uuid="a", count=10, memory=80_000, model="A100"),
+        a_card(uuid="b", count=4, memory=20_000, model="T4"),
+        a_card(uuid="c", count=1, memory=1, model="T4", health=False),
     ]
     pool = CardPool(cards)
     half = VgpuRequest(count=1, memory_percent=50)
@@ -207,5 +207,5 @@ def test_percentages_are_of_the_cards_that_the_pod_accepts() -> None:
 
 
 def test_of_scaled_cores_a_hundred_percent_is_no_whole_card() -> None:
-    pool = CardPool([Card(uuid="c", slots=10, memory=49152, cores=200)])
+    pool = CardPool([a_card(uuid="c", count=10, memory=49152, cores=200)])
     assert pool.charge(VgpuRequest(count=1, cores=100, memory=24576), CardAnnotations())[GPU] == 100

@@ -20,7 +20,6 @@ from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.fit.unschedulable import CardShort, UnschedulableReason
 from fairlead_policy.fit.words import in_words
 from fairlead_policy.hami.annotations import CardStrategy
-from fairlead_policy.hami.cards import card_of
 from fairlead_policy.hami.requests import vgpu_asks
 from fairlead_policy.snapshot.from_state import snapshot_of
 from fairlead_policy.snapshot.ordering import order_snapshot
@@ -195,7 +194,7 @@ any_card = st.builds(
 @given(st.lists(any_card, max_size=4, unique_by=lambda card: card.uuid))
 def test_any_cards_are_the_same_after_the_way_over_a_snapshot(cards: list[CardState]) -> None:
     snapshot = taken(state(node("n", *cards)))
-    assert cards_on(snapshot.nodes[0]) == tuple(map(card_of, cards))
+    assert cards_on(snapshot.nodes[0]) == tuple(cards)
 
 
 def test_the_order_is_that_of_the_cluster_whatever_cards_its_nodes_register() -> None:
@@ -263,7 +262,7 @@ def test_what_is_told_is_what_placing_by_hand_proves(
         (True, StatedNodes().outgrown(wanted, stated)),
         (False, StatedNodes().crowded_out(wanted, stated)),
     ):
-        on = [FitNode(name=one.name, free={}, cards=tuple(map(card_of, one.cards))) for one in stated]
+        on = [FitNode(name=one.name, free={}, cards=tuple(one.cards)) for one in stated]
         found = place(gang, on, empty=empty)
         proven = isinstance(found, Unfit) and found.exact
         used = any(one.used_count for each in stated for one in each.cards)

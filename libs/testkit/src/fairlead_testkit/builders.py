@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_contracts.base.instants import SECOND, Micros, to_datetime
-from fairlead_contracts.frontend import verbs
+from fairlead_contracts.frontend import cards, verbs
 from fairlead_contracts.messages import control, decisions, events, members, questions, state
 from fairlead_contracts.messages import submissions as submitted
 from fairlead_contracts.policyfile import document
@@ -74,6 +74,8 @@ a_node = Builder(
         cluster="c1", epoch=1, rev=1, name="node-1", allocatable=a_demand(cpu=64, memory_gib=512, gpu=8)
     )
 )
+a_card = Builder(cards.CardState(uuid="GPU-1", count=10, memory=24_576, cores=100))
+"""A whole card of 24 GiB, shared by ten at the most."""
 a_pool = Builder(
     state.PoolState(
         cluster="c1", epoch=1, rev=1, name="gpu", capacity=a_demand(cpu=128, memory_gib=1024, gpu=16)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from fairlead_checker.facts import Checked, CheckedPods
-from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, PER_VGPU, VGPUS
+from fairlead_contracts.frontend.cards import CARD_ANNOTATIONS, PER_VGPU, VGPUS, CardState
 from fairlead_contracts.frontend.marks import ZONE_KEY
 from fairlead_kube.demand import card_asks, pod_demand
 from fairlead_kube.pods import PodSpec
@@ -16,7 +16,6 @@ from fairlead_kube.pods import Toleration as KubeToleration
 from fairlead_kube.queues import ResourceFlavor
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape, PodToleration, Requirement
 from fairlead_policy.hami.annotations import card_annotations_of
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import vgpu_asks
 
 _PODS = "pods"
@@ -80,7 +79,8 @@ def with_whole_cards(node: FitNode) -> FitNode:
     if node.cards or not free:
         return node
     cards = tuple(
-        Card(uuid=f"{node.name}/{number}", slots=1, memory=1, index=number) for number in range(free)
+        CardState(uuid=f"{node.name}/{number}", count=1, memory=1, cores=100, index=number)
+        for number in range(free)
     )
     return msgspec.structs.replace(node, cards=cards)
 

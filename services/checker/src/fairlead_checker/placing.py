@@ -115,6 +115,6 @@ class Placing:
 
 def _as_resource(before: FitNode, node: FitNode) -> FitNode:
     """Made-up cards that were given away, as GPUs that are not free any more."""
-    given = sum(card.used_slots for card in node.cards)
+    given = sum(card.used_count for card in node.cards)
     free = {**node.free, VGPUS: node.free.get(VGPUS, 0) - given * _ONE_CARD}
     return msgspec.structs.replace(node, free=free, cards=before.cards)

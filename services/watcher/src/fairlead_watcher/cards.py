@@ -5,7 +5,7 @@ noted on the pods: since v2.5.0 they carry a label by which to find them. As in 
 counts as none, and a pod whose note cannot be read holds nothing. Only NVIDIA's register is read.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from fairlead_contracts.frontend.card_annotations import (
     cards_of,
     decode_allocated,
 )
-from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, Allocation, CardState
+from fairlead_contracts.frontend.cards import ALLOCATED, HOLDER, Allocation, CardState, with_use
 from fairlead_contracts.messages.state import NodeState
 from fairlead_kube.objects import PartialObject
 from fairlead_kube.observer import KubeObserver
@@ -135,21 +135,7 @@ class CardBook:
         if node is None or not node.cards or name not in self._pods_on:
             return node
         held = chain.from_iterable(self._holdings[key].held for key in self._pods_on[name])
-        return msgspec.structs.replace(node, cards=_with_use(node.cards, held))
-
-
-def _with_use(cards: Iterable[CardState], held: Iterable[Allocation]) -> list[CardState]:
-    """The cards with what pods hold of them. Holdings of cards that are not among them count nowhere."""
-    found = {card.uuid: card for card in cards}
-    for one in held:
-        if (card := found.get(one.uuid)) is not None:
-            found[one.uuid] = msgspec.structs.replace(
-                card,
-                used_count=card.used_count + 1,
-                used_memory=card.used_memory + one.memory,
-                used_cores=card.used_cores + one.cores,
-            )
-    return list(found.values())
+        return msgspec.structs.replace(node, cards=list(with_use(node.cards, held)))
 
 
 def _note_refused[K](among: set[K], key: K, *, refused: bool) -> None:

@@ -4,6 +4,7 @@ The names are the defaults of HAMi's chart v2.10.0 (https://github.com/Project-H
 HAMi writes on nodes and pods.
 """
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -72,6 +73,29 @@ class CardState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     used_memory: int = 0
     used_cores: int = 0
 
+    def taken(self, memory: int, cores: int) -> "CardState":
+        """The card with one vGPU more in use."""
+        return msgspec.structs.replace(
+            self,
+            used_count=self.used_count + 1,
+            used_memory=self.used_memory + memory,
+            used_cores=self.used_cores + cores,
+        )
+
+    def emptied(self) -> "CardState":
+        """The card with nothing in use."""
+        return msgspec.structs.replace(self, used_count=0, used_memory=0, used_cores=0)
+
+    @property
+    def free_memory(self) -> int:
+        """MiB that nobody holds; below zero where a scaling was lowered under running pods."""
+        return self.memory - self.used_memory
+
+    @property
+    def free_cores(self) -> int:
+        """Percent that nobody holds: where cores are scaled, 100 % is not the whole card."""
+        return self.cores - self.used_cores
+
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     """One vGPU that a container holds: MiB and percent of the cores of that card."""
@@ -79,3 +103,12 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     uuid: str
     memory: int
     cores: int
+
+
+def with_use(cards: Iterable[CardState], held: Iterable[Allocation]) -> tuple[CardState, ...]:
+    """The cards with that much more in use. What is held of cards that are not among them counts nowhere."""
+    found = {card.uuid: card for card in cards}
+    for one in held:
+        if (card := found.get(one.uuid)) is not None:
+            found[one.uuid] = card.taken(one.memory, one.cores)
+    return tuple(found.values())

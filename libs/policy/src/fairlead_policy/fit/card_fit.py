@@ -2,24 +2,26 @@
 
 from collections.abc import Sequence
 
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.fit.packing import Budget, pack, take, wants_of
 from fairlead_policy.fit.shapes import PodShape
 from fairlead_policy.hami.admission import barred
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.sharing import Chosen, deal, pods_held
 
 _NODE_STEPS = 200
 """Steps of search for the pods of several containers on one node."""
 
 
-def pods_on_cards(cards: Sequence[Card], shape: PodShape, most: int, budget: Budget) -> int:
+def pods_on_cards(cards: Sequence[CardState], shape: PodShape, most: int, budget: Budget) -> int:
     """The number of pods of one shape that fit on these cards."""
     for ask in shape.vgpus:
         most = min(most, pods_held(cards, ask, shape.card_annotations, most))
     return most if len(shape.vgpus) <= 1 else len(_deal_unlike(cards, shape, most, budget))
 
 
-def deal_pods(cards: Sequence[Card], shape: PodShape, pods: int, budget: Budget) -> list[tuple[Chosen, ...]]:
+def deal_pods(
+    cards: Sequence[CardState], shape: PodShape, pods: int, budget: Budget
+) -> list[tuple[Chosen, ...]]:
     """The cards of each of so many pods of one shape; fewer where no more is found."""
     if len(shape.vgpus) == 1:
         return [(chosen,) for chosen in deal(cards, shape.vgpus[0], shape.card_annotations, pods)]
@@ -27,7 +29,7 @@ def deal_pods(cards: Sequence[Card], shape: PodShape, pods: int, budget: Budget)
 
 
 def _deal_unlike(
-    cards: Sequence[Card], shape: PodShape, most: int, budget: Budget
+    cards: Sequence[CardState], shape: PodShape, most: int, budget: Budget
 ) -> list[tuple[Chosen, ...]]:
     """Pods of several containers: as many as start one after the other as HAMi would have it, then more by search."""
     dealt = _started(list(cards), shape, most)
@@ -42,7 +44,7 @@ def _deal_unlike(
     return dealt
 
 
-def _started(cards: list[Card], shape: PodShape, most: int) -> list[tuple[Chosen, ...]]:
+def _started(cards: list[CardState], shape: PodShape, most: int) -> list[tuple[Chosen, ...]]:
     dealt: list[tuple[Chosen, ...]] = []
     while len(dealt) < most:
         hands: list[Chosen] = []
@@ -56,11 +58,11 @@ def _started(cards: list[Card], shape: PodShape, most: int) -> list[tuple[Chosen
     return dealt
 
 
-def _bound(cards: Sequence[Card], shape: PodShape) -> int:
+def _bound(cards: Sequence[CardState], shape: PodShape) -> int:
     """More pods than this have not enough slots, cores or memory on all cards together."""
     usable = [card for card in cards if barred(card, shape.card_annotations) is None]
     free = [
-        sum(card.slots - card.used_slots for card in usable),
+        sum(card.count - card.used_count for card in usable),
         sum(max(card.free_cores, 0) for card in usable),
         sum(max(card.free_memory, 0) for card in usable),
     ]

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.exact.ranking import Flags, Ints
 from fairlead_policy.fit.shapes import FitNode, PodShape
 from fairlead_policy.hami.admission import barred
 from fairlead_policy.hami.annotations import CardAnnotations
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import WHOLE
 
 _SLOTS, _USED, _FREE_MEMORY, _FREE_CORES, _MEMORY, _CORES = range(6)
@@ -23,7 +23,7 @@ _COLUMNS = 6
 class _NodeCards(msgspec.Struct, frozen=True):
     """The cards of one node, with what was worked out of them."""
 
-    cards: tuple[Card, ...]
+    cards: tuple[CardState, ...]
     columns: Ints
     open: dict[CardAnnotations, Flags]
     """By annotations, the cards that are not barred to such pods."""
@@ -62,8 +62,8 @@ class CardTable:
         if kept is None or kept.cards is not node.cards:
             rows = [
                 (
-                    card.slots - card.used_slots,
-                    card.used_slots,
+                    card.count - card.used_count,
+                    card.used_count,
                     card.free_memory,
                     card.free_cores,
                     card.memory,

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.fit.card_fit import pods_on_cards
 from fairlead_policy.fit.filling import fillings
 from fairlead_policy.fit.filters import matches, may_use, selected, untolerated
@@ -28,7 +29,6 @@ from fairlead_policy.fit.unschedulable import (
 )
 from fairlead_policy.hami.admission import Refusal, barred, refusal_of
 from fairlead_policy.hami.annotations import CardStrategy
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuRequest
 
 _TAKEN = (Refusal.SLOTS, Refusal.IN_USE)
@@ -148,12 +148,12 @@ def _one_ask(shape: PodShape, ask: VgpuRequest, nodes: Sequence[FitNode]) -> Ite
     yield from _refusals(shape, ask, cards)
 
 
-def _full(cards: Sequence[Card], ask: VgpuRequest, shape: PodShape) -> bool:
+def _full(cards: Sequence[CardState], ask: VgpuRequest, shape: PodShape) -> bool:
     """Whether each card is taken whatever is left on it: how much that is would tell nobody what to wait for."""
     return all(refusal_of(card, ask, shape.card_annotations) in _TAKEN for card in cards)
 
 
-def _refusals(shape: PodShape, ask: VgpuRequest, cards: Sequence[Card]) -> Iterator[UnschedulableReason]:
+def _refusals(shape: PodShape, ask: VgpuRequest, cards: Sequence[CardState]) -> Iterator[UnschedulableReason]:
     refusals = Counter(
         str(why) for card in cards if (why := refusal_of(card, ask, shape.card_annotations)) is not None
     )
@@ -161,7 +161,9 @@ def _refusals(shape: PodShape, ask: VgpuRequest, cards: Sequence[Card]) -> Itera
         yield CardRefusals(shape=shape.name, cards=len(cards), refused=dict(sorted(refusals.items())))
 
 
-def _short_cards(shape: PodShape, ask: VgpuRequest, cards: Sequence[Card]) -> Iterator[UnschedulableReason]:
+def _short_cards(
+    shape: PodShape, ask: VgpuRequest, cards: Sequence[CardState]
+) -> Iterator[UnschedulableReason]:
     if not cards:
         return
     closest = max(cards, key=lambda card: (card.free_memory - ask.memory_on(card), card.uuid))

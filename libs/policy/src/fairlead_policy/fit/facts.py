@@ -5,8 +5,21 @@ from itertools import chain
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import base_units
-from fairlead_contracts.frontend.card_annotations import AllocatedError, RegisterError, decode_allocated
-from fairlead_contracts.frontend.cards import ALLOCATED, CARD_RESOURCES, PER_VGPU, REGISTER, VGPUS
+from fairlead_contracts.frontend.card_annotations import (
+    AllocatedError,
+    RegisterError,
+    cards_of,
+    decode_allocated,
+)
+from fairlead_contracts.frontend.cards import (
+    ALLOCATED,
+    CARD_RESOURCES,
+    PER_VGPU,
+    REGISTER,
+    VGPUS,
+    CardState,
+    with_use,
+)
 from fairlead_contracts.snapshot.gangs import ONLY_SHAPE
 from fairlead_contracts.snapshot.types import (
     SnapshotCard,
@@ -18,7 +31,6 @@ from fairlead_contracts.snapshot.types import (
 )
 from fairlead_policy.fit.shapes import FitNode, Gang, NodeTaint, PodShape, PodToleration
 from fairlead_policy.hami.annotations import card_annotations_of
-from fairlead_policy.hami.cards import Card, cards_of, with_use
 from fairlead_policy.hami.requests import AskError, VgpuRequest, vgpu_asks
 
 UNSCHEDULABLE = NodeTaint(key="node.kubernetes.io/unschedulable")
@@ -27,7 +39,7 @@ UNSCHEDULABLE = NodeTaint(key="node.kubernetes.io/unschedulable")
 type FitJob = SnapshotJob | SnapshotRunning
 
 
-def node_of(node: SnapshotNode, cards: tuple[Card, ...]) -> FitNode:
+def node_of(node: SnapshotNode, cards: tuple[CardState, ...]) -> FitNode:
     """The node, with what is free on it.
 
     Args:
@@ -55,7 +67,7 @@ def taint_of(text: str) -> NodeTaint:
     return NodeTaint(key=key, value=value, effect=effect)
 
 
-def cards_on(node: SnapshotNode) -> tuple[Card, ...]:
+def cards_on(node: SnapshotNode) -> tuple[CardState, ...]:
     """The node's cards, stated or registered, with what its pods hold of them.
 
     Raises:
@@ -83,19 +95,19 @@ def cards_on(node: SnapshotNode) -> tuple[Card, ...]:
     return cards
 
 
-def _card(card: SnapshotCard) -> Card:
-    return Card(
+def _card(card: SnapshotCard) -> CardState:
+    return CardState(
         uuid=card.uuid,
-        slots=card.count,
+        count=card.count,
         memory=card.memory,
         cores=card.cores,
         model=card.model,
         index=card.index,
         numa=card.numa,
         mode=card.mode,
-        healthy=card.health,
+        health=card.health,
         cordoned=card.cordoned,
-        used_slots=card.used.count,
+        used_count=card.used.count,
         used_memory=card.used.memory,
         used_cores=card.used.cores,
     )
@@ -204,7 +216,7 @@ def _toleration(found: SnapshotToleration) -> PodToleration:
     return PodToleration(key=found.key, operator=found.operator, value=found.value, effect=found.effect)
 
 
-def read_cards(nodes: Iterable[SnapshotNode], problems: list[FieldError]) -> Iterator[tuple[Card, ...]]:
+def read_cards(nodes: Iterable[SnapshotNode], problems: list[FieldError]) -> Iterator[tuple[CardState, ...]]:
     """The cards of each node, one after the other; what cannot be read is a problem with its place in the file."""
     for at, node in enumerate(nodes):
         try:

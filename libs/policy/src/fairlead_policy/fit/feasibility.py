@@ -17,7 +17,6 @@ from fairlead_policy.fit.results import Unfit
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.fit.unschedulable import AskRefused, UnschedulableReason
 from fairlead_policy.hami.annotations import card_annotations_of
-from fairlead_policy.hami.cards import card_of
 from fairlead_policy.hami.requests import AskError, vgpu_asks
 
 _PODS = "pods"
@@ -109,7 +108,7 @@ class _Translated:
             free=stated.allocatable,
             allocatable=stated.allocatable,
             labels=stated.labels,
-            cards=tuple(map(card_of, stated.cards)),
+            cards=tuple(stated.cards),
         )
         self.empty = self.held.emptied()
 

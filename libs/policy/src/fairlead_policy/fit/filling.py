@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.exact.ranking import Ints
 from fairlead_policy.fit.card_fit import deal_pods
 from fairlead_policy.fit.node_table import ZoneNodes
 from fairlead_policy.fit.packing import take, wants_of
 from fairlead_policy.fit.results import PlacedPod
 from fairlead_policy.hami.annotations import CardStrategy
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.sharing import Chosen
 
 type CardShares = list[tuple[int, int]]
@@ -37,7 +37,7 @@ class Filling:
         self._ground = ground
         self._free = ground.free.copy()
         self._load: Ints = np.zeros(len(ground.nodes), np.int64)
-        self._cards: dict[int, tuple[Card, ...]] = {}
+        self._cards: dict[int, tuple[CardState, ...]] = {}
 
     def add(self, shape: int, strategy: CardStrategy, later: Sequence[int] = ()) -> None:
         """Put as many of the shape's pods as fit.
@@ -85,7 +85,7 @@ class Filling:
         return [named(cards, hands) for hands in dealt]
 
 
-def named(cards: Sequence[Card], hands: Sequence[Chosen]) -> tuple[tuple[str, ...], ...]:
+def named(cards: Sequence[CardState], hands: Sequence[Chosen]) -> tuple[tuple[str, ...], ...]:
     """Positions of cards as their uuids."""
     return tuple(tuple(cards[position].uuid for position in chosen) for chosen in hands)
 

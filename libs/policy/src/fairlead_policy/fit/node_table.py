@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.exact.ranking import Flags, Ints
 from fairlead_policy.fit.card_fit import deal_pods, pods_on_cards
 from fairlead_policy.fit.card_table import CardTable
@@ -11,7 +12,6 @@ from fairlead_policy.fit.filters import usable
 from fairlead_policy.fit.packing import Budget, Kind, kind_of, turn_of, wants_of
 from fairlead_policy.fit.shapes import PODS, FitNode, Gang
 from fairlead_policy.hami.admission import MIG, Refusal, barred
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.sharing import Chosen
 
 _MUCH = 2**62
@@ -67,7 +67,7 @@ class ZoneNodes:
             self._alone[shape] = self.room(shape, self.free, {})
         return self._alone[shape]
 
-    def room(self, shape: int, free: Ints, touched: dict[int, tuple[Card, ...]]) -> Ints:
+    def room(self, shape: int, free: Ints, touched: dict[int, tuple[CardState, ...]]) -> Ints:
         """The number of pods of the shape that each node takes, be it more than there are; on cards at most as many as there are.
 
         Args:

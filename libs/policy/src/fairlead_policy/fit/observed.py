@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from fairlead_contracts.frontend.card_annotations import RegisterError
-from fairlead_contracts.frontend.cards import Allocation
+from fairlead_contracts.frontend.card_annotations import RegisterError, cards_of
+from fairlead_contracts.frontend.cards import Allocation, with_use
 from fairlead_policy.fit.facts import UNSCHEDULABLE
 from fairlead_policy.fit.shapes import FitNode, NodeTaint
-from fairlead_policy.hami.cards import cards_of, with_use
 
 
 def empty_node(

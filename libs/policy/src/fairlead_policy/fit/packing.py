@@ -6,10 +6,10 @@ from itertools import chain
 
 import msgspec
 
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.fit.shapes import PodShape
 from fairlead_policy.hami.admission import refusal_of
 from fairlead_policy.hami.annotations import CardAnnotations
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuRequest
 from fairlead_policy.hami.sharing import Chosen
 
@@ -52,17 +52,17 @@ type Kind = tuple[object, ...]
 """What makes cards alike."""
 
 
-def kind_of(card: Card, *, named: bool) -> Kind:
+def kind_of(card: CardState, *, named: bool) -> Kind:
     """Equal for cards that differ by name alone; never equal where names count."""
-    used = (card.used_slots, card.used_memory, card.used_cores)
+    used = (card.used_count, card.used_memory, card.used_cores)
     state = (
-        card.slots,
+        card.count,
         card.memory,
         card.cores,
         card.model,
         card.numa,
         card.mode,
-        card.healthy,
+        card.health,
         card.cordoned,
     )
     return (*used, *state, card.uuid) if named else (*used, *state)
@@ -91,14 +91,14 @@ def turn_of(want: Want) -> int:
     return _BOUNDED if want.ask.cores else _SHARING
 
 
-def take(cards: list[Card], want: Want, chosen: Chosen) -> None:
+def take(cards: list[CardState], want: Want, chosen: Chosen) -> None:
     """Mark those cards used by the ask."""
     for position in chosen:
         card = cards[position]
         cards[position] = card.taken(want.ask.memory_on(card), want.ask.cores)
 
 
-def pack(cards: Sequence[Card], wanted: Sequence[Want], budget: Budget) -> list[Chosen] | None:
+def pack(cards: Sequence[CardState], wanted: Sequence[Want], budget: Budget) -> list[Chosen] | None:
     """Cards for each want, served in this order; None where there are none, or none was found in time."""
     if len(wanted) > _DEEPEST:
         budget.give_up()
@@ -113,7 +113,7 @@ class _Packing:
     Cards that differ by name alone are one kind: how many of a kind are taken matters, not which.
     """
 
-    def __init__(self, cards: Sequence[Card], wanted: Sequence[Want], budget: Budget) -> None:
+    def __init__(self, cards: Sequence[CardState], wanted: Sequence[Want], budget: Budget) -> None:
         self.chosen: list[Chosen] = []
         self._cards = list(cards)
         self._wanted = wanted
@@ -140,7 +140,7 @@ class _Packing:
         self._failed.add(state)
         return False
 
-    def _kind(self, card: Card) -> Kind:
+    def _kind(self, card: CardState) -> Kind:
         return kind_of(card, named=self._named)
 
     def _choices(self, want: Want) -> Iterator[Chosen]:

@@ -7,8 +7,8 @@ import msgspec
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.hami.annotations import CardAnnotations
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuRequest
 
 PODS = "pods"
@@ -56,7 +56,7 @@ class FitNode(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = _NO_LABELS
     taints: tuple[NodeTaint, ...] = ()
     """With those that Kubernetes sets itself, `node.kubernetes.io/unschedulable` for one."""
-    cards: tuple[Card, ...] = ()
+    cards: tuple[CardState, ...] = ()
 
     def emptied(self) -> "FitNode":
         """The node as if nothing ran on it."""

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.fit.filters import may_use
 from fairlead_policy.fit.results import PlacedPod
 from fairlead_policy.fit.shapes import FitNode, Gang, PodShape
 from fairlead_policy.hami.admission import refusal_of
-from fairlead_policy.hami.cards import Card
 
 
 def holds(gang: Gang, nodes: Mapping[str, FitNode], pods: Iterable[PlacedPod]) -> bool:
@@ -37,7 +37,7 @@ def _takes(free: dict[str, int], demand: Mapping[str, int]) -> bool:
     return True
 
 
-def _cards_take(cards: dict[str, Card], shape: PodShape, pod: PlacedPod) -> bool:
+def _cards_take(cards: dict[str, CardState], shape: PodShape, pod: PlacedPod) -> bool:
     if len(pod.cards) != len(shape.vgpus):
         return False
     for ask, uuids in zip(shape.vgpus, pod.cards, strict=True):

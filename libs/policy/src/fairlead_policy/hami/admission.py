@@ -2,8 +2,8 @@
 
 from enum import StrEnum
 
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.hami.annotations import CardAnnotations
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import WHOLE, VgpuRequest
 
 MIG = "mig"
@@ -24,9 +24,9 @@ class Refusal(StrEnum):
     MIG = "mig"  # not modelled
 
 
-def barred(card: Card, card_annotations: CardAnnotations) -> Refusal | None:
+def barred(card: CardState, card_annotations: CardAnnotations) -> Refusal | None:
     """Why the card is not for this pod, whatever is used of it."""
-    if not card.healthy:
+    if not card.health:
         return Refusal.UNHEALTHY
     if card.cordoned:
         return Refusal.CORDONED
@@ -37,15 +37,15 @@ def barred(card: Card, card_annotations: CardAnnotations) -> Refusal | None:
     return Refusal.MIG if card.mode == MIG else None
 
 
-def refusal_of(card: Card, ask: VgpuRequest, card_annotations: CardAnnotations) -> Refusal | None:
+def refusal_of(card: CardState, ask: VgpuRequest, card_annotations: CardAnnotations) -> Refusal | None:
     """Why the card does not take one vGPU of this ask; None where it does."""
     return barred(card, card_annotations) or _full(card, ask, card_annotations)
 
 
-def _full(card: Card, ask: VgpuRequest, card_annotations: CardAnnotations) -> Refusal | None:
-    if card.slots <= card.used_slots:
+def _full(card: CardState, ask: VgpuRequest, card_annotations: CardAnnotations) -> Refusal | None:
+    if card.count <= card.used_count:
         return Refusal.SLOTS
-    if card.used_slots > 0 and wants_idle(card, ask, card_annotations):
+    if card.used_count > 0 and wants_idle(card, ask, card_annotations):
         return Refusal.IN_USE
     if card.free_memory < ask.memory_on(card):
         return Refusal.MEMORY
@@ -56,18 +56,18 @@ def _full(card: Card, ask: VgpuRequest, card_annotations: CardAnnotations) -> Re
     return None
 
 
-def wants_idle(card: Card, ask: VgpuRequest, card_annotations: CardAnnotations) -> bool:
+def wants_idle(card: CardState, ask: VgpuRequest, card_annotations: CardAnnotations) -> bool:
     """Whether only an idle card will do: by the policy `mutex`, or for all cores of an unscaled card."""
     return card_annotations.idle_cards_only or card.cores == ask.cores == WHOLE
 
 
-def room_of(card: Card, ask: VgpuRequest, card_annotations: CardAnnotations) -> int:
+def room_of(card: CardState, ask: VgpuRequest, card_annotations: CardAnnotations) -> int:
     """How many vGPUs of this ask the card takes, one after the other."""
     if refusal_of(card, ask, card_annotations) is not None:
         return 0
     if wants_idle(card, ask, card_annotations):
         return 1
-    room = card.slots - card.used_slots
+    room = card.count - card.used_count
     if memory := ask.memory_on(card):
         room = min(room, card.free_memory // memory)
     return min(room, card.free_cores // ask.cores) if ask.cores else room

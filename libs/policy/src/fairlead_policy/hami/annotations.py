@@ -15,8 +15,8 @@ from fairlead_contracts.frontend.cards import (
     TRUE,
     USE_MODEL,
     USE_UUID,
+    CardState,
 )
-from fairlead_policy.hami.cards import Card
 
 
 class CardStrategy(StrEnum):
@@ -59,7 +59,7 @@ class CardAnnotations(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the card's UUID is accepted, as `CheckUUID` in `pkg/device/devices.go`."""
         return (not self.use_uuids or uuid in self.use_uuids) and uuid not in self.avoid_uuids
 
-    def accept_mode(self, card: Card) -> bool:
+    def accept_mode(self, card: CardState) -> bool:
         """Whether the card's mode is accepted, as `checkType`: the mode is part of the annotation's text."""
         return self.mode is None or card.mode in self.mode
 

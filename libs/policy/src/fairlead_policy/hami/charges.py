@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, VGPUS
+from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, VGPUS, CardState
 from fairlead_policy.hami.admission import MIG
 from fairlead_policy.hami.annotations import CardAnnotations
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import WHOLE, VgpuRequest
 
 _UNIT = 1000
@@ -40,9 +39,9 @@ class CardPool:
         cards: of all nodes that the pool's jobs may run on; what is used of them does not count.
     """
 
-    def __init__(self, cards: Iterable[Card]) -> None:
+    def __init__(self, cards: Iterable[CardState]) -> None:
         every = list(cards)
-        self._counted = [card for card in every if card.healthy and card.mode != MIG]
+        self._counted = [card for card in every if card.health and card.mode != MIG]
         self._known = self._counted or every
         self._likes: dict[CardAnnotations, _Like] = {}
 
@@ -95,7 +94,7 @@ class CardPool:
         return self._likes[card_annotations]
 
 
-def _sums(cards: Sequence[Card]) -> _Like:
+def _sums(cards: Sequence[CardState]) -> _Like:
     return _Like(
         cards=len(cards),
         memory=sum(card.memory for card in cards),
@@ -104,6 +103,6 @@ def _sums(cards: Sequence[Card]) -> _Like:
     )
 
 
-def _place(card: Card, *, alone: bool) -> int:
+def _place(card: CardState, *, alone: bool) -> int:
     """Thousandths of the card: its part of those that may share it, or the whole card."""
-    return _UNIT if alone or card.slots <= 1 else -(-_UNIT // card.slots)
+    return _UNIT if alone or card.count <= 1 else -(-_UNIT // card.count)

@@ -8,8 +8,13 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from fairlead_contracts.base.errors import FieldError
-from fairlead_contracts.frontend.cards import CARD_MEMORY_PERCENT, CARD_RESOURCES, MOST_COUNTED, PER_VGPU
-from fairlead_policy.hami.cards import Card
+from fairlead_contracts.frontend.cards import (
+    CARD_MEMORY_PERCENT,
+    CARD_RESOURCES,
+    MOST_COUNTED,
+    PER_VGPU,
+    CardState,
+)
 
 WHOLE = 100
 """Percent: the whole of a card. As an ask for cores it means the card for oneself (`Fit`)."""
@@ -35,7 +40,7 @@ class VgpuRequest(msgspec.Struct, frozen=True, kw_only=True):
     memory_percent: int = WHOLE
     """Percent of the card's memory for each; counts only where `memory` is 0."""
 
-    def memory_on(self, card: Card) -> int:
+    def memory_on(self, card: CardState) -> int:
         """MiB that one vGPU takes of this card. HAMi rounds a percentage down."""
         return self.memory or card.memory * self.memory_percent // WHOLE
 

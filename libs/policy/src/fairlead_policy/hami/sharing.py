@@ -9,16 +9,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from fairlead_contracts.frontend.cards import CardState
 from fairlead_policy.hami.admission import room_of
 from fairlead_policy.hami.annotations import CardAnnotations, CardStrategy
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.requests import VgpuRequest
 
 type Chosen = tuple[int, ...]
 """Positions of the cards that one pod takes for one ask."""
 
 
-def pods_held(cards: Sequence[Card], ask: VgpuRequest, card_annotations: CardAnnotations, most: int) -> int:
+def pods_held(
+    cards: Sequence[CardState], ask: VgpuRequest, card_annotations: CardAnnotations, most: int
+) -> int:
     """How many pods of this one ask fit on these cards, at most `most`."""
     held = 0
     for group in _groups(cards, card_annotations):
@@ -29,7 +31,7 @@ def pods_held(cards: Sequence[Card], ask: VgpuRequest, card_annotations: CardAnn
 
 
 def deal(
-    cards: Sequence[Card], ask: VgpuRequest, card_annotations: CardAnnotations, pods: int
+    cards: Sequence[CardState], ask: VgpuRequest, card_annotations: CardAnnotations, pods: int
 ) -> list[Chosen]:
     """The cards of each of so many pods; fewer where fewer fit. Chosen as the pod's policy for cards says."""
     chosen: list[Chosen] = []
@@ -52,7 +54,7 @@ def deal(
     return chosen
 
 
-def _groups(cards: Sequence[Card], card_annotations: CardAnnotations) -> Iterator[list[int]]:
+def _groups(cards: Sequence[CardState], card_annotations: CardAnnotations) -> Iterator[list[int]]:
     """The cards that one ask may take together: all, or those of one NUMA node."""
     if not card_annotations.one_numa_node:
         yield list(range(len(cards)))
@@ -76,10 +78,10 @@ def _level(rooms: list[int], units: int) -> int:
     return next(level for level in range(units + 1) if sum(min(room, level) for room in rooms) >= units)
 
 
-def _preferred(cards: Sequence[Card], group: list[int], card_annotations: CardAnnotations) -> list[int]:
+def _preferred(cards: Sequence[CardState], group: list[int], card_annotations: CardAnnotations) -> list[int]:
     """Cards in the order in which the policy takes them: the fullest or the emptiest first."""
     sign = -1 if card_annotations.strategy is CardStrategy.BINPACK else 1
-    return sorted(group, key=lambda at: (sign * cards[at].used_slots, sign * cards[at].used_memory, at))
+    return sorted(group, key=lambda at: (sign * cards[at].used_count, sign * cards[at].used_memory, at))
 
 
 def _units(rooms: dict[int, int], level: int) -> Iterator[int]:

@@ -7,7 +7,7 @@ import msgspec
 
 from fairlead_contracts.base.errors import DocumentError, FieldError
 from fairlead_contracts.base.quantities import MAX_QUANTITY
-from fairlead_contracts.frontend.cards import CARD_RESOURCES
+from fairlead_contracts.frontend.cards import CARD_RESOURCES, CardState
 from fairlead_contracts.snapshot.types import (
     Snapshot,
     SnapshotGang,
@@ -16,7 +16,6 @@ from fairlead_contracts.snapshot.types import (
     SnapshotRunning,
 )
 from fairlead_policy.fit.facts import gang_of, read_cards, shapes_of
-from fairlead_policy.hami.cards import Card
 from fairlead_policy.hami.charges import CardPool
 
 _ASKED = frozenset(CARD_RESOURCES)
@@ -88,7 +87,7 @@ class _Serving:
         )
 
 
-def _cards_for(pool: str, snapshot: Snapshot, cards: Sequence[tuple[Card, ...]]) -> list[Card]:
+def _cards_for(pool: str, snapshot: Snapshot, cards: Sequence[tuple[CardState, ...]]) -> list[CardState]:
     serves = _Serving(snapshot)
     found = zip(snapshot.nodes, cards, strict=True)
     return [card for node, several in found if serves(node, pool) for card in several]

@@ -21,7 +21,6 @@ from fairlead_contracts.snapshot.types import (
     SnapshotRunning,
     SnapshotShape,
 )
-from fairlead_policy.hami.cards import card_of
 from fairlead_policy.hami.charges import CardPool
 from fairlead_policy.snapshot.card_shares import CardCharges, weighed
 from fairlead_policy.usage.saturation import FlavorRoom, whole_room
@@ -61,7 +60,7 @@ class PoolCards:
 
     def __init__(self, parts: Mapping[str, _Part]) -> None:
         self._parts = dict(parts)
-        self._pool = CardPool(card_of(card) for part in parts.values() for card in part.cards)
+        self._pool = CardPool(card for part in parts.values() for card in part.cards)
         self._charges = CardCharges(self._pool)
 
     @classmethod
@@ -147,7 +146,7 @@ class PoolCards:
 
     @staticmethod
     def _healthy(part: _Part) -> int:
-        return CardPool(map(card_of, part.cards)).capacity({})[VGPUS]
+        return CardPool(part.cards).capacity({})[VGPUS]
 
 
 def _dealt(amount: int, quotas: Mapping[str, int]) -> dict[str, int]:
