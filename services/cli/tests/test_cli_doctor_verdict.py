@@ -8,14 +8,14 @@ import pytest
 import yaml
 
 from fairlead_cli.errors import InputError
-from fairlead_cli.findings import Finding, Severity, counted, listed
+from fairlead_cli.findings import EXIT_ERRORS, EXIT_WARNINGS, Finding, Severity, counted, exit_code, listed
 from fairlead_cli.kueue.clusters import KubeTarget, target, targets
 from fairlead_cli.kueue.doctor.kinds import ConfigMap, Deployment
 from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, seen
 from fairlead_cli.kueue.doctor.rendering import acceptance, closing
 from fairlead_cli.kueue.doctor.running import DoctorFlags, look
 from fairlead_cli.kueue.doctor.survey import Survey
-from fairlead_cli.kueue.doctor.verdict import EXIT_ERRORS, EXIT_WARNINGS, judge
+from fairlead_cli.kueue.doctor.verdict import judge
 from fairlead_cli.local.dry_run import Tail, told
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.policyfile.document import PolicyDocument
@@ -52,7 +52,7 @@ def test_the_worst_that_is_open_decides(
     findings: list[Finding], accept: list[str], code: int, *, passed: bool
 ) -> None:
     verdict = judge(survey(), findings, accept)
-    assert (verdict.exit_code, verdict.passed) == (code, passed)
+    assert (exit_code(verdict.findings, passed=verdict.passed), verdict.passed) == (code, passed)
     assert (verdict.leave(survey(), by="ann", at=AT) is not None) == passed
 
 

@@ -8,6 +8,8 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+EXIT_WARNINGS, EXIT_ERRORS = 1, 2
+
 
 class Severity(enum.StrEnum):
     """How much a finding matters."""
@@ -59,6 +61,20 @@ def warning(name: str, subject: str, what: str, *, why: str, mend: str = "") -> 
 def info(name: str, subject: str, what: str, *, why: str = "", mend: str = "") -> Finding:
     """A finding that is good to know."""
     return Finding(name=name, severity=Severity.INFO, subject=subject, what=what, why=why, mend=mend)
+
+
+def exit_code(findings: Iterable[Finding], *, passed: bool) -> int:
+    """0 where nothing is open but what is good to know, 1 with open warnings, 2 where it did not pass."""
+    if not passed:
+        return EXIT_ERRORS
+    warned = any(one.severity is Severity.WARNING and not one.accepted for one in findings)
+    return EXIT_WARNINGS if warned else 0
+
+
+def open_names(findings: Iterable[Finding]) -> list[str]:
+    """The names of findings that are open, each once, as `--accept` takes them."""
+    is_open = (Severity.ERROR, Severity.WARNING)
+    return list(dict.fromkeys(one.name for one in findings if one.severity in is_open and not one.accepted))
 
 
 def listed(names: Iterable[str], *, most: int = 5) -> str:

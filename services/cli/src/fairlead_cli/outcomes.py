@@ -70,6 +70,7 @@ class PolicyPut(msgspec.Struct, frozen=True, kw_only=True):
     written: bool
     """An equal one is left as it stands."""
     notes: Sequence[str]
+    """What the person should know, a line each."""
 
 
 class NatsChecked(msgspec.Struct, frozen=True, kw_only=True):

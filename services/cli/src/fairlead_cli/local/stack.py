@@ -23,7 +23,8 @@ from fairlead_cli.errors import CommandError, InputError, OvertakenError, Proces
 from fairlead_cli.kueue.clusters import KubeTarget
 from fairlead_cli.local.server import ServerPlan, plan_server, wait_ready
 from fairlead_cli.local.supervision import Program, Reaper, Supervisor, reaper
-from fairlead_cli.policy.applying import Applied, ApplyTerms, apply_file
+from fairlead_cli.outcomes import PolicyPut
+from fairlead_cli.policy.applying import ApplyTerms, apply_file
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.store import in_force
 from fairlead_cli.slurm.clusters import SlurmTarget
@@ -142,16 +143,16 @@ async def _prepare(bus: Bus, plan: StackPlan) -> list[str]:
     ]
 
 
-async def _policy(bus: Bus, plan: StackPlan) -> Applied:
+async def _policy(bus: Bus, plan: StackPlan) -> PolicyPut:
     if plan.keep_policy and (revision := (await in_force(bus)).revision):
-        return Applied(revision=revision, written=False, notes=[])
+        return PolicyPut(revision=revision, written=False, notes=[])
     try:
         return await apply_file(bus, plan.policy, ApplyTerms(by=this_user()))
     except OvertakenError:
         if not plan.keep_policy:
             raise
         # Somebody put the first one in force in this very moment: it is the one to keep.
-        return Applied(revision=(await in_force(bus)).revision, written=False, notes=[])
+        return PolicyPut(revision=(await in_force(bus)).revision, written=False, notes=[])
 
 
 def _services(plan: StackPlan, url: str) -> list[Program]:

@@ -54,16 +54,6 @@ class ApplyTerms(msgspec.Struct, frozen=True, kw_only=True):
 PLAIN = ApplyTerms()
 
 
-class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """What putting a policy in force came to."""
-
-    revision: int
-    written: bool
-    """An equal one is left as it stands."""
-    notes: Sequence[str]
-    """What the person should know, a line each."""
-
-
 async def put_in_force(
     nats: str | None, path: Path, terms: ApplyTerms = PLAIN, *, form: Format = "table"
 ) -> None:
@@ -90,16 +80,10 @@ async def put_in_force(
     tell(f"policy revision {applied.revision}: {path} {done}", form)
     if applied.written and file.revision is not None:
         say("To edit it further: `fairlead policy show` prints it with its new revision.")
-    print_applied(applied, form)
+    print_outcome(applied, [str(applied.revision)], form)
 
 
-def print_applied(applied: Applied, form: Format) -> None:
-    """Print for programs what putting a policy in force came to."""
-    put = PolicyPut(revision=applied.revision, written=applied.written, notes=applied.notes)
-    print_outcome(put, [str(applied.revision)], form)
-
-
-async def apply_file(bus: Bus, file: PolicyFile, terms: ApplyTerms = PLAIN) -> Applied:
+async def apply_file(bus: Bus, file: PolicyFile, terms: ApplyTerms = PLAIN) -> PolicyPut:
     """Make a file's policy the one in force by compare-and-swap.
 
     Raises:
@@ -115,13 +99,13 @@ async def apply_file(bus: Bus, file: PolicyFile, terms: ApplyTerms = PLAIN) -> A
         names = await names_in(bus, [file.policy, standing.policy])
         after = resulting(file, standing, made_from, exact=terms.exact, names=names)
         if after == standing.policy and standing.followed == standing.revision:
-            return Applied(revision=standing.revision, written=False, notes=[])
+            return PolicyPut(revision=standing.revision, written=False, notes=[])
         onto = onto or standing
         if not terms.force:
             await _refuse_overtaken(bus, file, after, onto, standing)
         revision = await swap(bus, after, standing, terms.by)
         if revision is not None:
-            return Applied(revision=revision, written=True, notes=_told(file, standing, after, names))
+            return PolicyPut(revision=revision, written=True, notes=_told(file, standing, after, names))
     raise CommandError("the policy is being written by somebody else; it was left as it is")
 
 

@@ -13,8 +13,8 @@ from fairlead_cli.client import controls
 from fairlead_cli.client.connection import connected
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import is_for_people, tell
-from fairlead_cli.policy.applying import ApplyTerms, apply_file, print_applied
+from fairlead_cli.outcomes import is_for_people, print_outcome, tell
+from fairlead_cli.policy.applying import ApplyTerms, apply_file
 from fairlead_cli.policy.approvals import apart_from_approvals, changes_in_words
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
@@ -133,7 +133,7 @@ async def put_back(
             "Approvals of single jobs stay as they are now; --exact puts back those of that revision, too.",
             form,
         )
-    print_applied(applied, form)
+    print_outcome(applied, [str(applied.revision)], form)
 
 
 async def _revisions(bus: Bus) -> list[Revision]:

@@ -7,15 +7,12 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from fairlead_cli.findings import Finding, Severity, findings_view
+from fairlead_cli.findings import Finding, Severity, exit_code, findings_view, open_names
 from fairlead_cli.options import Format
 from fairlead_cli.printing import Result, print_result
 from fairlead_cli.published import published
 from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.survey import RestTarget, SlurmSurvey, take
-
-EXIT_WARNINGS, EXIT_ERRORS = 1, 2
-"""As the doctor's."""
 
 
 class SlurmReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,15 +41,13 @@ async def look(conf: Path | None, user: str, rest: RestTarget | None = None) -> 
 def weigh(survey: SlurmSurvey) -> SlurmReport:
     """What follows from a look."""
     findings = examine(survey)
-    found = {finding.severity for finding in findings}
-    passed = Severity.ERROR not in found
-    warned = EXIT_WARNINGS if Severity.WARNING in found else 0
+    passed = all(finding.severity is not Severity.ERROR for finding in findings)
     return SlurmReport(
         cluster=survey.settings.cluster,
         version=survey.settings.version,
         user=survey.user,
         passed=passed,
-        exit_code=warned if passed else EXIT_ERRORS,
+        exit_code=exit_code(findings, passed=passed),
         findings=findings,
     )
 
@@ -71,7 +66,9 @@ async def check(conf: Path | None, user: str, form: Format, rest: RestTarget | N
 def print_report(found: SlurmReport, form: Format) -> None:
     """All of it, as it was asked for."""
     result = Result(
-        document=lambda: published(found), view=lambda _columns: view(found), names=lambda: _open_names(found)
+        document=lambda: published(found),
+        view=lambda _columns: view(found),
+        names=lambda: open_names(found.findings),
     )
     print_result(result, form)
 
@@ -87,8 +84,3 @@ def _parts(found: SlurmReport, *, quiet: bool) -> Iterator[RenderableType]:
     if not quiet:
         yield Text("")
         yield Text(f"{found.cluster} passes" if found.passed else f"{found.cluster} does not pass")
-
-
-def _open_names(found: SlurmReport) -> list[str]:
-    is_open = (Severity.ERROR, Severity.WARNING)
-    return list(dict.fromkeys(one.name for one in found.findings if one.severity in is_open))

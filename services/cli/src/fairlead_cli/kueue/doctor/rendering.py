@@ -7,7 +7,7 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from fairlead_cli.findings import Finding, Severity, counted, findings_view, listed
+from fairlead_cli.findings import Finding, Severity, counted, exit_code, findings_view, listed
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import DoctorVerdict
 from fairlead_contracts.messages.leave import Leave
@@ -48,18 +48,10 @@ def report(
         policy=policy,
         lever=verdict.lever,
         passed=verdict.passed,
-        exit_code=verdict.exit_code,
+        exit_code=exit_code(verdict.findings, passed=verdict.passed),
         findings=verdict.findings,
         cleared=cleared,
         said=said,
-    )
-
-
-def open_names(found: DoctorReport) -> list[str]:
-    """The names of findings that are open, each once, as `--accept` takes them."""
-    is_open = (Severity.ERROR, Severity.WARNING)
-    return list(
-        dict.fromkeys(one.name for one in found.findings if one.severity in is_open and not one.accepted)
     )
 
 

@@ -15,12 +15,12 @@ from fairlead_cli.client.connection import connected, server_of
 from fairlead_cli.client.controls import control_words
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError, NotRunningError
-from fairlead_cli.findings import listed
+from fairlead_cli.findings import listed, open_names
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.doctor.checks import examine, known_names
 from fairlead_cli.kueue.doctor.checks.queues import named_pools, preempting_pools
 from fairlead_cli.kueue.doctor.reading import SurveyQuestion, take
-from fairlead_cli.kueue.doctor.rendering import DoctorReport, acceptance, closing, open_names, report, view
+from fairlead_cli.kueue.doctor.rendering import DoctorReport, acceptance, closing, report, view
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import DoctorVerdict, judge
 from fairlead_cli.options import Format
@@ -72,7 +72,9 @@ async def run_doctor(flags: DoctorFlags) -> int:
     async with _bus(flags.nats) as bus:
         found = await look(flags, bus)
     result = Result(
-        document=lambda: published(found), view=lambda _columns: view(found), names=lambda: open_names(found)
+        document=lambda: published(found),
+        view=lambda _columns: view(found),
+        names=lambda: open_names(found.findings),
     )
     print_result(result, flags.form)
     if flags.form in ("table", "wide"):

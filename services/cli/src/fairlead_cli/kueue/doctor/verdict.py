@@ -10,7 +10,6 @@ from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_contracts.base.instants import Moment
 from fairlead_contracts.messages.leave import Leave, LeverName
 
-EXIT_WARNINGS, EXIT_ERRORS = 1, 2
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2, Severity.OK: 3}
 
 
@@ -26,14 +25,6 @@ class DoctorVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The names that stand against it and were accepted."""
     needless: list[str]
     """Names that were accepted and of which there is no finding."""
-
-    @property
-    def exit_code(self) -> int:
-        """0 where nothing is open but what is good to know, 1 with open warnings, 2 with open errors."""
-        if not self.passed:
-            return EXIT_ERRORS
-        open_warnings = any(one.severity is Severity.WARNING and not one.accepted for one in self.findings)
-        return EXIT_WARNINGS if open_warnings else 0
 
     def leave(self, survey: Survey, *, by: str, at: Moment) -> Leave | None:
         """The leave that follows; None where it did not pass."""
