@@ -318,7 +318,7 @@ class Rulebook:
             )
         annotations = submission.template.annotations if submission.template is not None else {}
         tenant = self.tenant_of(
-            _Entrance(submission.tenant, cluster, queue or "", submission.labels, annotations, local_queue)
+            Entrance(submission.tenant, cluster, queue or "", submission.labels, annotations, local_queue)
         )
         self._check_tenant(submission.tenant, tenant)
         self._check_class(submission, tenant)
@@ -357,8 +357,8 @@ class _SubmissionAsks(NamedTuple):
     requested_class: str | None
 
 
-class _Entrance(NamedTuple):
-    """The queue and account in which a submission would become a job."""
+class Entrance(NamedTuple):
+    """The queue and account in which somebody's job would enter: what decides whose it is."""
 
     scope: str
     cluster: str

@@ -10,7 +10,7 @@ from fairlead_kube.queues import ClusterQueue
 from fairlead_policy.reserve.easy import reserves
 from fairlead_policy.rules.rulebook import Rulebook
 
-STRICT, FILLING = "StrictFIFO", "BestEffortFIFO"
+STRICT = "StrictFIFO"
 
 
 def reserved_pools(survey: Survey) -> dict[str, list[ClusterQueue]]:

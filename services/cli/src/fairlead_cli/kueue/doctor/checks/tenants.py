@@ -1,25 +1,13 @@
 """Tenants of the policy against the LocalQueues of the cluster."""
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, counted, info, listed, warning
 from fairlead_cli.kueue.doctor.survey import Check, Survey
 from fairlead_contracts.policyfile.document import Match, Tenant
 from fairlead_kube.objects import LabelSelector
 from fairlead_kube.queues import LocalQueue
-from fairlead_policy.rules.rulebook import Rulebook
-
-
-class _EntryJob(NamedTuple):
-    """A job as it would come through a LocalQueue: what decides whose it is."""
-
-    scope: str
-    cluster: str
-    queue: str
-    local_queue: str | None
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
+from fairlead_policy.rules.rulebook import Entrance, Rulebook
 
 
 def local_queue_manifest(name: str, namespace: str, cluster_queue: str) -> str:
@@ -30,9 +18,9 @@ metadata: {{name: {name}, namespace: {namespace}}}
 spec: {{clusterQueue: {cluster_queue}}}"""
 
 
-def _entry_job(survey: Survey, queue: LocalQueue, match: Match | None = None) -> _EntryJob:
+def _entry_job(survey: Survey, queue: LocalQueue, match: Match | None = None) -> Entrance:
     """A job of that LocalQueue; with a match, one that has the labels and annotations asked for."""
-    return _EntryJob(
+    return Entrance(
         scope=queue.metadata.namespace,
         cluster=survey.cluster,
         queue=queue.spec.cluster_queue,
