@@ -7,7 +7,7 @@ import msgspec
 from fairlead_cli.errors import ClusterError, InputError
 from fairlead_slurm.controller import CommandController
 
-_KEY = "clustername"
+INCLUDE = "include"
 
 
 class SlurmTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,21 +43,29 @@ def target(conf: Path, users: Path | None = None) -> SlurmTarget:
             f"--slurm-conf: {conf} is a directory, and not a slurm.conf",
             hint="An empty variable names the directory that one stands in: is SLURM_CONF set?",
         )
-    try:
-        lines = conf.read_text(errors="replace").splitlines()
-    except OSError as error:
-        raise InputError(f"{conf} cannot be read: {error.strerror}") from error
-    # Slurm's own reading: the last of several counts, and words are of either case.
-    named = [value for key, value in (_setting(line) for line in lines) if key == _KEY and value]
-    if not named:
+    name = settings_of(conf).get("clustername")
+    if not name:
         raise InputError(f"{conf} has no ClusterName", hint="Is it a slurm.conf?")
     return SlurmTarget(
-        cluster=named[-1],
+        cluster=name,
         conf=conf.expanduser().absolute(),
         users=None if users is None else users.expanduser().absolute(),
     )
 
 
-def _setting(line: str) -> tuple[str, str]:
-    key, _, value = line.partition("#")[0].partition("=")
-    return key.strip().lower(), value.strip()
+def settings_of(conf: Path) -> dict[str, str]:
+    """What a slurm.conf says, by key as slurm.conf(5) writes it; of several lines the last counts. Included files are not read.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        lines = conf.read_text(errors="replace").splitlines()
+    except OSError as error:
+        raise InputError(f"{conf} cannot be read: {error.strerror}") from error
+    found = {}
+    for line in lines:
+        key, equals, value = line.partition("#")[0].partition("=")
+        if equals or key.lower().split()[:1] == [INCLUDE]:
+            found[key.strip().lower()] = value.strip()
+    return found

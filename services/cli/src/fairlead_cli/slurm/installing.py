@@ -5,12 +5,12 @@ from pathlib import Path
 
 from fairlead_cli.console import write_line
 from fairlead_cli.errors import InputError
+from fairlead_cli.slurm.clusters import INCLUDE, settings_of
 from fairlead_slurm.hooks.installing import CONF, HookSettings, hook_files
 from fairlead_slurm.hooks.slurm_conf import conf_dangers, lua_dangers, missing_lines, replaced_hooks
 
 EXIT_LINES_MISSING = 1
 _JOB_SUBMIT = "job_submit.lua"
-_INCLUDE = "include"
 
 
 def install(settings: HookSettings, conf: Path | None) -> int:
@@ -63,23 +63,5 @@ def _warn(settings: HookSettings, conf: Path, has: Mapping[str, str]) -> None:
     for one in dangers:
         write_line(f"  {one.what} {one.why}")
         write_line(f"    {one.mend}")
-    if any(key.split()[:1] == [_INCLUDE] for key in has):
+    if any(key.split()[:1] == [INCLUDE] for key in has):
         write_line("It includes other files, which were not read.")
-
-
-def settings_of(conf: Path) -> dict[str, str]:
-    """What a slurm.conf says, by key as slurm.conf(5) writes it; of several lines the last counts. Included files are not read.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    try:
-        lines = conf.read_text(errors="replace").splitlines()
-    except OSError as error:
-        raise InputError(f"{conf} cannot be read: {error.strerror}") from error
-    found = {}
-    for line in lines:
-        key, equals, value = line.partition("#")[0].partition("=")
-        if equals or key.lower().split()[:1] == [_INCLUDE]:
-            found[key.strip().lower()] = value.strip()
-    return found
