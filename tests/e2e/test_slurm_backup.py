@@ -86,24 +86,14 @@ async def test_jobs_run_as_pods_on_and_once_at_the_backup(site: PodFleetSite, tm
         await eventually(lambda: all(site.state_of(job) == "RUNNING" for job in running), 60, what="both run")
         await _one_takes_over(site.lab, "slurmctld")
         waiting = [site.submit(gpus=2, seconds=1, code=code) for code in (0, 3) * 3]
-        await _all_ended(site)
+        await site.all_ended()
         assert [site.state(job)[1] for job in running] == ["0:0", "3:0"]
         assert [site.state(job)[1] for job in waiting] == ["0:0", "3:0"] * 3
         late = site.submit(gpus=2, seconds=12)
         await eventually(lambda: site.state_of(late) == "RUNNING", 60, what="it runs")
         site.lab.part("slurmctld").start()
         await _answers(site.lab)
-        await _all_ended(site)
+        await site.all_ended()
         assert site.state(late) == ("COMPLETED", "0:0")
         assert [len(pods) for pods in watch.began.values()] == [1] * 9
         assert (watch.harm, watch.forgotten) == ([], 0)
-
-
-async def _all_ended(site: PodFleetSite) -> None:
-    async def ended() -> bool:
-        try:
-            return not await asyncio.to_thread(site.waiting) and not await asyncio.to_thread(site.pods)
-        except SlurmCommandError:
-            return False
-
-    await eventually(ended, 120, what="all jobs have ended, and no pod is left")

@@ -27,13 +27,6 @@ def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodFleetSite]:
         yield found
 
 
-async def all_ended(site: PodFleetSite) -> None:
-    async def ended() -> bool:
-        return not await asyncio.to_thread(site.waiting) and not await asyncio.to_thread(site.pods)
-
-    await eventually(ended, 120, what="all jobs have ended, and no pod is left")
-
-
 def restarts(site: PodFleetSite, jobs: list[str]) -> int:
     """How often jobs were started in vain."""
     shown = [site.lab.run("scontrol", "--oneliner", "show", "job", job) for job in jobs]
@@ -47,7 +40,7 @@ async def test_few_jobs_are_started_in_vain_and_either_bridge_may_be_killed(
     async with fleet.running(), watched(site) as watch:
         await _tokens_follow_what_is_free(site)
         jobs = [site.submit(gpus=2, seconds=1.5, code=code) for code in (0, 3) * 8]
-        await all_ended(site)
+        await site.all_ended()
         ends = {site.state(job) for job in jobs}
         assert ends == {("COMPLETED", "0:0"), ("FAILED", "3:0")}
         assert restarts(site, jobs) <= len(jobs) // 4, "without tokens there are more of them than jobs"
@@ -64,7 +57,7 @@ async def _one_may_be_killed(site: PodFleetSite, bridge: ServiceProcess) -> None
     await eventually(lambda: site.state_of(running) == "RUNNING", 60, what="it runs")
     bridge.kill()
     waiting = site.submit(seconds=0.5)
-    await all_ended(site)
+    await site.all_ended()
     assert {site.state(job) for job in (running, waiting)} == {("COMPLETED", "0:0")}
     await bridge.start().ready()
 
@@ -93,7 +86,7 @@ async def _jobs_that_are_starting_go_on(site: PodFleetSite, fleet: PodFleet) -> 
     await first.start().ready()
     second = await _leader(fleet)
     second.kill()
-    await all_ended(site)
+    await site.all_ended()
     await second.start().ready()
     assert [site.state(job) for job in jobs] == [
         ("COMPLETED", "0:0"),
@@ -112,7 +105,7 @@ async def _what_slurmctld_forgets_the_next_leader_knows(site: PodFleetSite, flee
     leader = await _leader(fleet)
     leader.kill()
     forget(site, saved)
-    await all_ended(site)
+    await site.all_ended()
     await leader.start().ready()
     assert site.state(job) == ("FAILED", "3:0")
     assert site.pods_made_for(job) == 1, "its program is not run again"
@@ -127,7 +120,7 @@ async def _tokens_follow_what_is_free(site: PodFleetSite) -> None:
         lambda: f"{job} PENDING Licenses" in site.waiting(), 60, what="it waits, and is not refused"
     )
     site.remove_stranger()
-    await all_ended(site)
+    await site.all_ended()
     assert (site.state(job), restarts(site, [job])) == (("COMPLETED", "0:0"), 0)
 
 
@@ -138,4 +131,4 @@ async def test_a_users_own_number_of_tokens_does_not_count(site: PodFleetSite, t
         parts = site.submit("--comment=gpu-cores=30 env=FAIRLEAD_TEST_SECONDS", "--hold", seconds=0.5)
         assert "Licenses=(null) " in site.lab.run("scontrol", "--oneliner", "show", "job", parts)
         site.lab.run("scancel", parts)
-        await all_ended(site)
+        await site.all_ended()

@@ -30,29 +30,14 @@ def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodFleetSite]:
         yield found
 
 
-async def all_ended(site: PodFleetSite, seconds: float = 90) -> None:
-    async def ended() -> bool:
-        return not await asyncio.to_thread(site.waiting)
-
-    await eventually(ended, seconds, what="all jobs have ended")
-
-
-async def nothing_left(site: PodFleetSite) -> None:
-    async def empty() -> bool:
-        return not await asyncio.to_thread(site.pods)
-
-    await eventually(empty, 30, what="no pod is left")
-
-
 async def test_more_jobs_than_there_is_room_for(site: PodFleetSite, tmp_path: Path) -> None:
     async with PodFleet(tmp_path, site).running(), watched(site) as watch:
         codes = [0, 3, 0, 7] * 3
         jobs = [site.submit(gpus=2, seconds=1, code=code) for code in codes]
-        await all_ended(site)
+        await site.all_ended()
         ends = [site.state(job) for job in jobs]
         assert ends == [("COMPLETED", "0:0") if code == 0 else ("FAILED", f"{code}:0") for code in codes]
         assert "the pod ended with 3" in site.output(jobs[1])
-        await nothing_left(site)
     assert 0 < watch.most_gpus <= GPUS
     assert watch.harm == []
 
@@ -70,9 +55,8 @@ async def test_whatever_users_write_and_do(site: PodFleetSite, tmp_path: Path) -
         await eventually(lambda: "BeginTime" in _line(site, job), 60, what="it goes back, not held")
         assert site.pods() == []
         await bridge.start().ready()
-        await all_ended(site)
+        await site.all_ended()
         assert site.state(job) == ("COMPLETED", "0:0")
-        await nothing_left(site)
         await _a_program_begins_once_whose_prolog_was_not_answered(site, bridge)
         await _parts_of_cards_are_counted_card_by_card(site)
     assert not any("drain" in line for line in site.lab.run("sinfo", "-h", "-N", "-o", "%T").splitlines())
@@ -116,7 +100,7 @@ async def _what_users_write_reaches_no_shell(site: PodFleetSite) -> None:
     assert annotations["slurm.fairlead.dev/name"] == hostile
     assert "X" not in variables
     assert pod["spec"]["securityContext"]["runAsUser"] > 0
-    await all_ended(site)
+    await site.all_ended()
     assert site.state_of(job) == "COMPLETED"
     assert list(site.lab.layout.folder.rglob("pwned")) == []
 
@@ -125,8 +109,7 @@ async def _a_cancelled_jobs_pod_goes(site: PodFleetSite) -> None:
     job = site.submit(seconds=3600)
     await eventually(lambda: "RUNNING" in _line(site, job), 60, what="it runs")
     site.lab.run("scancel", job)
-    await all_ended(site)
-    await nothing_left(site)
+    await site.all_ended()
     assert site.state_of(job) == "CANCELLED"
 
 
@@ -140,10 +123,9 @@ async def _who_cannot_run_as_a_pod_is_told(site: PodFleetSite) -> None:
     job = site.submit("--hold")
     site.lab.run("scontrol", "update", f"jobid={job}", "comment=image=$(id)")  # nobody looks it over again
     site.lab.run("scontrol", "release", job)
-    await all_ended(site)
+    await site.all_ended()
     assert site.state_of(job) == "FAILED"
     assert "cannot be read" in site.output(job), "the user finds the reason in the job's output"
-    await nothing_left(site)
 
 
 async def _a_program_begins_once_whose_prolog_was_not_answered(
@@ -161,9 +143,8 @@ async def _a_program_begins_once_whose_prolog_was_not_answered(
     async with watched(site) as watch:
         await eventually(lambda: "BeginTime" in _line(site, job), 60, what="the job goes back")
         await bridge.start().ready()
-        await all_ended(site)
+        await site.all_ended()
         assert site.state(job) == ("FAILED", "3:0")
-        await nothing_left(site)
     assert [len(pods) for pods in watch.began.values()] == [1]
 
 
@@ -187,9 +168,8 @@ async def _parts_of_cards_are_counted_card_by_card(site: PodFleetSite) -> None:
             site.give_card(pod, node, f"{card},NVIDIA,{PART_MIB},30:;")
     finally:
         scheduler.resume()
-    await all_ended(site)
+    await site.all_ended()
     assert {site.state(job) for job in jobs} == {("COMPLETED", "0:0")}
-    await nothing_left(site)
     site.remove_cards()
 
 

@@ -1,5 +1,6 @@
 """A real Slurm whose partition `pods` runs its jobs as pods of a real Kubernetes, with slurm-bridge's gate between them."""
 
+import asyncio
 import contextlib
 import json
 import re
@@ -15,6 +16,7 @@ import trustme
 from fairlead_contracts.frontend.cards import ALLOCATED, CARD_CORES, CARD_MEMORY, HOLDER, REGISTER
 from fairlead_slurm.hooks.installing import JOB_SUBMIT, PROGRAM, HookSettings, conf_lines, hook_files
 from fairlead_slurm.licences import licences
+from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.free_ports import free_ports
 from fairlead_testkit.kubelab import GPU, SLURM_BRIDGE, ApiError, KubeLab, KubeObject, NodeShape
 from fairlead_testkit.kubelab.certificates import LOOPBACK
@@ -23,7 +25,7 @@ from fairlead_testkit.kubelab.things import namespace
 from fairlead_testkit.process import ServiceProcess
 from fairlead_testkit.process_fleet import ProcessFleet
 from fairlead_testkit.slurm_fleet import account_policy
-from fairlead_testkit.slurmlab import ACCOUNTS, CLUSTER, SlurmLab, SlurmOptions
+from fairlead_testkit.slurmlab import ACCOUNTS, CLUSTER, SlurmCommandError, SlurmLab, SlurmOptions
 from fairlead_testkit.slurmlab.options import PEOPLE
 
 PARTITION = "pods"
@@ -190,6 +192,16 @@ class PodFleetSite:
     def waiting(self) -> list[str]:
         """Jobs that have not ended."""
         return self.lab.jobs("%i %T %r", "--states=PENDING,RUNNING,CONFIGURING,COMPLETING")
+
+    async def all_ended(self, seconds: float = 120.0) -> None:
+        """Wait until all jobs have ended and no pod is left; slurmctld may be away meanwhile."""
+
+        async def ended() -> bool:
+            with contextlib.suppress(SlurmCommandError):
+                return not await asyncio.to_thread(self.waiting) and not await asyncio.to_thread(self.pods)
+            return False
+
+        await eventually(ended, seconds, what="all jobs have ended, and no pod is left")
 
     def story(self, job: str) -> str:
         """What Slurm has of a job now, and what its daemons wrote of it: for the message of a failure."""
