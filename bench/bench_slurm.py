@@ -31,9 +31,7 @@ POLL_SECONDS = 2.0
 async def slurm() -> None:
     """Read 10,000 pending jobs, pass over them when nothing changed, and write levels."""
     with SlurmLab(SlurmOptions(rest=True)) as lab:
-        for _ in range(lab.options.nodes):
-            lab.submit(SPARE, *WHOLE)
-        lab.until(lambda: len(lab.jobs("%i", "--states=RUNNING")) == lab.options.nodes, "the nodes are full")
+        lab.fill(SPARE)
         for number in range(ARRAYS):
             lab.submit(ACCOUNTS[number % len(ACCOUNTS)], *WHOLE, f"--array=1-{TASKS}")
         controller = CommandController(lab.conf, seconds=200)

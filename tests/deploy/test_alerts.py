@@ -80,10 +80,7 @@ async def test_a_job_past_its_bound_an_order_that_moves_another_writer_and_a_ful
     ensure_prometheus()
     fleet = Fleet(tmp_path, policy=policy(1.0, 3.0), gpus=GPUS, scorers=2)
     async with fleet.running() as bus:
-        ports = {
-            f"fairlead-{service}": [await process.health_port() for process in fleet.named(service)]
-            for service in ("scorer", "admitter", "sim")
-        }
+        ports = await fleet.health_ports("scorer", "admitter", "sim")
         with Prometheus(tmp_path, ports, [RULES, impatient_alerts(tmp_path)]) as prometheus:
             await all_scraped(prometheus, 4)
             await submit_all(bus, HOLDS, equal_jobs("long", GPUS, run_seconds=3600))
@@ -112,7 +109,7 @@ async def test_a_watcher_whose_api_server_is_gone_fires_its_alert(
         pool = fixture.queue("shared", GPUS)
         fleet = KubeFleet(tmp_path, lab, policy=fair_policy(fixture, {"team-a": 1.0}, pool))
         async with fleet.running():
-            ports = {"fairlead-watcher": [await process.health_port() for process in fleet.named("watcher")]}
+            ports = await fleet.health_ports("watcher")
             with Prometheus(tmp_path, ports, [RULES, impatient_alerts(tmp_path)]) as prometheus:
                 await all_scraped(prometheus, len(ports["fairlead-watcher"]))
                 await eventually(partial(is_silent, prometheus, name), 30, what="the watches stand")
@@ -133,7 +130,7 @@ async def test_a_bridge_whose_slurmctld_is_gone_fires_its_alert(
     lab = slurm_labs(SlurmOptions(nodes=1))
     fleet = SlurmFleet(tmp_path, lab, policy=account_policy({"vision": 1.0}))
     async with fleet.running():
-        ports = {"fairlead-slurm-bridge": [await one.health_port() for one in fleet.named("slurm_bridge")]}
+        ports = await fleet.health_ports("slurm_bridge")
         with Prometheus(tmp_path, ports, [RULES, impatient_alerts(tmp_path)]) as prometheus:
             await all_scraped(prometheus, len(ports["fairlead-slurm-bridge"]))
             await eventually(partial(is_silent, prometheus, name), 30, what="slurmctld is read")

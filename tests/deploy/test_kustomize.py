@@ -344,9 +344,7 @@ def test_a_bridge_in_the_cluster_orders_a_slurm_elsewhere(served: Site, slurm_la
     await_ready(served, running)
     check = ("slurm", "check", "--cluster=hpc", f"--user={OPERATOR}", f"--slurm-conf={slurm_lab.conf}")
     assert "levels may be written" in served.fairlead("operator.me", *check)
-    for _ in range(4):
-        slurm_lab.submit("spare", "--gres=gpu:8")
-    slurm_lab.until(lambda: len(slurm_lab.jobs("%i", "--states=RUNNING")) == 4, "all nodes are taken")
+    slurm_lab.fill("spare")
     many = [slurm_lab.submit("vision", "--gres=gpu:8") for _ in range(3)]
     other = slurm_lab.submit("speech", "--gres=gpu:8")
 

@@ -238,11 +238,7 @@ async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its
     )
     silent = {"workloads": 0.0, SLURMCTLD: 0.0}
     async with fleet.running() as bus, pages_without_a_cluster(silent) as others:
-        ports = {
-            f"fairlead-{service}": [await process.health_port() for process in fleet.named(service)]
-            for service in ("scorer", "admitter", "sim")
-        }
-        ports |= others
+        ports = await fleet.health_ports("scorer", "admitter", "sim") | others
         loading = asyncio.create_task(load(bus))
         try:
             with Prometheus(tmp_path, ports, [RULES, quick_alerts(tmp_path)]) as prometheus:

@@ -52,9 +52,7 @@ async def _one_takes_over(lab: SlurmLab, killed: str) -> None:
 
 async def test_the_order_goes_on_at_the_backup(slurm_labs: SlurmLabFactory, tmp_path: Path) -> None:
     lab = slurm_labs(SlurmOptions(nodes=2, backup=True))
-    for _ in range(2):
-        lab.submit("spare", "--gres=gpu:8", "--nodes=1")
-    await eventually(lambda: len(lab.jobs("%i", "--states=RUNNING")) == 2, 30, what="the nodes are full")
+    lab.fill("spare")
     fleet = SlurmFleet(tmp_path, lab, policy=account_policy(WEIGHTS | {"spare": 1}), bridges=2)
     async with fleet.running() as bus:
         for account in reversed(ACCOUNTS):

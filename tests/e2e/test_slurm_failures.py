@@ -23,7 +23,6 @@ pytestmark = [
 ]
 
 WEIGHTS = {"vision": 3, "speech": 2}
-NODES = 2
 STEP = 10_000
 """One level, in priority: the lab's weights add up to 3500."""
 
@@ -126,10 +125,8 @@ def _restart(lab: SlurmLab, name: str) -> None:
 async def test_faults_submit_nothing_twice_and_take_no_level_away(
     slurm_labs: SlurmLabFactory, tmp_path: Path, *, by_rest: bool
 ) -> None:
-    lab = slurm_labs(SlurmOptions(nodes=NODES, rest=by_rest))
-    for _ in range(NODES):
-        lab.submit("robots", "--gres=gpu:8", "--nodes=1")
-    await eventually(lambda: len(lab.jobs("%i", "--states=RUNNING")) == NODES, 30, what="the nodes are full")
+    lab = slurm_labs(SlurmOptions(nodes=2, rest=by_rest))
+    lab.fill("robots")
     policy = account_policy(WEIGHTS | {"robots": 1})
     with submitting_helper(tmp_path, lab) as socket:
         fleet = SlurmFleet(tmp_path, lab, policy=policy, submit_socket=socket, by_rest=by_rest)

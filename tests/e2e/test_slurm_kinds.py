@@ -11,12 +11,11 @@ from fairlead_contracts.policyfile.document import Pool
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy, wanted_order
-from fairlead_testkit.slurmlab import CLUSTER, SlurmLab, SlurmOptions
+from fairlead_testkit.slurmlab import CLUSTER, SPARE, SlurmLab, SlurmOptions
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 WHOLE = ("--nodes=1", "--ntasks=1", "--gres=gpu:8")
-NODES = 4
 STEP = 10_000
 RUSH = "rush"
 """A partition of a higher PriorityTier, and the pool of that name."""
@@ -51,8 +50,7 @@ def priorities(lab: SlurmLab) -> dict[str, int]:
 
 
 async def test_every_kind_of_job_has_the_place_that_it_should(lab: SlurmLab, tmp_path: Path) -> None:
-    blockers = [lab.submit("spare", *WHOLE, "--time=60") for _ in range(NODES)]
-    await eventually(lambda: len(lab.jobs("%i", "--states=RUNNING")) == NODES, 30, what="the nodes are full")
+    blockers = lab.fill(SPARE, "--time=60")
     first = lab.submit("vision", *WHOLE)
     out = {
         "held": lab.submit("vision", *WHOLE, "--hold"),

@@ -42,13 +42,6 @@ def running(lab: SlurmLab) -> dict[str, str]:
     return dict(line.split() for line in lab.jobs("%i %a", "--states=RUNNING"))
 
 
-async def blocked(lab: SlurmLab) -> list[str]:
-    """Jobs of the spare account that fill all nodes."""
-    jobs = [lab.submit(SPARE, *WHOLE) for _ in range(NODES)]
-    await eventually(lambda: len(running(lab)) == NODES, 30, what="the nodes are full")
-    return jobs
-
-
 def flood_beside_an_array(lab: SlurmLab) -> list[tuple[str, str]]:
     """The same, but one account has an array of 200 tasks, of which the first have a place."""
     array = lab.submit("speech", *PART, f"--array=1-{TASKS}")
@@ -62,7 +55,7 @@ async def test_a_flood_starts_as_weighted_drf_has_it(
     slurm_lab: SlurmLab, tmp_path: Path, come: Callable[[SlurmLab], list[tuple[str, str]]]
 ) -> None:
     lab = slurm_lab
-    blockers = await blocked(lab)
+    blockers = lab.fill(SPARE)
     waiting = come(lab)
     wanted = filled(waiting, Counter(), WEIGHTS)
     policy = account_policy(WEIGHTS | {SPARE: 1})
@@ -71,8 +64,7 @@ async def test_a_flood_starts_as_weighted_drf_has_it(
         order = await order_stands(bus, lab, WINDOW, waiting=len(waiting))
         assert order == wanted
         assert slurm_order(lab)[:WINDOW] == wanted[:WINDOW]
-        [bridge] = fleet.named("slurm_bridge")
-        with Prometheus(tmp_path, {"fairlead-slurm-bridge": [await bridge.health_port()]}) as prometheus:
+        with Prometheus(tmp_path, await fleet.health_ports("slurm_bridge")) as prometheus:
             await all_scraped(prometheus, 1)
             lab.run("scancel", *blockers)
             await eventually(lambda: len(running(lab)) == SLOTS, 60, what="all slots are taken")
@@ -122,7 +114,7 @@ def _refilled(lab: SlurmLab, before: dict[str, str]) -> bool:
 
 async def test_urgency_nice_requeues_and_arrays(slurm_lab: SlurmLab, tmp_path: Path) -> None:
     lab = slurm_lab
-    await blocked(lab)
+    lab.fill(SPARE)
     first = lab.submit("vision", *PART)
     waiting = [(first, "vision"), *((lab.submit(account, *PART), account) for account in ACCOUNTS * 3)]
     factors = _own_factors(lab)

@@ -27,8 +27,7 @@ ROOT = os.geteuid() == 0
 
 
 def test_jobs_with_gpus_run_and_wait_and_are_cleared_away(slurm_lab: SlurmLab) -> None:
-    running = [slurm_lab.submit("vision", "--gres=gpu:8", "--nodes=1") for _ in range(4)]
-    slurm_lab.until(lambda: len(slurm_lab.jobs("%i", "--states=RUNNING")) == 4, "four jobs run")
+    running = slurm_lab.fill("vision")
     waiting = slurm_lab.submit("speech", "--gres=gpu:8", "--nodes=1")
     assert set(slurm_lab.jobs("%i|%a|%T")) == {
         *(f"{number}|vision|RUNNING" for number in running),

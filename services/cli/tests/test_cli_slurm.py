@@ -292,9 +292,7 @@ async def test_a_start_does_not_give_leave_that_somebody_took_back(
 @pytest.mark.slurm
 @pytest.mark.timeout(240)
 async def test_up_orders_a_real_slurm(slurm_lab: SlurmLab, tmp_path: Path) -> None:
-    for _ in range(4):
-        slurm_lab.submit("spare", "--gres=gpu:8", "--nodes=1")
-    slurm_lab.until(lambda: len(slurm_lab.jobs("%i", "--states=RUNNING")) == 4, "the nodes are full")
+    slurm_lab.fill("spare")
     accounts = ["robots", "robots", "vision", "speech"]
     jobs = [slurm_lab.submit(account, "--gres=gpu:8", "--nodes=1") for account in accounts]
     environ = os.environ | {"XDG_STATE_HOME": str(tmp_path)}

@@ -209,9 +209,7 @@ def test_with_slurm_beside_it_one_pool_joins_both(
     crowded: KubeLab, slurm_lab: SlurmLab, tmp_path: Path
 ) -> None:
     """What vision runs on Kueue puts it back on Slurm, where it came first and runs nothing."""
-    for _ in range(4):
-        slurm_lab.submit("spare", "--gres=gpu:8", "--nodes=1")
-    slurm_lab.until(lambda: len(slurm_lab.jobs("%i", "--states=RUNNING")) == 4, "the nodes are full")
+    slurm_lab.fill("spare")
     first, second = (slurm_lab.submit(name, "--gres=gpu:8", "--nodes=1") for name in ("vision", "speech"))
     policy = tmp_path / "policy.yaml"
     policy.write_text(BOTH)

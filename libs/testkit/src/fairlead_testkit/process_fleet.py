@@ -113,6 +113,15 @@ class ProcessFleet:
         """The processes of one service."""
         return [process for process in self.services.values() if process.service == service]
 
+    async def health_ports(self, *services: str) -> dict[str, list[int]]:
+        """The ports of these services' metrics, as Prometheus is told them: by `fairlead-<service>`."""
+        return {
+            f"fairlead-{service.replace('_', '-')}": [
+                await process.health_port() for process in self.named(service)
+            ]
+            for service in services
+        }
+
     async def another(self, service: str, *, sources: Sequence[Path] = ()) -> ServiceProcess:
         """One more of a service, ready; of another release, where its sources are given."""
         name = f"{service}-{len(self.named(service)) + 1}"

@@ -157,6 +157,13 @@ class SlurmLab:
         """Lines of squeue, one a task."""
         return self.run("squeue", "-h", "-r", "-o", form, *words).splitlines()
 
+    def fill(self, account: str, *words: str) -> list[str]:
+        """Submit a job for each node that takes it whole, and return when all of them run; gives their numbers."""
+        whole = ("--nodes=1", "--ntasks=1", f"--gres=gpu:{self.options.gpus}")
+        jobs = [self.submit(account, *whole, *words) for _ in range(self.options.nodes)]
+        self.until(lambda: len(self.jobs("%i", "--states=RUNNING")) >= len(jobs), "the nodes are full")
+        return jobs
+
     def until[T](self, condition: Callable[[], T], what: str, seconds: float = READY_SECONDS) -> T:
         """Ask until it is true; slurmctld has to live meanwhile."""
         return until(condition, seconds, what, self._processes[SLURMCTLD])
