@@ -57,12 +57,12 @@ async def _read(lab: SlurmLab, controller: CommandController, name: str = "slurm
     first = time.perf_counter() - at, _ours() - spent
     walls, own, squeues, theirs, translating, changes = [], [], [], [], [], 0
     for _ in range(ROUNDS):
-        began = time.perf_counter(), _own(), _programs(), cpu_seconds(lab.part("slurmctld").pid)
+        began = time.perf_counter(), _own(), _programs(), cpu_seconds(lab.process("slurmctld").pid)
         reading = await controller.jobs()
         walls.append(time.perf_counter() - began[0])
         own.append(_own() - began[1])
         squeues.append(_programs() - began[2])
-        theirs.append(cpu_seconds(lab.part("slurmctld").pid) - began[3])
+        theirs.append(cpu_seconds(lab.process("slurmctld").pid) - began[3])
         started = time.process_time()
         changes += len(view.read(reading.jobs)[0])
         translating.append(time.process_time() - started)

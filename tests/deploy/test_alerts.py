@@ -134,7 +134,7 @@ async def test_a_bridge_whose_slurmctld_is_gone_fires_its_alert(
         with Prometheus(tmp_path, ports, [RULES, impatient_alerts(tmp_path)]) as prometheus:
             await all_scraped(prometheus, len(ports["fairlead-slurm-bridge"]))
             await eventually(partial(is_silent, prometheus, name), 30, what="slurmctld is read")
-            server = lab.part("slurmctld")
+            server = lab.process("slurmctld")
             server.stop(grace=20)
             await eventually(partial(is_firing, prometheus, name), 60)
             server.start()

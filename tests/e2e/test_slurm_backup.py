@@ -46,7 +46,7 @@ async def _answers(lab: SlurmLab) -> None:
 
 async def _one_takes_over(lab: SlurmLab, killed: str) -> None:
     await asyncio.sleep(SAVED_SECONDS)
-    lab.part(killed).kill()
+    lab.process(killed).kill()
     await _answers(lab)
 
 
@@ -63,7 +63,7 @@ async def test_the_order_goes_on_at_the_backup(slurm_labs: SlurmLabFactory, tmp_
         assert await order_stands(bus, lab, 9, waiting=9) == before
         lab.submit("robots", "--gres=gpu:8", "--nodes=1")
         await order_stands(bus, lab, 10, waiting=10)
-        lab.part("slurmctld").start()  # it takes the lead back
+        lab.process("slurmctld").start()  # it takes the lead back
         await _answers(lab)
         lab.submit("vision", "--gres=gpu:8", "--nodes=1")
         await order_stands(bus, lab, 11, waiting=11)
@@ -89,7 +89,7 @@ async def test_jobs_run_as_pods_on_and_once_at_the_backup(site: PodFleetSite, tm
         assert [site.state(job)[1] for job in waiting] == ["0:0", "3:0"] * 3
         late = site.submit(gpus=2, seconds=12)
         await eventually(lambda: site.state_of(late) == "RUNNING", 60, what="it runs")
-        site.lab.part("slurmctld").start()
+        site.lab.process("slurmctld").start()
         await _answers(site.lab)
         await site.all_ended()
         assert site.state(late) == ("COMPLETED", "0:0")

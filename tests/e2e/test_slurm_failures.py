@@ -64,15 +64,15 @@ def slurmctld_restarts(site: Site) -> None:
 
 
 def munge_stops_for_a_while(site: Site) -> None:
-    site.lab.part("munged").stop()
+    site.lab.process("munged").stop()
     with pytest.raises(SlurmCommandError):
         site.lab.jobs()
-    site.lab.part("munged").start()
+    site.lab.process("munged").start()
 
 
 def a_slurmd_is_killed(site: Site) -> None:
-    site.lab.part("slurmd-n1").kill()
-    site.lab.part("slurmd-n1").start()
+    site.lab.process("slurmd-n1").kill()
+    site.lab.process("slurmd-n1").start()
 
 
 def the_bridge_is_killed(site: Site) -> None:
@@ -82,9 +82,9 @@ def the_bridge_is_killed(site: Site) -> None:
 
 
 def slurmdbd_is_away(site: Site) -> None:
-    site.lab.part("slurmdbd").stop(grace=20)
+    site.lab.process("slurmdbd").stop(grace=20)
     site.lab.run("scancel", site.lab.submit("vision", "--hold"))  # slurmctld goes on by what it knows
-    site.lab.part("slurmdbd").start()
+    site.lab.process("slurmdbd").start()
 
 
 def the_token_is_refused(site: Site) -> None:
@@ -93,8 +93,8 @@ def the_token_is_refused(site: Site) -> None:
 
 
 def slurmrestd_is_killed(site: Site) -> None:
-    site.lab.part("slurmrestd").kill()
-    site.lab.part("slurmrestd").start()
+    site.lab.process("slurmrestd").kill()
+    site.lab.process("slurmrestd").start()
 
 
 def nats_is_away(site: Site) -> None:
@@ -114,10 +114,10 @@ OF_SLURMRESTD = (the_token_is_refused, slurmrestd_is_killed)
 
 
 def _restart(lab: SlurmLab, name: str) -> None:
-    lab.part(name).stop(grace=20)
+    lab.process(name).stop(grace=20)
     with pytest.raises(SlurmCommandError):
         lab.jobs()
-    lab.part(name).start()
+    lab.process(name).start()
 
 
 @pytest.mark.deep

@@ -226,7 +226,7 @@ async def test_a_program_begins_once_where_slurmd_is_killed_while_it_starts_the_
     site: PodFleetSite, tmp_path: Path
 ) -> None:
     """Slurm puts the job back, and the first attempt's process never comes."""
-    slurmd = site.lab.part("slurmd-n1")
+    slurmd = site.lab.process("slurmd-n1")
     put_back = False
     async with PodFleet(tmp_path, site).running(), watched(site) as watch:
         for _ in range(
@@ -254,7 +254,7 @@ async def test_a_program_is_not_run_again_where_the_prolog_is_killed_that_would_
 ) -> None:
     """Slurm takes that for success, and puts the job back because its last process has not been heard of."""
     fleet = PodFleet(tmp_path, site, settings={"pods_resume_nodes": True})
-    slurmctld = site.lab.part("slurmctld")
+    slurmctld = site.lab.process("slurmctld")
     async with fleet.running(), watched(site, daemons_killed=True) as watch:
         job = site.submit("--begin=now+8", seconds=6, code=3)
         saved = await asyncio.to_thread(saved_while, site, job, "PENDING")

@@ -79,7 +79,7 @@ async def test_what_is_no_id_goes_nowhere(slurm_lab: SlurmLab) -> None:
 
 async def test_a_paused_slurmctld_is_unreachable_and_comes_back(slurm_lab: SlurmLab) -> None:
     controller = CommandController(slurm_lab.conf, seconds=1.0)
-    slurmctld = slurm_lab.part("slurmctld")
+    slurmctld = slurm_lab.process("slurmctld")
     await asyncio.to_thread(slurmctld.pause)
     try:
         with pytest.raises(SlurmUnreachableError):

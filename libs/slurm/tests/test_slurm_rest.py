@@ -257,12 +257,12 @@ async def test_a_slurmrestd_or_slurmctld_that_is_away_comes_back(lab: SlurmLab, 
     assert (await client.api()).reads == "v0.0.38"
     assert (await client.api()).levels is None
     for name in ("slurmctld", "slurmrestd"):
-        await asyncio.to_thread(lab.part(name).pause)
+        await asyncio.to_thread(lab.process(name).pause)
         try:
             with pytest.raises(SlurmUnreachableError, match="slurmrestd at"):
                 await rest.jobs()
         finally:
-            lab.part(name).resume()
+            lab.process(name).resume()
         assert (await rest.jobs()).unreadable == 0
 
 

@@ -19,7 +19,7 @@ def saved_while(site: PodFleetSite, job: str, state: str) -> bytes:
 
 def forget(site: PodFleetSite, saved: bytes) -> None:
     """Kills slurmctld, which then knows of what was saved alone."""
-    slurmctld = site.lab.part("slurmctld")
+    slurmctld = site.lab.process("slurmctld")
     slurmctld.kill()
     (site.lab.layout.folder / "state" / "job_state").write_bytes(saved)
     slurmctld.start()

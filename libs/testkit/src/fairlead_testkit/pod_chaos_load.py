@@ -84,7 +84,7 @@ class PodBreaker(Chaos):
 
     def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
         [bridge] = self._fleet.named("slurm_bridge")
-        slurmctld, slurmd = self._site.lab.part("slurmctld"), self._site.lab.part("slurmd-n1")
+        slurmctld, slurmd = self._site.lab.process("slurmctld"), self._site.lab.process("slurmd-n1")
         return [
             *[lambda: self._kill(bridge)] * 3,
             lambda: self._pause_bridge(bridge),

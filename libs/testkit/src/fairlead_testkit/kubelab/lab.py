@@ -2,14 +2,11 @@
 
 import contextlib
 import json
-import shutil
 import subprocess
-import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Self
 
 from fairlead_testkit.kubelab import audit, furnishing, kueue_setup, parts, users
 from fairlead_testkit.kubelab.api import Api, KubeObject, documents
@@ -28,7 +25,7 @@ from fairlead_testkit.kubelab.parts import (
     KubeLabPaths,
     Ports,
 )
-from fairlead_testkit.kubelab.processes import Guardian, LabProcess, until
+from fairlead_testkit.kubelab.processes import Lab, LabProcess, until
 from fairlead_testkit.kubelab.store import EtcdGateway
 from fairlead_testkit.kubelab.toolsets import OLDER
 
@@ -36,11 +33,8 @@ READY_SECONDS = 90.0
 """Each part is ready within seconds; a busy machine takes longer. Only spent on failure."""
 
 
-class KubeLab:
+class KubeLab(Lab):
     """One lab: etcd, kube-apiserver and Kueue, and by default controller-manager, scheduler and KWOK nodes.
-
-    Blocking, and without a thread or an event loop of its own, so that one lab serves tests of any loop; from a
-    coroutine call the slow verbs by `asyncio.to_thread`. All processes end with this object's process, however it ends.
 
     Args:
         options: what runs and how.
@@ -51,64 +45,44 @@ class KubeLab:
     def __init__(
         self, options: LabOptions | None = None, directory: Path | None = None, kit: Kit | None = None
     ) -> None:
+        super().__init__(directory, "kubelab-")
         self.options = options or LabOptions()
         self.gates = dict(self.options.gates)
         self._kit = kit
-        self._temporary = directory is None
-        self._layout = KubeLabPaths(directory or Path(tempfile.mkdtemp(prefix="kubelab-")))
+        self._layout = KubeLabPaths(self._folder)
         self._certificates = Certificates(self._layout.folder / "certificates")
-        self._guardian: Guardian | None = None
         self._ports: Ports | None = None
-        self._processes: dict[str, LabProcess] = {}
         self._apis: dict[str, Api] = {}
 
     # --- start and end
 
-    def start(self) -> Self:
-        """Start all; returns when everything is ready for work.
+    def _bring_up(self) -> None:
+        """Start part after part.
 
         Raises:
             GoMissingError: nothing is built, and there is no Go.
-            PartDiedError: a process ended by itself.
-            NeverReadyError: something took too long.
         """
         self._kit = self._kit or build()
         if self.options.kueue is not None:
             self._kit = Kit(build(OLDER[self.options.kueue]).folder, rest=self._kit)
-        self._guardian = Guardian()
-        try:
-            self._prepare()
-            kinds = self._kinds()
-            self._start_etcd(kinds)
-            self._start_apiserver()
-            self._start_workers()
-            furnishing.await_kinds(self.api, kinds)
-            self._start_kueue()
-            self._furnish()
-            self._await_kueue()
-            self._await_nodes()
-        except BaseException:
-            self.stop()
-            raise
-        return self
+        self._prepare()
+        kinds = self._kinds()
+        self._start_etcd(kinds)
+        self._start_apiserver()
+        self._start_workers()
+        furnishing.await_kinds(self.api, kinds)
+        self._start_kueue()
+        self._furnish()
+        self._await_kueue()
+        self._await_nodes()
 
     def stop(self) -> None:
         """End all at once; what a temporary directory holds is gone with it."""
         for process in reversed(self._processes.values()):
             process.kill()
-        if self._guardian is not None:
-            self._guardian.dismiss()
-            self._guardian = None
         for api in self._apis.values():
             api.close()
-        if self._temporary:
-            shutil.rmtree(self._layout.folder, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+        super().stop()
 
     # --- clients
 
@@ -167,18 +141,6 @@ class KubeLab:
         return done.stdout
 
     # --- parts
-
-    def process(self, name: str) -> LabProcess:
-        """One part, to kill, pause, or read the log of.
-
-        Args:
-            name: etcd, kube-apiserver, kueue, kube-controller-manager, kube-scheduler, kwok.
-        """
-        return self._processes[name]
-
-    def pids(self) -> dict[str, int]:
-        """Process ids of what runs, by name."""
-        return {name: process.pid for name, process in self._processes.items() if process.running}
 
     def memory(self) -> dict[str, int]:
         """Bytes of resident memory of what runs, by name."""
@@ -307,19 +269,15 @@ class KubeLab:
         layout.audit_policy.write_text(json.dumps(audit.POLICY))  # JSON is YAML
         furnishing.write_stages(self.kit, layout.stages)
 
-    def _launch(self, name: str, command: list[str]) -> LabProcess:
-        assert self._guardian is not None  # noqa: S101 # start() made it
-        own = parts.environ(name, self.options)
-        process = LabProcess(name, command, self._layout.logs, self._guardian, own)
-        self._processes[name] = process
-        return process.start()
+    def _begin(self, name: str, command: list[str]) -> LabProcess:
+        return self._launch(name, command, self._layout.logs, parts.environ(name, self.options))
 
     def _kinds(self) -> list[KubeObject]:
         port, bundle = self._taken.webhook, self._certificates.bundle
         return furnishing.kinds(self.kit, self.options, port=port, bundle=bundle)
 
     def _start_etcd(self, kinds: Iterable[KubeObject]) -> None:
-        process = self._launch(ETCD, parts.etcd(self.kit, self._layout, self._taken))
+        process = self._begin(ETCD, parts.etcd(self.kit, self._layout, self._taken))
         with contextlib.closing(EtcdGateway(self._taken.etcd)) as store:
             until(store.is_ready, READY_SECONDS, "etcd is ready", process)
             for kind in kinds:
@@ -327,20 +285,20 @@ class KubeLab:
 
     def _start_apiserver(self) -> None:
         command = parts.apiserver(self.kit, self._layout, self._taken, self._certificates, self.options)
-        self._launch(APISERVER, command)
+        self._begin(APISERVER, command)
         self._await_apiserver()
 
     def _start_workers(self) -> None:
         if self.options.workers:
-            self._launch(CONTROLLER_MANAGER, parts.controller_manager(self.kit, self._layout))
-            self._launch(SCHEDULER, parts.scheduler(self.kit, self._layout))
-            self._launch(KWOK, parts.kwok(self.kit, self._layout))
+            self._begin(CONTROLLER_MANAGER, parts.controller_manager(self.kit, self._layout))
+            self._begin(SCHEDULER, parts.scheduler(self.kit, self._layout))
+            self._begin(KWOK, parts.kwok(self.kit, self._layout))
 
     def _start_kueue(self) -> None:
         self._write_kueue_configuration({})
         command = parts.kueue(self.kit, self._layout, self.options.kueue_verbosity)
         pair = self._certificates.pair("kueue")
-        self._launch(KUEUE, kueue_setup.with_certificates(command, pair, self._layout.folder / "kueue-etc"))
+        self._begin(KUEUE, kueue_setup.with_certificates(command, pair, self._layout.folder / "kueue-etc"))
 
     def _write_kueue_configuration(self, more: Mapping[str, object]) -> None:
         ports = self._taken

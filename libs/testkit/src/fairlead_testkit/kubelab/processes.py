@@ -2,9 +2,12 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -109,6 +112,72 @@ class LabProcess(OwnProcess):
     def _started(self) -> subprocess.Popen[bytes] | ForkedProcess:
         self.check_alive()
         return super()._started()
+
+
+class Lab(ABC):
+    """Processes that come up together, are asked for by their names, and end together; also with this object's process.
+
+    Blocking, and without a thread or an event loop of its own, so that one lab serves tests of any loop; from a
+    coroutine call the slow verbs by `asyncio.to_thread`.
+
+    Args:
+        folder: for data and logs, kept; by default a temporary one, removed at the end.
+        prefix: of the temporary one's name.
+    """
+
+    def __init__(self, folder: Path | None, prefix: str) -> None:
+        self._temporary = folder is None
+        self._folder = folder or Path(tempfile.mkdtemp(prefix=prefix))
+        self._guardian: Guardian | None = None
+        self._processes: dict[str, LabProcess] = {}
+
+    def start(self) -> Self:
+        """Start all; returns when everything is ready for work.
+
+        Raises:
+            PartDiedError: a process ended by itself.
+            NeverReadyError: something took too long.
+        """
+        self._guardian = Guardian()
+        try:
+            self._bring_up()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    @abstractmethod
+    def _bring_up(self) -> None:
+        """Start part after part."""
+
+    def stop(self) -> None:
+        """End all; a temporary folder goes too. What the parts themselves need for a good end, a subclass does before."""
+        if self._guardian is not None:
+            self._guardian.dismiss()
+            self._guardian = None
+        if self._temporary:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def process(self, name: str) -> LabProcess:
+        """One part by its name, as `kueue` or `slurmd-n1`: pause it, kill it, start it again, read its log."""
+        return self._processes[name]
+
+    def pids(self) -> dict[str, int]:
+        """Process ids of what runs, by name."""
+        return {name: process.pid for name, process in self._processes.items() if process.running}
+
+    def _launch(
+        self, name: str, command: Sequence[str], logs: Path, environ: Mapping[str, str] | None = None
+    ) -> LabProcess:
+        assert self._guardian is not None  # noqa: S101 # start() made it
+        self._processes[name] = LabProcess(name, command, logs, self._guardian, environ)
+        return self._processes[name].start()
 
 
 def born(pid: int) -> int | None:

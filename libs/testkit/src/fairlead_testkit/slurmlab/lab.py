@@ -8,12 +8,10 @@ import shutil
 import signal
 import stat
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
 
-from fairlead_testkit.kubelab.processes import Guardian, LabProcess, until
+from fairlead_testkit.kubelab.processes import Lab, LabProcess, until
 from fairlead_testkit.slurmlab import configuration
 from fairlead_testkit.slurmlab.configuration import SlurmLabPaths, SlurmPorts
 from fairlead_testkit.slurmlab.errors import SlurmCommandError
@@ -33,11 +31,8 @@ _OPERATING = ["setpriv", f"--reuid={OPERATOR}", f"--regid={OPERATOR}", "--clear-
 """slurmrestd refuses to run as root or as SlurmUser. At its socket it acts for its own user, and for nobody else."""
 
 
-class SlurmLab:
+class SlurmLab(Lab):
     """One lab: munged, slurmctld and some slurmd; as root also MariaDB, slurmdbd and slurmrestd with an account tree.
-
-    Blocking, and without a thread or an event loop of its own; from a coroutine call the slow verbs by
-    `asyncio.to_thread`. All its processes end with `stop`, and its daemons with this object's process, however it ends.
 
     Args:
         options: what runs and how.
@@ -45,40 +40,30 @@ class SlurmLab:
     """
 
     def __init__(self, options: SlurmOptions | None = None, directory: Path | None = None) -> None:
+        super().__init__(directory, "slurmlab-")
         self.options = options or SlurmOptions()
-        self._temporary = directory is None
-        self.layout = SlurmLabPaths(directory or Path(tempfile.mkdtemp(prefix="slurmlab-")))
+        self.layout = SlurmLabPaths(self._folder)
         self.ports = SlurmPorts.free(self.options.nodes)
-        self._guardian: Guardian | None = None
-        self._processes: dict[str, LabProcess] = {}
 
     # --- start and end
 
-    def start(self) -> Self:
-        """Start all; returns when every node is idle.
+    def _bring_up(self) -> None:
+        """Start part after part, until every node is idle.
 
         Raises:
             SlurmMissingError: a package is missing.
-            PartDiedError: a process ended by itself.
-            NeverReadyError: something took too long.
         """
         ensure(accounting=self.options.accounting)
-        self._guardian = Guardian()
-        try:
-            self._write_files()
-            self._start_munged()
-            if self.options.accounting:
-                self._start_database()
-            self._start_slurmctld()
-            if self.options.accounting:
-                self._load_accounts()
-            self._start_nodes()
-            if self.options.rest:
-                self._start_rest()
-        except BaseException:
-            self.stop()
-            raise
-        return self
+        self._write_files()
+        self._start_munged()
+        if self.options.accounting:
+            self._start_database()
+        self._start_slurmctld()
+        if self.options.accounting:
+            self._load_accounts()
+        self._start_nodes()
+        if self.options.rest:
+            self._start_rest()
 
     def stop(self) -> None:
         """End every process of the lab; a temporary folder goes too."""
@@ -86,17 +71,8 @@ class SlurmLab:
         for name in reversed(self._processes):
             self._processes[name].stop()
         self._end_jobs()
-        if self._guardian is not None:
-            self._guardian.dismiss()
         self._processes.clear()
-        if self._temporary:
-            shutil.rmtree(self.layout.folder, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+        super().stop()
 
     # --- use
 
@@ -110,14 +86,6 @@ class SlurmLab:
         """The environment in which Slurm's commands find this lab."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "SBATCH"))}
         return kept | {"SLURM_CONF": str(self.conf)}
-
-    def part(self, name: str) -> LabProcess:
-        """A daemon by its name, as `slurmctld` or `slurmd-n1`: pause it, kill it, start it again."""
-        return self._processes[name]
-
-    def pids(self) -> dict[str, int]:
-        """Pids of the daemons by name."""
-        return {name: process.pid for name, process in self._processes.items() if process.running}
 
     def run(self, *command: str, user: str | None = None, given: str | None = None) -> str:
         """A command's standard output; run as the user of that name, where one is given.
@@ -276,11 +244,13 @@ class SlurmLab:
             words = [*_OPERATING, program("slurmrestd"), "-a", auth, "-s", _REST_VERSIONS, where]
             self._begin(name, words, *environ).check_alive()
         until(
-            self.layout.rest_socket.exists, READY_SECONDS, "slurmrestd listens", self.part(SLURMRESTD_SOCKET)
+            self.layout.rest_socket.exists,
+            READY_SECONDS,
+            "slurmrestd listens",
+            self.process(SLURMRESTD_SOCKET),
         )
 
     def _begin(self, name: str, command: Sequence[str], *environ: str) -> LabProcess:
-        assert self._guardian is not None  # noqa: S101 # made by start
         # slurmscriptd, which slurmctld starts, at times crashes as that is stopped: no core of it shall lie where a test began.
         whole = [
             program("prlimit"),
@@ -290,9 +260,7 @@ class SlurmLab:
             *environ,
             *command,
         ]
-        process = LabProcess(name, whole, self.layout.logs, self._guardian)
-        self._processes[name] = process
-        return process.start()
+        return self._launch(name, whole, self.layout.logs)
 
     def _answers(self) -> bool:
         return self._succeeds("scontrol", "ping") and "UP" in self.run("scontrol", "ping")
