@@ -21,8 +21,10 @@ from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_
 from fairlead_testkit.kube_fleet import KubeFleet, fair_policy
 from fairlead_testkit.kubelab import WORKLOADS_ALONE
 from fairlead_testkit.kubelab.parts import APISERVER
+from fairlead_testkit.kubelab.processes import LabProcess
 from fairlead_testkit.kubelab_fixtures import LabFactory
 from fairlead_testkit.namespace_fixture import NamespaceFixture
+from fairlead_testkit.process_fleet import ProcessFleet
 from fairlead_testkit.prometheus import Prometheus, all_scraped, ensure_prometheus
 from fairlead_testkit.slurm_fleet import SlurmFleet, account_policy
 from fairlead_testkit.slurmlab import SlurmOptions
@@ -103,21 +105,11 @@ async def test_a_watcher_whose_api_server_is_gone_fires_its_alert(
     kube_labs: LabFactory, tmp_path: Path
 ) -> None:
     ensure_prometheus()
-    name = "FairleadWatchBroken"
     lab = kube_labs(WORKLOADS_ALONE)
     with NamespaceFixture(lab, ["team-a"]) as fixture:
         pool = fixture.queue("shared", GPUS)
         fleet = KubeFleet(tmp_path, lab, policy=fair_policy(fixture, {"team-a": 1.0}, pool))
-        async with fleet.running():
-            ports = await fleet.health_ports("watcher")
-            with Prometheus(tmp_path, ports, [RULES, impatient_alerts(tmp_path)]) as prometheus:
-                await all_scraped(prometheus, len(ports["fairlead-watcher"]))
-                await eventually(partial(is_silent, prometheus, name), 30, what="the watches stand")
-                server = lab.process(APISERVER)
-                server.kill()
-                await eventually(partial(is_firing, prometheus, name), 60)
-                server.start()
-                await eventually(partial(is_silent, prometheus, name), 90, what="it hears again")
+        await check_unheard(tmp_path, fleet, "watcher", lab.process(APISERVER), "FairleadWatchBroken")
 
 
 @pytest.mark.slurm
@@ -126,19 +118,26 @@ async def test_a_bridge_whose_slurmctld_is_gone_fires_its_alert(
     slurm_labs: SlurmLabFactory, tmp_path: Path
 ) -> None:
     ensure_prometheus()
-    name = "FairleadSlurmNotRead"
     lab = slurm_labs(SlurmOptions(nodes=1))
     fleet = SlurmFleet(tmp_path, lab, policy=account_policy({"vision": 1.0}))
+    await check_unheard(
+        tmp_path, fleet, "slurm_bridge", lab.process("slurmctld"), "FairleadSlurmNotRead", grace=20
+    )
+
+
+async def check_unheard(
+    folder: Path, fleet: ProcessFleet, service: str, server: LabProcess, name: str, *, grace: float = 0.0
+) -> None:
+    """Whoever a service listens to is gone, and its alert fires; until that is back."""
     async with fleet.running():
-        ports = await fleet.health_ports("slurm_bridge")
-        with Prometheus(tmp_path, ports, [RULES, impatient_alerts(tmp_path)]) as prometheus:
-            await all_scraped(prometheus, len(ports["fairlead-slurm-bridge"]))
-            await eventually(partial(is_silent, prometheus, name), 30, what="slurmctld is read")
-            server = lab.process("slurmctld")
-            server.stop(grace=20)
+        ports = await fleet.health_ports(service)
+        with Prometheus(folder, ports, [RULES, impatient_alerts(folder)]) as prometheus:
+            await all_scraped(prometheus, sum(map(len, ports.values())))
+            await eventually(partial(is_silent, prometheus, name), 30, what="it is heard")
+            server.stop(grace=grace)
             await eventually(partial(is_firing, prometheus, name), 60)
             server.start()
-            await eventually(partial(is_silent, prometheus, name), 90, what="it is read again")
+            await eventually(partial(is_silent, prometheus, name), 90, what="it is heard again")
 
 
 async def has_started(prometheus: Prometheus) -> bool:

@@ -1,5 +1,7 @@
 """The judge of fairness itself: it tells an unfair start, and forgives what nobody could have known."""
 
+import pytest
+
 from fairlead_testkit.fairness import FairReplay
 
 
@@ -15,25 +17,18 @@ def flooded(reaction: float) -> FairReplay:
     return replay
 
 
-def test_a_start_before_a_tenant_that_runs_nothing_is_a_breach() -> None:
-    replay = flooded(0.0)
-    replay.ended_one("first", at=10.1)
-    replay.started_one("first", "f4", at=10.2)
-    assert replay.breaches == ["f4 before second, running {'first': 3}"]
-
-
-def test_a_start_as_soon_after_the_other_came_as_the_reaction_takes_is_none() -> None:
-    replay = flooded(1.0)
-    replay.ended_one("first", at=10.1)
-    replay.started_one("first", "f4", at=10.2)
-    assert replay.breaches == []
-
-
-def test_once_the_reaction_is_over_it_is_one_again() -> None:
-    replay = flooded(1.0)
-    replay.ended_one("first", at=12.0)
-    replay.started_one("first", "f4", at=12.1)
-    assert replay.breaches == ["f4 before second, running {'first': 3}"]
+@pytest.mark.parametrize(
+    ("reaction", "ends", "breach"),
+    [(0.0, 10.1, True), (1.0, 10.1, False), (1.0, 12.0, True)],
+    ids=["at once", "as soon after the other came as the reaction takes", "once the reaction is over"],
+)
+def test_a_start_before_a_tenant_that_runs_nothing_is_a_breach(
+    *, reaction: float, ends: float, breach: bool
+) -> None:
+    replay = flooded(reaction)
+    replay.ended_one("first", at=ends)
+    replay.started_one("first", "f4", at=ends + 0.1)
+    assert replay.breaches == (["f4 before second, running {'first': 3}"] if breach else [])
 
 
 def test_an_end_that_could_not_be_known_is_taken_as_running() -> None:

@@ -43,16 +43,13 @@ class GuardedServer(msgspec.Struct, frozen=True, kw_only=True):
     """The server, and how each of its users connects."""
 
     server: NatsServer
-    seeds: dict[str, Path]
-    """Of each user, by its name."""
-    creds: dict[str, Path] = {}
-    """Of each user, in operator mode."""
+    keys: IssuedKeys
 
     def settings(self, user: str) -> ConnectionSettings:
         """How this user connects."""
-        if self.creds:
-            return ConnectionSettings(url=self.server.url, creds=str(self.creds[user]))
-        return ConnectionSettings(url=self.server.url, nkey_seed=str(self.seeds[user]))
+        if self.keys.creds:
+            return ConnectionSettings(url=self.server.url, creds=str(self.keys.creds[user]))
+        return ConnectionSettings(url=self.server.url, nkey_seed=str(self.keys.seeds[user]))
 
     @property
     def root(self) -> ConnectionSettings:
@@ -93,7 +90,7 @@ def guarded(directory: Path, layout: ServerAccounts, *, operator_mode: bool = Fa
     """The server, not started yet."""
     keys = issue_keys(directory, layout, operator_mode=operator_mode)
     server = NatsServer(directory / "nats", config=keys.config)
-    return GuardedServer(server=server, seeds=keys.seeds, creds=keys.creds)
+    return GuardedServer(server=server, keys=keys)
 
 
 @contextmanager
