@@ -1,6 +1,7 @@
 """What a stranger who speaks the bare protocol can send: nothing of it may pass for the server's word or cut a client off."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.integration
 
 SUBJECT = subjects.submit("c1", "team-a")
 DURABLE = submit_durable("c1")
+QUESTION = subjects.ask("queue", "team-a")
 
 type Handle = Callable[[Delivery], Awaitable[None]]
 
@@ -53,6 +55,34 @@ async def stranger(nats_server: NatsServer, bus: Bus) -> AsyncIterator[Stranger]
     writer.write(b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true}\r\n')
     yield Stranger(reader, writer)
     writer.close()
+
+
+@contextlib.asynccontextmanager
+async def answering(bus: Bus, said: bytes = b"heard") -> AsyncIterator[list[bytes]]:
+    """What was asked of an endpoint at QUESTION, that gives one answer; the stranger's server knows it."""
+    asked: list[bytes] = []
+
+    async def handle(question: Asked) -> bytes:
+        asked.append(question.payload)
+        return said
+
+    endpoint = await bus.serve(QUESTION, handle)
+    assert await bus.request(QUESTION, b"first") == said  # the server knows who answers
+    yield asked
+    await endpoint.close()
+
+
+@contextlib.asynccontextmanager
+async def overheard(bus: Bus, subject: str) -> AsyncIterator[list[bytes]]:
+    """What comes to a subject."""
+    came: list[bytes] = []
+
+    async def hear(message: Asked) -> None:
+        came.append(message.payload)
+
+    stop = await bus.subscribe_core(subject, hear)
+    yield came
+    await stop()
 
 
 @pytest.mark.parametrize(
@@ -111,18 +141,9 @@ async def test_a_subject_that_is_no_text_disconnects_nobody_and_ends_in_the_dead
 async def test_a_question_whose_reply_subject_is_no_text_harms_no_other(
     bus: Bus, tally: BusTally, stranger: Stranger, reply: bytes
 ) -> None:
-    asked: list[bytes] = []
-
-    async def handle(question: Asked) -> bytes:
-        asked.append(question.payload)
-        return b"heard"
-
-    question = subjects.ask("queue", "team-a")
-    endpoint = await bus.serve(question, handle)
-    assert await bus.request(question, b"first") == b"heard"  # the server knows who answers
-    await stranger.send(question.encode(), payload=b"hostile", reply=reply)
-    assert await bus.request(question, b"neighbour") == b"heard"
-    await endpoint.close()
+    async with answering(bus) as asked:
+        await stranger.send(QUESTION.encode(), payload=b"hostile", reply=reply)
+        assert await bus.request(QUESTION, b"neighbour") == b"heard"
     assert asked == [b"first", b"neighbour"]
     assert (tally.counts["bus.disconnects"], tally.counts["serve.misdirected"]) == (0, 1)
 
@@ -134,24 +155,9 @@ async def test_a_question_whose_reply_subject_is_no_text_harms_no_other(
 async def test_an_answer_is_never_aimed_at_what_the_asker_may_not_write(
     bus: Bus, tally: BusTally, stranger: Stranger, reply: str
 ) -> None:
-    asked: list[bytes] = []
-    aimed: list[Asked] = []
-
-    async def handle(question: Asked) -> bytes:
-        asked.append(question.payload)
-        return b"overwritten"
-
-    async def hear(message: Asked) -> None:
-        aimed.append(message)
-
-    question = subjects.ask("queue", "team-a")
-    endpoint = await bus.serve(question, handle)
-    stop = await bus.subscribe_core(reply, hear)
-    assert await bus.request(question, b"first") == b"overwritten"
-    await stranger.send(question.encode(), payload=b"hostile", reply=reply.encode())
-    assert await bus.request(question, b"last") == b"overwritten"
-    await stop()
-    await endpoint.close()
+    async with overheard(bus, reply) as aimed, answering(bus, b"overwritten") as asked:
+        await stranger.send(QUESTION.encode(), payload=b"hostile", reply=reply.encode())
+        assert await bus.request(QUESTION, b"last") == b"overwritten"
     assert (asked, aimed) == ([b"first", b"last"], [])
     assert tally.counts["serve.misdirected"] == 1
 
@@ -159,39 +165,15 @@ async def test_an_answer_is_never_aimed_at_what_the_asker_may_not_write(
 async def test_a_question_that_nobody_hears_the_answer_to_is_no_work(
     bus: Bus, tally: BusTally, stranger: Stranger
 ) -> None:
-    asked: list[bytes] = []
-
-    async def handle(question: Asked) -> bytes:
-        asked.append(question.payload)
-        return b""
-
-    question = subjects.ask("queue", "team-a")
-    endpoint = await bus.serve(question, handle)
-    await bus.request(
-        question, b"first"
-    )  # the server knows who listens: the stranger's connection is another
-    await stranger.send(question.encode(), payload=b"hostile")
-    await eventually(lambda: tally.counts["serve.unanswerable"] == 1)
-    await bus.request(question, b"last")
-    await endpoint.close()
+    async with answering(bus) as asked:
+        await stranger.send(QUESTION.encode(), payload=b"hostile")
+        await eventually(lambda: tally.counts["serve.unanswerable"] == 1)
+        await bus.request(QUESTION, b"last")
     assert asked == [b"first", b"last"]
 
 
 @pytest.mark.parametrize("reply", ["_INBOX.abc.1", "_INBOX_team-a.abc.1"])
 async def test_an_inbox_of_any_client_is_answered(bus: Bus, stranger: Stranger, reply: str) -> None:
-    aimed: list[Asked] = []
-
-    async def handle(question: Asked) -> bytes:
-        return question.payload
-
-    async def hear(message: Asked) -> None:
-        aimed.append(message)
-
-    question = subjects.ask("queue", "team-a")
-    endpoint = await bus.serve(question, handle)
-    stop = await bus.subscribe_core(reply, hear)
-    assert await bus.request(question, b"first") == b"first"
-    await stranger.send(question.encode(), payload=b"mine", reply=reply.encode())
-    await eventually(lambda: [message.payload for message in aimed] == [b"mine"])
-    await stop()
-    await endpoint.close()
+    async with overheard(bus, reply) as aimed, answering(bus):
+        await stranger.send(QUESTION.encode(), payload=b"mine", reply=reply.encode())
+        await eventually(lambda: aimed == [b"heard"])
