@@ -125,6 +125,15 @@ def happened(events: Sequence[JobReserved], what: Reserving, job: str) -> list[J
     return [one for one in of_kind(events, what) if one.job == job]
 
 
+def by_its_promise(log: AdmissionLog, events: Sequence[JobReserved]) -> None:
+    """The gang has started, by every time that was promised to it."""
+    clock = time.time() - time.monotonic()
+    at = started(log, LARGE)
+    promised = happened(events, Reserving.PROMISED, LARGE)
+    assert at is not None
+    assert all(one.by is not None and at + clock <= one.by.timestamp() for one in promised)
+
+
 def reserve_policy(fixture: NamespaceFixture, pool: str) -> PolicyDocument:
     weights = dict.fromkeys(fixture.namespaces, 1.0)
     return fair_policy(fixture, weights, pool, mode="reserve", reserve=RESERVE)
@@ -163,11 +172,7 @@ async def test_a_gang_starts_by_its_promise_while_small_jobs_pass(kube_lab: Kube
             )
             flowing.long_is_over = True
             await eventually(lambda: happened(events, Reserving.KEPT, LARGE), 60, what="a promise is kept")
-        clock = time.time() - time.monotonic()
-        at = started(log, LARGE)
-        promised = happened(events, Reserving.PROMISED, LARGE)
-        assert at is not None
-        assert all(one.by is not None and at + clock <= one.by.timestamp() for one in promised)
+        by_its_promise(log, events)
         assert LENGTHY not in log.admitted[: log.admitted.index(LARGE)]
         assert not of_kind(events, Reserving.BROKEN)
 
@@ -223,11 +228,7 @@ async def test_with_fairlead_killed_the_promise_holds_and_the_watchdog_acts(
                     service.kill()
                 flowing.long_is_over = True
                 await eventually(lambda: started(log, LARGE) is not None, 60, what="the gang starts")
-            clock = time.time() - time.monotonic()
-            at = started(log, LARGE)
-            promised = happened(events, Reserving.PROMISED, LARGE)
-            assert at is not None
-            assert all(one.by is not None and at + clock <= one.by.timestamp() for one in promised)
+            by_its_promise(log, events)
             await the_watchdog_acts(kube_lab, bus, fleet, pool)
 
 

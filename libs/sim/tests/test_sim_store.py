@@ -67,14 +67,20 @@ def test_what_was_committed_comes_back(tmp_path: Path) -> None:
     again.close()
 
 
-def test_what_was_forgotten_with_its_name_at_once_is_gone_for_good(tmp_path: Path) -> None:
-    """The cluster slept for longer than it remembers: both ends come in one commit."""
+def forgetful(tmp_path: Path) -> tuple[ClusterStore, SimCluster]:
+    """A cluster that soon forgets, and has a job that has ended; nothing is stored yet."""
     store = ClusterStore(tmp_path / "sim.sqlite", "sim")
     cluster = SimCluster(
         "sim", DEFAULT, uid_prefix=store.identity, retention=JobRetention(ended=50, names=50)
     )
     cluster.create(a_request("one"), 10)
     cluster.delete(DeleteJob(scope="team-a", id="one"), 11)
+    return store, cluster
+
+
+def test_what_was_forgotten_with_its_name_at_once_is_gone_for_good(tmp_path: Path) -> None:
+    """The cluster slept for longer than it remembers: both ends come in one commit."""
+    store, cluster = forgetful(tmp_path)
     store.commit(batch_of(cluster.take_changes(), cluster.counters, []))
     cluster.advance(1000)
     changes = cluster.take_changes()
@@ -112,12 +118,7 @@ def test_a_file_of_the_version_before_keeps_its_names(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_used_again_at_once_is_the_new_job(tmp_path: Path) -> None:
-    store = ClusterStore(tmp_path / "sim.sqlite", "sim")
-    cluster = SimCluster(
-        "sim", DEFAULT, uid_prefix=store.identity, retention=JobRetention(ended=50, names=50)
-    )
-    cluster.create(a_request("one"), 10)
-    cluster.delete(DeleteJob(scope="team-a", id="one"), 11)
+    store, cluster = forgetful(tmp_path)
     cluster.advance(1000)
     cluster.create(a_request("one"), 1000)
     changes = cluster.take_changes()
