@@ -116,7 +116,7 @@ class Site:
         process: subprocess.Popen[bytes] | ForkedProcess
         with (self.folder / f"{name}.log").open("ab") as log:
             match command:
-                case [sys.executable, "-m", module, *words] if fork_server.serves_container(module, environ):
+                case [sys.executable, "-m", module, *words] if fork_server.serves_bare(module, environ):
                     process = fork_server.fork(module, words, environ, log)
                 case _:
                     process = subprocess.Popen(command, env=environ, cwd=self.folder, stdout=log, stderr=log)

@@ -70,10 +70,10 @@ async def test_a_fork_has_the_arguments_the_environment_and_the_log_that_it_is_g
 def test_a_service_of_a_manifest_is_a_fork_where_its_environment_says_nothing_else_of_the_interpreter() -> (
     None
 ):
-    assert fork_server.serves_container(SERVICE, {"HOME": "/"})
+    assert fork_server.serves_bare(SERVICE, {"HOME": "/"})
     assert not fork_server.serves(SERVICE, {"HOME": "/"}), "ours says where bytecode is kept"
-    assert not fork_server.serves_container(SERVICE, {"PYTHONHASHSEED": "4242"})
-    assert not fork_server.serves_container("another", {"HOME": "/"})
+    assert not fork_server.serves_bare(SERVICE, {"PYTHONHASHSEED": "4242"})
+    assert not fork_server.serves_bare("another", {"HOME": "/"})
 
 
 async def test_two_that_follow_each_other_hash_strings_by_seeds_of_their_own(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def from_nothing(
 )
 def test_a_fork_says_what_is_said_from_nothing(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     environ = {"COLUMNS": "60"}
-    assert fork_server.serves_command(MODULE, environ)
+    assert fork_server.serves_bare(MODULE, environ)
     forked = fairlead(*words, environ=environ, given=SNAPSHOT)
     plain = from_nothing(monkeypatch, *words, environ=environ, given=SNAPSHOT)
     assert (forked.returncode, forked.stdout, forked.stderr) == (
@@ -62,8 +62,8 @@ def test_a_fork_knows_nothing_of_the_one_before_and_ends_in_time(tmp_path: Path)
 
 
 def test_an_interpreter_that_is_set_up_otherwise_is_started_from_nothing() -> None:
-    assert fork_server.serves_command(MODULE, {})
-    assert not fork_server.serves_command(MODULE, os.environ | {"PYTHONHASHSEED": "7"})
+    assert fork_server.serves_bare(MODULE, {})
+    assert not fork_server.serves_bare(MODULE, os.environ | {"PYTHONHASHSEED": "7"})
 
 
 @pytest.mark.integration

@@ -31,7 +31,7 @@ def fairlead(
         subprocess.TimeoutExpired: it took longer.
     """
     environ = dict(os.environ if environ is None else environ)
-    if fork_server.serves_command(MODULE, environ):
+    if fork_server.serves_bare(MODULE, environ):
         # Where its modules cannot be imported, the command itself shall say so.
         with contextlib.suppress(fork_server.ForkServerError):
             return _forked(words, environ, given, seconds)

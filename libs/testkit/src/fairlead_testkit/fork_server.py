@@ -196,18 +196,10 @@ def serves(module: str, environ: Mapping[str, str]) -> bool:
     return _servers.used and module in FORKED and _of_python(environ) == _of_python(os.environ)
 
 
-def serves_command(module: str, environ: Mapping[str, str]) -> bool:
-    """Whether a command may run as a fork: also where its environment says less of its interpreter than ours."""
-    return _servers.used and module in COMMANDS and _says_no_more(environ)
-
-
-def serves_container(module: str, environ: Mapping[str, str]) -> bool:
-    """Whether a service may, to which a manifest gives all of its environment, and none of ours."""
-    return _servers.used and module in FORKED and _says_no_more(environ)
-
-
-def _says_no_more(environ: Mapping[str, str]) -> bool:
-    return _of_python(environ).items() <= _of_python(os.environ).items()
+def serves_bare(module: str, environ: Mapping[str, str]) -> bool:
+    """Whether a command may, or a service whose environment a manifest gives: also where that says less of its interpreter than ours."""
+    may = module in FORKED | COMMANDS and _of_python(environ).items() <= _of_python(os.environ).items()
+    return _servers.used and may
 
 
 def fork(module: str, arguments: Sequence[str], environ: Mapping[str, str], log: BinaryIO) -> ForkedProcess:
