@@ -1,93 +1,24 @@
 """The order against progressive filling in exact fractions, written apart from the product's code."""
 
 import random
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import msgspec
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fairlead_contracts.base.instants import HOUR, SECOND
 from fairlead_contracts.messages.decisions import Place
-from fairlead_policy.explain.neighbourhood import count_before
 from fairlead_policy.order.merging import merge_places, sort_key
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.cases import cases
 from fairlead_testkit.waiting import a_waiting_job
 
 TENANTS = ("ada", "bob", "cyd", "dan")
 RESOURCES = ("cpu", "gpu", "memory")
 CLASSES = ("urgent", "normal")
 QUEUES = (("c1", "q1"), ("c1", "q2"), ("c2", "q1"))
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    rules: PoolRules
-    waiting: tuple[WaitingJob, ...]
-    running: tuple[tuple[str, str, dict[str, int]], ...]
-    now: int
-
-
-def share(rules: PoolRules, tenant: str, use: dict[str, int]) -> Fraction | None:
-    """The formula, word for word; None where it is infinite."""
-    weight = rules.entitlement_of(tenant)
-    if weight == 0:
-        return None
-    best = Fraction(0)
-    for resource, amount in use.items():
-        counts = rules.resource_weights.get(resource, Fraction(1))
-        if counts == 0 or amount == 0:
-            continue
-        if rules.capacity.get(resource, 0) == 0:
-            return None
-        best = max(best, counts * amount / rules.capacity[resource] / weight)
-    return best
-
-
-def oracle(snapshot: Snapshot) -> list[str]:
-    """Always serve the tenant whose head has the smallest (class, infinite, key, submitted, uid)."""
-    rules, now = snapshot.rules, snapshot.now
-    use = {tenant: dict.fromkeys(RESOURCES, 0) for tenant in TENANTS}
-    for _, tenant, demand in snapshot.running:
-        for resource, amount in demand.items():
-            use[tenant][resource] += amount
-    queues = {tenant: [job for job in snapshot.waiting if job.tenant == tenant] for tenant in TENANTS}
-    for queue in queues.values():
-        queue.sort(key=lambda job: (CLASSES.index(job.job_class), job.submitted, job.uid))
-
-    def head(tenant: str) -> tuple[int, bool, Fraction, int, str]:
-        job, tag = queues[tenant][0], share(rules, tenant, use[tenant])
-        aged = job.submitted if rules.cap is None else max(job.submitted, now - rules.cap)
-        infinite = tag is None
-        key = Fraction(0) if tag is None else tag + rules.rate * aged
-        return CLASSES.index(job.job_class), infinite, key, job.submitted, job.uid
-
-    served = []
-    while any(queues.values()):
-        tenant = min((tenant for tenant in TENANTS if queues[tenant]), key=head)
-        job = queues[tenant].pop(0)
-        served.append(job.uid)
-        for resource, amount in job.demand.items():
-            use[tenant][resource] += amount
-    return served
-
-
-def pool(snapshot: Snapshot, tenants: Sequence[str] = TENANTS) -> PoolFacts:
-    order = PoolFacts(snapshot.rules)
-    for uid, tenant, demand in snapshot.running:
-        if tenant in tenants:
-            order.run(uid, tenant, demand)
-    for job in snapshot.waiting:
-        if job.tenant in tenants:
-            order.wait(job)
-    return order
 
 
 def uids(places: Sequence[Place]) -> list[str]:
@@ -97,149 +28,6 @@ def uids(places: Sequence[Place]) -> list[str]:
 def to_bytes(places: object) -> bytes:
     return msgspec.msgpack.encode(places)
 
-
-WEIGHTS = [Fraction(text) for text in ("0", "1", "1", "2", "3", "0.1", "0.3", "1.5")]
-RATES = [Fraction(0), Fraction(1, 10), Fraction(1, 6), Fraction(1)]
-COUNTS = [Fraction(0), Fraction(1, 2), Fraction(2)]
-
-
-def demand_of(rng: random.Random) -> dict[str, int]:
-    return {name: rng.randint(0, 3) for name in RESOURCES if rng.random() < 0.6}
-
-
-def snapshot_of(seed: int, most: int = 14) -> Snapshot:
-    """Small numbers on purpose: they tie, and ties are where orders go wrong."""
-    rng = random.Random(seed)
-    names = list(range(rng.randint(0, most)))
-    rng.shuffle(names)
-    rules = PoolRules(
-        capacity={name: rng.choice([0, 1, 2, 3, 4, 6, 10]) for name in RESOURCES if rng.random() < 0.8},
-        classes=CLASSES,
-        rate=rng.choice(RATES),
-        cap=rng.choice([None, 1, 3, 10]),
-        resource_weights={name: rng.choice(COUNTS) for name in RESOURCES if rng.random() < 0.3},
-        entitlements={tenant: rng.choice(WEIGHTS) for tenant in TENANTS[:3]},
-        unlisted_entitlement=rng.choice([Fraction(0), Fraction(1)]),
-    )
-    waiting = tuple(
-        a_waiting_job(
-            f"u{name:02d}",
-            tenant=rng.choice(TENANTS),
-            job_class=rng.choice(CLASSES),
-            submitted=rng.randint(0, 12),
-            demand=demand_of(rng),
-            queue=rng.choice(QUEUES),
-        )
-        for name in names
-    )
-    running = tuple(
-        (f"r{number}", rng.choice(TENANTS), demand_of(rng)) for number in range(rng.randint(0, 4))
-    )
-    return Snapshot(rules, waiting, running, rng.randint(0, 25))
-
-
-seeds = st.integers(0, 2**32)
-snapshots = st.builds(snapshot_of, seeds)
-long_snapshots = st.builds(snapshot_of, seeds, st.just(40))
-
-
-@given(snapshots)
-@settings(max_examples=cases())
-def test_the_order_is_that_of_progressive_filling(snapshot: Snapshot) -> None:
-    assert uids(pool(snapshot).at(snapshot.now).places()[:]) == oracle(snapshot)
-    assert pool(snapshot).at(snapshot.now).uids() == oracle(snapshot)
-
-
-@pytest.mark.deep
-@pytest.mark.timeout(1200)
-@given(long_snapshots)
-@settings(max_examples=cases(0.2))  # the property above on longer snapshots: five times as heavy
-def test_the_order_is_that_of_progressive_filling_at_length(snapshot: Snapshot) -> None:
-    assert uids(pool(snapshot).at(snapshot.now).places()[:]) == oracle(snapshot)
-
-
-@given(snapshots, seeds.map(random.Random))
-@settings(max_examples=cases())
-def test_the_same_facts_in_any_order_give_the_same_bytes(snapshot: Snapshot, rng: random.Random) -> None:
-    waiting, running = list(snapshot.waiting), list(snapshot.running)
-    rng.shuffle(waiting)
-    rng.shuffle(running)
-    shuffled = replace(snapshot, waiting=tuple(waiting), running=tuple(running))
-    first, second = pool(snapshot), pool(shuffled)
-    now = snapshot.now
-    assert to_bytes(first.at(now).places()[:]) == to_bytes(second.at(now).places()[:])
-    assert to_bytes(first.snapshot.standings()) == to_bytes(second.snapshot.standings())
-    fronts = [sorted(order.at(now).front(3).items()) for order in (first, second)]
-    assert to_bytes(fronts[0]) == to_bytes(fronts[1])
-
-
-@given(snapshots, seeds.map(random.Random))
-@settings(max_examples=cases())
-def test_shards_merge_into_the_whole_order_to_the_byte(snapshot: Snapshot, rng: random.Random) -> None:
-    shard_of, earlier = [rng.randrange(4) for _ in TENANTS], rng.randrange(6)
-    shards = [
-        [tenant for tenant, at in zip(TENANTS, shard_of, strict=True) if at == shard] for shard in range(4)
-    ]
-    now = snapshot.now
-    # Each shard decides at its own instant; the merge is made at one.
-    parts = [
-        pool(snapshot, shard).at(now - (earlier if number else 0)).places()[:]
-        for number, shard in enumerate(shards)
-    ]
-    merged = merge_places(parts, snapshot.rules, now)
-    assert to_bytes(merged) == to_bytes(pool(snapshot).at(now).places()[:])
-    whole = pool(snapshot)
-    by_view = [whole.at(now).places(shard)[:] for shard in shards]
-    assert to_bytes(merge_places(reversed(by_view), snapshot.rules, now)) == to_bytes(merged)
-
-
-@given(snapshots, st.integers(1, 6))
-@settings(max_examples=cases())
-def test_a_front_is_the_beginning_of_each_queue(snapshot: Snapshot, window: int) -> None:
-    order = pool(snapshot)
-    whole = order.at(snapshot.now).places()[:]
-    queue_of = {job.uid: job.queue for job in snapshot.waiting}
-    wanted = {
-        queue: [place for place in whole if queue_of[place.uid] == queue][:window]
-        for queue in set(queue_of.values())
-    }
-    assert order.at(snapshot.now).front(window) == wanted
-    counts = {queue: sum(at == queue for at in queue_of.values()) for queue in sorted(set(queue_of.values()))}
-    assert order.snapshot.waiting() == counts
-
-
-@given(snapshots)
-@settings(max_examples=cases())
-def test_one_place_and_what_stands_before_it_agree_with_the_order(snapshot: Snapshot) -> None:
-    order = pool(snapshot)
-    whole = order.at(snapshot.now).places()[:]
-    assert whole == sorted(whole, key=lambda place: sort_key(place, snapshot.rules, snapshot.now))
-    for rank, place in enumerate(whole):
-        assert order.place(place.uid, snapshot.now) == place
-        assert count_before(order.at(snapshot.now), place) == Counter(ahead.tenant for ahead in whole[:rank])
-    assert order.place("nobody", snapshot.now) is None
-
-
-@given(snapshots)
-@settings(max_examples=cases())
-def test_the_terms_of_a_place_are_those_of_the_formula(snapshot: Snapshot) -> None:
-    rules = snapshot.rules
-    for place in pool(snapshot).at(snapshot.now).places():
-        if place.unbounded:
-            assert (place.tag, place.key) == (0.0, 0.0)
-            continue
-        weight = rules.entitlement_of(place.tenant)
-        tag = Fraction(0)
-        if place.use:
-            counts = rules.resource_weights.get(place.dominant, Fraction(1))
-            tag = counts * place.use / rules.capacity[place.dominant] / weight
-        aged = place.submitted if rules.cap is None else max(place.submitted, snapshot.now - rules.cap)
-        assert place.tag == float(tag)
-        assert place.key == float(tag + rules.rate * aged)
-        assert bool(place.dominant) == bool(place.use)
-
-
-# --- the arithmetic that floats would get wrong
 
 RULES = PoolRules(capacity={"gpu": 10}, classes=CLASSES, entitlements=dict.fromkeys(TENANTS, Fraction(1)))
 

@@ -1,122 +1,17 @@
 """H-DRF against one pick at a time in exact fractions, and the examples that tell it from plain DRF in a tree."""
 
-import random
 from collections.abc import Mapping
 from fractions import Fraction
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from fairlead_policy.order.merging import merge_places
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_testkit.cases import cases
 from fairlead_testkit.saturation import used_up
-from fairlead_testkit.tree_scenes import TreeScene, by_brute_force, order_before_changes, pool
 from fairlead_testkit.waiting import a_waiting_job
-
-TREES: tuple[dict[str, str], ...] = (
-    {"a": "A", "b": "A"},
-    {"a": "A", "b": "A", "c": "B", "d": "B"},
-    {"a": "X", "b": "X", "X": "A", "c": "A", "d": "B"},
-)
-
-LEAVES = ("a", "b", "c", "d")
-TOPS = ("A", "B", "c", "d")
 
 
 def job(uid: str, tenant: str, submitted: int = 0, **demand: int) -> WaitingJob:
     return a_waiting_job(uid, tenant=tenant, submitted=submitted, demand=demand)
-
-
-def scene_of(seed: int) -> TreeScene:
-    rng = random.Random(seed)
-    parents = rng.choice(TREES)
-    weights = [Fraction(text) for text in ("1", "1", "2", "1/2", "0")]
-    rules = PoolRules(
-        capacity={"cpu": rng.choice([4, 6, 10]), "gpu": rng.choice([3, 10, 10])},
-        classes=("normal",),
-        rate=rng.choice([Fraction(0), Fraction(1, 20), Fraction(1, 6)]),
-        cap=rng.choice([None, 3]),
-        entitlements={name: rng.choice(weights) for name in sorted({*LEAVES, *parents.values()})},
-        parents=parents,
-        rescaled=True,
-        lowest_of_live=rng.random() < 0.5,
-        saturated=frozenset(rng.choice([(), (), ("gpu",), ("cpu",)])),
-        class_mode=rng.choice(["strict", "strict", "additive", "multiplicative"]),
-        class_weights={"normal": Fraction(3)},
-    )
-
-    def demand() -> dict[str, int]:
-        # Most jobs want one of the two: complementary siblings are what it is about.
-        return rng.choice([{"cpu": 1}, {"gpu": 1}, {"cpu": 2}, {"cpu": 1, "gpu": 1}, {}])
-
-    waiting = [
-        job(f"u{number:02d}", rng.choice(LEAVES), rng.randint(0, 6), **demand())
-        for number in range(rng.randint(0, 11))
-    ]
-    running = tuple((f"r{number}", rng.choice(LEAVES), demand()) for number in range(rng.randint(0, 6)))
-    return TreeScene(rules, tuple(waiting), running, rng.randint(0, 10))
-
-
-scenes = st.builds(scene_of, st.integers(0, 2**32))
-
-
-@given(scenes)
-@settings(max_examples=cases())
-def test_the_order_is_that_of_picking_one_job_at_a_time(scene: TreeScene) -> None:
-    assert pool(scene).at(scene.now).uids() == by_brute_force(scene)
-
-
-@given(scenes)
-@settings(max_examples=cases())
-def test_shards_that_know_the_saturated_resources_merge_into_the_whole_order(scene: TreeScene) -> None:
-    whole = pool(scene).at(scene.now).places()[:]
-    parts = [pool(scene, (top,)).at(scene.now).places()[:] for top in TOPS]
-    assert merge_places(parts, scene.rules, scene.now) == whole
-    front = pool(scene).at(scene.now).front(2)
-    assert front.get(("c", "q"), []) == whole[:2]
-
-
-@given(scenes, st.integers(0, 2**32))
-@settings(max_examples=cases(1 / 4))
-def test_an_order_stays_as_it_was_whatever_becomes_of_the_pool(scene: TreeScene, seed: int) -> None:
-    assert order_before_changes(scene, random.Random(seed)).uids() == by_brute_force(scene)
-
-
-@given(scenes, st.integers(0, 2**32))
-@settings(max_examples=cases(1 / 2))
-def test_the_front_is_that_of_all_whatever_was_looked_at_and_changed_before(
-    scene: TreeScene, seed: int
-) -> None:
-    """The tree is kept up leaf by leaf, and served only as far as somebody looks."""
-    rng = random.Random(seed)
-    kept = PoolFacts(scene.rules)
-    waiting, running = list(scene.waiting), list(scene.running)
-    while waiting or running:
-        if waiting and (not running or rng.random() < 0.6):
-            kept.wait(waiting.pop(rng.randrange(len(waiting))))
-        else:
-            kept.run(*running.pop(rng.randrange(len(running))))
-        if rng.random() < 0.5:
-            passing = job(
-                f"z{rng.randint(0, 9)}", rng.choice(LEAVES), rng.randint(0, 6), cpu=1, gpu=rng.randint(0, 1)
-            )
-            kept.wait(passing)
-            kept.at(rng.randint(0, 10)).front(rng.randint(1, 3))
-            if rng.random() < 0.5:
-                kept.run(passing.uid, passing.tenant, passing.demand)
-                kept.at(scene.now).front(1)
-            kept.forget(passing.uid)
-    expected = by_brute_force(scene)
-    for window in (1, rng.randint(1, 9)):
-        found = kept.at(scene.now).front(window).get(("c", "q"), [])
-        assert [place.uid for place in found] == expected[:window]
-    assert kept.at(scene.now).uids() == expected
-
-
-# --- examples
 
 
 def rules(parents: Mapping[str, str], **changed: object) -> PoolRules:

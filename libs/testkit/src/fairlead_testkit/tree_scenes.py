@@ -74,7 +74,9 @@ def picks(scene: TreeScene) -> list[Pick]:
         )
         for job in scene.waiting
     ]
-    return picks_of(jobs, _plain(scene.rules), scene.now, _use(scene))
+    rules, use = scene.rules, _use(scene)
+    tenants = {*use, *(job.tenant for job in jobs), *rules.entitlements, *rules.parents.values()}
+    return picks_of(jobs, _plain(rules, tenants), scene.now, use)
 
 
 def _use(scene: TreeScene) -> dict[str, dict[str, int]]:
@@ -92,10 +94,10 @@ def _use(scene: TreeScene) -> dict[str, dict[str, int]]:
     return use
 
 
-def _plain(rules: PoolRules) -> OracleRules:
+def _plain(rules: PoolRules, tenants: Collection[str]) -> OracleRules:
     return OracleRules(
         capacity=rules.capacity,
-        entitlements=rules.entitlements,
+        entitlements={tenant: rules.entitlement_of(tenant) for tenant in tenants},
         parents=rules.parents,
         classes=rules.classes,
         mode=rules.class_mode,
