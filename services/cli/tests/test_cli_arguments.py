@@ -133,15 +133,15 @@ SERVICES = {
 }
 
 
-def loaded_by(script: str) -> set[str]:
+def printed_by(script: str) -> str:
     told = subprocess.run(
-        [sys.executable, "-c", f"import sys; {script}; print(*sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=30,
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30
     )
-    return set(told.stdout.split())
+    return told.stdout
+
+
+def loaded_by(script: str) -> set[str]:
+    return set(printed_by(f"import sys; {script}; print(*sys.modules)").split())
 
 
 @pytest.mark.parametrize(
@@ -160,19 +160,16 @@ def test_a_snapshot_is_taken_without_columns_of_numbers() -> None:
     assert not loaded & (FOREIGN | SERVICES | {"numpy", "yaml"})
 
 
+def test_an_order_loads_nothing_that_talks_to_nats() -> None:
+    assert not loaded_by("import fairlead_cli.paper.running") & {"fairlead_bus", "nats"}
+
+
 def test_what_is_left_at_the_end_is_not_looked_through() -> None:
     script = (
         "import atexit, gc, sys; atexit.register(lambda: print(gc.get_freeze_count() > 1000)); "
         "sys.argv[1:] = ['queue', '--help']; from fairlead_cli.__main__ import main; main()"
     )
-    told = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=30,
-    )
-    assert told.stdout.splitlines()[-1] == "True"
+    assert printed_by(script).splitlines()[-1] == "True"
 
 
 SLOW = ARITHMETIC | FOREIGN | SERVICES | {"yaml", "rich", "nacl", "nkeys", "opentelemetry", "nats.js.api"}

@@ -2,8 +2,6 @@
 
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -233,15 +231,6 @@ def test_the_same_facts_give_the_same_bytes(rng: random.Random) -> None:
         if isinstance(entries, list):
             mixed[key] = rng.sample(entries, len(entries))
     assert printed(mixed) == printed(SNAPSHOT)
-
-
-def test_an_order_loads_nothing_that_talks_to_nats() -> None:
-    script = "import sys, fairlead_cli.paper.running; print(sorted(sys.modules))"
-    loaded = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30
-    )
-    assert "'fairlead_bus'" not in loaded.stdout
-    assert "'nats'" not in loaded.stdout
 
 
 def test_a_key_written_twice_in_a_yaml_snapshot_is_refused() -> None:

@@ -1,6 +1,8 @@
 """Why levels are withheld, and what operators said: pure, the same for who writes and for who answers."""
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,12 +20,25 @@ from fairlead_policy.levels.operators import (
     revocation_of,
     words_on,
 )
-from fairlead_policy.levels.withholding import Fate, judge_withholding, may_preempt
+from fairlead_policy.levels.withholding import Fate, Withholding, judge_withholding, may_preempt
 from fairlead_testkit.builders import NOON, a_control, a_document, a_queue
 
 KUEUE = a_queue(frontend="kueue", bands_by_class=True)
 PREEMPTING = a_queue(name="hot", frontend="kueue", preemption={"reclaimWithinCohort": "LowerPriority"})
 LEAVE = Leave(cluster="c1", lever="boost", at=NOON)
+
+
+def judged(
+    *queues: QueueState,
+    leave: Leave | None = LEAVE,
+    control: ControlWord | Mode = Mode.ACTIVE,
+    preemption: str = "never",
+    values: Mapping[str, int] | None = None,
+    **more: Any,  # noqa: ANN401 # as `judge_withholding` has them
+) -> Withholding:
+    word = control if isinstance(control, ControlWord) else ControlWord(control)
+    document = a_document(preemption=preemption)
+    return judge_withholding(document, queues, leave, control=word, values=values or {}, **more)
 
 
 @pytest.mark.parametrize(
@@ -44,8 +59,7 @@ LEAVE = Leave(cluster="c1", lever="boost", at=NOON)
 def test_one_reason_is_named_the_first_thing_to_see_to(
     queues: list[QueueState], leave: Leave | None, mode: Mode, preemption: str, why: str
 ) -> None:
-    document = a_document(preemption=preemption)
-    found = judge_withholding(document, queues, leave, control=ControlWord(mode), values={}).why
+    found = judged(*queues, leave=leave, control=mode, preemption=preemption).why
     assert (why in found) if why else not found
 
 
@@ -64,16 +78,10 @@ SETTINGS = [
 @pytest.mark.parametrize("preemption", SETTINGS)
 def test_levels_go_by_every_setting_by_which_one_could_stop_a_running_job(preemption: dict[str, str]) -> None:
     unsafe = a_queue(frontend="kueue", bands_by_class=True, preemption=preemption)
-    found = judge_withholding(
-        a_document(), [KUEUE, unsafe], LEAVE, control=ControlWord(Mode.ACTIVE), values={}
-    )
+    found = judged(KUEUE, unsafe)
     assert (found.fate, found.unsafe, found.everywhere) == (Fate.GO, True, False)
     # Crossed classes stop nobody: what could goes first.
-    crossed = {"urgent": 5000, "approved": 9000}
-    assert (
-        judge_withholding(a_document(), [unsafe], LEAVE, control=ControlWord(Mode.ACTIVE), values=crossed)
-        == found
-    )
+    assert judged(unsafe, values={"urgent": 5000, "approved": 9000}) == found
 
 
 @pytest.mark.parametrize(
@@ -105,15 +113,13 @@ def test_levels_go_for_what_somebody_stated_and_stand_for_what_is_merely_not_kno
     lost = None
     if hours is not None:
         lost = LeverFound(cluster="c1", lever="priority", at=NOON + timedelta(hours=hours))
-    found = judge_withholding(
-        a_document(), [KUEUE], leave, control=ControlWord(mode), values={}, found=lost, revocation=revocation
-    )
+    found = judged(KUEUE, leave=leave, control=mode, found=lost, revocation=revocation)
     assert (found.fate, found.everywhere) == (fate, everywhere)
     assert (why in found.why) if why else not found.why
 
 
 def test_who_pauses_an_unsafe_pool_hears_that_its_levels_could_stop_running_jobs() -> None:
-    found = judge_withholding(a_document(), [PREEMPTING], LEAVE, control=ControlWord(Mode.PAUSED), values={})
+    found = judged(PREEMPTING, control=Mode.PAUSED)
     assert (found.fate, found.unsafe) == (Fate.STAND, True)
     assert "they could stop running jobs: queue hot has reclaimWithinCohort LowerPriority" in found.why
 
@@ -136,34 +142,16 @@ def test_a_leave_taken_back_is_so_until_one_is_given_again_readable_or_not() -> 
 
 
 def test_a_dry_run_needs_no_leave_and_honours_everything_else() -> None:
-    document = a_document(preemption="never")
-    assert not judge_withholding(
-        document, [KUEUE], None, control=ControlWord(Mode.ACTIVE), values={}, dry_run=True
-    ).why
-    assert judge_withholding(
-        document, [KUEUE], None, control=ControlWord(Mode.PAUSED), values={}, dry_run=True
-    ).why
-    assert judge_withholding(
-        document, [PREEMPTING], None, control=ControlWord(Mode.ACTIVE), values={}, dry_run=True
-    ).why
+    assert not judged(KUEUE, leave=None, dry_run=True).why
+    assert judged(KUEUE, leave=None, control=Mode.PAUSED, dry_run=True).why
+    assert judged(PREEMPTING, leave=None, dry_run=True).why
 
 
 def test_classes_whose_values_cross_are_withheld_and_narrow_ones_are_not() -> None:
-    document = a_document()
-    assert not judge_withholding(
-        document, [KUEUE], LEAVE, control=ControlWord(Mode.ACTIVE), values={"urgent": 600, "approved": 300}
-    ).why
-    crossed = judge_withholding(
-        document, [KUEUE], LEAVE, control=ControlWord(Mode.ACTIVE), values={"urgent": 5000, "approved": 9000}
-    ).why
-    assert "class urgent has its floor at 5000" in crossed
-    assert not judge_withholding(
-        document,
-        [a_queue()],
-        None,
-        control=ControlWord(Mode.ACTIVE),
-        values={"urgent": 5000, "approved": 9000},
-    ).why
+    assert not judged(KUEUE, values={"urgent": 600, "approved": 300}).why
+    crossed = {"urgent": 5000, "approved": 9000}
+    assert "class urgent has its floor at 5000" in judged(KUEUE, values=crossed).why
+    assert not judged(a_queue(), leave=None, values=crossed).why
 
 
 @pytest.mark.parametrize(
@@ -184,14 +172,7 @@ def test_boosts_that_kueue_does_not_read_any_more_are_withheld(
     words = OperatorWords()
     assert words.hear(lever_of("c1"), to_json(seen))
     assert words.lever_found("c1") == seen
-    why = judge_withholding(
-        a_document(),
-        [KUEUE],
-        leave,
-        control=ControlWord(Mode.ACTIVE),
-        values={},
-        found=words.lever_found("c1"),
-    ).why
+    why = judged(KUEUE, leave=leave, found=words.lever_found("c1")).why
     assert ("no longer reads boosts" in why and "fairlead doctor" in why) == withheld
     words.hear(lever_of("c1"), None)
     assert words.lever_found("c1") is None
@@ -222,8 +203,7 @@ def test_a_word_says_who_when_and_why() -> None:
     words.hear(own, to_json(a_control(mode=Mode.PAUSED, by="ann", why="disks are changed")))
 
     def why() -> str:
-        control = words.control("c1/gpu")
-        return judge_withholding(a_document(), [KUEUE], LEAVE, control=control, values={}).why
+        return judged(KUEUE, control=words.control("c1/gpu")).why
 
     assert why() == (
         f"paused by ann since {NOON:%Y-%m-%d %H:%M} UTC (disks are changed): levels stay as they are. "
