@@ -60,29 +60,19 @@ def random_pool(rng: random.Random, cap: int | None = None) -> PoolFacts:
 
 
 @given(rngs)
-@settings(max_examples=cases())
+@settings(max_examples=cases(2))
 def test_a_later_job_stands_before_an_older_one_only_within_the_bound(rng: random.Random) -> None:
-    order = random_pool(rng)
-    places = order.at(30).places()[:]
-    for rank, k in enumerate(places):
-        for j in places[rank + 1 :]:
-            if k.submitted > j.submitted:
-                assert k.submitted - j.submitted < (tag(order, j) - tag(order, k)) / RATE
-
-
-@given(rngs)
-@settings(max_examples=cases())
-def test_with_a_cap_the_bound_holds_while_the_older_job_is_below_it(rng: random.Random) -> None:
-    cap, now = rng.randrange(1, 20), rng.randrange(40)
+    """With a cap, while the older job is below it."""
+    cap, now = rng.choice([None, rng.randrange(1, 20)]), rng.randrange(40)
     order = random_pool(rng, cap)
     places = order.at(now).places()[:]
     for rank, k in enumerate(places):
         for j in places[rank + 1 :]:
             if k.submitted > j.submitted:
                 lead = tag(order, j) - tag(order, k)
-                if now - j.submitted <= cap:
+                if cap is None or now - j.submitted <= cap:
                     assert k.submitted - j.submitted < lead / RATE
-                if k.submitted == now and now - j.submitted > cap:
+                elif k.submitted == now:
                     assert lead > RATE * cap
 
 

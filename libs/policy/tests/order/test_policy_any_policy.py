@@ -7,14 +7,17 @@ from fractions import Fraction
 import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fairlead_policy.order.pool_facts import PoolFacts
+from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import ClassMode, PoolRules
 from fairlead_testkit.cases import cases
-from fairlead_testkit.histories import CLASSES, TENANTS, PoolHistory, demands, tenants, uids
 from fairlead_testkit.saturation import used_up
 from fairlead_testkit.waiting import a_waiting_job
+
+TENANTS = ("ada", "bob", "cyd")
+CLASSES = ("urgent", "normal")
 
 TREES: tuple[dict[str, str], ...] = (
     {},
@@ -49,16 +52,77 @@ def rules_of(seed: int) -> PoolRules:
 
 
 rules = st.builds(rules_of, st.integers(0, 2**32))
+uids = st.integers(0, 9).map(lambda number: f"u{number}")
+tenants = st.sampled_from(TENANTS)
+demands = st.dictionaries(
+    st.sampled_from(("cpu", "gpu", "tpu")), st.sampled_from([0, 1, 2, 2**62]), max_size=2
+)
+jobs = st.builds(
+    WaitingJob,
+    uid=uids,
+    scope=st.just("s"),
+    id=st.just("j"),
+    tenant=tenants,
+    job_class=st.sampled_from(CLASSES),
+    submitted=st.integers(0, 9),
+    demand=demands,
+    queue=st.sampled_from([("c", "q1"), ("c", "q2")]),
+    override=st.sampled_from([None, None, None, 2.0]),
+)
 
 
-class AnyPolicy(PoolHistory):
-    """Facts come, change and go, and so does everything that a policy may say, trees and modes among it."""
+class AnyPolicy(RuleBasedStateMachine):
+    """Jobs come, change, come again and go, and so does everything that a policy may say, trees and modes among it."""
 
     def __init__(self) -> None:
-        super().__init__(
-            PoolRules(capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_entitlement=Fraction(1))
+        super().__init__()
+        self.current = PoolRules(
+            capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_entitlement=Fraction(1)
         )
+        self.kept = PoolFacts(self.current)
+        self.waiting: dict[str, WaitingJob] = {}
+        self.running: dict[str, tuple[str, dict[str, int]]] = {}
         self.past: dict[str, dict[str, int]] = {}
+
+    @rule(job=jobs)
+    def a_job_waits(self, job: WaitingJob) -> None:
+        """Lets a job wait, also one that waits or runs already."""
+        self.kept.wait(job)
+        self.running.pop(job.uid, None)
+        self.waiting[job.uid] = job
+
+    @rule(many=st.lists(jobs, min_size=17, max_size=30))
+    def many_jobs_wait_at_once(self, many: list[WaitingJob]) -> None:
+        """More than a lane scores at first."""
+        for number, job in enumerate(many):
+            self.a_job_waits(msgspec.structs.replace(job, uid=f"{job.uid}-{number}"))
+
+    @rule()
+    def all_that_wait_go(self) -> None:
+        """The pool is as good as empty."""
+        for uid in list(self.waiting):
+            self.a_job_goes(uid)
+
+    @rule(uid=uids, tenant=tenants, demand=demands)
+    def a_job_runs(self, uid: str, tenant: str, demand: dict[str, int]) -> None:
+        """Whether it was seen to wait or not."""
+        self.kept.run(uid, tenant, demand)
+        self.waiting.pop(uid, None)
+        self.running[uid] = (tenant, demand)
+
+    @rule(uid=uids)
+    def a_waiting_job_starts(self, uid: str) -> None:
+        """Starts a waiting job, as most do."""
+        job = self.waiting.get(uid)
+        if job is not None:
+            self.a_job_runs(uid, job.tenant, job.demand)
+
+    @rule(uid=uids)
+    def a_job_goes(self, uid: str) -> None:
+        """One that nobody knows, too."""
+        self.kept.forget(uid)
+        self.waiting.pop(uid, None)
+        self.running.pop(uid, None)
 
     @rule(tenant=st.sampled_from((*TENANTS, "org")), past=demands)
     def past_use_decays_or_grows(self, tenant: str, past: dict[str, int]) -> None:
@@ -85,7 +149,8 @@ class AnyPolicy(PoolHistory):
 
     @rule(changed=rules)
     def the_rules_change(self, changed: PoolRules) -> None:
-        self.adopt(changed)
+        self.kept.set_rules(changed)
+        self.current = changed
 
     @rule(window=st.integers(1, 5), now=st.integers(0, 30), uid=uids)
     def somebody_looks(self, window: int, now: int, uid: str) -> None:
@@ -94,6 +159,17 @@ class AnyPolicy(PoolHistory):
         for shard in (None, TENANTS[::2], TENANTS[1::2]):
             assert self.kept.at(now).front(window, shard) == fresh.at(now).front(window, shard)
         assert self.kept.at(now).next_flip() == fresh.at(now).next_flip()
+
+    @invariant()
+    def it_is_as_from_scratch(self) -> None:
+        """Compares with an order made from scratch, to the byte."""
+        fresh = self.from_scratch()
+        now = 12
+        whole = self.kept.at(now).places()[:]
+        assert msgspec.msgpack.encode(whole) == msgspec.msgpack.encode(fresh.at(now).places()[:])
+        assert self.kept.snapshot.standings() == fresh.snapshot.standings()
+        assert self.kept.snapshot.waiting() == fresh.snapshot.waiting()
+        assert {place.uid for place in whole} == set(self.waiting)
 
     def from_scratch(self) -> PoolFacts:
         fresh = PoolFacts(self.current)
@@ -107,7 +183,7 @@ class AnyPolicy(PoolHistory):
 
 STEPS = 20
 # Each step is a case: after it, all is compared with what is made from scratch.
-AnyPolicy.TestCase.settings = settings(max_examples=cases(1 / STEPS), stateful_step_count=STEPS)
+AnyPolicy.TestCase.settings = settings(max_examples=cases(2 / STEPS), stateful_step_count=STEPS)
 TestAnyPolicy = AnyPolicy.TestCase
 
 

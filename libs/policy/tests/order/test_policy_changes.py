@@ -7,114 +7,17 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
 
 from fairlead_policy.exact.scoring import Scores
 from fairlead_policy.order.order import Order
 from fairlead_policy.order.pool_facts import PoolFacts
 from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
-from fairlead_policy.usage.past import Decay, PastUse, RunKey
 from fairlead_testkit.cases import cases
-from fairlead_testkit.histories import CLASSES, TENANTS, PoolHistory
 from fairlead_testkit.waiting import a_waiting_job
 
-DECAY = Decay(half_life=40, tick=10)
-
-rules = st.builds(
-    PoolRules,
-    capacity=st.sampled_from([{"cpu": 4, "gpu": 2}, {"cpu": 6, "gpu": 3}, {"cpu": 4}, {"gpu": 2, "tpu": 1}]),
-    classes=st.sampled_from([CLASSES, CLASSES[::-1]]),
-    rate=st.sampled_from([Fraction(0), Fraction(1, 4)]),
-    cap=st.sampled_from([None, 5]),
-    resource_weights=st.sampled_from([{}, {"tpu": Fraction(0)}, {"cpu": Fraction(1, 2)}]),
-    entitlements=st.fixed_dictionaries(
-        dict.fromkeys(TENANTS[:2], st.sampled_from([Fraction(0), Fraction(1), Fraction(2)]))
-    ),
-    unlisted_entitlement=st.sampled_from([Fraction(0), Fraction(1)]),
-)
-
-
-class AnyHistory(PoolHistory):
-    """Facts come, change, come again and go; readers look at any moment."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            PoolRules(capacity={"cpu": 4, "gpu": 2}, classes=CLASSES, unlisted_entitlement=Fraction(1))
-        )
-        self.clock = 0
-        self.use = self.nobodys_use()
-        self.runs: dict[RunKey, tuple[str, int | None, dict[str, int]]] = {}
-        """Every run that there ever was: whose, until when, of what."""
-
-    def it_runs(self, uid: str, tenant: str, demand: dict[str, int]) -> None:
-        self.clock += 3
-        self.runs[uid, self.clock] = (tenant, None, demand)
-        self.use.run((uid, self.clock), tenant, demand)
-
-    @rule(ticks=st.integers(1, 4), settled=st.integers(0, 6))
-    def time_passes(self, ticks: int, settled: int) -> None:
-        self.clock += ticks * DECAY.tick
-        for tenant, past in self.use.advance(self.clock // DECAY.tick).items():
-            self.kept.remember(tenant, past)
-        self.use.settle(self.use.now - settled)
-
-    @rule()
-    def somebody_takes_over(self) -> None:
-        """From what was settled and all runs, told from the beginning."""
-        heir = PastUse(DECAY)
-        heir.begin(self.use.settled or 0, self.use.kept())
-        self.tell(heir)
-        heir.advance(self.use.now)
-        self.use = heir
-
-    @rule(changed=rules)
-    def the_rules_change(self, changed: PoolRules) -> None:
-        self.adopt(changed)
-
-    @rule(window=st.integers(1, 5), now=st.integers(0, 30))
-    def somebody_looks(self, window: int, now: int) -> None:
-        fresh = self.from_scratch()
-        for shard in (None, TENANTS[::2], TENANTS[1::2]):
-            assert self.kept.at(now).front(window, shard) == fresh.at(now).front(window, shard)
-        assert self.kept.at(now).next_flip() == fresh.at(now).next_flip()
-
-    def from_scratch(self) -> PoolFacts:
-        fresh = PoolFacts(self.current)
-        for job in reversed(self.waiting.values()):
-            fresh.wait(job)
-        for uid, (tenant, demand) in self.running.items():
-            fresh.run(uid, tenant, demand)
-        use = self.nobodys_use()
-        self.tell(use)
-        for tenant, past in use.advance(self.use.now).items():
-            fresh.remember(tenant, past)
-        return fresh
-
-    def it_ran(self, uid: str) -> None:
-        """Whatever ran under the uid is over now."""
-        for (name, started), (tenant, ended, demand) in self.runs.items():
-            if name == uid and ended is None:
-                self.runs[name, started] = (tenant, self.clock, demand)
-                self.use.end((name, started), tenant, self.clock, demand)
-
-    def tell(self, use: PastUse) -> None:
-        for key, (tenant, ended, demand) in reversed(self.runs.items()):
-            if ended is None:
-                use.run(key, tenant, demand)
-            else:
-                use.end(key, tenant, ended, demand)
-
-    def nobodys_use(self) -> PastUse:
-        use = PastUse(DECAY)
-        use.begin(0, {})
-        return use
-
-
-STEPS = 25
-# Each step is a case: after it, all is compared with what is made from scratch.
-AnyHistory.TestCase.settings = settings(max_examples=cases(1 / STEPS), stateful_step_count=STEPS)
-TestAnyHistory = AnyHistory.TestCase
+CLASSES = ("urgent", "normal")
+TENANTS = ("ada", "bob")
 
 
 def scores_of(facts: PoolFacts) -> Scores:

@@ -1,4 +1,4 @@
-"""The order against progressive filling in exact fractions, written apart from the product's code."""
+"""The order in examples: the arithmetic that floats would get wrong, and what is infinite or nobody's."""
 
 import random
 from collections.abc import Sequence
@@ -16,7 +16,6 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.waiting import a_waiting_job
 
 TENANTS = ("ada", "bob", "cyd", "dan")
-RESOURCES = ("cpu", "gpu", "memory")
 CLASSES = ("urgent", "normal")
 QUEUES = (("c1", "q1"), ("c1", "q2"), ("c2", "q1"))
 

@@ -1,4 +1,4 @@
-"""H-DRF against one pick at a time in exact fractions, and the examples that tell it from plain DRF in a tree."""
+"""The examples that tell H-DRF from plain DRF in a tree; what holds of it always stands with the scenes of the order."""
 
 from collections.abc import Mapping
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Trees of tenants and the modes of classes, against picking one job at a time from the top down in exact fractions."""
+"""Trees of tenants in examples; what holds of any tree stands with the scenes of the order."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,8 +13,6 @@ from fairlead_policy.rules.jobs import WaitingJob
 from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_testkit.waiting import a_waiting_job
 
-CLASSES = ("urgent", "normal")
-RESOURCES = ("cpu", "gpu")
 QUEUES = (("c1", "q1"), ("c1", "q2"))
 
 
