@@ -8,17 +8,15 @@ import pytest
 
 from fairlead_cli.findings import Finding, Severity
 from fairlead_cli.kueue.doctor.checks import CHECKS, examine, known_names
-from fairlead_cli.kueue.doctor.kinds import Deployment, Written
 from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.survey import Right, Survey
 from fairlead_contracts.messages.state import PoolState
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import read_document
-from fairlead_kube.core import Job, Namespace, Node, NodePool, PyTorchJob, WebhookConfiguration
+from fairlead_kube.core import Namespace, Node, WebhookConfiguration
 from fairlead_kube.lever import Lever, LeverProbe
-from fairlead_kube.pods import Pod
 from fairlead_kube.queues import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
-from fairlead_kube.workloads import AdmissionCheck, PriorityClass, Workload
+from fairlead_kube.workloads import AdmissionCheck
 from fairlead_testkit.kubelab import A100, GPU, GPU_PRODUCT, ZONE, KubeObject, NodeShape, gpu_nodes, things
 
 ACTIVE = {"conditions": [{"type": "Active", "status": "True"}]}
@@ -563,18 +561,6 @@ def test_pools_are_root_cohorts() -> None:
     inner = things.cohort("inner") | {"spec": {"parentName": "root"}}
     inside = {**QUEUE, "spec": {**QUEUE["spec"], "cohortName": "inner"}}
     assert list(changed(cohorts=[inner, things.cohort("root")], cluster_queues=[inside]).pools()) == ["root"]
-
-
-def test_kinds_of_the_survey_are_read_as_the_server_gives_them() -> None:
-    assert msgspec.json.decode(msgspec.json.encode(written("x")), type=Written).writers("f:spec") == []
-    assert msgspec.convert(BOOSTER, Deployment).containers[0].image.endswith("v0.18")
-    assert msgspec.convert(things.cohort("c"), Cohort).metadata.name == "c"
-    assert msgspec.convert(a_job(suspend=True), Job).spec.suspend
-    assert msgspec.convert(a_pytorch_job(), PyTorchJob).metadata.name == "torch"
-    assert msgspec.convert(pod("p", "n"), Pod).spec.node_name == "n"
-    assert msgspec.convert(node_pool(), NodePool).metadata.name == "pool"
-    assert msgspec.convert(classes(a=1)[0], PriorityClass).value == 1
-    assert msgspec.convert(ADMITTED, Workload).holds("QuotaReserved")
 
 
 def test_a_strict_queue_is_right_where_starts_are_promised() -> None:
