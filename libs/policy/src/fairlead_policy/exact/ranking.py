@@ -26,7 +26,8 @@ type Names = NDArray[np.object_]
 """Strings by reference: picking many of them is then one call."""
 
 FLOAT_DOUBT = 2.0**-45
-"""Of the larger terms: what two keys differ by less is not told by floats. Each is rounded a few times, by 2^-53 of them."""
+"""The difference, as a part of the larger terms, below which floats do not tell two keys apart: each is rounded a few
+times, by 2^-53 of its terms."""
 
 # A key is rounded at most eight times, each by 2^-53 of it at most, since all its terms are at least 0. Two keys whose
 # floats differ by more than 2^-48 of the larger are in their true order; tiny numbers lose more and are always near.
@@ -40,7 +41,7 @@ _FEW = 16
 
 
 def warm_up() -> None:
-    """Have numpy load now what it loads at its first use, masked arrays for `unique`: 0.1 s amid the first reaction else."""
+    """Makes numpy load masked arrays now, which `unique` loads at its first use: 0.1 s amid the first reaction else."""
     np.unique(np.empty(0, np.int64))
 
 
@@ -253,7 +254,7 @@ class Ranking:
         return common
 
     def _rounded_keys(self) -> Floats:
-        """Counted from the earliest instant among the rows: both terms are then 0 or more, and as small as can be."""
+        """The keys as floats, from the rows' earliest instant on: both terms are small then, and never negative."""
         if not len(self._aged):
             return self._rows.tag
         rate = ratio(self._rules.rate.numerator, self._rules.rate.denominator)

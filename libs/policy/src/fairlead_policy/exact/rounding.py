@@ -19,13 +19,13 @@ type Pair = tuple[int, int]
 """Numerator and denominator."""
 
 _BITS = 63
-"""Behind the first one, of what estimates are made in."""
+"""Bits behind the first one in the floats that estimates are made in."""
 _PRECISE = np.finfo(np.longdouble).nmant >= _BITS
-"""Not on every machine: elsewhere all is divided out."""
+"""Whether this machine's longest floats have so many bits; where not, every number is divided out."""
 _FEW = 32
-"""Up to so many are divided out: estimates cost as much before the first one."""
+"""Up to so many numbers are divided out: to prepare estimates costs as much."""
 _ERROR = np.longdouble(2) ** -60
-"""Relative, of an estimate: it is rounded six times at most, each time by no more than 2^-64 of it."""
+"""The relative error of an estimate: it is rounded six times at most, each time by no more than 2^-64 of it."""
 
 
 class NumberedTerms(Protocol):
@@ -56,7 +56,7 @@ class Fractions:
     def __init__(self, terms: NumberedTerms) -> None:
         self.terms = terms
         self.estimates = _Estimates(terms)
-        """Of each, as nearly as can be."""
+        """The estimate of each fraction, by number."""
 
     def of(self, number: Ints) -> "NumberedFractions":
         """One for each job."""

@@ -76,14 +76,14 @@ class Measure:
         divisor = gcd(*self.numerators) or 1
         self._integers = [scale // divisor for scale in self.numerators]
         self._scales: dict[tuple[int, int], TagScale] = {}
-        """By what tenants are entitled to, as two integers: fractions take four times as long to look up."""
+        """Scales by entitlement, which is two integers here: fractions take four times as long to look up."""
 
     def scale_of(self, tenant: str) -> "TagScale":
         """The scale that a tenant is scored by; tenants of one entitlement share it."""
         return self.scales_of((tenant,))[0]
 
     def scales_of(self, tenants: Iterable[str]) -> "list[TagScale]":
-        """The same of some tenants."""
+        """The scales of some tenants."""
         known, entitlements, unlisted = self._scales, self.rules.entitlements, self.rules.unlisted_entitlement
         found = []
         for tenant in tenants:
@@ -97,15 +97,15 @@ class Measure:
 
     @cached_property
     def uncapped(self) -> "Measure":
-        """The same without a cap on aging."""
-        return self._otherwise(replace(self.rules, cap=None))
+        """The same measure without a cap on aging."""
+        return self._with_aging_of(replace(self.rules, cap=None))
 
     @cached_property
     def ageless(self) -> "Measure":
-        """The same without aging."""
-        return self._otherwise(replace(self.rules, cap=None, rate=NOTHING))
+        """The same measure without aging."""
+        return self._with_aging_of(replace(self.rules, cap=None, rate=NOTHING))
 
-    def _otherwise(self, rules: PoolRules) -> "Measure":
+    def _with_aging_of(self, rules: PoolRules) -> "Measure":
         """The same numbers under rules that age otherwise."""
         other = Measure(rules, self.queues)
         other.multipliers, other.grades = self.multipliers, self.grades
@@ -212,7 +212,7 @@ def unbounded_by(scores: Scores, row: int, entitled: Fraction) -> UnboundedBy | 
 
 
 NUMBERS = 5
-"""The rows of what a job is beside what it asks for."""
+"""The rows of the array before those of the demand."""
 
 
 class JobColumns(NamedTuple):
@@ -238,7 +238,7 @@ class JobColumns(NamedTuple):
         return cls(rank, submitted, queue, lacking, grade, numbers[NUMBERS:])
 
     def numbers(self) -> Ints:
-        """The jobs as one array: see `of`."""
+        """The jobs as one array, as `of` takes it."""
         *stated, demand = self
         return np.concatenate((stated, demand))
 
@@ -275,7 +275,7 @@ class Tenants(NamedTuple):
 
     @classmethod
     def single(cls, scale: "TagScale", use: Sequence[int], *, lacking: bool) -> "Tenants":
-        """One of them."""
+        """A single tenant."""
         held = np.array(use, np.int64)[:, np.newaxis]
         first = np.zeros(1, np.int64)
         return cls(first, held, np.array([lacking]), first, [scale])
@@ -311,7 +311,7 @@ def score(jobs: JobColumns, tenants: Tenants, measure: Measure) -> Scores:
         use = before[dominant, np.arange(count)]
     # An infinite share is a flag, never a number in a sum: such jobs go by class and submit alone.
     infinite: Flags = beyond | lacking
-    scale = _each(tenants.scale, lengths)
+    scale = _job_by_job(tenants.scale, lengths)
     if any(one.unbounded for one in tenants.scales):
         infinite |= np.array([one.unbounded for one in tenants.scales])[scale]
     counted = np.where(infinite, 0, use) if infinite.any() else use
@@ -355,7 +355,7 @@ def _sums_before(demand: Ints, tenants: Tenants, lengths: Ints) -> tuple[Ints, F
     before[:, 0] = 0
     demand[:, :-1].cumsum(axis=1, out=before[:, 1:])
     for sums, held in zip(before, tenants.use, strict=True):
-        np.add(sums, _each(held - sums[starts], lengths), out=sums)
+        np.add(sums, _job_by_job(held - sums[starts], lengths), out=sums)
     large = np.add.reduceat(demand, starts, axis=1, dtype=np.float64) + tenants.use > LARGEST * _SURELY
     for number in np.flatnonzero(large.any(axis=0)).tolist():
         some = slice(starts[number], starts[number] + lengths[number])
@@ -372,13 +372,13 @@ def _lengths(starts: Ints, count: int) -> Ints:
     return lengths
 
 
-def _each(values: Ints, lengths: Ints) -> Ints:
+def _job_by_job(values: Ints, lengths: Ints) -> Ints:
     """The tenants' amounts, job by job; of a single tenant one number, as that is every job's."""
     return values if len(lengths) == 1 else np.repeat(values, lengths)
 
 
 def _large_sums(demand: Ints, use: Ints) -> tuple[Ints, Flags]:
-    """The same of one tenant by Python's integers; no sum is told as larger than can be counted."""
+    """The same of one tenant by Python's integers: sums are bounded by the largest use that can be counted."""
     steps = np.column_stack((use, demand[:, :-1])).astype(np.object_)
     sums = np.cumsum(steps, axis=1)
     over: Flags = (sums > LARGEST).any(axis=0)

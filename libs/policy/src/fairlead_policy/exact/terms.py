@@ -79,7 +79,7 @@ def tag_of(terms: Terms, top: str, rules: PoolRules) -> Fraction:
 
 
 def worth_of(tag: Fraction, terms: Classed, rules: PoolRules) -> Fraction:
-    """The key without waiting: what the class makes of the tag."""
+    """The key without waiting: the tag as the job's class changes it."""
     if rules.strict:
         return tag
     weight = rules.class_weight(terms.job_class, override_of(terms.override))
@@ -92,7 +92,7 @@ def leading_of(terms: Terms, rules: PoolRules) -> int:
 
 
 def compared(terms: Terms, top: str, rules: PoolRules, now: Micros) -> ComparedTerms:
-    """The tuple that the order goes by."""
+    """The tuple by which the order sorts."""
     worth = worth_of(tag_of(terms, top, rules), terms, rules)
     key = worth + rules.aged(terms.submitted, now) * rules.rate
     return leading_of(terms, rules), key, terms.submitted, terms.uid

@@ -43,7 +43,7 @@ def parts_of(place: Place, rules: PoolRules) -> Fraction:
 
 
 def bound_in_words(place: Place, rules: PoolRules) -> str | None:
-    """The same as a person reads it: in days, and by which day; None where there is no bound."""
+    """The bound in words: in days, and by which day; None where there is no bound."""
     bound = bound_of(place, rules)
     if bound is None:
         return None
@@ -67,7 +67,7 @@ def bound_in_words(place: Place, rules: PoolRules) -> str | None:
 
 
 def _from_when(submitted: Micros, bound: Micros) -> str:
-    """The day from which on, where a calendar has it: a small part of a pool beside a large job may take more years."""
+    """The day from which the bound holds, where a calendar has it: a small part beside a large job may take longer."""
     latest = -(-(submitted + bound) // MINUTE) * MINUTE
     if not FIRST_NAMED <= latest <= LAST_NAMED:
         return f"{_days(bound)} after it, or later,"

@@ -33,12 +33,12 @@ def tag_to_pass(place: Place, other: Place, rules: PoolRules, now: Micros) -> tu
 
 
 def ends_to_pass(
-    makeup: ShareBreakdown, place: Place, other: Place, rules: PoolRules, now: Micros
+    breakdown: ShareBreakdown, place: Place, other: Place, rules: PoolRules, now: Micros
 ) -> dict[str, int] | None:
     """The least amounts of its own tenant's running jobs that have to end before a job stands before another.
 
     Args:
-        makeup: what the tag of `place` is made of.
+        breakdown: the parts of the tag of `place`.
         place: of a tenant that stands alone.
         other: of another top-level tenant, now before it.
         rules: of the pool.
@@ -48,14 +48,14 @@ def ends_to_pass(
         Base units by resource; None where no end is enough: past use and own jobs before it count on.
     """
     bound = tag_to_pass(place, other, rules, now)
-    entitled = rules.entitlement_of(makeup.tenant)
+    entitled = rules.entitlement_of(breakdown.tenant)
     if bound is None or not entitled:
         return None
     tag, inclusive = bound
     ends = {}
     for resource, unit in rules.unit_share_by_name.items():
-        running = makeup.running.get(resource, 0)
-        total = running + makeup.past.get(resource, 0) + makeup.before.get(resource, 0)
+        running = breakdown.running.get(resource, 0)
+        total = running + breakdown.past.get(resource, 0) + breakdown.before.get(resource, 0)
         most = _floor(tag * entitled / unit) if inclusive else _below(tag * entitled / unit)
         # Without any use the tag is 0, whatever the resource.
         if most < 0 or total - most > running:

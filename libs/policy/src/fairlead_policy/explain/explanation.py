@@ -62,19 +62,19 @@ def ended_of(order: Order, place: Place, ends: Sequence[AmountsByResource | None
 
 
 def _tried(place: Place) -> bool:
-    """Whether the rank after an end has to be tried: where a share gets finite, its job passes finite ones, too."""
+    """Whether the rank after an end has to be tried: a share that turns finite may pass other finite ones, too."""
     return place.unbounded and not place.top
 
 
 def higher_classes(place: Place, rules: PoolRules) -> list[str]:
-    """The classes that it may be worth to be granted, the next higher one first; few of them."""
+    """The few higher classes that an operator could grant, the next higher one first."""
     if place.override is not None and not rules.strict:
         return []  # a number of its own counts, whatever the class
     return list(reversed(rules.classes[: rules.rank_of(place.job_class)]))[:_MOST_CLASSES]
 
 
 def targets_of(place: Place, around: Around, rules: PoolRules, now: Micros) -> list[Place]:
-    """The jobs of others that it is worth to pass: the nearest, and the first of its class."""
+    """Other tenants' jobs that the job could pass: the nearest, and the first of its class."""
     nearest = next((one for one in around.nearest if _passable(place, one, rules, now)), None)
     found = [one for one in (nearest, around.foremost) if one is not None]
     return list({one.uid: one for one in found}.values())
@@ -91,16 +91,16 @@ def what_if_of(found: Found, rules: PoolRules, now: Micros) -> WhatIf:
     """The prospects that were found, in the form in which people and programs read them."""
     place, around = found.place, found.around
     others = [one for one in around.nearest if _passable(place, one, rules, now)]
-    timed = _by_time(place, others, around, rules, now)
+    timed = _moves_by_time(place, others, around, rules, now)
     return WhatIf(
         makeup=found.makeup,
         nearest=[neighbour_of(place, one, rules, now) for one in around.nearest[:_SHOWN]],
         moves=[
-            *_by_ends(found),
-            *_by_starts(place, others, rules, now),
+            *_moves_by_ends(found),
+            *_moves_by_starts(place, others, rules, now),
             *timed,
-            *_by_class(found),
-            *_by_weight(place, around, rules, now),
+            *_moves_by_class(found),
+            *_moves_by_weight(place, around, rules, now),
         ],
         still=not timed
         and not around.fading
@@ -115,7 +115,7 @@ def what_if_of(found: Found, rules: PoolRules, now: Micros) -> WhatIf:
 
 
 class _Side(NamedTuple):
-    """One of two jobs where their ways up part: what it counts by there, and below which weight."""
+    """One of two jobs where their ways up part: its tenant there, its terms, and why its share is infinite."""
 
     tenant: str
     terms: Terms
@@ -139,7 +139,7 @@ def neighbour_of(place: Place, other: Place, rules: PoolRules, now: Micros) -> N
         rules: that both were placed by.
         now: the instant of the order.
     """
-    parent, own, bar = _parting(place, other, rules, now)
+    parent, own, bar = _sides_where_ways_part(place, other, rules, now)
     same = place.tenant == other.tenant
     leads = _Leads() if same else _leads(own, bar, rules, now)
     term = _within_tenant(place, other, rules) if same else _term(own, bar, leads, rules)
@@ -150,10 +150,10 @@ def neighbour_of(place: Place, other: Place, rules: PoolRules, now: Micros) -> N
         tenant=other.tenant,
         job_class=other.job_class,
         within=parent,
-        side=_unless(bar.tenant, other.tenant),
-        own_side=_unless(own.tenant, place.tenant),
-        effective=_named(bar.terms, other),
-        own_effective=_named(own.terms, place),
+        side=_unless_same(bar.tenant, other.tenant),
+        own_side=_unless_same(own.tenant, place.tenant),
+        effective=_effective_name(bar.terms, other),
+        own_effective=_effective_name(own.terms, place),
         term=term,
         share_lead=_rounded(leads.share),
         class_lead=_rounded(leads.job_class),
@@ -162,17 +162,19 @@ def neighbour_of(place: Place, other: Place, rules: PoolRules, now: Micros) -> N
     )
 
 
-def _unless(name: str, known: str) -> str:
+def _unless_same(name: str, known: str) -> str:
     return "" if name == known else name
 
 
-def _named(terms: Terms, place: Place) -> str:
-    """The job whose terms count, where that is another."""
+def _effective_name(terms: Terms, place: Place) -> str:
+    """The name of the job whose terms count; empty where they are the place's own."""
     return "" if terms.uid == place.uid else terms.id or terms.uid
 
 
-def _parting(place: Place, other: Place, rules: PoolRules, now: Micros) -> tuple[str, _Side, _Side]:
-    """The lowest tenant above both, empty for the pool itself, and what stands side by side below it."""
+def _sides_where_ways_part(
+    place: Place, other: Place, rules: PoolRules, now: Micros
+) -> tuple[str, _Side, _Side]:
+    """The lowest tenant above both jobs, empty for the pool itself, and the two sides below it."""
     if place.tenant == other.tenant:
         alone = [_Side(place.tenant, one, None) for one in (place, other)]
         return place.tenant, alone[0], alone[1]
@@ -226,15 +228,15 @@ def _rounded(exact: Fraction) -> float:
 
 
 def _within_tenant(place: Place, other: Place, rules: PoolRules) -> ComparedTerm:
-    """Between two jobs of one tenant: its own order knows no shares."""
+    """The term that decides between two jobs of one tenant: its own order knows no shares."""
     if rules.strict and rules.rank_of(place.job_class) != rules.rank_of(other.job_class):
         return "class"
     return "used-up" if place.blocked != other.blocked else "own-order"
 
 
 def _term(own: _Side, bar: _Side, leads: _Leads, rules: PoolRules) -> ComparedTerm:
-    """The term that decides: of a key's terms the one that does most for it."""
-    ranked = _by_rank(own.terms, bar.terms, rules)
+    """The term that decides: among terms of the key the one with the largest lead."""
+    ranked = _term_before_key(own.terms, bar.terms, rules)
     if ranked is not None:
         return ranked
     if sum(leads, NOTHING) > 0:
@@ -247,7 +249,7 @@ def _term(own: _Side, bar: _Side, leads: _Leads, rules: PoolRules) -> ComparedTe
     return "submitted" if own.terms.submitted != bar.terms.submitted else "uid"
 
 
-def _by_rank(own: Terms, bar: Terms, rules: PoolRules) -> ComparedTerm | None:
+def _term_before_key(own: Terms, bar: Terms, rules: PoolRules) -> ComparedTerm | None:
     if rules.strict and rules.rank_of(own.job_class) != rules.rank_of(bar.job_class):
         return "class"
     if own.blocked != bar.blocked:
@@ -258,7 +260,7 @@ def _by_rank(own: Terms, bar: Terms, rules: PoolRules) -> ComparedTerm | None:
 # Moves -----------------------------------------------------------------------------------------------------------------
 
 
-def _by_ends(found: Found) -> list[Counterfactual]:
+def _moves_by_ends(found: Found) -> list[Counterfactual]:
     place, makeup, around = found.place, found.makeup, found.around
     if makeup is None:
         return []
@@ -281,7 +283,9 @@ def _by_ends(found: Found) -> list[Counterfactual]:
     return moves
 
 
-def _by_starts(place: Place, others: Sequence[Place], rules: PoolRules, now: Micros) -> list[Counterfactual]:
+def _moves_by_starts(
+    place: Place, others: Sequence[Place], rules: PoolRules, now: Micros
+) -> list[Counterfactual]:
     if rules.rescaled:
         return []  # a start may use a resource up, and move whole classes
     for other in others:
@@ -307,7 +311,7 @@ def _tells_time(rules: PoolRules) -> bool:
     return rules.strict or not rules.parents
 
 
-def _by_time(
+def _moves_by_time(
     place: Place, others: Sequence[Place], around: Around, rules: PoolRules, now: Micros
 ) -> list[Counterfactual]:
     if not _tells_time(rules):
@@ -341,7 +345,7 @@ def _passing(other: Place, at: Micros, *, ahead: bool) -> Counterfactual:
     )
 
 
-def _by_class(found: Found) -> list[Counterfactual]:
+def _moves_by_class(found: Found) -> list[Counterfactual]:
     if not found.around.nearest:
         return []  # it is the first already
     return [
@@ -349,7 +353,7 @@ def _by_class(found: Found) -> list[Counterfactual]:
     ]
 
 
-def _by_weight(place: Place, around: Around, rules: PoolRules, now: Micros) -> list[Counterfactual]:
+def _moves_by_weight(place: Place, around: Around, rules: PoolRules, now: Micros) -> list[Counterfactual]:
     if around.foremost is None or not stands_alone(place, rules):
         return []
     weight = weight_to_pass(place, around.foremost, rules, now)

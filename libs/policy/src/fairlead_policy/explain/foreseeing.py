@@ -45,7 +45,7 @@ class Foreseen(NamedTuple):
     """A waiting job as its shards know it."""
 
     standing: TenantShare | None
-    """Of its top-level tenant: by that it is measured against the jobs of others."""
+    """The share of its top-level tenant, by which it is compared with others' jobs."""
     waiting: int
     """How many jobs wait in the pool."""
     ahead: Sequence[AheadOf]
@@ -219,7 +219,7 @@ def explained(fact: Explanation, foreseen: Foreseen, rules: PoolRules, at: Micro
 
 
 def named(foreseen: Foreseen, called: Callable[[Place], Place]) -> Foreseen:
-    """The same with jobs by other names.
+    """The forecast with jobs under other names.
 
     Args:
         foreseen: what its shards say.

@@ -9,11 +9,11 @@ from fairlead_policy.explain.held_back_text import NOT_IN_POLICY, used_up_of
 from fairlead_policy.rules.pool_rules import PoolRules
 
 _NO_LEAD = 5e-5
-"""Of share: a term of less is not worth a word beside others."""
+"""The lead, in shares, below which a term is not worth a word beside others."""
 _TOLD = 1e-4
-"""Of what its tenant is entitled to: waiting that is worth less decides by itself, and its figure says nothing."""
+"""The lead, in parts of the entitlement, below which a figure of waiting says nothing: it decides by itself then."""
 CLOSE = 2e-3
-"""Of share: figures with one digit may hide a difference of less."""
+"""The difference of shares that figures with one digit may hide."""
 EQUAL_KEYS = "their keys are equal, and it was submitted first"
 EQUAL_BUT_UID = "they are equal in everything, and its uid comes first"
 OWN_ORDER = "their tenant serves it first"
@@ -67,7 +67,7 @@ _PLAIN: Mapping[ComparedTerm, str] = {
 
 
 def _infinite(one: Neighbour, place: Place, rules: PoolRules) -> str:
-    """The one cause."""
+    """The cause where only the share of the job behind is infinite."""
     tenant = one.own_side or place.tenant
     whose = f"{tenant}, which this one counts for," if one.own_side else "this one's tenant"
     match one.unbounded_by:
@@ -86,7 +86,7 @@ def _infinite(one: Neighbour, place: Place, rules: PoolRules) -> str:
 
 
 def _of_lacking(one: Neighbour, place: Place) -> str:
-    """The pool's is named in the place; below a tenant it may be another."""
+    """The resource that the pool has none of. A place names it for the pool; below a tenant it may be another."""
     return " a resource" if one.within or not place.dominant else f" {place.dominant},"
 
 

@@ -20,7 +20,7 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 MOST_HOLDERS = 3
-"""Told of each resource."""
+"""Holders that are told of each resource at most."""
 
 
 def count_before(order: Order, place: Place, tenants: Iterable[str] | None = None) -> dict[str, int]:

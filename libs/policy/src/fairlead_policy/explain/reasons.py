@@ -57,9 +57,9 @@ class Wording:
         # Integers divided once: the same float as that of the fraction, at a tenth of its price.
         self._over, self._under = rate.numerator, rate.denominator
         self._cap = rules.cap if rate else None
-        """Of what counts of waiting."""
+        """The longest waiting that counts; None where all or none does."""
         self._whole = "what its tenant is entitled to" if rules.relative else "the pool over its weight"
-        """That waiting is worth a part of."""
+        """The whole of which waiting is worth a part."""
         daily = rate.numerator * DAY / rate.denominator
         self._daily = f", at {percent(daily) if daily < MANY else f'{daily:g} times that'} a day."
         self._counting = "" if all(rules.resource_weights.values()) else " that counts"

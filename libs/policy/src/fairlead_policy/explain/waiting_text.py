@@ -59,7 +59,7 @@ def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[
 
 
 def _that_move(prospects: WhatIf, rank: int | None) -> WhatIf:
-    """Without classes in which it would stand where it stands: nobody needs to be asked for these."""
+    """The prospects without classes in which the job would not move: nobody need ask for these."""
     moves = [move for move in prospects.moves if move.cause != "class" or move.rank != rank]
     return msgspec.structs.replace(prospects, moves=moves)
 

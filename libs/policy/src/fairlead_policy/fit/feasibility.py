@@ -23,7 +23,7 @@ _PODS = "pods"
 _UNSTATED = frozenset({_PODS, *PER_VGPU})
 """Resources that a node may have without stating them: HAMi answers for parts of cards in its own way."""
 _MOST_KEPT = 3
-"""Nodes in the tables for each that is there: of the others, which are gone or were others, nobody asks any more."""
+"""How many nodes the tables may hold for each that exists: nobody asks for those that are gone or have changed."""
 
 
 class StatedNodes:
@@ -36,7 +36,7 @@ class StatedNodes:
         self._known: dict[str, _Translated] = {}
         self._tables = _tables()
         self._kept = 0
-        """Nodes that were ever put into the tables, which forget none."""
+        """Nodes that were put into the tables, which forget none."""
 
     def outgrown(self, job: JobState, nodes: Iterable[NodeState]) -> tuple[UnschedulableReason, ...]:
         """What would keep the job from running if nothing else ran; empty where nothing is proven to.
@@ -46,7 +46,7 @@ class StatedNodes:
             nodes: of its cluster, those that are not ready too: they may be again. None say nothing.
         """
         known = list(nodes)
-        return self._in_the_way(job, known, self._translated(known), empty=True)
+        return self._proven_reasons(job, known, self._translated(known), empty=True)
 
     def crowded_out(self, job: JobState, nodes: Iterable[NodeState]) -> tuple[UnschedulableReason, ...]:
         """What of cards is held that the job would need; empty where nothing is proven, and for jobs that ask for no card.
@@ -59,7 +59,7 @@ class StatedNodes:
         if not any(card.used_count for node in known for card in node.cards):
             return ()
         ready = [node for node in known if node.ready]
-        return self._in_the_way(job, ready, self._translated(known), empty=False)
+        return self._proven_reasons(job, ready, self._translated(known), empty=False)
 
     def _translated(self, nodes: Sequence[NodeState]) -> "dict[str, _Translated]":
         before, self._known = self._known, {}
@@ -73,10 +73,10 @@ class StatedNodes:
             self._tables, self._kept = _tables(), len(nodes)
         return self._known
 
-    def _in_the_way(
+    def _proven_reasons(
         self, job: JobState, nodes: Sequence[NodeState], known: "Mapping[str, _Translated]", *, empty: bool
     ) -> tuple[UnschedulableReason, ...]:
-        shapes = job.shapes or _evenly(job)
+        shapes = job.shapes or _even_shapes(job)
         if not shapes or not nodes:
             return ()
         with_cards = _goes_by_cards(shapes, nodes)
@@ -99,7 +99,7 @@ def _tables() -> dict[bool, CardTable]:
 
 
 class _Translated:
-    """A node as if pods held nothing of it, or of its cards what they do and nothing else."""
+    """A node with nothing in use, and with only its cards in use."""
 
     def __init__(self, stated: NodeState) -> None:
         self.stated = stated
@@ -133,7 +133,7 @@ def _goes_by_cards(shapes: Iterable[JobShape], nodes: Sequence[NodeState]) -> bo
     return parts or not without_hami
 
 
-def _evenly(job: JobState) -> list[JobShape]:
+def _even_shapes(job: JobState) -> list[JobShape]:
     """The pods of a job that does not state them one by one; none where it does not go evenly into them."""
     if job.pods < 1 or any(amount % job.pods for amount in job.demand.values()):
         return []

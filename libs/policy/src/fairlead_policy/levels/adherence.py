@@ -93,7 +93,7 @@ def passed_over(
 
 
 def _ahead_of(job: JobState, before: Sequence[JobState], room: FreeQuota, strict: Collection[str]) -> int:
-    """How many of the jobs before it should have gone first."""
+    """How many jobs before it in the order should have gone first."""
     kept_back, ahead = set[str](), 0
     for other in before:
         if other.queue in strict:
@@ -141,11 +141,11 @@ class PoolInstant(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     """Seconds of a monotonic clock."""
     orders: Sequence[Sequence[JobState]]
-    """The order, the newest last; before it those of which somebody may still have acted. Waiting jobs, and those admitted."""
+    """The orders by which somebody may have acted, the newest last; each of waiting jobs and those admitted."""
     admitted: Sequence[JobState] = ()
     """The jobs that were seen to start since the look before, and can be judged."""
     holdings: Holdings
-    """With what these hold."""
+    """The quota, with what the admitted jobs hold."""
 
 
 class AdherenceFold:
@@ -168,7 +168,7 @@ class AdherenceFold:
 
     @property
     def stands_idle(self) -> bool:
-        """Whether something did at the last look: then time alone adds to it."""
+        """Whether something stood idle at the last look: then time alone adds to it."""
         return bool(self._rate)
 
     @property
@@ -177,12 +177,12 @@ class AdherenceFold:
         return len(self._hindered)
 
     def lose_sight(self) -> None:
-        """Nobody knows what happens until the next look."""
+        """Stops counting until the next look: nobody knows what happens meanwhile."""
         self._since = None
         self._fits_since.clear()
 
     def look(self, look: PoolInstant) -> list[Passed]:
-        """Take one look in; gives what was admitted, by the kindest of its orders."""
+        """Takes one look in; returns its admissions, each judged by the kindest of the orders."""
         self._pass_time(look.at)
         verdicts = [
             dict(passed_over(order, look.admitted, look.holdings, self._hindered)) for order in look.orders
@@ -194,7 +194,7 @@ class AdherenceFold:
         ]
         self.judged += len(found)
         self.missed += sum(one.jobs > 0 for one in found)
-        self._stand(look)
+        self._count_idle(look)
         return found
 
     def _pass_time(self, at: float) -> None:
@@ -203,7 +203,7 @@ class AdherenceFold:
                 self.idle[name] = self.idle.get(name, 0.0) + amount * (at - self._since)
         self._since = at
 
-    def _stand(self, look: PoolInstant) -> None:
+    def _count_idle(self, look: PoolInstant) -> None:
         """Counts what stands idle from this look on."""
         started = {job.uid for job in look.admitted}
         order = [job for job in look.orders[-1] if job.uid not in started] if look.orders else []

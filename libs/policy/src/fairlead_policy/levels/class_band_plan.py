@@ -14,7 +14,7 @@ from fairlead_policy.levels.plan import Band, LabelledJob, LevelPlan, plan_level
 from fairlead_policy.levels.ties import Tie
 
 _FIRST: Tie = (-(2**63), "")
-"""Of a job that may come at any moment, before every other of its level: it is never there, and never lowered."""
+"""The tie of a job that may come at any moment, before every other of its level. No such job is ever lowered."""
 
 type PlanLevels = Callable[[tuple[LabelledJob, ...], tuple[LabelledJob, ...], Band], LevelPlan]
 

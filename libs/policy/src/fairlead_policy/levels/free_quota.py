@@ -19,7 +19,7 @@ type QuotaShape = tuple[object, ...]
 
 
 def shape_of(job: JobState) -> QuotaShape:
-    """All that it depends on whether there is room for a job: who shares it need not be asked again."""
+    """All that decides whether there is room for a job: jobs that share it need not be asked again."""
     parts = tuple((part.pods, *part.demand.items()) for part in job.shapes)
     return job.queue, tuple(job.demand.items()), parts
 
@@ -62,7 +62,7 @@ class FreeQuota:
         for cohort in self._deepest_first():
             self._count_above(cohort)
         self._fits: dict[QuotaShape, bool] = {}
-        """What was asked since something was held last."""
+        """Answers since something was held last, by shape."""
 
     def fits(self, job: JobState) -> bool:
         """Whether there is room for all of the job's pods at once."""
@@ -93,16 +93,16 @@ class FreeQuota:
         if node is not None:
             self._fits.clear()
             for name, amount in held.items():
-                self._use(node, name, sign * amount)
+                self._add_use(node, name, sign * amount)
 
-    def _use(self, node: _Node, name: FlavorResource, more: int) -> None:
-        """The nodes above count what a node holds beyond what it does not lend."""
+    def _add_use(self, node: _Node, name: FlavorResource, more: int) -> None:
+        """Adds use to a node, and to those above it what the node holds beyond the quota that it keeps."""
         used, kept = node.used.get(name, 0), node.kept(name)
         node.used[name] = used + more
         above = self._cohorts.get(node.parent) if node.parent else None
         beyond = max(0, used + more - kept) - max(0, used - kept)
         if above is not None and beyond:
-            self._use(above, name, beyond)
+            self._add_use(above, name, beyond)
 
     def free(self, queue: str, name: FlavorResource) -> int:
         """How much of a resource of a flavor the queue could still take, in base units; below 0 where it holds too much."""

@@ -104,7 +104,7 @@ class _Front:
         self._steps = steps
         self._bottom, self._highest = _limits(band)
         self._last = jobs[-1]
-        self._lowest_floor = _Firsts(behind, band).floor(self._last, self._bottom)
+        self._lowest_floor = _FirstTies(behind, band).floor(self._last, self._bottom)
 
     @classmethod
     def fitting(
@@ -113,7 +113,7 @@ class _Front:
         """The longest front of the window that fits into the band; None where not even one job does."""
         steps = [0, *accumulate(int(not one.surely_before(next_)) for one, next_ in pairwise(window))]
         bottom, highest = _limits(band)
-        firsts = _Firsts(outside, band)
+        firsts = _FirstTies(outside, band)
         for count in range(len(window), 0, -1):
             last = window[count - 1]
             if firsts.floor(last, bottom) + steps[count - 1] <= highest:
@@ -156,7 +156,7 @@ class _Front:
         standing = _KeptLevels(groups[kept.at], kept.xs)
         xs = _spread(groups.item(-1) + 1, standing, self._highest, floor + self._steps[-1])
         levels: list[int] = (xs[groups] - steps).tolist()
-        return levels if self._bottom not in levels else [self._real(level) for level in levels]
+        return levels if self._bottom not in levels else [self._level_to_write(level) for level in levels]
 
     def to_lower(self, last_level: int) -> list[LabelledJob]:
         """The jobs outside that stand, or may stand, in front of the window's last job at that level."""
@@ -200,7 +200,7 @@ class _Front:
         real = np.where(floors == self._bottom, self._band.default, floors)
         return len(standing) - np.searchsorted(standing, 2 * real + 1)
 
-    def _real(self, level: int) -> int:
+    def _level_to_write(self, level: int) -> int:
         return self._band.default if level == self._bottom else level
 
 
@@ -209,7 +209,7 @@ def _limits(band: Band) -> tuple[int, int]:
     return bottom, max(band.highest, bottom)
 
 
-class _Firsts:
+class _FirstTies:
     """The first tie by queue among jobs behind the window that stand at the default level, or may have to."""
 
     def __init__(self, behind: Iterable[LabelledJob], band: Band) -> None:
@@ -219,7 +219,7 @@ class _Firsts:
             self.add(job)
 
     def add(self, job: LabelledJob) -> None:
-        """The job stands behind the window, too."""
+        """Adds a job that stands behind the window, too."""
         if job.level < self._default:
             return
         first = self._by_queue.get(job.queue)
@@ -287,15 +287,15 @@ def _spread(count: int, kept: _KeptLevels, top: int, bottom: int) -> Ints:
     above, below = np.append(top, kept.xs), np.append(kept.xs, bottom)
     for number in np.flatnonzero(ends > starts).tolist():
         start, end, x = starts.item(number), ends.item(number), below.item(number)
-        thin = (above.item(number) - x) // (2 * count)
-        xs[start:end] = _over_gap(above.item(number), x, end - start, _Ends(thin, not start, end == count))
+        spacing = (above.item(number) - x) // (2 * count)
+        xs[start:end] = _over_gap(above.item(number), x, end - start, _Ends(spacing, not start, end == count))
     return xs
 
 
 class _Ends(NamedTuple):
-    """Which ends of the window a run reaches, and how close to one another its jobs then stand."""
+    """The ends of the window that a run reaches, and the steps between its jobs there."""
 
-    thin: int
+    spacing: int
     first: bool
     last: bool
 
@@ -306,11 +306,11 @@ def _over_gap(above: int, below: int, run: int, ends: _Ends) -> list[int]:
     A run at an end of the window leaves most of the gap to what comes after it: jobs start at the front and enter at
     the back, and halving the gap for each of them would use it up in a score of steps.
     """
-    gap, thin = above - below, ends.thin
-    if ends.first and ends.last and thin:
-        return [above - (gap - thin * (run - 1)) // 2 - thin * place for place in range(run)]
-    if ends.first and thin:
-        return [below + thin * (run - place) for place in range(run)]
-    if ends.last and thin:
-        return [above - thin * (place + 1) for place in range(run)]
+    gap, spacing = above - below, ends.spacing
+    if ends.first and ends.last and spacing:
+        return [above - (gap - spacing * (run - 1)) // 2 - spacing * place for place in range(run)]
+    if ends.first and spacing:
+        return [below + spacing * (run - place) for place in range(run)]
+    if ends.last and spacing:
+        return [above - spacing * (place + 1) for place in range(run)]
     return [above - gap * (place + 1) // (run + 1) for place in range(run)]

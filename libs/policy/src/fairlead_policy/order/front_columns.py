@@ -10,7 +10,7 @@ from fairlead_policy.tenants.sequence_columns import SequenceColumns
 from fairlead_policy.tenants.tenant_tree import TenantTree
 
 _MOST = 64
-"""So many askers are known: shards of one pool that one scorer owns are fewer."""
+"""Askers that are remembered: one scorer owns fewer shards of a pool."""
 
 type ChosenTree = tuple[TenantTree, Collection[str] | None]
 """A tree, and the tenants in it that somebody asks for; None for all."""

@@ -30,14 +30,14 @@ class TenantChange:
     gone: dict[str, WaitingJob] = field(default_factory=dict)
     """By uid, those that waited and wait no more, as they were."""
     running: int = 0
-    """So many more jobs run."""
+    """How many more jobs run."""
     use: Counter[str] = field(default_factory=Counter)
-    """What these take, base units."""
+    """What these jobs take, base units."""
     past: Mapping[str, int] | None = None
     """Past use from now on; None where it stays."""
 
     def take(self, demand: Mapping[str, int], step: int) -> None:
-        """Takes so much more, `step` times; a Counter's own methods for it take three times as long."""
+        """Adds a demand to the use, `step` times; a Counter's own methods for it take three times as long."""
         for resource, amount in demand.items():
             self.use[resource] += step * amount
 
@@ -64,7 +64,7 @@ class PoolSnapshot:
 
     @classmethod
     def of_nobody(cls, rules: PoolRules) -> "PoolSnapshot":
-        """A pool in which nothing waits or runs."""
+        """The snapshot of a pool in which nothing waits or runs."""
         return cls(Measure(rules), {}, {})
 
     @property
@@ -78,7 +78,7 @@ class PoolSnapshot:
         return None if tree is None else tree.tenant_queues.get(tenant)
 
     def tenant_queue_or_new(self, tenant: str) -> TenantQueue:
-        """The same, or one of nothing."""
+        """A tenant's queue; an empty one where it has none."""
         found = self.tenant_queue(tenant)
         if found is None:
             return TenantQueue(tenant, self.measure, OwnLine.of_none(self.measure), TenantHeld())
@@ -92,21 +92,21 @@ class PoolSnapshot:
         return (queue for queue in found if queue is not None)
 
     def with_job(self, job: WaitingJob, *, instead_of: WaitingJob | None = None) -> "PoolSnapshot":
-        """One more job waits, or a job waits that was known as another."""
+        """The snapshot with one more waiting job, or with a job in place of what it was known as."""
         found = self if instead_of is None else self.without_job(instead_of)
         return found.with_changes({job.tenant: TenantChange(come={job.uid: job})})
 
     def without_job(self, job: WaitingJob) -> "PoolSnapshot":
-        """A job waits no more."""
+        """The snapshot without a waiting job."""
         return self.with_changes({job.tenant: TenantChange(gone={job.uid: job})})
 
     def without_use(self, tenant: str, use: Mapping[str, int]) -> "PoolSnapshot":
-        """A job of a tenant that takes so much runs no more."""
+        """The snapshot without a tenant's running job that takes so much."""
         less = Counter({name: -amount for name, amount in use.items()})
         return self.with_changes({tenant: TenantChange(use=less, running=-1)})
 
     def with_changes(self, changes: Mapping[str, TenantChange]) -> "PoolSnapshot":
-        """Each of these tenants changes."""
+        """The snapshot with the changes of these tenants."""
         if not changes:
             return self
         queues = {tenant: self.tenant_queue_or_new(tenant) for tenant in changes}
@@ -129,7 +129,7 @@ class PoolSnapshot:
         return OwnLine.of(OwnLines.of(jobs, (job.queue for job in jobs), self.measure), self.measure)
 
     def with_lines(self, lines: OwnLines) -> "PoolSnapshot":
-        """All these jobs wait; of their tenants nobody does yet."""
+        """The snapshot with all these jobs waiting; their tenants have no waiting job yet."""
         found = {}
         for tenant, line in OwnLine.of(lines, self.measure).items():
             known = self.tenant_queue(tenant) if self.trees else None

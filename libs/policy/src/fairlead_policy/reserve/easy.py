@@ -95,7 +95,7 @@ def recalled(scene: ReserveInputs, stands: Sequence[str]) -> str:
 
 
 class _Deciding:
-    """One decision."""
+    """One decision, made from the facts of an instant and the state before."""
 
     def __init__(self, scene: ReserveInputs, before: ReservationState) -> None:
         self._scene = scene
@@ -106,18 +106,18 @@ class _Deciding:
         self._waiting = {one.uid: one for one in self._order}
         self._held = {one.uid for one in scene.held}
         self._jobs = {one.uid: one for one in (*scene.order, *scene.held)}
-        self._known = self._kept(before.promise)
+        self._kept_promise = self._if_still_valid(before.promise)
         self._arranged = self._with_head_in_place()
-        self._counted = {uid: one for uid, one in before.passes.items() if uid in self._jobs}
-        self._starting, self._head = self._walk()
+        self._counted_passes = {uid: one for uid, one in before.passes.items() if uid in self._jobs}
+        self._starting, self._head = self._split_at_head()
         self._shadow = None if self._head is None else self._shadow_of(self._head)
         self._breach = self._found_breach()
         if self._breach is not None:
-            self._known = None
+            self._kept_promise = None
 
     def reservation(self) -> Reservation:
-        """All of it."""
-        in_place = self._in_place()
+        """The decision: promise, passes, order, and what changed."""
+        in_place = self._head_in_place()
         promise = self._promised(in_place)
         passes, withdrawn = self._still_passing(promise)
         given = self._new_passes(promise) if promise is not None and self._scene.writable else []
@@ -132,7 +132,7 @@ class _Deciding:
         )
         return Reservation(
             standing=standing,
-            order=self._wanted(promise, passes),
+            order=self._wanted_order(promise, passes),
             head=self._head,
             shadow=self._shadow,
             why_none=None if promise is not None else self._why_none(),
@@ -141,11 +141,11 @@ class _Deciding:
             breach=self._breach,
             starting=tuple(one.uid for one in self._starting),
             aside=self._aside,
-            wake=self._wake(standing),
+            wake=self._next_wake(standing),
         )
 
-    def _kept(self, promise: Promise | None) -> Promise | None:
-        """The promise, unless its job waits no more, or is of another class now."""
+    def _if_still_valid(self, promise: Promise | None) -> Promise | None:
+        """The promise, unless its job waits no more or is of another class now."""
         job = None if promise is None else self._waiting.get(promise.uid)
         return (
             promise
@@ -154,8 +154,8 @@ class _Deciding:
         )
 
     def _with_head_in_place(self) -> list[Waiting]:
-        """The policy's order; who was promised a start goes before the rest of its class."""
-        uid = self._before.recalled if self._known is None else self._known.uid
+        """The policy's order, with the job that was promised a start before the rest of its class."""
+        uid = self._before.recalled if self._kept_promise is None else self._kept_promise.uid
         head = self._waiting.get(uid)
         if head is None:
             return self._order
@@ -164,13 +164,13 @@ class _Deciding:
         at = self._order.index(head) if at is None else at
         return [*rest[:at], head, *rest[at:]]
 
-    def _walk(self) -> tuple[list[Waiting], Waiting | None]:
-        """The jobs that fit in order, and the first that does not. One that was promised a start is the head until it starts."""
+    def _split_at_head(self) -> tuple[list[Waiting], Waiting | None]:
+        """The jobs that fit, in order, and the head, which does not. A promised job is the head until it starts."""
         free = free_of(self._scene.capacity, [*self._scene.running, *self._passing_runs()])
         starting: list[Waiting] = []
-        promised = "" if self._known is None else self._known.uid
+        promised = "" if self._kept_promise is None else self._kept_promise.uid
         for one in self._arranged:
-            if one.uid in self._counted:
+            if one.uid in self._counted_passes:
                 continue
             if one.uid == promised or not fits(one.demand, free):
                 return starting, one
@@ -181,11 +181,11 @@ class _Deciding:
     def _passing_runs(self) -> list[CapacityHold]:
         return [
             CapacityHold(uid=one.uid, demand=self._jobs[one.uid].demand, ends=self._end_of_pass(one))
-            for one in self._counted.values()
+            for one in self._counted_passes.values()
         ]
 
     def _end_of_pass(self, one: Pass) -> Micros | None:
-        """The latest instant at which it has ended, by what it was given for and by what its job says now."""
+        """The latest instant at which a pass has ended, by what it was given for and by what its job asks now."""
         limit = self._jobs[one.uid].limit
         if limit is None or one.ends is None or one.limit is None:
             return None
@@ -194,12 +194,12 @@ class _Deciding:
     def _runs(self) -> list[CapacityHold]:
         """The runs that hold capacity: what runs, passes, and jobs that are about to start."""
         starting = [
-            CapacityHold(uid=one.uid, demand=one.demand, ends=self._end_of(one)) for one in self._starting
+            CapacityHold(uid=one.uid, demand=one.demand, ends=self._latest_end(one)) for one in self._starting
         ]
         return [*self._scene.running, *self._passing_runs(), *starting]
 
-    def _end_of(self, one: Waiting) -> Micros | None:
-        """The latest instant at which a job has ended that is told now to start."""
+    def _latest_end(self, one: Waiting) -> Micros | None:
+        """The latest end of a job that is let start now."""
         timing = self._scene.timing
         return None if one.limit is None else self._now + 2 * timing.reaction + one.limit + timing.grace
 
@@ -220,10 +220,10 @@ class _Deciding:
             return ""
         at_the_head = in_place is not None and in_place.uid == uid
         endless = at_the_head and self._why_none() is NoReservation.ENDLESS
-        return "" if endless and self._for_a_reaction(in_place) else uid
+        return "" if endless and self._is_in_place_for_a_reaction(in_place) else uid
 
-    def _for_a_reaction(self, in_place: InPlace | None) -> bool:
-        """Whether a head was in place for so long that all is seen that started before."""
+    def _is_in_place_for_a_reaction(self, in_place: InPlace | None) -> bool:
+        """Whether a head was in place for a reaction time: all that started before it is seen by then."""
         return in_place is not None and self._now >= in_place.since + self._scene.timing.reaction
 
     # --- the promise
@@ -232,7 +232,7 @@ class _Deciding:
         lost = self._before.promise
         if lost is not None and lost.uid in self._aside:
             return Breach(lost, BreakCause.CAPACITY)
-        promise, head = self._known, self._head
+        promise, head = self._kept_promise, self._head
         if promise is None or head is None:
             return None
         if head.uid != promise.uid:
@@ -251,7 +251,7 @@ class _Deciding:
             return BreakCause.CAPACITY
         return BreakCause.OVERTAKEN
 
-    def _in_place(self) -> InPlace | None:
+    def _head_in_place(self) -> InPlace | None:
         """The head, where nothing stands before it, nor is about to start."""
         if self._head is None or self._starting or self._scene.ahead(self._head.uid) not in ((), frozenset()):
             return None
@@ -265,14 +265,14 @@ class _Deciding:
         head, shadow = self._head, self._shadow
         if head is None or shadow is None:
             return None
-        if self._known is not None:
+        if self._kept_promise is not None:
             at = (
-                self._known.shadow
+                self._kept_promise.shadow
                 if shadow.at is None
-                else min(self._known.shadow, self._free_way(shadow.at))
+                else min(self._kept_promise.shadow, self._clear_of_passes(shadow.at))
             )
-            return msgspec.structs.replace(self._known, shadow=at)
-        if shadow.at is None or shadow.at <= self._now or not self._for_a_reaction(in_place):
+            return msgspec.structs.replace(self._kept_promise, shadow=at)
+        if shadow.at is None or shadow.at <= self._now or not self._is_in_place_for_a_reaction(in_place):
             return None
         return Promise(
             uid=head.uid,
@@ -282,9 +282,9 @@ class _Deciding:
             capacity=dict(self._scene.capacity),
         )
 
-    def _free_way(self, at: Micros) -> Micros:
-        """The instant from which nothing before the head can stand in its way, not even what does not start."""
-        return max([at, *(one.begins for one in self._counted.values())])
+    def _clear_of_passes(self, at: Micros) -> Micros:
+        """The instant from which no pass stands in the head's way, not even one that does not start."""
+        return max([at, *(one.begins for one in self._counted_passes.values())])
 
     def _why_none(self) -> NoReservation:
         if self._head is None or self._shadow is None:
@@ -300,7 +300,7 @@ class _Deciding:
         """The passes that still count, and those of them that are taken back from now on."""
         passes: dict[str, Pass] = {}
         withdrawn: list[Pass] = []
-        for uid, one in self._counted.items():
+        for uid, one in self._counted_passes.items():
             why = self._why_withdrawn(one, promise)
             if one.withdrawn is None and why is not None:
                 passes[uid] = msgspec.structs.replace(one, withdrawn=why)
@@ -325,16 +325,16 @@ class _Deciding:
             return Withdrawal.HELD
         if self._outgrown(one):
             return Withdrawal.CHANGED
-        return Withdrawal.UNUSED if self._due(one) <= self._now else None
+        return Withdrawal.UNUSED if self._withdrawal_due(one) <= self._now else None
 
     def _outgrown(self, one: Pass) -> bool:
-        """Whether its job wants more than it was given for. How long it runs is all the same where the head fits beside it."""
+        """Whether the job asks for more than its pass was given for; its limit is free if the head fits beside it."""
         demand = self._jobs[one.uid].demand
         larger = any(amount > one.demand.get(name, 0) for name, amount in demand.items())
         return larger or not (one.beside or self._end_of_pass(one) == one.ends)
 
-    def _due(self, one: Pass) -> Micros:
-        """The instant at which a pass is taken back, so that this has arrived before it may begin no more."""
+    def _withdrawal_due(self, one: Pass) -> Micros:
+        """The instant at which to take an unused pass back, so that the withdrawal arrives in time."""
         return one.begins - self._scene.timing.reaction
 
     def _new_passes(self, promise: Promise) -> list[Pass]:
@@ -350,17 +350,17 @@ class _Deciding:
         for one in self._arranged[self._arranged.index(head) + 1 :]:
             if not self._may_pass(one, head) or not fits(one.demand, free):
                 continue
-            ends = self._end_of(one)
+            ends = self._latest_end(one)
             beside = ends is None or ends > promise.shadow
             if beside and not fits(one.demand, spare):
                 continue
             free.subtract(one.demand)
             if beside:
                 spare.subtract(one.demand)
-            given.append(self._pass(one, begins, ends, beside=beside))
+            given.append(self._new_pass(one, begins, ends, beside=beside))
         return given
 
-    def _pass(self, one: Waiting, begins: Micros, ends: Micros | None, *, beside: bool) -> Pass:
+    def _new_pass(self, one: Waiting, begins: Micros, ends: Micros | None, *, beside: bool) -> Pass:
         return Pass(
             uid=one.uid,
             demand=one.demand,
@@ -373,11 +373,11 @@ class _Deciding:
 
     def _may_pass(self, one: Waiting, head: Waiting) -> bool:
         resting = self._before.resting.get(one.uid, self._now) > self._now
-        return one.job_class == head.job_class and one.uid not in self._counted and not resting
+        return one.job_class == head.job_class and one.uid not in self._counted_passes and not resting
 
     # --- what is wanted
 
-    def _wanted(self, promise: Promise | None, passes: Mapping[str, Pass]) -> tuple[str, ...]:
+    def _wanted_order(self, promise: Promise | None, passes: Mapping[str, Pass]) -> tuple[str, ...]:
         uids = [one.uid for one in self._arranged]
         if promise is None:
             return tuple(uids)
@@ -386,9 +386,9 @@ class _Deciding:
         first = [uid for uid in uids[:at] if uid not in passing]
         return (*first, *passing, promise.uid, *(uid for uid in uids[at + 1 :] if uid not in passing))
 
-    def _wake(self, standing: ReservationState) -> Micros | None:
+    def _next_wake(self, standing: ReservationState) -> Micros | None:
         timing = self._scene.timing
-        due = [self._due(one) for one in standing.passes.values() if one.withdrawn is None]
+        due = [self._withdrawal_due(one) for one in standing.passes.values() if one.withdrawn is None]
         due += [
             one.begins + timing.reaction + 1 for one in standing.passes.values() if one.withdrawn is not None
         ]

@@ -14,7 +14,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """Reaction times and graces."""
 
     reaction: Micros
-    """From a fact to the level that follows from it, at the longest."""
+    """The longest time from a fact to the level that follows from it."""
     grace: Micros
     """From a run's limit to the moment at which the frontend can give away what it held."""
     rest: Micros
@@ -53,11 +53,11 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     """And for how long; None where nobody knows."""
     given: Micros
     begins: Micros
-    """It has begun by then, or never will."""
+    """The instant by which it has begun, or never will."""
     ends: Micros | None
     """When it has given back what it holds, at the latest; None where it may run beside the head for ever."""
     beside: bool = False
-    """The head fits beside it."""
+    """Whether the head fits beside it."""
     withdrawn: "Withdrawal | None" = None
     """Why it is taken back. It counts until it is seen to stand behind the head."""
 
@@ -122,13 +122,13 @@ class Breach(NamedTuple):
 
 
 class ReserveInputs(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts."""
+    """The facts that a reservation is decided from."""
 
     now: Micros
     timing: Timing
     capacity: Mapping[str, int]
     running: Sequence[CapacityHold]
-    """`ends` with the grace."""
+    """The runs; their `ends` include the grace."""
     order: Sequence[Waiting]
     """What waits, as the policy orders it; as far as that is known."""
     writable: bool = True
@@ -179,7 +179,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def promise(self) -> Promise | None:
-        """The head's."""
+        """The head's promise."""
         return self.standing.promise
 
     @property

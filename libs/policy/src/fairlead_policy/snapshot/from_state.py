@@ -68,7 +68,7 @@ def snapshot_of(
     jobs = [one for one in _counted(states, by_name, rulebook, cards) if one.pool in capacity]
     clusters = {cluster for name in capacity for cluster, _ in rulebook.members_of(name)}
     used = {name: found for name, found in (past or {}).items() if name in capacity}
-    _lack_what_is_named(capacity, jobs, used)
+    _add_missing_resources(capacity, jobs, used)
     tenants = _tenants(jobs, rulebook, used)
     names = _names(jobs)
     nodes = list(_nodes_of(states, clusters))
@@ -121,10 +121,10 @@ def _saturated(
     return sorted(saturation.used_up())
 
 
-def _lack_what_is_named(
+def _add_missing_resources(
     capacity: Mapping[str, dict[str, int]], jobs: Iterable[Counted], used: PastUses
 ) -> None:
-    """A pool has nothing of what its jobs ask for, or have used, without any cluster stating it."""
+    """Adds resources that jobs ask for or have used and that no cluster states: the pool has none of them."""
     for one in jobs:
         capacity[one.pool].update(dict.fromkeys(one.job.demand.keys() - capacity[one.pool].keys(), 0))
     for name, tenants in used.items():

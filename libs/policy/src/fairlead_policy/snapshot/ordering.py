@@ -27,7 +27,7 @@ _WHOLE = ("", "")
 """A pool of a snapshot is one part: which cluster gives what of it is not said."""
 
 _RUNS = "\0"
-"""Begins the uid of what runs: no name in a snapshot holds it, so a running and a waiting job are never confused."""
+"""The beginning of uids of running jobs. No name in a snapshot holds it, so they differ from those of waiting ones."""
 
 
 class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):

@@ -108,15 +108,15 @@ def walk(
         head = None if heads is None else heads.get(pool)
         stopped = None
         for uid in uids:
-            walker.meet(jobs[uid], pool, stopped)
+            walker.answer_next(jobs[uid], pool, stopped)
             if uid == head:
                 stopped = BehindHead(pool=pool, head=jobs[uid].id)
-    return Walk(jobs=walker.met, placed=walker.placed)
+    return Walk(jobs=walker.answers, placed=walker.placed)
 
 
 class _Walker:
     def __init__(self, snapshot: Snapshot, strategy: CardStrategy) -> None:
-        self.met: dict[str, JobFit] = {}
+        self.answers: dict[str, JobFit] = {}
         self.placed: dict[str, tuple[Gang, tuple[PlacedPod, ...]]] = {}
         self._strategy = strategy
         self._capacity = {pool.name: pool.capacity for pool in snapshot.pools}
@@ -133,26 +133,26 @@ class _Walker:
         self._ranges = _Ranges(snapshot)
         self._table = CardTable()
         unsaid = [node for node in snapshot.nodes if node.used is None]
-        self._unsaid = len(unsaid) if snapshot.running else 0
+        self._nodes_without_use = len(unsaid) if snapshot.running else 0
         empty = {name: node.emptied() for name, node in self._nodes.items()}
-        self._ever = _Proofs(empty, CardTable(), self._ranges)
-        self._now = _Proofs(self._nodes, self._table, self._ranges)
-        """Asked only while nobody is placed, for want of what is not said."""
+        self._proofs_if_empty = _Proofs(empty, CardTable(), self._ranges)
+        self._proofs_as_stated = _Proofs(self._nodes, self._table, self._ranges)
+        """Proofs by the use that is stated; asked only where missing facts keep jobs from being placed."""
 
-    def meet(self, job: SnapshotJob, pool: str, stopped: BehindHead | None = None) -> None:
-        """The next job of the pool's order; `stopped` where the frontend does not get so far."""
+    def answer_next(self, job: SnapshotJob, pool: str, stopped: BehindHead | None = None) -> None:
+        """Answers for the next job of the pool's order. `stopped`: why the frontend does not get so far."""
         if (refused := self._refused.get(job.uid)) is not None:
-            self.met[job.uid] = JobFit(answer=FitVerdict.NEVER, reasons=(refused,))
+            self.answers[job.uid] = JobFit(answer=FitVerdict.NEVER, reasons=(refused,))
             return
         gang, demand = self._gangs[job.uid], self._charged[job.uid]
-        fit = self._beyond(demand, pool)
+        fit = self._beyond_pool(demand, pool)
         if fit is None and stopped is not None:
             never = self._never(gang, job, pool) if self._nodes else None
             fit = never or JobFit(answer=FitVerdict.NO_QUOTA, reasons=(stopped,))
-        fit = fit or self._full(demand, pool, gang, job)
-        self.met[job.uid] = fit or self._on_nodes(gang, demand, job, pool)
+        fit = fit or self._no_quota(demand, pool, gang, job)
+        self.answers[job.uid] = fit or self._on_nodes(gang, demand, job, pool)
 
-    def _beyond(self, demand: Mapping[str, int], pool: str) -> JobFit | None:
+    def _beyond_pool(self, demand: Mapping[str, int], pool: str) -> JobFit | None:
         capacity = self._capacity[pool]
         beyond = tuple(
             BeyondPool(pool=pool, resource=name, wanted=amount, capacity=capacity.get(name, 0))
@@ -161,8 +161,8 @@ class _Walker:
         )
         return JobFit(answer=FitVerdict.NEVER, reasons=beyond) if beyond else None
 
-    def _full(self, demand: Mapping[str, int], pool: str, gang: Gang, job: SnapshotJob) -> JobFit | None:
-        """The pool has no quota for it. One that no node could ever hold is told so instead: quota would not help it."""
+    def _no_quota(self, demand: Mapping[str, int], pool: str, gang: Gang, job: SnapshotJob) -> JobFit | None:
+        """The answer where the pool has no quota left; a job that no node could ever hold is told that instead."""
         capacity, use = self._capacity[pool], self._use[pool]
         full = tuple(
             PoolFull(pool=pool, resource=name, wanted=amount, left=max(capacity.get(name, 0) - use[name], 0))
@@ -174,7 +174,7 @@ class _Walker:
         return self._never(gang, job, pool) or JobFit(answer=FitVerdict.NO_QUOTA, reasons=full)
 
     def _on_nodes(self, gang: Gang, demand: Mapping[str, int], job: SnapshotJob, pool: str) -> JobFit:
-        if (why := self._untold(job)) is not None:
+        if (why := self._missing_fact(job)) is not None:
             none = (self._never(gang, job, pool) if self._nodes else None) or self._crowded(gang, job, pool)
             if none is None:
                 self._use[pool].update(demand)
@@ -191,12 +191,12 @@ class _Walker:
         self._take(job, gang, found, demand, pool)
         return JobFit(answer=FitVerdict.PLACED, nodes=_per_node(found))
 
-    def _untold(self, job: SnapshotJob) -> UnschedulableReason | None:
-        """The facts that are not known, and would have to be for a place to be named."""
+    def _missing_fact(self, job: SnapshotJob) -> UnschedulableReason | None:
+        """The fact that is missing to place the job, as a reason; None where all is known."""
         if not self._nodes:
             return NoNodes()
-        if self._unsaid:
-            return UseNotStated(nodes=self._unsaid)
+        if self._nodes_without_use:
+            return UseNotStated(nodes=self._nodes_without_use)
         return NoCards(shape=ONLY_SHAPE) if job.uid in self._cardless else None
 
     def _take(
@@ -208,17 +208,17 @@ class _Walker:
 
     def _never(self, gang: Gang, job: SnapshotJob, pool: str) -> JobFit | None:
         """The proof that it fits nowhere even if nothing ran, where there is one."""
-        unfit = self._ever.of(gang, job, pool)
+        unfit = self._proofs_if_empty.of(gang, job, pool)
         return None if unfit is None else JobFit(answer=FitVerdict.NEVER, reasons=unfit.reasons)
 
     def _crowded(self, gang: Gang, job: SnapshotJob, pool: str) -> JobFit | None:
         """The proof that what is said to be used leaves no room: what is not said can only take more."""
-        unfit = self._now.of(gang, job, pool) if self._unsaid else None
+        unfit = self._proofs_as_stated.of(gang, job, pool) if self._nodes_without_use else None
         return None if unfit is None else JobFit(answer=FitVerdict.NO_ROOM, reasons=unfit.reasons)
 
 
 class _Proofs:
-    """Which gangs fit nowhere on nodes that stay as they are; gangs that are alike are asked for once."""
+    """Proofs that gangs fit nowhere on nodes that stay as they are; alike gangs are tried once."""
 
     def __init__(self, nodes: Mapping[str, FitNode], table: CardTable, ranges: "_Ranges") -> None:
         self._nodes = nodes
@@ -237,18 +237,18 @@ class _Proofs:
 
 
 class _Ranges:
-    """Which nodes the jobs of a pool and a cluster may use."""
+    """The nodes that jobs of a pool and a cluster may use."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._nodes = [(node, node_of(node, ()).name) for node in snapshot.nodes]
         self._known: dict[tuple[str, str], list[str]] = {}
 
     def key_of(self, job: SnapshotJob, pool: str) -> tuple[str, str]:
-        """Jobs with one key may use the same nodes."""
+        """The key of the job's nodes: jobs with one key may use the same."""
         return pool, job.cluster
 
     def of(self, job: SnapshotJob, pool: str) -> list[str]:
-        """The names of a job's ranges. A node without pool or cluster is there for all; a job without a cluster may use each."""
+        """The names of a job's nodes. A node without pool or cluster is for all; a job without a cluster uses any."""
         key = self.key_of(job, pool)
         if key not in self._known:
             self._known[key] = [

@@ -98,7 +98,7 @@ def reserve_snapshot(
 def _reserved(
     scene: ReserveInputs, waiting: Sequence[Waiting], unplaceable: tuple[str, ...], window: int
 ) -> PaperReservation:
-    """What becomes of all that wait; in the scene is who may ever start."""
+    """The reservation of all waiting jobs; the scene holds those that may ever start."""
     first = reserve(scene, ReservationState())
     aside, lowest = frozenset(first.aside), waiting[-1].job_class if waiting else ""
     told = PaperReservation(

@@ -73,7 +73,7 @@ class PoolCards:
         parts = {
             cluster: _Part(
                 cards=tuple(sorted((_idle(card) for node in found for card in node.cards), key=_by_name)),
-                plain=sum(map(_plain, found)),
+                plain=sum(map(_cards_of_other_drivers, found)),
             )
             for cluster, found in by_cluster.items()
         }
@@ -116,7 +116,7 @@ class PoolCards:
         if not any(quotas.values()):
             quotas = {"": 1}
         for name, amount in cards.items():
-            for flavor, part in _dealt(amount, quotas).items():
+            for flavor, part in _split_by_quota(amount, quotas).items():
                 room.setdefault(flavor, {})[name] = part
         return room
 
@@ -149,8 +149,8 @@ class PoolCards:
         return CardPool(part.cards).capacity({})[VGPUS]
 
 
-def _dealt(amount: int, quotas: Mapping[str, int]) -> dict[str, int]:
-    """The amount in parts that are as the quotas are, rounded; together they are all of it."""
+def _split_by_quota(amount: int, quotas: Mapping[str, int]) -> dict[str, int]:
+    """The amount, split in proportion to the quotas; rounded parts add up to it."""
     total, before, dealt = sum(quotas.values()), 0, dict[str, int]()
     for flavor, quota in sorted(quotas.items()):
         dealt[flavor] = amount * (before + quota) // total - amount * before // total
@@ -160,16 +160,16 @@ def _dealt(amount: int, quotas: Mapping[str, int]) -> dict[str, int]:
 
 def same_cards(one: NodeState | None, other: NodeState | None) -> bool:
     """Whether two statements of a node say the same of its cards, use apart: that changes with every pod."""
-    return _said(one) == _said(other)
+    return _cards_without_use(one) == _cards_without_use(other)
 
 
-def _said(node: NodeState | None) -> object:
+def _cards_without_use(node: NodeState | None) -> object:
     if node is None or not node.ready:
         return None
-    return list(map(_idle, node.cards)), _plain(node)
+    return list(map(_idle, node.cards)), _cards_of_other_drivers(node)
 
 
-def _plain(node: NodeState) -> int:
+def _cards_of_other_drivers(node: NodeState) -> int:
     """Thousandths of cards that another driver serves: of a register that cannot be read HAMi gives nothing away."""
     return 0 if node.cards or node.cards_refused else node.allocatable.get(VGPUS, 0)
 
@@ -220,7 +220,7 @@ def stated_gang(shapes: Sequence[JobShape]) -> SnapshotGang | None:
             )
             for shape in shapes
         ],
-        annotations=_common([shape.card_annotations for shape in shapes if shape.card_asks]),
+        annotations=_common_annotations([shape.card_annotations for shape in shapes if shape.card_asks]),
     )
 
 
@@ -230,6 +230,6 @@ def _containers(shape: JobShape) -> list[dict[str, int]]:
     return [] if shape.card_asks == [summed] else shape.card_asks
 
 
-def _common(card_annotations: list[dict[str, str]]) -> dict[str, str]:
+def _common_annotations(card_annotations: list[dict[str, str]]) -> dict[str, str]:
     first, *others = card_annotations or [{}]
     return {name: word for name, word in first.items() if all(one.get(name) == word for one in others)}

@@ -113,7 +113,7 @@ def merge(field: Field, children: Sequence[Stretch], node: ScoredNode, now: Micr
     for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True):
         np.maximum.accumulate(ranks[start:end], out=ranks[start:end])
     line = np.argsort(ranks, kind="stable")
-    cut = _known(line, ends, children)
+    cut = _certain_length(line, ends, children)
     line = line[:cut]
     whole = cut == len(at) and all(child.whole for child in children)
     return Stretch(at[line], score_node(field, at[line], node), whole, rows.take(order))
@@ -128,7 +128,7 @@ def ranked(rows: Rows, at: Ints, field: Field, measure: Measure, now: Micros) ->
     return order, ranks
 
 
-def _known(line: Ints, ends: Ints, children: Sequence[Stretch]) -> int:
+def _certain_length(line: Ints, ends: Ints, children: Sequence[Stretch]) -> int:
     """The length of the merge that is certain: up to the last job of a child that goes on behind it."""
     cuts = [end - 1 for end, child in zip(ends.tolist(), children, strict=True) if not child.whole]
     return int(np.isin(line, cuts).argmax()) + 1 if cuts else len(line)

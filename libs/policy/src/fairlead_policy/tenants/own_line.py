@@ -27,11 +27,11 @@ class _KnownParts(NamedTuple):
     lines: OwnLines
     """What was sorted last, beside the jobs of other tenants."""
     number: int
-    """The tenant's among these."""
+    """The tenant's number among the lines."""
     gone: Mapping[str, WaitingJob] = _NOBODY
-    """By uid, jobs of these that wait no more."""
+    """Sorted jobs that wait no more, by uid."""
     come: Mapping[str, WaitingJob] = _NOBODY
-    """By uid, jobs that wait beside these."""
+    """Jobs that wait and are not sorted in yet, by uid."""
 
     @property
     def sorted(self) -> SortedJobs:
@@ -40,7 +40,7 @@ class _KnownParts(NamedTuple):
 
     @property
     def sorted_count(self) -> int:
-        """How many jobs that was."""
+        """How many jobs were sorted last."""
         bounds, number = self.lines.bounds, self.number
         return bounds[number + 1] - bounds[number]
 
@@ -61,7 +61,7 @@ class OwnLine:
 
     @classmethod
     def of_none(cls, measure: Measure) -> "OwnLine":
-        """Nobody waits."""
+        """The line of a tenant without waiting jobs."""
         return cls(measure, _alone(SortedJobs.of_none(measure.rules), measure))
 
     @classmethod

@@ -135,7 +135,7 @@ class Kin:
         self._shares: Least[tuple[float, ExactFraction]] = Least()
         """Of the live children that the lowest share is looked for among; as floats first: these are told apart fast."""
         self._in_full = Sum(len(own))
-        """What counts in full."""
+        """The sum of what counts in full."""
         past = CountedHolding.of([part.as_integer_ratio() for part in own])
         self._in_full.put(_OWN, SumTerm.of(past.parts, past.under))
         self._scaled = Sum(len(own))
@@ -148,20 +148,20 @@ class Kin:
         return other
 
     def begin(self) -> None:
-        """Takes what it changes from now on as its own."""
+        """Copies the parts that it changes from now on."""
         self._live, self._shares = self._live.copy(), self._shares.copy()
         self._in_full, self._scaled = self._in_full.copy(), self._scaled.copy()
 
     @property
     def live(self) -> bool:
-        """Whether one of them is."""
+        """Whether a child is live."""
         return bool(self._live)
 
     def standing(self) -> SiblingState:
         """The node's state among its own siblings."""
         return SiblingState(self.held(), self.live)
 
-    def stands(self, number: int, held: CountedHolding, live: bool) -> None:  # noqa: FBT001 # the fields of a Standing
+    def stands(self, number: int, held: CountedHolding, live: bool) -> None:  # noqa: FBT001 # the fields of a SiblingState
         """Sets what a child holds now, and whether it is live."""
         (self._live.add if live else self._live.discard)(number)
         entitlement = self._entitlements[number]
@@ -186,7 +186,7 @@ class Kin:
         return CountedHolding.of([self._bounded(at, one, slack) for at, one in enumerate(near)])
 
     def dominant(self) -> Dominant:
-        """The largest part of that: the others are looked for only where they come close."""
+        """The largest part of the holding; others are worked out exactly only where they come close."""
         near, slack = self._near()
         if near:
             most = max(near)
@@ -197,7 +197,7 @@ class Kin:
         return dominant_of(self._bounded(at, one, slack) for at, one in enumerate(near))
 
     def _near(self) -> tuple[list[int], int]:
-        """The node's holding before it is bounded, and by how much that may be wrong: see `fixed_point`."""
+        """The node's holding, nearly, before it is bounded, and the largest error: see `fixed_point`."""
         full, scaled = self._in_full, self._scaled
         over, under = self._lowest()
         share = (over << FINE) // under
@@ -220,7 +220,7 @@ class Kin:
         return bounded(full * under + part * lowest[0] * below, below * under)
 
     def _counted(self, held: CountedHolding, *, live: bool) -> Sequence[int]:
-        """The part that counts of a child that is not scaled."""
+        """The part that counts of a child whose use is not scaled."""
         saturated = self._rules.saturated
         if live or not saturated:
             return held.parts

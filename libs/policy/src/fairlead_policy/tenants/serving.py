@@ -139,7 +139,7 @@ class Leaf:
         return self._free > 0
 
     def holding(self) -> CountedHolding:
-        """What it holds, as its parent counts it."""
+        """The leaf's holding, as its parent counts it."""
         if self._held is None:
             self._held = self._holding(self.totals)
         return self._held
@@ -167,11 +167,11 @@ class Leaf:
         return keys.head(job, over, under, infinite=infinite)
 
     def told(self) -> ScoredNode:
-        """What its scores are made of beside its jobs."""
+        """The facts that its scores are made of, beside its jobs."""
         return ScoredNode(self.tenant, self._measure.scale_of(self.tenant), self.totals, self._lacks)
 
     def job(self) -> _ServedJob | None:
-        """The next one; None where all have started."""
+        """The tenant's next job; None where all have started."""
         at = self.started - self._first_row
         if at >= len(self._rows):
             if self.tenant_queue is None or self.started >= len(self.tenant_queue):
@@ -240,7 +240,7 @@ class Branch:
         self.kin = Kin(entitlements, parts_of(own, rules), rules)
         self._held: CountedHolding | None = None
         self._dominant: Dominant | None = None
-        self._owned: set[int] = set()
+        self._copied_children: set[int] = set()
         self._started = [0] * len(rules.resources)
         self._lacks: bool | None = None
         self._counted: list[int] | None = None
@@ -252,21 +252,21 @@ class Branch:
         return other
 
     def begin(self) -> None:
-        """Takes what it changes from now on as its own."""
-        self.children, self.line, self._owned = self.children.copy(), ServedLine(), set()
+        """Copies the parts that it changes from now on."""
+        self.children, self.line, self._copied_children = self.children.copy(), ServedLine(), set()
         self.heads, self.kin = self.heads.copy(), self.kin.copy()
         self.use = self.use.copy()
 
     def own(self, number: int) -> Member:
-        """A child of this future's own: what stands before any start is not touched."""
-        if number not in self._owned:
-            self._owned.add(number)
+        """The child as a copy of this future's own: the tree before any start stays as it is."""
+        if number not in self._copied_children:
+            self._copied_children.add(number)
             self.children[number] = self.children[number].copy()
         return self.children[number]
 
     def touched(self) -> Iterator[Member]:
-        """The children that are."""
-        return (self.children[number] for number in sorted(self._owned))
+        """The children that are such copies."""
+        return (self.children[number] for number in sorted(self._copied_children))
 
     def next(self) -> Leaf | None:
         """The tenant of the next job."""
@@ -282,19 +282,19 @@ class Branch:
         return self.kin.live
 
     def holding(self) -> CountedHolding:
-        """What it counts to hold."""
+        """The holding that the branch counts with."""
         if self._held is None:
             self._held = self.kin.held()
         return self._held
 
     def dominant(self) -> Dominant:
-        """The largest part of that. A node that nobody stands above is asked for no more."""
+        """The largest part of the holding. The top of a tree is asked for no more than that."""
         if self._dominant is None:
             self._dominant = self.kin.dominant() if self._held is None else self._held.dominant
         return self._dominant
 
     def stands(self, number: int, keys: _Keys) -> None:
-        """A child has changed."""
+        """Takes in the new state of a child."""
         child = self.children[number]
         self.kin.stands(number, child.holding(), child.live)
         self._held = self._dominant = None
@@ -353,7 +353,7 @@ class Branch:
         return lacking_of(self.use, self._measure.rules) is not None
 
     def told(self) -> ScoredNode:
-        """What its scores are made of beside its jobs."""
+        """The facts that its scores are made of, beside its jobs."""
         return ScoredNode(self.tenant, self._measure.scale_of(self.tenant), self.counted, self.holds_lacking)
 
     def _is_infinite(self) -> bool:
@@ -467,7 +467,7 @@ class Planted(NamedTuple):
     since: frozenset[str]
 
     def changed(self, tenants: Iterable[str]) -> "Planted":
-        """The state of these tenants is another, too."""
+        """The same tree, with these tenants changed, too."""
         return Planted(self.tree, self.since.union(tenants))
 
     def grown(self, facts: Facts) -> LiveTree | None:
@@ -496,7 +496,7 @@ class Serving:
 
     def reached(self, *, untouched: bool) -> Iterator[Member]:
         """The nodes below which a job was served, or all with those that are untouched; children come before those above."""
-        return _walked(self._top, untouched=untouched)
+        return _children_first(self._top, untouched=untouched)
 
     @property
     def use(self) -> Mapping[str, int]:
@@ -516,7 +516,7 @@ class Serving:
                 missing -= 1
 
     def _serve(self) -> bool:
-        """The next job starts; False where there is none."""
+        """Starts the tree's next job; False where there is none."""
         path: list[tuple[Branch, int]] = []
         node = self._top
         while isinstance(node, Branch):
@@ -536,8 +536,8 @@ class Serving:
         return True
 
 
-def _walked(node: Member, *, untouched: bool) -> Iterator[Member]:
+def _children_first(node: Member, *, untouched: bool) -> Iterator[Member]:
     if isinstance(node, Branch):
         for child in node.children if untouched else node.touched():
-            yield from _walked(child, untouched=untouched)
+            yield from _children_first(child, untouched=untouched)
     yield node

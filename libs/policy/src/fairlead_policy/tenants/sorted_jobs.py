@@ -147,7 +147,7 @@ class SortedJobs(NamedTuple):
 
     @classmethod
     def of_none(cls, rules: PoolRules) -> "SortedJobs":
-        """Nobody waits."""
+        """No waiting job."""
         return cls(np.empty(0, np.object_), np.empty((NUMBERS + len(rules.resources), 0), np.int64))
 
     def columns(self, count: int | None = None, start: int = 0) -> JobColumns:

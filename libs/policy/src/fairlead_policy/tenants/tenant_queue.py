@@ -132,7 +132,7 @@ class TenantQueue:
         return job
 
     def placed_at(self, row: int) -> PlacedJob:
-        """The same as far as its position repeats it: nobody has to put the others beside it."""
+        """The row-th job as far as its position repeats it, found without putting the line together."""
         return self.line.job_at(row)
 
     def jobs_at(self, rows: Ints) -> list[WaitingJob]:

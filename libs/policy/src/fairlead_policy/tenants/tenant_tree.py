@@ -174,7 +174,7 @@ class TenantTree:
 
     @property
     def own(self) -> TenantQueue:
-        """The only tenant's of a tree of one node."""
+        """The tenant queue of a tree of one node."""
         return self.tenant_queues[self.top]
 
     def job_at(self, position: int) -> PlacedJob:
@@ -182,7 +182,7 @@ class TenantTree:
         return self.own.placed_at(position)
 
     def jobs_at(self, positions: Ints) -> Sequence[PlacedJob]:
-        """Some of them."""
+        """Some jobs of a tenant that stands alone."""
         return self.own.jobs_at(positions)
 
     def tie_at(self, position: int) -> TieBreak:
@@ -242,7 +242,7 @@ class TenantTree:
         return min((flip for flip in flips if flip is not None), default=None)
 
     def _horizon(self, tenant_queues: list[TenantQueue], now: Micros) -> Micros | None:
-        """Two instants of one horizon give one sequence: jobs beyond the cap move against the others."""
+        """The horizon that an instant's sequence depends on: jobs that are submitted before it are beyond the cap."""
         cap = self._measure.rules.cap
         if cap is None or self.alone:
             return None

@@ -54,7 +54,7 @@ class Decay:
         power = _EXACT.divide(Decimal(-tick), Decimal(half_life))
         self.tick = tick
         self.left = int(_EXACT.multiply(_EXACT.power(Decimal(2), power), Decimal(_ONE)))
-        """Of what was there a tick before, in 2^64ths."""
+        """The part of past use that is left after one tick, in 2^64ths."""
 
     def after(self, past: int, integral: int, ticks: int) -> int:
         """The parts after so many ticks of the same use; it ends where nothing changes any more.
@@ -99,10 +99,10 @@ class PastUse:
         """The number of the tick up to which use is settled, counted since 1970; None before `begin`."""
         self._runs: dict[RunKey, _Run] = {}
         self._steady: dict[str, Counter[str]] = {}
-        """What runs that began before the settled tick, and still run, use: all ticks alike."""
+        """The use of runs that began before the settled tick and still run, the same in each tick; by tenant."""
         self._edges: dict[str, dict[RunKey, _Run]] = {}
         """The other runs, which begin or end behind the settled tick."""
-        self._now = self._at = 0
+        self._now = self._advanced_to = 0
         self._known: dict[str, dict[str, int]] = {}
         self._stale: set[str] = set()
 
@@ -112,26 +112,26 @@ class PastUse:
         """Goes on from what was kept at a tick, in parts, by tenant; runs count from there on."""
         self.settled = tick
         self._settled = {tenant: dict(parts) for tenant, parts in kept.items()}
-        self._sort_runs()
-        self._at = 0
+        self._refile_all()
+        self._advanced_to = 0
 
     def run(self, key: RunKey, tenant: str, demand: PastAmounts) -> None:
-        """A job runs. Told of a run that is known to be over, it is old news."""
+        """Notes that a job runs, unless its run is known to be over."""
         known = self._runs.get(key)
         if known is None or known.ended is None:
-            self._put(key, _Run(tenant, key[1], None, _counted(demand)))
+            self._replace_run(key, _Run(tenant, key[1], None, _counted(demand)))
 
     def end(self, key: RunKey, tenant: str, ended: Micros, demand: PastAmounts) -> None:
-        """A run is over: of what is told of its end the earliest counts. Told again of the same end, it is weighed anew."""
+        """Notes that a run is over. Its earliest end counts; the same end told again brings its demand anew."""
         known = self._runs.get(key)
         if known is None or known.ended is None or ended <= known.ended:
-            self._put(key, _Run(tenant, key[1], ended, _counted(demand)))
+            self._replace_run(key, _Run(tenant, key[1], ended, _counted(demand)))
 
     def leave(self, key: RunKey) -> None:
-        """The job does not run any more, or not here. When it ended is another fact, which comes by itself."""
+        """Notes that the job does not run any more, or not here. Its end is another fact, which `end` takes."""
         known = self._runs.get(key)
         if known is not None and known.ended is None:
-            self._drop(key)
+            self._drop_run(key)
 
     # What follows -------------------------------------------------------------------------------------------------
 
@@ -145,12 +145,12 @@ class PastUse:
         if self.settled is None:
             return {}
         stale, self._stale = self._stale, set()
-        self._now, before, self._at = tick, self._at, max(tick, self.settled)
-        if self._at != before:
+        self._now, before, self._advanced_to = tick, self._advanced_to, max(tick, self.settled)
+        if self._advanced_to != before:
             stale = {*self._settled, *self._steady, *self._edges, *self._known}
         changed = {}
         for tenant in sorted(stale):
-            parts = self._parts_at(tenant, self._at)
+            parts = self._parts_at(tenant, self._advanced_to)
             past = {name: amount // PARTS for name, amount in sorted(parts.items()) if amount >= PARTS}
             if past != self._known.get(tenant, {}):
                 changed[tenant] = self._known[tenant] = past
@@ -168,7 +168,7 @@ class PastUse:
         return self._now
 
     def tenants(self) -> Collection[str]:
-        """The tenants that have some."""
+        """The tenants with past use."""
         return self._known.keys()
 
     def settle(self, tick: int) -> None:
@@ -179,7 +179,7 @@ class PastUse:
         parts = {tenant: self._parts_at(tenant, tick) for tenant in tenants}
         self._settled = {tenant: found for tenant, found in parts.items() if found}
         self.settled = tick
-        self._pass_line()
+        self._refile_edges()
 
     def kept(self) -> dict[str, dict[str, int]]:
         """The settled use, in parts, by tenant."""
@@ -187,20 +187,20 @@ class PastUse:
 
     # Inside -------------------------------------------------------------------------------------------------------
 
-    def _line(self) -> Micros:
+    def _settled_until(self) -> Micros:
         return 0 if self.settled is None else self.settled * self._decay.tick
 
-    def _put(self, key: RunKey, run: _Run) -> None:
+    def _replace_run(self, key: RunKey, run: _Run) -> None:
         if self._runs.get(key) == run:
             return
-        self._drop(key)
-        if run.ended is not None and run.ended <= max(run.started, self._line()):
+        self._drop_run(key)
+        if run.ended is not None and run.ended <= max(run.started, self._settled_until()):
             return  # it is settled, or never ran
         self._runs[key] = run
-        self._sort(key, run)
+        self._file_run(key, run)
         self._stale.add(run.tenant)
 
-    def _drop(self, key: RunKey) -> None:
+    def _drop_run(self, key: RunKey) -> None:
         run = self._runs.pop(key, None)
         if run is None:
             return
@@ -215,38 +215,38 @@ class PastUse:
         elif not edges:
             del self._edges[run.tenant]
 
-    def _sort(self, key: RunKey, run: _Run) -> None:
-        if run.ended is None and run.started <= self._line():
+    def _file_run(self, key: RunKey, run: _Run) -> None:
+        if run.ended is None and run.started <= self._settled_until():
             if run.demand:
                 self._steady.setdefault(run.tenant, Counter()).update(run.demand)
         else:
             self._edges.setdefault(run.tenant, {})[key] = run
 
-    def _pass_line(self) -> None:
-        """The settled tick moved on. Runs that are settled whole are forgotten; those that go on from before are steady."""
-        line = self._line()
+    def _refile_edges(self) -> None:
+        """Files edge runs anew after the settled tick moved on: those that ended before it are forgotten."""
+        line = self._settled_until()
         for tenant, edges in list(self._edges.items()):
             self._edges[tenant] = {}
             for key, run in edges.items():
                 if run.ended is None or run.ended > line:
-                    self._sort(key, run)
+                    self._file_run(key, run)
                 else:
                     del self._runs[key]
             if not self._edges[tenant]:
                 del self._edges[tenant]
 
-    def _sort_runs(self) -> None:
-        """The settled tick is any other: which runs lie across it is, too."""
-        line = self._line()
+    def _refile_all(self) -> None:
+        """Files all runs anew: the settled tick is another one."""
+        line = self._settled_until()
         self._runs = {key: run for key, run in self._runs.items() if run.ended is None or run.ended > line}
         self._steady, self._edges = {}, {}
         for key, run in self._runs.items():
-            self._sort(key, run)
+            self._file_run(key, run)
 
     def _parts_at(self, tenant: str, tick: int) -> dict[str, int]:
         """The parts by resource, from the settled tick up to another one."""
         settled = self._settled.get(tenant, {})
-        slopes = self._slopes(tenant, tick)
+        slopes = self._use_changes(tenant, tick)
         found = {
             name: self._faded(settled.get(name, 0), slopes.get(name, {}), tick)
             for name in {*settled, *slopes}
@@ -261,9 +261,9 @@ class PastUse:
             integral += slopes[tick]
         return self._decay.after(parts, integral, until - done)
 
-    def _slopes(self, tenant: str, until: int) -> dict[str, dict[int, int]]:
+    def _use_changes(self, tenant: str, until: int) -> dict[str, dict[int, int]]:
         """The slopes by resource and tick: by how much the integral of use over the tick differs from that over the one before."""
-        tick, line = self._decay.tick, self._line()
+        tick, line = self._decay.tick, self._settled_until()
         slopes: dict[str, dict[int, int]] = {}
         first = (self.settled or 0) + 1
         for name, amount in self._steady.get(tenant, {}).items():
