@@ -4,11 +4,13 @@ import pytest
 
 from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.decide.pace import (
+    ANSWERS,
     LAST_WRITES,
     LATE_LEAST,
     LATE_SECONDS,
     LEAST,
     LEAST_WHERE_WOKEN,
+    MANY_STARTS,
     MARGIN,
     QUICK_SECONDS,
     REACTIONS_SECONDS,
@@ -41,6 +43,23 @@ def test_as_many_are_labelled_as_could_start_before_the_next_reaction(
     starts: int, reaction: float, size: int
 ) -> None:
     assert window_size(starts, reaction, 32) == size
+
+
+def test_turns_rest_for_two_answers_of_a_slow_frontend_where_many_jobs_start() -> None:
+    now = [0.0]
+    pace = Pace(lambda: now[0])
+    pace.started("gpu", MANY_STARTS - 1)
+    pace.arrived(in_time=1, late=0, took=[2 * QUICK_SECONDS])
+    assert pace.late_by() == 0.0, "few start"
+    pace.started("cpu", 1)
+    assert pace.late_by() == ANSWERS * 2 * QUICK_SECONDS
+    pace.arrived(in_time=0, late=0, took=[10.0, 10.0])
+    assert pace.late_by() == LATE_SECONDS, "no longer"
+    pace.arrived(in_time=0, late=0, took=[QUICK_SECONDS] * LAST_WRITES)
+    assert pace.late_by() == 0.0, "it answers quickly"
+    pace.arrived(in_time=0, late=0, took=[1.0] * LAST_WRITES)
+    now[0] += STARTS_SECONDS
+    assert pace.late_by() == 0.0, "they started long ago"
 
 
 def test_turns_rest_where_the_last_levels_come_too_late() -> None:

@@ -5,13 +5,17 @@ import time
 from collections.abc import Iterator, Sequence
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_admitter.decide.deciding import PoolPlan, decide
+from fairlead_admitter.decide.label_budget import SAVED_SECONDS, SHARE
 from fairlead_admitter.decide.outcome import PlanOutcome
+from fairlead_admitter.decide.pace import MANY_STARTS
 from fairlead_admitter.decide.planner import Planner
 from fairlead_admitter.decide.reserving import Reservations
+from fairlead_admitter.decide.restraint import PARKING
 from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.decide.waking import BATCH_SECONDS
 from fairlead_admitter.observe.decision_gate import DecisionGate, Holders
@@ -28,6 +32,7 @@ from fairlead_contracts.messages.state import (
     FlavorQuota,
     JobState,
     Phase,
+    QueueState,
     State,
     encode_state,
     subject_of,
@@ -50,6 +55,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     decision: bytes
     landed: bool
     """Whether its writes are carried out."""
+    answer: float = 0.0
+    """Seconds that each of them takes."""
 
 
 class Replica:
@@ -101,7 +108,7 @@ class Replica:
         assert same, "deciding changed what the view shows"
         self._planner.remember(POOL, plan.after)
         if told.landed:
-            applied = PlanOutcome()
+            applied = PlanOutcome(took=[told.answer for _ in plan.steering.writes])
             for write in plan.steering.writes:
                 self.expectations.send(write.job.uid, write.level)
                 landed = Landed(mark="m", rev=write.job.rev + 1)
@@ -149,6 +156,7 @@ class ReplicaDay:
                 states=[encode_state(state) for state in states],
                 decision=to_packed(self.decision(len(states))),
                 landed=self._dice.random() < 0.8,
+                answer=self._dice.choice([0.005, 0.1]),
             )
             plan = self._replica.turn(told)
             yield told, told_of(plan)
@@ -259,3 +267,58 @@ def test_while_all_levels_come_too_late_nothing_is_written_until_starts_end() ->
     replica.come_late(2)
     assert writes(1.0) == 0
     assert writes(1.1 + BATCH_SECONDS) > 1
+
+
+ANSWER = 0.2
+
+
+class SlowFrontend:
+    """A pool in which ten jobs start at once, beside a frontend that takes a fifth of a second for a write."""
+
+    def __init__(self, queue: QueueState) -> None:
+        self.replica, self.life = Replica("advise"), ReplicaDay(random.Random(0), "advise")
+        self.waiting = [self.life.stated(a_job(f"w-{n}", gpu=1, queue_time=NOW - n)) for n in range(6)]
+        ten = [self.life.stated(a_job(f"r-{n}", gpu=1)) for n in range(MANY_STARTS)]
+        self.turn(0.0, a_pool(), queue, *ten, landed=False)
+        self.running = [self.life.stated(one, phase=Phase.RUNNING, started=NOW) for one in ten]
+
+    def turn(self, seconds: float, *states: State, landed: bool = True) -> int:
+        """How many levels are written in a turn, in which every other one that waits is wanted."""
+        told = Turn(
+            seconds=seconds,
+            wall=NOW,
+            states=[encode_state(state) for state in states],
+            decision=to_packed(self.life.decision(len(states), self.waiting[::2])),
+            landed=landed,
+            answer=ANSWER,
+        )
+        return len(self.replica.turn(told).steering.writes)
+
+    def start_ten(self, charged: int) -> list[JobState]:
+        """The ten start, and hold so much of the quota each."""
+        holds = {"a": {"nvidia.com/gpu": charged}}
+        return [self.life.stated(one, charged=holds) for one in self.running]
+
+
+@pytest.mark.parametrize("queue", [QUEUE, a_queue(strategy=PARKING)], ids=["woken", "room unknown"])
+def test_labels_to_jobs_without_room_take_a_bounded_part_of_a_slow_frontends_time(queue: QueueState) -> None:
+    slow = SlowFrontend(queue)
+    assert slow.turn(1.0, *slow.start_ten(800), *slow.waiting, landed=False) == 2, "nobody answered yet"
+    assert slow.turn(1.0) == 2
+    levelled = [slow.life.stated(one, level=0) for one in slow.waiting]  # somebody took them away
+    assert slow.turn(1.01, *levelled) == 0
+    paid = 1.0 + (2 * ANSWER - SAVED_SECONDS) / SHARE
+    assert slow.turn(paid - 0.01) == 0
+    assert slow.turn(paid + 0.01) == 1
+    for seconds in (12.0, 12.1, 12.2, 12.3):
+        levelled = [slow.life.stated(one, level=0) for one in levelled]
+        assert slow.turn(seconds, *levelled) > 0, "they started long ago"
+
+
+def test_levels_to_jobs_with_room_are_not_counted() -> None:
+    slow = SlowFrontend(QUEUE)
+    woken = slow.turn(1.0, *slow.start_ten(400), *slow.waiting)
+    assert woken == 3
+    full = [slow.life.stated(one, charged={"a": {"nvidia.com/gpu": 800}}) for one in slow.running]
+    others = [slow.life.stated(one, level=0) for one in slow.waiting]
+    assert slow.turn(1.2, *full, *others) == 1, "as many as were saved up"

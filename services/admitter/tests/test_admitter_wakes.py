@@ -74,21 +74,32 @@ class Parking:
         return [uid for uid, job in self.jobs.items() if job.phase is Phase.WAITING]
 
     def turn(
-        self, wanted: Sequence[str], *, always: bool = True, beyond: Sequence[str] = ()
+        self,
+        wanted: Sequence[str],
+        *,
+        always: bool = True,
+        beyond: Sequence[str] = (),
+        labels: int | None = None,
     ) -> list[LevelWrite]:
         """What is written in one turn; the state shows it at once. The order goes on `beyond` the window."""
         deeper = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate([*wanted, *beyond])]
         window = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate(wanted)]
         plan = steer(window, self.facts, [self.queue.name], self.expectations, spared(CLASS_BANDS))
         if self.one_by_one():
-            plan = self._restrain(plan, window, deeper, always=always)
+            plan = self._restrain(plan, window, deeper, always=always, labels=labels)
         for write in plan.writes:
             self.put(msgspec.structs.replace(self.jobs[write.job.uid], level=write.level))
         self.wake_state.landed(POOL, plan.writes)
         return plan.writes
 
     def _restrain(
-        self, plan: SteeringPlan, window: list[Ranked], deeper: list[Ranked], *, always: bool
+        self,
+        plan: SteeringPlan,
+        window: list[Ranked],
+        deeper: list[Ranked],
+        *,
+        always: bool,
+        labels: int | None,
     ) -> SteeringPlan:
         plan, trail = Restraint(self.facts, self.expectations, self.now).restrain(
             self.wake_state.trail(POOL),
@@ -99,6 +110,7 @@ class Parking:
             class_bands=CLASS_BANDS,
             decided=lambda _: self.decided,
             always=always,
+            labels=labels,
         )
         self.wake_state.remember(POOL, trail)
         return plan
@@ -120,6 +132,56 @@ def test_while_nothing_is_free_everything_is_written() -> None:
     wanted = parking.waiting()[::-1]
     assert len(parking.turn(wanted)) == 3
     assert parking.order() == wanted
+
+
+def test_a_budget_of_labels_holds_while_nothing_is_free_and_never_keeps_who_has_room_from_being_woken() -> (
+    None
+):
+    parking = Parking(a_parking_queue(2), runs=2, waits=4)
+    wanted = parking.waiting()[::-1]
+    assert parking.turn(wanted, labels=0) == []
+    assert uids(parking.turn(wanted, labels=2)) == wanted[:2], "the first of the order first"
+    parking.end("j00")
+    assert uids(parking.turn(wanted, labels=0)) == wanted[:1]
+
+
+def test_after_the_batch_no_more_is_written_than_the_budget_of_labels() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=4)
+    parking.end("j00")
+    wanted = parking.waiting()[::-1]
+    while parking.turn(wanted):
+        parking.now += TRIED_SECONDS
+    parking.now += BATCH_SECONDS
+    wanted = wanted[::-1]
+    assert parking.turn(wanted, labels=0) == []
+    assert len(parking.turn(wanted, labels=1)) == 1
+
+
+def test_the_budget_of_labels_holds_where_the_batch_has_passed_and_nobody_can_be_woken() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=4)
+    parking.turn(parking.waiting())
+    parking.end("j00")
+    parking.now += BATCH_SECONDS / 2
+    parking.wake_state.landed(POOL, [], late=FORGIVEN + 1)
+    parking.now += BATCH_SECONDS / 2 + 0.001
+    wanted = parking.waiting()[::-1]
+    assert parking.turn(wanted, labels=0) == []
+    assert len(parking.turn(wanted, labels=1)) == 1
+
+
+@pytest.mark.parametrize(("answer", "tried"), [(0.005, TRIED_SECONDS), (0.05, 10 * 0.05)])
+def test_who_is_woken_is_in_hand_for_ten_answers_of_the_frontend(answer: float, tried: float) -> None:
+    parking = Parking(a_parking_queue(1), runs=1, waits=2)
+    parking.wake_state.landed(POOL, [], took=[answer] * 3)
+    parking.end("j00")
+    [woken] = parking.turn(["j02", "j01"])
+    parking.now += tried - 0.001
+    assert parking.turn(["j02", "j01"]) == []
+    assert woken.job.uid == "j02"
+    parking.now += 0.002
+    assert uids(parking.turn(["j02", "j01"])) == ["j01"]
+    parking.wake_state.landed(POOL, [], took=[60.0])
+    assert parking.wake_state.trail(POOL).copy().tried == BATCH_SECONDS, "the batch tries all in any case"
 
 
 def test_when_room_comes_only_the_next_is_written_and_the_rest_when_it_started() -> None:

@@ -84,6 +84,13 @@ def test_the_next_is_woken_when_the_first_was_tried_in_vain_or_not_seen_for_a_te
     assert woken(step_of(fitting, moment(AT + 0.01 + TRIED_SECONDS, woken={"a": at_once}))) == ["b"]
 
 
+def test_who_is_woken_stays_in_hand_for_as_long_as_a_slow_kueue_takes() -> None:
+    fitting, at = ranked("a", "b"), AT + 0.01
+    slow = {"woken": {"a": at}, "tried": 1.0}
+    assert step_of(fitting, moment(at + TRIED_SECONDS, **slow), slots=1) == WakeStep(until=at + 1.0)
+    assert woken(step_of(fitting, moment(at + 1.0, **slow), slots=1)) == ["b"]
+
+
 def test_what_ended_is_ordered_by_first_but_not_for_ever() -> None:
     fitting = ranked("a")
     assert step_of(fitting, moment(ordered=False)) == WakeStep(until=AT + ORDERED_SECONDS)

@@ -13,7 +13,7 @@ from fairlead_admitter.decide.newcomers import Newcomers
 from fairlead_admitter.decide.pace import Pace
 from fairlead_admitter.decide.protection import Protection
 from fairlead_admitter.decide.reserving import NOT_WANTED, ReserveDecision, ReservedPool, ReservePlanner
-from fairlead_admitter.decide.restraint import Restraint, in_time, spared, wakes_one_by_one
+from fairlead_admitter.decide.restraint import Restraint, in_time, parks, spared, wakes_one_by_one
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, lower, steer, take_back
 from fairlead_admitter.decide.wake_state import WakeTrail
 from fairlead_admitter.decide.window import Ranked, take_front
@@ -84,6 +84,8 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether what is decided is only said."""
     writable: bool
     """Whether levels can be written now."""
+    labels: int | None = None
+    """How many levels may go to jobs that have no room now; None for any number."""
 
     @property
     def names(self) -> list[str]:
@@ -206,8 +208,11 @@ class _Following:
                 class_bands=class_bands,
                 decided=decided,
                 always=rulebook.document.wake == "always",
+                labels=view.labels,
             )
             self._remember(trail=trail)
+        elif parks(queues):
+            plan = msgspec.structs.replace(plan, writes=in_time(plan.writes, view.labels))
         # What a promise takes is not what starts next.
         writes = plan.writes if reserved else in_time(plan.writes, view.memory.trail.most_writes(view.now))
         return msgspec.structs.replace(plan, writes=[*self._lifts(rulebook), *writes])

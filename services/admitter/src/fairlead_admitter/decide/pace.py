@@ -50,6 +50,10 @@ QUICK_SECONDS = 0.05
 
 Kueue's own load on two cores: 0.06 to 0.41 s in most seconds in which levels come too late, 0.03 to 0.05
 before it takes all of them."""
+MANY_STARTS = 10
+"""Starts within `STARTS_SECONDS`, in all pools, from which on a frontend that answers slowly is spared."""
+ANSWERS = 2.0
+"""So many of its answers lie between two looks then."""
 LATE_SECONDS = 0.5
 """For each `LATE_LEAST` of the last writes that came too late: half of Kueue's own batch, so that who is woken then may
 still come before it; four times as long where none of them reaches a job that waits."""
@@ -105,7 +109,9 @@ class Pace:
         self._took += took
 
     def late_by(self) -> float:
-        """Seconds that may as well pass between two looks; 0 where levels come in time, or the frontend answers quickly.
+        """Seconds that may as well pass between two looks; 0 where the frontend answers quickly.
+
+        Nobody needs to look more often than the frontend answers, where many jobs start and all of them cost it CPU.
 
         What is decided between two levels that come too late is decided for nothing, and costs the frontend the CPU that
         it is short of. So several changes may as well be told, and looked at, together. How long our own reaction takes
@@ -114,9 +120,11 @@ class Pace:
         """
         until = self._clock() - WRITES_SECONDS
         late = sum(late for at, late in self._writes if at > until)
-        if late < LATE_LEAST or statistics.median(self._took) <= QUICK_SECONDS:
+        answer = statistics.median(self._took) if self._took else 0.0
+        if answer <= QUICK_SECONDS:
             return 0.0
-        return LATE_SECONDS * late / LATE_LEAST
+        slow = min(LATE_SECONDS, ANSWERS * answer) if self.starts() >= MANY_STARTS else 0.0
+        return max(slow, LATE_SECONDS * late / LATE_LEAST if late >= LATE_LEAST else 0.0)
 
     def due(self) -> float:
         """Seconds to rest between two turns that follow on each other's heels."""
@@ -144,6 +152,11 @@ class Pace:
         until = self._clock() - REACTIONS_SECONDS
         seconds = [seconds for at, seconds in self._reactions if at > until]
         return statistics.median(seconds) if seconds else UNKNOWN_REACTION_SECONDS
+
+    def starts(self) -> int:
+        """How many jobs of all pools started within the last `STARTS_SECONDS`."""
+        until = self._clock() - STARTS_SECONDS
+        return sum(jobs for starts in self._starts.values() for at, jobs in starts if at > until)
 
     def keep(self, pools: Iterable[str]) -> None:
         """Only these pools are there at all."""

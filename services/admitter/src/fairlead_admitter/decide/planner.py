@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from fairlead_admitter.decide.deciding import Afterthought, KnownCluster, PoolMemory, PoolView
+from fairlead_admitter.decide.label_budget import LabelBudget
 from fairlead_admitter.decide.merged_order import MergedOrder
 from fairlead_admitter.decide.newcomers import Newcomers
 from fairlead_admitter.decide.outcome import PlanOutcome
@@ -38,6 +39,7 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.rules.rulebook import Rulebook
 
 _NO_DOCUMENT = PolicyDocument(tenants=[])
+_LABELS = (WriteCause.FRONT, WriteCause.LEFT)
 
 
 class PlanInputs(Protocol):
@@ -80,6 +82,7 @@ class Planner:
         self._tick = tick
         self.pace = Pace(clock.monotonic)
         """How much starts, how long reactions take, and whether they come too late."""
+        self._labels = LabelBudget(clock.monotonic)
         self._newcomers = Newcomers()
         self._resharded: Rulebook | None = None
         """The policy by which newcomers are in their shards."""
@@ -144,7 +147,11 @@ class Planner:
 
     def applied(self, pool: str, applied: PlanOutcome) -> None:
         """Takes in what became of a plan's writes."""
-        self._wake_state.landed(pool, (write for write, _ in applied.landed), late=applied.gone)
+        writes = [write for write, _ in applied.landed]
+        woken = self._wake_state.trail(pool).woken
+        labels = [one for one in writes if one.cause in _LABELS and one.job.uid not in woken]
+        self._labels.spend(len(labels), applied.took)
+        self._wake_state.landed(pool, writes, late=applied.gone, took=applied.took)
         self.pace.arrived(in_time=len(applied.landed), late=applied.gone, took=applied.took)
         self._protection.lifted(
             write.job.uid for write, _ in applied.landed if write.cause is WriteCause.PROTECT
@@ -213,6 +220,7 @@ class Planner:
             merged=lambda front, rulebook: self.merged(pool, front, rulebook),
             dry_run=self._dry_run,
             writable=self._reservations.writable(),
+            labels=self._labels.most(self.pace.starts()),
         )
 
     def merged(self, pool: str, front: PoolHeads, rulebook: Rulebook) -> MergedOrder:

@@ -63,6 +63,7 @@ class Restraint:
         class_bands: Sequence[ClassBand],
         decided: Callable[[JobState], int],
         always: bool,
+        labels: int | None = None,
     ) -> tuple[SteeringPlan, WakeTrail]:
         """The part of a plan that may be written now: while room is free, whoever is written to takes it.
 
@@ -78,6 +79,7 @@ class Restraint:
             class_bands: the bands, with the levels that are kept for waking.
             decided: of a job's tenant, the state-stream sequence that its order was made from.
             always: whether a level may be written only to wake.
+            labels: how many levels may go to jobs that have no room now; None for any number.
         """
         now, trail = self._now, trail.copy()
         if list(trail.queues) != list(queues):
@@ -88,7 +90,7 @@ class Restraint:
         step = next_step(self._candidates(queues, room, moment, window, beyond), moment, room.take)
         trail.due = step.until
         if step.everything:
-            return self._whole(trail, plan, window, class_bands), trail
+            return _labelling(self._whole(trail, plan, window, class_bands), labels), trail
         if step.wake and not trail.is_paused(now):
             whole = self._whole(trail, plan, window, class_bands)
             writes = self._waking(trail, step.wake, whole, window, class_bands, always=always)
@@ -100,7 +102,7 @@ class Restraint:
             # Nothing wakes them but the batch, and nobody else may come before.
             trail.due = moment.freed + BATCH_SECONDS
         if trail.due is not None and trail.due <= now:
-            return self._whole(trail, plan, window, class_bands), trail
+            return _labelling(self._whole(trail, plan, window, class_bands), labels), trail
         return msgspec.structs.replace(plan, writes=[]), trail
 
     def _whole(
@@ -152,6 +154,7 @@ class Restraint:
             ordered=not trail.ended,
             woken=trail.woken,
             refused=trail.refused,
+            tried=trail.tried,
         )
 
     def _waking(  # as `restrain`
@@ -269,6 +272,16 @@ class Restraint:
 
     def _level_of(self, job: JobState) -> int:
         return self._expectations.level_of(job)
+
+
+def _labelling(plan: SteeringPlan, most: int | None) -> SteeringPlan:
+    """The plan with so many of its levels at most; see `in_time`."""
+    return msgspec.structs.replace(plan, writes=in_time(plan.writes, most))
+
+
+def parks(queues: Sequence[QueueState]) -> bool:
+    """Whether the frontend puts jobs aside that do not fit, and tries each that gets another level."""
+    return any(queue.strategy == PARKING for queue in queues)
 
 
 def in_time(writes: Sequence[LevelWrite], most: int | None) -> list[LevelWrite]:

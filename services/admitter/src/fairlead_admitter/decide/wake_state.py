@@ -1,11 +1,12 @@
 """Wake state: each pool's free room and who was woken, as the admitter remembers them. `restraint` decides by it."""
 
+import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from fairlead_admitter.decide.steering import LevelWrite
-from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
+from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_ANSWERS, TRIED_SECONDS
 from fairlead_admitter.observe.facts import JobChange
 from fairlead_contracts.messages.state import JobState, Phase, QueueState
 
@@ -44,6 +45,8 @@ class WakeTrail:
         """Nobody is woken before."""
         self.started_at = _LONG_AGO
         """When a job started last."""
+        self.tried = TRIED_SECONDS
+        """Seconds after which a woken job was surely tried."""
 
     def copy(self) -> "WakeTrail":
         """Another one that says the same; what is decided changes that one alone."""
@@ -54,6 +57,7 @@ class WakeTrail:
         other.queues, other.due = self.queues, self.due
         other.late, other.pauses = self.late, self.pauses
         other.pause_until, other.started_at = self.pause_until, self.started_at
+        other.tried = self.tried
         return other
 
     def start(self, queue: str, now: float) -> None:
@@ -124,7 +128,7 @@ class WakeTrail:
         """The job is woken, or may be tried from now on."""
         self.woken[uid] = now
         self.refused.discard(uid)
-        self.due = now + TRIED_SECONDS
+        self.due = now + self.tried
 
 
 class WakeState:
@@ -182,15 +186,20 @@ class WakeState:
             elif change.before is not None and change.before.said != job.said and job.uid in trail.woken:
                 trail.refused.add(job.uid)  # the frontend just said why it does not fit
 
-    def landed(self, pool: str, writes: Iterable[LevelWrite], *, late: int = 0) -> None:
+    def landed(
+        self, pool: str, writes: Iterable[LevelWrite], *, late: int = 0, took: Sequence[float] = ()
+    ) -> None:
         """Takes in what was written: those levels are used up now, as are those that the jobs had before.
 
         Args:
             pool: whose.
             writes: those that came in time.
             late: how many others came to jobs that waited no more.
+            took: seconds until the frontend answered, by request.
         """
         now, trail = self._clock(), self.trail(pool)
+        if took:
+            trail.tried = max(TRIED_SECONDS, min(BATCH_SECONDS, TRIED_ANSWERS * statistics.median(took)))
         if late:
             trail.come_late(late, now)
         for write in writes:

@@ -22,6 +22,8 @@ BATCH_SECONDS = 1.3
 """After something came free, Kueue's batch has surely passed. The batch is a second."""
 TRIED_SECONDS = 0.1
 """A woken job that was not seen to start after so long is tried and parked again: Kueue takes some 0.04 s."""
+TRIED_ANSWERS = 10
+"""As many answers of the API server, where these take longer: Kueue waits for one of each job that its cycle finds no room for."""
 ORDERED_SECONDS = 0.15
 """The longest wait for the order that follows from what just ended. It takes some 0.02 s."""
 MOST_IN_HAND = 4
@@ -46,6 +48,8 @@ class WakeInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the order knows of everything that ended."""
     woken: Mapping[str, float]
     """By uid, when jobs were woken last."""
+    tried: float = TRIED_SECONDS
+    """Seconds after which a woken job was surely tried."""
     refused: Collection[str] = ()
     """The uids of those of them that are known to have been tried, and did not fit."""
 
@@ -66,7 +70,7 @@ class WakeStep(msgspec.Struct, frozen=True, kw_only=True):
 
 def in_hand_until(fitting: Sequence[Ranked], moment: WakeInputs) -> dict[str, float]:
     """The jobs that are woken, and were not seen to start or to be refused yet: by uid, for how long that may be."""
-    woken = ((one.job.uid, moment.woken.get(one.job.uid, _LONG_AGO) + TRIED_SECONDS) for one in fitting)
+    woken = ((one.job.uid, moment.woken.get(one.job.uid, _LONG_AGO) + moment.tried) for one in fitting)
     return {uid: until for uid, until in woken if until > moment.now and uid not in moment.refused}
 
 
