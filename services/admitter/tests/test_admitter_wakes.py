@@ -11,9 +11,9 @@ from fairlead_admitter.decide.restraint import (
     MOST_A_SECOND,
     PARKING,
     Restraint,
-    in_time,
-    spared,
     wakes_one_by_one,
+    without_wake_levels,
+    writes_in_time,
 )
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer
 from fairlead_admitter.decide.wake_state import FORGIVEN, WakeState, WakeTrail
@@ -84,7 +84,9 @@ class Parking:
         """What is written in one turn; the state shows it at once. The order goes on `beyond` the window."""
         deeper = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate([*wanted, *beyond])]
         window = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate(wanted)]
-        plan = steer(window, self.facts, [self.queue.name], self.expectations, spared(CLASS_BANDS))
+        plan = steer(
+            window, self.facts, [self.queue.name], self.expectations, without_wake_levels(CLASS_BANDS)
+        )
         if self.one_by_one():
             plan = self._restrain(plan, window, deeper, always=always, labels=labels)
         for write in plan.writes:
@@ -388,9 +390,9 @@ def test_a_job_above_its_class_is_taken_back_however_late_levels_come() -> None:
     *before, last = plan.writes
     assert len(before) > 1
     writes = [*before, msgspec.structs.replace(last, cause=WriteCause.OUT_OF_BAND)]
-    assert in_time(writes, None) == writes
-    assert in_time(writes, 0) == writes[-1:]
-    assert in_time(writes, 1) == [writes[0], writes[-1]]
+    assert writes_in_time(writes, None) == writes
+    assert writes_in_time(writes, 0) == writes[-1:]
+    assert writes_in_time(writes, 1) == [writes[0], writes[-1]]
 
 
 def test_levels_count_again_as_soon_as_no_job_has_started_for_a_batch() -> None:

@@ -13,7 +13,13 @@ from fairlead_admitter.decide.newcomers import Newcomers
 from fairlead_admitter.decide.pace import Pace
 from fairlead_admitter.decide.protection import Protection
 from fairlead_admitter.decide.reserving import NOT_WANTED, ReserveDecision, ReservedPool, ReservePlanner
-from fairlead_admitter.decide.restraint import Restraint, in_time, parks, spared, wakes_one_by_one
+from fairlead_admitter.decide.restraint import (
+    Restraint,
+    parks,
+    wakes_one_by_one,
+    without_wake_levels,
+    writes_in_time,
+)
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, lower, steer, take_back
 from fairlead_admitter.decide.wake_state import WakeTrail
 from fairlead_admitter.decide.window import Ranked, take_front
@@ -194,7 +200,7 @@ class _Following:
             facts,
             names,
             self._known.expectations,
-            spared(class_bands) if waking else class_bands,
+            without_wake_levels(class_bands) if waking else class_bands,
             newcomers=self._known.newcomers.undecided(self._decided_by_shard(front)),
             sealed=reserved or any(queue.able.ties is TieRule.CHANCE for queue in queues),
         )
@@ -212,9 +218,11 @@ class _Following:
             )
             self._remember(trail=trail)
         elif parks(queues):
-            plan = msgspec.structs.replace(plan, writes=in_time(plan.writes, view.labels))
+            plan = msgspec.structs.replace(plan, writes=writes_in_time(plan.writes, view.labels))
         # What a promise takes is not what starts next.
-        writes = plan.writes if reserved else in_time(plan.writes, view.memory.trail.most_writes(view.now))
+        writes = (
+            plan.writes if reserved else writes_in_time(plan.writes, view.memory.trail.most_writes(view.now))
+        )
         return msgspec.structs.replace(plan, writes=[*self._lifts(rulebook), *writes])
 
     def _window(self, front: PoolHeads, rulebook: Rulebook, *, waking: bool) -> tuple[list[Ranked], bool]:

@@ -28,25 +28,25 @@ from itertools import accumulate
 LEAST = 4
 """Places that are labelled however little starts."""
 LEAST_WHERE_WOKEN = 1
-"""The same where who is next is woken by a write of its own: the frontend's batch alone reads what stands behind."""
+"""The same where a write of its own wakes the next job: only the frontend's batch reads what stands behind."""
 TOGETHER_SECONDS = 0.15
 """Jobs that start within so long of each other start together: woken one after the other, two take a tenth of a second."""
 MARGIN = 5.0
 """How many times as many as on the mean may start together."""
 STARTS_SECONDS = 10.0
-"""How long a start counts."""
+"""Seconds for which a start counts."""
 REACTIONS_SECONDS = 60.0
-"""How long a measured reaction counts."""
+"""Seconds for which a measured reaction counts."""
 UNKNOWN_REACTION_SECONDS = 1.0
-"""Until the first reaction was measured."""
+"""The reaction that is assumed until one was measured."""
 WRITES_SECONDS = 60.0
 """How long a write counts, as one that came in time or too late: while all come too late there are few; see `wake_state`."""
 LAST_WRITES = 16
-"""So many of them count: where many jobs come at once their levels are in time, and say nothing of those that follow."""
+"""How many of the last writes count: where many jobs come at once, their levels are in time and say nothing of later ones."""
 LATE_LEAST = 4
-"""Where so many of the last writes came to jobs that waited no more, jobs start faster than levels reach them."""
+"""Of the last writes, how many must come to jobs that wait no more: then jobs start faster than levels reach them."""
 QUICK_SECONDS = 0.05
-"""A frontend that answers a write within it has CPU to spare: what is saved by waiting is nobody's.
+"""A frontend that answers a write sooner has CPU to spare, so that a rest would help nobody.
 
 Kueue's own load on two cores: 0.06 to 0.41 s in most seconds in which levels come too late, 0.03 to 0.05
 before it takes all of them."""
@@ -55,8 +55,8 @@ MANY_STARTS = 10
 ANSWERS = 2.0
 """So many of its answers lie between two looks then."""
 LATE_SECONDS = 0.5
-"""For each `LATE_LEAST` of the last writes that came too late: half of Kueue's own batch, so that who is woken then may
-still come before it; four times as long where none of them reaches a job that waits."""
+"""Seconds of rest for each `LATE_LEAST` writes that came too late: half of Kueue's own batch, so that a job that is woken
+after it may still come before the batch. Four times as long where none of them reached a job that waits."""
 
 
 def window_size(starts: int, reaction: float, most: int, *, together: int | None = None) -> int:
@@ -109,14 +109,12 @@ class Pace:
         self._took += took
 
     def late_by(self) -> float:
-        """Seconds that may as well pass between two looks; 0 where the frontend answers quickly.
+        """Seconds to rest between two looks; 0 where the frontend answers quickly.
 
-        Nobody needs to look more often than the frontend answers, where many jobs start and all of them cost it CPU.
-
-        What is decided between two levels that come too late is decided for nothing, and costs the frontend the CPU that
-        it is short of. So several changes may as well be told, and looked at, together. How long our own reaction takes
-        says nothing of that: it is longer because of these very rests. The larger the part that comes too late, the less
-        is lost by more of a rest, and each turn that is saved is CPU of the frontend's.
+        While many jobs start, nobody needs to look more often than the frontend answers. And what is decided between two
+        levels that come too late is decided for nothing: it costs the frontend the CPU that it is short of, so several
+        changes are looked at together. How long our own reaction takes says nothing of that: these very rests make it
+        longer. The larger the part that comes too late, the less a longer rest loses.
         """
         until = self._clock() - WRITES_SECONDS
         late = sum(late for at, late in self._writes if at > until)

@@ -25,9 +25,9 @@ from fairlead_policy.levels.class_bands import ClassBand
 from fairlead_policy.levels.free_quota import FreeQuota
 
 PARKING = "BestEffortFIFO"
-"""The strategy under which who does not fit is put aside. Under the other one the head is tried again and again."""
+"""The strategy that parks Workloads that do not fit. The other one tries its head again and again."""
 MOST_A_SECOND = 20
-"""Admissions of a queue. Where there are more, room is always free, and one at a time would be too slow."""
+"""Admissions a second of a queue, above which jobs are not woken one by one: room is always free there."""
 
 
 def wakes_one_by_one(trail: WakeTrail, queues: Sequence[QueueState], now: float) -> bool:
@@ -86,29 +86,29 @@ class Restraint:
             trail.queues = queues
             trail.free(now)  # there may be more quota than before
         plan = msgspec.structs.replace(plan, while_full=frozenset(queue.name for queue in queues))
-        room, moment = self._room(queues), self._moment(trail, decided)
-        step = next_step(self._candidates(queues, room, moment, window, beyond), moment, room.take)
+        room, inputs = self._room(queues), self._wake_inputs(trail, decided)
+        step = next_step(self._candidates(queues, room, inputs, window, beyond), inputs, room.take)
         trail.due = step.until
         if step.everything:
-            return _labelling(self._whole(trail, plan, window, class_bands), labels), trail
+            return _labelling(self._whole_plan(trail, plan, window, class_bands), labels), trail
         if step.wake and not trail.is_paused(now):
-            whole = self._whole(trail, plan, window, class_bands)
-            writes = self._waking(trail, step.wake, whole, window, class_bands, always=always)
+            whole = self._whole_plan(trail, plan, window, class_bands)
+            writes = self._wake_writes(trail, step.wake, whole, window, class_bands, always=always)
             for write in writes:
                 trail.wake(write.job.uid, now)
             if writes:
                 return msgspec.structs.replace(plan, writes=writes), trail
         if step.wake:
             # Nothing wakes them but the batch, and nobody else may come before.
-            trail.due = moment.freed + BATCH_SECONDS
+            trail.due = inputs.freed + BATCH_SECONDS
         if trail.due is not None and trail.due <= now:
-            return _labelling(self._whole(trail, plan, window, class_bands), labels), trail
+            return _labelling(self._whole_plan(trail, plan, window, class_bands), labels), trail
         return msgspec.structs.replace(plan, writes=[]), trail
 
-    def _whole(
+    def _whole_plan(
         self, trail: WakeTrail, plan: SteeringPlan, window: Sequence[Ranked], class_bands: Sequence[ClassBand]
     ) -> SteeringPlan:
-        return msgspec.structs.replace(plan, writes=self._untried(trail, plan, window, class_bands))
+        return msgspec.structs.replace(plan, writes=self._at_untried_levels(trail, plan, window, class_bands))
 
     def _room(self, queues: Sequence[QueueState]) -> FreeQuota:
         charged = {queue.name: self._facts.running.charged(queue.name) for queue in queues}
@@ -118,13 +118,13 @@ class Restraint:
         self,
         queues: Sequence[QueueState],
         room: FreeQuota,
-        moment: WakeInputs,
+        inputs: WakeInputs,
         window: Sequence[Ranked],
         beyond: Callable[[], Sequence[Ranked]],
     ) -> list[Ranked]:
-        """The jobs of the window that fit; where all of them are in hand, or there is none, those of the whole order."""
+        """The jobs of the window that have room. Where all of them are in hand, and for a batch's time, those of the whole order."""
         fitting = self._fitting(queues, room, window)
-        if len(in_hand_until(fitting, moment)) == len(fitting) and moment.now < moment.freed + BATCH_SECONDS:
+        if len(in_hand_until(fitting, inputs)) == len(fitting) and inputs.now < inputs.freed + BATCH_SECONDS:
             return self._fitting(queues, room, beyond())
         return fitting
 
@@ -141,7 +141,7 @@ class Restraint:
             and room.fits(one.job)
         ]
 
-    def _moment(self, trail: WakeTrail, decided: Callable[[JobState], int]) -> WakeInputs:
+    def _wake_inputs(self, trail: WakeTrail, decided: Callable[[JobState], int]) -> WakeInputs:
         now = self._now
         trail.ended = {
             uid: (job, seq, at)
@@ -157,7 +157,7 @@ class Restraint:
             tried=trail.tried,
         )
 
-    def _waking(  # as `restrain`
+    def _wake_writes(  # as `restrain`
         self,
         trail: WakeTrail,
         wake: Sequence[Ranked],
@@ -171,15 +171,15 @@ class Restraint:
         planned = {write.job.uid: write for write in plan.writes}
         found: list[LevelWrite] = []
         for woken in wake:
-            refused = self._refusing(trail, woken.job.queue, {write.level for write in found})
-            write = self._waking_write(woken, planned, window, class_bands, refused)
+            refused = self._refused_at(trail, woken.job.queue, {write.level for write in found})
+            write = self._wake_write(woken, planned, window, class_bands, refused)
             if write is None or (write.cause is WriteCause.WAKE and not always):
                 break
             planned[woken.job.uid] = write
             found.append(write)
         return found
 
-    def _waking_write(
+    def _wake_write(
         self,
         woken: Ranked,
         planned: Mapping[str, LevelWrite],
@@ -192,7 +192,7 @@ class Restraint:
         if write is not None and not refused(write.level):
             return write
         class_band = self._class_band_of(woken.job.uid, class_bands)
-        arranged = self._arranged(planned, window, class_band)
+        arranged = self._window_with_levels(planned, window, class_band)
         if woken.job.uid not in {uid for uid, _ in arranged}:
             arranged.append((woken.job.uid, class_band.band.default))  # from beyond the window
         behind, before = neighbours(woken.job.uid, arranged, class_band.band)
@@ -211,7 +211,7 @@ class Restraint:
             drifted=self._expectations.drifted(woken.job.uid),
         )
 
-    def _untried(
+    def _at_untried_levels(
         self, trail: WakeTrail, plan: SteeringPlan, window: Sequence[Ranked], class_bands: Sequence[ClassBand]
     ) -> list[LevelWrite]:
         """The plan's writes, at levels at which the frontend tries at once whoever gets them.
@@ -229,9 +229,9 @@ class Restraint:
                 continue
             class_band = self._class_band_of(uid, class_bands)
             band = planning_band(class_band.band)
-            refused = self._refusing(trail, write.job.queue, given)
+            refused = self._refused_at(trail, write.job.queue, given)
             if write.level > band.default and refused(write.level):
-                arranged = self._arranged(planned, window, class_band)
+                arranged = self._window_with_levels(planned, window, class_band)
                 outside = self._levels_outside(write.job.queue, planned, inside, class_band)
                 behind, before = neighbours(uid, arranged, band, others=outside)
                 level = untried_level(write.level, behind=behind, before=before, refused=refused)
@@ -250,7 +250,7 @@ class Restraint:
                 found.append(planned[uid].level if uid in planned else self._level_of(job))
         return found
 
-    def _arranged(
+    def _window_with_levels(
         self, planned: Mapping[str, LevelWrite], window: Sequence[Ranked], class_band: ClassBand
     ) -> list[tuple[str, int]]:
         """The class band's jobs of the window in the wanted order, with the levels that they shall have."""
@@ -264,7 +264,7 @@ class Restraint:
         job_class = self._facts.job_class(uid)
         return next(part for part in class_bands if part.takes(job_class))
 
-    def _refusing(self, trail: WakeTrail, queue: str, given: Collection[int] = ()) -> Callable[[int], bool]:
+    def _refused_at(self, trail: WakeTrail, queue: str, given: Collection[int] = ()) -> Callable[[int], bool]:
         """Whether some job may have been refused at a level since the last batch, or will be: one of those just `given`."""
         used = trail.used
         standing = {level for queued in self._facts.queued(queue).values() for level in queued.waiting}
@@ -275,8 +275,8 @@ class Restraint:
 
 
 def _labelling(plan: SteeringPlan, most: int | None) -> SteeringPlan:
-    """The plan with so many of its levels at most; see `in_time`."""
-    return msgspec.structs.replace(plan, writes=in_time(plan.writes, most))
+    """The plan with so many of its levels at most; see `writes_in_time`."""
+    return msgspec.structs.replace(plan, writes=writes_in_time(plan.writes, most))
 
 
 def parks(queues: Sequence[QueueState]) -> bool:
@@ -284,7 +284,7 @@ def parks(queues: Sequence[QueueState]) -> bool:
     return any(queue.strategy == PARKING for queue in queues)
 
 
-def in_time(writes: Sequence[LevelWrite], most: int | None) -> list[LevelWrite]:
+def writes_in_time(writes: Sequence[LevelWrite], most: int | None) -> list[LevelWrite]:
     """The writes of a plan that may come in time, and all that take a job back into its class.
 
     Args:
@@ -297,7 +297,7 @@ def in_time(writes: Sequence[LevelWrite], most: int | None) -> list[LevelWrite]:
     return [*writes[:most], *(one for one in writes[most:] if one.cause is WriteCause.OUT_OF_BAND)]
 
 
-def spared(class_bands: Sequence[ClassBand]) -> list[ClassBand]:
+def without_wake_levels(class_bands: Sequence[ClassBand]) -> list[ClassBand]:
     """The class bands without the levels that are kept for waking."""
     return [
         ClassBand(job_class=one.job_class, band=planning_band(one.band), ceiling=one.ceiling)

@@ -13,9 +13,9 @@ from fairlead_contracts.messages.state import JobState, Phase, QueueState
 COUNTED_SECONDS = 10.0
 """How long a start counts."""
 FORGIVEN = 1
-"""Writes in a row that come too late, after which the next one makes a pause."""
+"""Late writes in a row that are forgiven; the next one begins a pause."""
 LONGEST_PAUSE = 8
-"""Batches: a pause is twice as long as the one before while whatever was written in between came too late, too."""
+"""The longest pause, in batches. Each is twice as long as the one before while the writes in between come too late, too."""
 _LONG_AGO = float("-inf")
 
 
@@ -24,23 +24,23 @@ class WakeTrail:
 
     def __init__(self) -> None:
         self.freed: deque[float] = deque()
-        """When something came free; of those before the last batch the newest."""
+        """When something came free; of those before the last batch, only the newest."""
         self.woken: dict[str, float] = {}
         """By uid, when a job was woken last."""
         self.refused: set[str] = set()
-        """Of those the ones that were seen to be tried since."""
+        """The uids of woken jobs that were seen to be tried since, and did not start."""
         self.ended: dict[str, tuple[JobState, int, float]] = {}
-        """Jobs that ended lately, what was known of the state before, and when."""
+        """By uid, jobs that ended lately, each with the state sequence known before, and when it ended."""
         self.used: dict[int, float] = {}
         """Levels that were written or left lately, and when."""
         self.started: dict[str, deque[float]] = {}
         """By queue, when jobs started."""
         self.queues: Sequence[QueueState] = ()
         self.due: float | None = None
-        self.late = 0
+        self.late_in_a_row = 0
         """Writes in a row to jobs that waited no more when they arrived."""
         self.pauses = 0
-        """As many in a row: what was written between two of them came too late, too."""
+        """Pauses in a row: whatever was written between two of them came too late, too."""
         self.pause_until = _LONG_AGO
         """Nobody is woken before."""
         self.started_at = _LONG_AGO
@@ -49,13 +49,13 @@ class WakeTrail:
         """Seconds after which a woken job was surely tried."""
 
     def copy(self) -> "WakeTrail":
-        """Another one that says the same; what is decided changes that one alone."""
+        """A copy, which a decision may change."""
         other = WakeTrail()
         other.freed, other.refused = self.freed.copy(), self.refused.copy()
         other.woken, other.ended, other.used = self.woken.copy(), self.ended.copy(), self.used.copy()
         other.started = {queue: starts.copy() for queue, starts in self.started.items()}
         other.queues, other.due = self.queues, self.due
-        other.late, other.pauses = self.late, self.pauses
+        other.late_in_a_row, other.pauses = self.late_in_a_row, self.pauses
         other.pause_until, other.started_at = self.pause_until, self.started_at
         other.tried = self.tried
         return other
@@ -98,18 +98,18 @@ class WakeTrail:
         starts unwoken, too, and when the room is gone, wake-ups count again. Where what is written after the pause comes too
         late again, the next pause is longer, and no level is written at all in it: see `most_writes`.
         """
-        self.late += writes
-        if self.late > FORGIVEN:
+        self.late_in_a_row += writes
+        if self.late_in_a_row > FORGIVEN:
             self.pause_until = now + BATCH_SECONDS * min(2**self.pauses, LONGEST_PAUSE)
             self.pauses += 1
 
     def come_in_time(self) -> None:
         """A write came to a job that waited."""
-        self.late = self.pauses = 0
+        self.late_in_a_row = self.pauses = 0
 
     def is_paused(self, now: float) -> bool:
         """Whether nobody is woken now."""
-        return now < self.pause_until and (self.pauses <= 1 or self._is_outrun(now))
+        return now < self.pause_until and (self.pauses <= 1 or self._levels_come_too_late(now))
 
     def most_writes(self, now: float) -> int | None:
         """How many levels may be written now; None for any number.
@@ -117,11 +117,11 @@ class WakeTrail:
         While all come too late they do nothing but cost the frontend a request each, of which it is short. So one is
         written after each pause, to see whether it comes in time. Once no job has started for a batch, levels count again.
         """
-        if self.pauses <= 1 or not self._is_outrun(now):
+        if self.pauses <= 1 or not self._levels_come_too_late(now):
             return None
         return 0 if now < self.pause_until else 1
 
-    def _is_outrun(self, now: float) -> bool:
+    def _levels_come_too_late(self, now: float) -> bool:
         return now - self.started_at < BATCH_SECONDS
 
     def wake(self, uid: str, now: float) -> None:
@@ -143,7 +143,7 @@ class WakeState:
         self._pools: dict[str, WakeTrail] = {}
 
     def trail(self, pool: str) -> WakeTrail:
-        """The pool's trail: to be read."""
+        """The pool's trail, to be read and not changed."""
         return self._pools.setdefault(pool, WakeTrail())
 
     def remember(self, pool: str, trail: WakeTrail) -> None:
@@ -153,12 +153,12 @@ class WakeState:
     # --- what happened
 
     def keep(self, pools: Collection[str]) -> None:
-        """Only these pools are there at all."""
+        """Forgets all pools but these."""
         for pool in self._pools.keys() - set(pools):
             del self._pools[pool]
 
     def begin_anew(self) -> None:
-        """Another replica may have written meanwhile."""
+        """Forgets everything: another replica may have written meanwhile."""
         self._pools.clear()
 
     def note(

@@ -21,7 +21,7 @@ from fairlead_policy.levels.plan import Band
 BATCH_SECONDS = 1.3
 """After something came free, Kueue's batch has surely passed. The batch is a second."""
 TRIED_SECONDS = 0.1
-"""A woken job that was not seen to start after so long is tried and parked again: Kueue takes some 0.04 s."""
+"""Seconds after which a woken job that did not start counts as tried and parked again: Kueue takes some 0.04 s."""
 TRIED_ANSWERS = 10
 """As many answers of the API server, where these take longer: Kueue waits for one of each job that its cycle finds no room for."""
 ORDERED_SECONDS = 0.15
@@ -30,11 +30,11 @@ MOST_IN_HAND = 4
 """Jobs that are woken, and were not seen to start or to be refused yet. One at a time, a pool in which four jobs a second
 end and start anew falls behind, and the batch does most of it: on Kueue 0.19, idle two cores, a slot stood free for 0.6 s."""
 SPARE = 256
-"""Levels at the top of a band that are kept free for waking, where the band is wide enough."""
+"""Levels at the top of a wide band that only wake-ups use."""
 _SPARE_PART = 8
 _LONG_AGO = float("-inf")
 _STEPS = 64
-"""Into how many steps a gap between two levels is cut: who is woken after leaves room for more."""
+"""Steps that a gap between two levels is cut into, so that jobs woken later find room."""
 
 
 class WakeInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,9 +58,9 @@ class WakeStep(msgspec.Struct, frozen=True, kw_only=True):
     """The writes that may be made now."""
 
     wake: Sequence[Ranked] = ()
-    """These jobs' levels and nothing else."""
+    """The jobs whose levels alone may be written now."""
     until: float | None = None
-    """Nothing until then, unless something happens."""
+    """Nothing is written until then, unless something happens."""
 
     @property
     def everything(self) -> bool:
@@ -68,50 +68,50 @@ class WakeStep(msgspec.Struct, frozen=True, kw_only=True):
         return not self.wake and self.until is None
 
 
-def in_hand_until(fitting: Sequence[Ranked], moment: WakeInputs) -> dict[str, float]:
-    """The jobs that are woken, and were not seen to start or to be refused yet: by uid, for how long that may be."""
-    woken = ((one.job.uid, moment.woken.get(one.job.uid, _LONG_AGO) + moment.tried) for one in fitting)
-    return {uid: until for uid, until in woken if until > moment.now and uid not in moment.refused}
+def in_hand_until(fitting: Sequence[Ranked], inputs: WakeInputs) -> dict[str, float]:
+    """The jobs in hand, by uid, and until when: woken, and neither seen to start nor to be refused yet."""
+    woken = ((one.job.uid, inputs.woken.get(one.job.uid, _LONG_AGO) + inputs.tried) for one in fitting)
+    return {uid: until for uid, until in woken if until > inputs.now and uid not in inputs.refused}
 
 
 def next_step(
-    fitting: Sequence[Ranked], moment: WakeInputs, takes_room: Callable[[JobState], bool]
+    fitting: Sequence[Ranked], inputs: WakeInputs, takes_room: Callable[[JobState], bool]
 ) -> WakeStep:
     """The jobs to wake now, if any, or how long to write nothing.
 
     Args:
         fitting: the waiting jobs that each have room now, in the wanted order.
-        moment: what is known now.
+        inputs: what is known now.
         takes_room: whether a job has room beside those that took it before; if so, takes it.
     """
     if not fitting:
         return WakeStep()
-    in_hand = in_hand_until(fitting, moment)
-    ordered = moment.freed + ORDERED_SECONDS
-    if not moment.ordered and moment.now < ordered:
+    in_hand = in_hand_until(fitting, inputs)
+    ordered = inputs.freed + ORDERED_SECONDS
+    if not inputs.ordered and inputs.now < ordered:
         return WakeStep(until=max([ordered, *in_hand.values()]))
-    if wake := _beside(fitting, in_hand, moment, takes_room):
+    if wake := _next_with_room(fitting, in_hand, inputs, takes_room):
         return WakeStep(wake=wake)
     if in_hand:
         return WakeStep(until=max(in_hand.values()))
-    batch = moment.freed + BATCH_SECONDS
-    return WakeStep(until=batch) if moment.now < batch else WakeStep()
+    batch = inputs.freed + BATCH_SECONDS
+    return WakeStep(until=batch) if inputs.now < batch else WakeStep()
 
 
-def _beside(
+def _next_with_room(
     fitting: Sequence[Ranked],
     in_hand: Collection[str],
-    moment: WakeInputs,
+    inputs: WakeInputs,
     takes_room: Callable[[JobState], bool],
 ) -> list[Ranked]:
-    """The next ones that have room beside those in hand. Who has none is not passed over: one in hand may be refused."""
+    """The next jobs that have room beside those in hand. A job without room is not passed over, as one in hand may be refused."""
     found: list[Ranked] = []
     for one in fitting:
         if one.job.uid in in_hand:
             takes_room(one.job)
     for one in fitting:
         # Who was tried before something came free may have been refused before it did.
-        if one.job.uid in in_hand or moment.woken.get(one.job.uid, _LONG_AGO) >= moment.freed:
+        if one.job.uid in in_hand or inputs.woken.get(one.job.uid, _LONG_AGO) >= inputs.freed:
             continue
         if len(in_hand) + len(found) >= MOST_IN_HAND or not takes_room(one.job):
             break
@@ -153,18 +153,18 @@ def wake_level(
         step = max(1, (highest - lowest) // _STEPS)
         starts = range(lowest + step - 1, highest + 1, step)
         for levels in (starts, range(lowest, highest + 1)):
-            for level in levels[:_LOOKS]:
+            for level in levels[:_MOST_LEVELS_TRIED]:
                 if level != standing and not refused(level):
                     return level
     return None
 
 
-_LOOKS = 4096
+_MOST_LEVELS_TRIED = 4096
 """Levels that are looked at in one gap."""
 
 
 def untried_level(wanted: int, *, behind: int, before: int, refused: Callable[[int], bool]) -> int:
-    """A level at which nobody was refused, amid those of the job's neighbours: whoever comes between has room, too.
+    """A level between the job's neighbours at which nobody was refused. A job that comes between has room, too.
 
     Args:
         wanted: as planned.
@@ -176,7 +176,7 @@ def untried_level(wanted: int, *, behind: int, before: int, refused: Callable[[i
         The wanted one where there is no other.
     """
     middle = (behind + before) // 2
-    for away in range(min(_LOOKS, before - middle)):
+    for away in range(min(_MOST_LEVELS_TRIED, before - middle)):
         for level in (middle - away, middle + away):
             if behind < level < before and not refused(level):
                 return level

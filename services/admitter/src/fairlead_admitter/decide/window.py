@@ -16,11 +16,11 @@ class Ranked(msgspec.Struct, frozen=True):
 
     rank: int
     place: Place | None
-    """None for a job that keeps its place although the order does not show it."""
+    """Its place; None where the job keeps it although the order does not show it."""
     job: JobState
 
 
-def _nobody(_: JobState) -> bool:
+def _leave_none_alone(_: JobState) -> bool:
     return False
 
 
@@ -30,7 +30,7 @@ def take_front(
     facts: ClusterFacts,
     extent: Extent,
     *,
-    left_alone: Callable[[JobState], bool] = _nobody,
+    left_alone: Callable[[JobState], bool] = _leave_none_alone,
 ) -> Window[Ranked]:
     """The places of a pool's front that are labelled in this cluster: see `take_window`.
 
