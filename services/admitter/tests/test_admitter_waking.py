@@ -32,7 +32,8 @@ def ranked(*uids: str) -> list[Ranked]:
 
 
 def moment(now: float = AT, **changes: object) -> WakeInputs:
-    return WakeInputs(**{"now": now, "freed": AT, "ordered": True, "woken": {}} | changes)  # type: ignore[arg-type] # changes
+    told = {"now": now, "freed": AT, "ordered": True, "woken": {}, "tried": TRIED_SECONDS}
+    return WakeInputs(**told | changes)  # type: ignore[arg-type] # changes
 
 
 def step_of(fitting: Sequence[Ranked], moment: WakeInputs, *, slots: int = 1) -> WakeStep:

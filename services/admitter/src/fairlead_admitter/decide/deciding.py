@@ -17,6 +17,7 @@ from fairlead_admitter.decide.restraint import (
     Restraint,
     parks,
     wakes_one_by_one,
+    within_budget,
     without_wake_levels,
     writes_in_time,
 )
@@ -90,7 +91,7 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether what is decided is only said."""
     writable: bool
     """Whether levels can be written now."""
-    labels: int | None = None
+    labels: int | None
     """How many levels may go to jobs that have no room now; None for any number."""
 
     @property
@@ -218,7 +219,7 @@ class _Following:
             )
             self._remember(trail=trail)
         elif parks(queues):
-            plan = msgspec.structs.replace(plan, writes=writes_in_time(plan.writes, view.labels))
+            plan = within_budget(plan, view.labels)
         # What a promise takes is not what starts next.
         writes = (
             plan.writes if reserved else writes_in_time(plan.writes, view.memory.trail.most_writes(view.now))

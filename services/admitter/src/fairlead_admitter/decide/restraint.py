@@ -63,7 +63,7 @@ class Restraint:
         class_bands: Sequence[ClassBand],
         decided: Callable[[JobState], int],
         always: bool,
-        labels: int | None = None,
+        labels: int | None,
     ) -> tuple[SteeringPlan, WakeTrail]:
         """The part of a plan that may be written now: while room is free, whoever is written to takes it.
 
@@ -89,8 +89,6 @@ class Restraint:
         room, inputs = self._room(queues), self._wake_inputs(trail, decided)
         step = next_step(self._candidates(queues, room, inputs, window, beyond), inputs, room.take)
         trail.due = step.until
-        if step.everything:
-            return _labelling(self._whole_plan(trail, plan, window, class_bands), labels), trail
         if step.wake and not trail.is_paused(now):
             whole = self._whole_plan(trail, plan, window, class_bands)
             writes = self._wake_writes(trail, step.wake, whole, window, class_bands, always=always)
@@ -101,8 +99,8 @@ class Restraint:
         if step.wake:
             # Nothing wakes them but the batch, and nobody else may come before.
             trail.due = inputs.freed + BATCH_SECONDS
-        if trail.due is not None and trail.due <= now:
-            return _labelling(self._whole_plan(trail, plan, window, class_bands), labels), trail
+        if step.everything or (trail.due is not None and trail.due <= now):
+            return within_budget(self._whole_plan(trail, plan, window, class_bands), labels), trail
         return msgspec.structs.replace(plan, writes=[]), trail
 
     def _whole_plan(
@@ -274,7 +272,7 @@ class Restraint:
         return self._expectations.level_of(job)
 
 
-def _labelling(plan: SteeringPlan, most: int | None) -> SteeringPlan:
+def within_budget(plan: SteeringPlan, most: int | None) -> SteeringPlan:
     """The plan with so many of its levels at most; see `writes_in_time`."""
     return msgspec.structs.replace(plan, writes=writes_in_time(plan.writes, most))
 

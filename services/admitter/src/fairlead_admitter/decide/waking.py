@@ -48,7 +48,7 @@ class WakeInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the order knows of everything that ended."""
     woken: Mapping[str, float]
     """By uid, when jobs were woken last."""
-    tried: float = TRIED_SECONDS
+    tried: float
     """Seconds after which a woken job was surely tried."""
     refused: Collection[str] = ()
     """The uids of those of them that are known to have been tried, and did not fit."""
