@@ -97,8 +97,9 @@ def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> Jo
     """
     if job.phase not in {Phase.WAITING, Phase.HELD}:
         return FITS
-    packed = not cache.starts_by_quota_alone(job.cluster, job.queue)
-    nodes, sizes = cache.nodes_of(job.cluster) if packed else [], cache.sizes_of(job.cluster)
+    queue, sizes = cache.objects.queue(job.cluster, job.queue), cache.objects.sizes_of(job.cluster)
+    by_quota_alone = queue is not None and queue.by_quota_alone
+    nodes = [] if by_quota_alone else cache.objects.nodes_of(job.cluster)
     if reasons := sizes.outgrown(job, nodes):
         said = f"The nodes of cluster {job.cluster} cannot hold it, even if nothing else ran."
         return JobMisfit(never=_sentences(said, reasons, nodes), shortfalls=shortfalls_of("never", reasons))

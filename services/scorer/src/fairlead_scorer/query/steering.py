@@ -100,7 +100,7 @@ class SteeringView:
             queues,
             words.leave(cluster),
             control=words.control(pool),
-            values=self._cache.class_values(cluster),
+            values=self._cache.objects.class_values(cluster),
             found=words.lever_found(cluster),
             revocation=words.revocation(cluster),
         )

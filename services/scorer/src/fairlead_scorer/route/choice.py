@@ -72,17 +72,18 @@ def choose(
     """
     options: list[_Option] = []
     problems: dict[str, FieldError] = {}
-    for cluster, queue in sorted(set(_queues(cache, submission))):
-        pool = cache.stated_pool(cluster, queue)
-        if pool is None:
+    for cluster, name in sorted(set(_queues(cache, submission))):
+        queue = cache.objects.queue(cluster, name)
+        pool = None if queue is None else cache.objects.pool_of(queue)
+        if queue is None or pool is None:
             continue
         try:
             rulebook.check_submission(
                 submission,
                 capacity=pool.capacity,
                 cluster=cluster,
-                queue=queue,
-                frontend=cache.frontend_of(cluster, queue),
+                queue=name,
+                frontend=queue.frontend,
             )
         except FieldError as error:
             problems.setdefault(cluster, error)
@@ -91,14 +92,14 @@ def choose(
         room = _room(submission.demand, pool.capacity, [cache.taken(*stated), sent.get(stated, {})])
         options.append(_Option(-room, *stated))
     if not options:
-        raise _nowhere(submission, problems, sorted({account.scope for account in cache.tenants()}))
+        raise _nowhere(submission, problems, sorted({account.scope for account in cache.objects.tenants()}))
     best = min([option for option in options if option.cluster in led] or options)
     return Choice(best.cluster, (best.cluster, best.pool))
 
 
 def _queues(cache: ClusterCache, submission: Submission) -> Iterator[StatedKey]:
     """The (cluster, queue) pairs that the submission could stand in: it enters by the account of its tenant's name."""
-    for account in cache.tenants():
+    for account in cache.objects.tenants():
         if account.scope == submission.tenant:
             yield account.cluster, submission.queue or account.queue
 

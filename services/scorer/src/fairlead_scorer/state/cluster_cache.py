@@ -6,7 +6,7 @@ ones count as use, held and ended ones do neither.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import islice
 
 import msgspec
 
@@ -14,23 +14,19 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.messages.decisions import EffectiveJob, Keeping, Place
 from fairlead_contracts.messages.questions import Approval
 from fairlead_contracts.messages.state import (
-    ClassState,
     JobState,
-    NodeState,
     Phase,
     PoolState,
     QueueState,
     State,
-    SyncMark,
-    TenantState,
 )
 from fairlead_contracts.policyfile.document import PolicyDocument
-from fairlead_policy.fit.feasibility import StatedNodes
 from fairlead_policy.levels.withholding import unsteered_level
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.pool_shapes import cards_by_pool, pool_shapes
-from fairlead_policy.snapshot.stated_cards import PoolCards, same_cards
+from fairlead_policy.snapshot.stated_cards import PoolCards
 from fairlead_policy.snapshot.stated_jobs import StatedJobs, counted
+from fairlead_scorer.state.cluster_objects import ClusterObjects
 from fairlead_scorer.state.finished_runs import FinishedRuns, needed_from
 from fairlead_scorer.state.name_index import NameIndex, readings_of
 from fairlead_scorer.state.past import FinishedRun, PoolPast, finished_run
@@ -66,18 +62,12 @@ class ClusterCache:
         """By policy name."""
         self.rulebook: Rulebook | None = None
         """None until a policy is there: nothing is scored without one."""
+        self.objects = ClusterObjects()
+        """What the clusters state beside jobs."""
         self._jobs = StatedJobs()
         self._names = NameIndex()
         self._waiting_kinds = WaitingKinds()
         self._unplaced = UnplacedJobs()
-        self._queues: dict[str, QueueState] = {}
-        self._stated: dict[str, PoolState] = {}
-        self._tenants: dict[str, TenantState] = {}
-        self._marks: dict[str, SyncMark] = {}
-        self._classes: dict[str, ClassState] = {}
-        self._nodes: dict[str, NodeState] = {}
-        self._sizes: dict[str, StatedNodes] = {}
-        """The fit of jobs on each cluster's nodes, by cluster; made when first asked for."""
         self._cards: dict[str, PoolCards] = {}
         """By policy pool, where its clusters register any."""
         self._jobs_of: dict[StatedKey, dict[str, None]] = {}
@@ -140,7 +130,7 @@ class ClusterCache:
             if isinstance(state, JobState) or (state is None and self._jobs.stated(subject) is not None):
                 jobs.append(subject)
             else:
-                reshaped |= self._note(subject, state)
+                reshaped |= self.objects.note(subject, state)
         weighing = self._reshape() if reshaped and self.rulebook is not None else []
         for number, uid in enumerate(weighing, start=1):
             self._settle(uid, self._jobs.get(uid))
@@ -188,35 +178,6 @@ class ClusterCache:
             self.pools[name].suppose(self._persisted.not_under(name, self.pools[name].policy))
         return ahead_of_clock
 
-    def _note(self, subject: str, state: State | None) -> bool:
-        """Keeps a fact other than a job; True where pools or queues may be others by it."""
-        match state:
-            case PoolState():
-                self._stated[subject] = state
-            case QueueState():
-                self._queues[subject] = state
-            case TenantState():
-                self._tenants[subject] = state
-                return False
-            case SyncMark():
-                self._marks[subject] = state
-                return False
-            case ClassState():
-                self._classes[subject] = state
-                return False
-            case NodeState():  # a pool's capacity is stated, not summed from them, but for cards
-                before = self._nodes.get(subject)
-                self._nodes[subject] = state
-                return not same_cards(before, state)
-            case None:
-                node = self._nodes.pop(subject, None)
-                self._classes.pop(subject, None)
-                self._tenants.pop(subject, None)
-                self._marks.pop(subject, None)
-                gone = self._stated.pop(subject, None), self._queues.pop(subject, None)
-                return gone != (None, None) or not same_cards(node, None)
-        return True
-
     def _note_job(self, subject: str, state: State | None) -> None:
         job = state if isinstance(state, JobState) else None
         if job is not None and self._jobs.stated(subject) == job:
@@ -256,13 +217,13 @@ class ClusterCache:
         Returns:
             The uids of jobs that may weigh something else now, as the known cards of their pools changed.
         """
-        cards_before, self._cards = self._cards, cards_by_pool(self._shaping(), self._policy())
+        cards_before, self._cards = self._cards, cards_by_pool(self.objects.shaping(), self._policy())
         changed = {
             name
             for name in self._cards.keys() | cards_before.keys()
             if self._cards.get(name) != cards_before.get(name)
         }
-        shapes = pool_shapes(self._shaping(), self._policy(), self._cards)
+        shapes = pool_shapes(self.objects.shaping(), self._policy(), self._cards)
         for name in self.pools.keys() - shapes.keys():
             self._drop(name)
         for name, shape in shapes.items():
@@ -273,7 +234,10 @@ class ClusterCache:
                 self._take_up_past(self.pools[name])
         before, self._pool_of = (
             self._pool_of,
-            {(queue.cluster, queue.name): (queue.cluster, queue.pool) for queue in self._queues.values()},
+            {
+                (queue.cluster, queue.name): (queue.cluster, queue.pool)
+                for queue in self.objects.queues.values()
+            },
         )
         for queue in before.keys() | self._pool_of.keys():
             if before.get(queue) != self._pool_of.get(queue):
@@ -287,10 +251,6 @@ class ClusterCache:
                 self._remember(run)
         queues = [queue for queue in self._pool_of if changed and self.queue_leads_to(*queue) in changed]
         return [uid for queue in queues for uid in self._jobs_of.get(queue, ())]
-
-    def _shaping(self) -> Iterable[State]:
-        """The facts that pools are made of."""
-        return chain(self._queues.values(), self._stated.values(), self._nodes.values())
 
     def _drop(self, name: str) -> None:
         """Drops a pool that is no more. Its jobs are withdrawn here, and settled again where their queue leads."""
@@ -390,8 +350,7 @@ class ClusterCache:
 
     def unmarked(self, pool: str, incarnation: str) -> list[str]:
         """The clusters of the pool that have not confirmed their state to this incarnation of the server."""
-        confirmed = {mark.cluster for mark in self._marks.values() if mark.incarnation == incarnation}
-        return sorted(self.pools[pool].shape.clusters - confirmed)
+        return sorted(self.pools[pool].shape.clusters - self.objects.confirmed(incarnation))
 
     def find(self, name: str) -> list[JobState]:
         """The jobs, in any phase, that people may mean by a name.
@@ -479,18 +438,17 @@ class ClusterCache:
         named = [] if self.rulebook is None else self.rulebook.document.tenants
         return (
             any(one.name == tenant for one in named)
-            or any(one.scope == tenant for one in self._tenants.values())
+            or any(one.scope == tenant for one in self.objects.tenants())
             or any(tenant in pool.tenants_of(pool.shard_of(tenant)) for pool in self.pools.values())
         )
 
     def queues_of(self, pool: str) -> list[QueueState]:
         """The queues of a policy pool, of all clusters."""
-        return [queue for queue in self._queues.values() if self._leads_to(queue.cluster, queue.pool) == pool]
-
-    def starts_by_quota_alone(self, cluster: str, queue: str) -> bool:
-        """Whether the frontend starts jobs of the queue by quota alone, whatever its nodes could hold."""
-        found = (one for one in self._queues.values() if (one.cluster, one.name) == (cluster, queue))
-        return any(one.by_quota_alone for one in found)
+        return [
+            queue
+            for queue in self.objects.queues.values()
+            if self._leads_to(queue.cluster, queue.pool) == pool
+        ]
 
     def waiting_differ(self, queues: Iterable[QueueState]) -> bool:
         """Whether the jobs that wait in these queues differ in class or in what they ask for."""
@@ -537,19 +495,7 @@ class ClusterCache:
 
     def stated_in(self, pool: str) -> list[PoolState]:
         """The pools of clusters that a policy pool is made of."""
-        return [one for one in self._stated.values() if self._leads_to(one.cluster, one.name) == pool]
-
-    def nodes_of(self, cluster: str) -> list[NodeState]:
-        """The cluster's nodes."""
-        return [node for node in self._nodes.values() if node.cluster == cluster]
-
-    def sizes_of(self, cluster: str) -> StatedNodes:
-        """The object that says which jobs the cluster's nodes can hold."""
-        return self._sizes.setdefault(cluster, StatedNodes())
-
-    def class_values(self, cluster: str) -> dict[str, int]:
-        """A cluster's own values of classes."""
-        return {one.name: one.value for one in self._classes.values() if one.cluster == cluster}
+        return [one for one in self.objects.pools.values() if self._leads_to(one.cluster, one.name) == pool]
 
     def _leads_to(self, cluster: str, stated: str) -> str | None:
         return None if self.rulebook is None else self.rulebook.pool_of(cluster, stated)
@@ -558,21 +504,6 @@ class ClusterCache:
         """The policy pool that a queue's jobs compete in; None for a queue that nobody states."""
         stated = self._pool_of.get((cluster, queue))
         return None if stated is None or self.rulebook is None else self.rulebook.pool_of(*stated)
-
-    def stated_pool(self, cluster: str, queue: str) -> PoolState | None:
-        """The pool that a queue's jobs compete in, as its cluster states it."""
-        stated = self._pool_of.get((cluster, queue))
-        found = (pool for pool in self._stated.values() if (pool.cluster, pool.name) == stated)
-        return next(found, None)
-
-    def frontend_of(self, cluster: str, queue: str) -> str | None:
-        """The frontend that a queue is of; None for one that is not stated."""
-        found = (one.frontend for one in self._queues.values() if (one.cluster, one.name) == (cluster, queue))
-        return next(found, None)
-
-    def tenants(self) -> Iterable[TenantState]:
-        """The accounts and local queues of all clusters."""
-        return self._tenants.values()
 
     def quota_of(self, pool: str) -> dict[str, tuple[int, int]]:
         """The quota by resource, in base units, that the clusters of a policy pool give its jobs, and how much of it runs take."""
