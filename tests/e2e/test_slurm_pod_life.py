@@ -5,6 +5,7 @@ hosts have that storage.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_slurm.hooks.installing import EPILOG
 from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.forgetful_slurmctld import forget, saved_while
 from fairlead_testkit.kubelab import KubeLab, KubeObject
@@ -220,6 +222,39 @@ async def test_jobs_that_slurmctld_forgets_to_have_started_run_once(
         assert site.state(long) == ("COMPLETED", "0:0")
     assert [site.pods_made_for(job) for job in (long, short)] == [1, 1]
     assert watch.harm == []
+
+
+async def test_a_program_begins_once_where_the_epilog_of_its_forgotten_process_is_late(
+    site: PodFleetSite, tmp_path: Path
+) -> None:
+    """slurmctld, back from its kill, has slurmd end a process that it does not know, and starts the job again meanwhile."""
+    fleet = PodFleet(tmp_path, site)
+    async with fleet.running(), watched(site) as watch:
+        job = site.submit("--begin=now+8", seconds=20)
+        saved = await asyncio.to_thread(saved_while, site, job, "PENDING")
+        await eventually(lambda: bool(watch.began), 60, what="its program runs")
+        with epilog_held(site):
+            forget(site, saved)
+            await eventually(
+                lambda: "job_began_again" in fleet.story(job), 60, what="its prolog is asked again"
+            )
+        assert await ended(site, job) == "COMPLETED"
+    assert [len(pods) for pods in watch.began.values()] == [1]
+    assert watch.harm == []
+
+
+@contextlib.contextmanager
+def epilog_held(site: PodFleetSite) -> Iterator[None]:
+    """The site has an epilog of its own on the nodes, which runs before the bridge's: for the time of the block it does not end."""
+    own = Path(site.settings.folder) / f"{EPILOG}.site"
+    held = own.with_suffix(".held")
+    held.touch()
+    own.write_text(f"#!/bin/sh\nwhile [ -e {held} ]; do sleep 0.05; done\n")
+    own.chmod(0o755)
+    try:
+        yield
+    finally:
+        held.unlink()
 
 
 async def test_a_program_begins_once_where_slurmd_is_killed_while_it_starts_the_job(

@@ -19,12 +19,15 @@ from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, PodEnd, PodFollower, PodOutput, Said, Word
 from fairlead_slurm_bridge.pods.forgetting import is_left, is_run_of
 from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
-from fairlead_slurm_bridge.pods.manifest import PodRules
+from fairlead_slurm_bridge.pods.manifest import PodRules, digest_of
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.payload import MARK, Payload
+from fairlead_slurm_bridge.pods.requests import pod_job
 from fairlead_slurm_bridge.pods.runs import Runs
-from fairlead_slurm_bridge.pods.verdicts import START
+from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 from fairlead_slurm_bridge.pods.witness import Witness
 from fairlead_slurm_bridge.store import SubmissionStore
+from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.slurm_builders import NOON, a_slurm_job
 
 ATTEMPT = Attempt(7, 0)
@@ -38,6 +41,15 @@ BEGAN = {
         "annotations": {"slurm.fairlead.dev/began": "true", "slurm.fairlead.dev/program": "runs"},
     }
 }
+SCRIPT = "#!/bin/sh\ntrue\n"
+HOOK = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_JOB_UID": "1000",
+    "SLURM_JOB_GID": "100",
+    "SLURM_JOB_PARTITION": "pods",
+    "SLURM_JOB_NODELIST": "n1",
+}
+STARTING = a_slurm_job("7", state="CONFIGURING", submitted=NOON)
 PRINTED = b"one\n\xff\x00two\n" * 1000
 
 
@@ -52,7 +64,8 @@ class Jobs:
         return self.known
 
     async def script(self, number: int) -> str:
-        raise AssertionError(number)
+        del number
+        return f"#!/bin/sh\n{MARK}\n{SCRIPT}"
 
     async def cancel(self, number: int) -> None:
         raise AssertionError(number)
@@ -65,7 +78,8 @@ class Scene:
         self.mirror = KubeMirror(client, "hpc", {}, observer=SILENT)
         rules = PodRules(cluster="hpc", namespace="slurm", image="busybox")
         times = Times(ready=5, gone=5, silence=30)
-        runs = Runs(store, lambda: 0.0)
+        self.now = 0.0
+        runs = Runs(store, lambda: self.now)
         self.jobs = Jobs()
         self.life = PodLife(self.jobs, client, self.mirror, rules, runs, partition="pods", times=times)
         self.witness = Witness(self.mirror, runs)
@@ -346,3 +360,49 @@ async def test_a_partition_of_others_is_let_through(tmp_path: Path) -> None:
         assert (verdict.code, verdict.kind) == (START, "elsewhere")
         away = await found.life.begin({"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "pods"})
         assert away.kind == "away", "nothing is known of Kubernetes yet"
+
+
+@contextlib.asynccontextmanager
+async def beginning_again(
+    found: Scene, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[asyncio.Task[PrologVerdict]]:
+    """The prolog of a job is asked whose program runs, and whose process was ended without its node having said so."""
+    monkeypatch.setattr(found.mirror, "why_not", lambda _: None)
+    found.jobs.known = STARTING
+    identity = digest_of(pod_job(HOOK, STARTING), Payload(script=SCRIPT))
+    found.pod(msgspec.structs.replace(POD, began=True, submitted=NOON, digest=identity))
+    found.life.runs.starts(ATTEMPT, "n1")
+    found.life.runs.came(ATTEMPT, "n1")
+    beginning = asyncio.create_task(found.life.begin(HOOK))
+    await eventually(lambda: found.life.stands_for(ATTEMPT), what="its prolog is being answered")
+    async with asyncio.timeout(20):
+        yield beginning
+
+
+async def told_its_end(found: Scene) -> None:
+    """slurmd's epilog, and time goes on."""
+    await found.life.end(ATTEMPT.job, ATTEMPT.restarts)
+    found.life.runs.told(ATTEMPT.job, "n1")
+    found.now += 60
+    found.life.bodies.left(ATTEMPT)  # whoever waits for a process looks again
+
+
+async def test_the_end_of_a_forgotten_process_is_not_the_end_of_the_attempt_that_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have one restart count. slurmctld has slurmd end the process, whose epilog may come after the next prolog."""
+    async with scene(tmp_path, [b"x"]) as found, beginning_again(found, monkeypatch) as beginning:
+        await told_its_end(found)
+        verdict = await beginning
+    assert (verdict.code, verdict.kind) == (START, "adopted"), "else its program would begin again"
+
+
+async def test_an_attempt_that_ends_while_it_begins_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path, [b"x"]) as found, beginning_again(found, monkeypatch) as beginning:
+        found.jobs.known = msgspec.structs.replace(STARTING, state="COMPLETING")
+        found.pod(None)
+        await told_its_end(found)
+        verdict = await beginning
+    assert (verdict.code, verdict.why) == (REQUEUE, "the attempt has ended meanwhile")

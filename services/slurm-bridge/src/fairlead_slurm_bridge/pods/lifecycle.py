@@ -384,13 +384,11 @@ class PodLife:
         Raises:
             SlurmError: slurmctld could not be asked what became of the job.
         """
-        for attempt in self._beginning:
-            if attempt.job == number:
-                self._beginning[attempt] |= restarts in (None, attempt.restarts)
         ending: set[Key] = set()
         claims: set[Key] = set()
         async with self._turn(number):
             job = await self._jobs.job(number)
+            self._note_end(number, job)
             for key, pod in self._mirror.of_job(number).items():
                 if is_left(pod, job, completing=True):
                     if not pod.leaving:
@@ -405,6 +403,15 @@ class PodLife:
         left = await self._gone(ending) or await self._claims_gone(claims, began + self._times.gone)
         self._log.info("job_cleaned_up", job=number, seconds=round(time.monotonic() - began, 3), left=left)
         return left
+
+    def _note_end(self, number: int, job: SlurmJob | None) -> None:
+        """Notes which attempts end while they begin, by slurmctld's word alone.
+
+        The process whose end a hook tells may be one that slurmctld has forgotten: of the same restart count as what begins.
+        """
+        for attempt in self._beginning:
+            if attempt.job == number:
+                self._beginning[attempt] |= is_over(attempt, job, completing=True)
 
     async def came(self, key: Key, pod: JobPod, node: str) -> None:
         """A process of the pod's attempt stands on that node: its program may begin, and the pod is of this attempt alone."""
