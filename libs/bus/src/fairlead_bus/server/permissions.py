@@ -41,7 +41,6 @@ def operator() -> Grants:
             f"$KV.{topology.POLICY}.>",
             f"{subjects.ROOT}.submit.*.*",
             f"{subjects.ROOT}.ask.>",
-            "$SRV.>",
             *_mirror(topology.STATE, subjects.state_filter()),
             *_mirror(topology.DECISION, subjects.decision_filter()),
             *_read(topology.EVENT, subjects.event_filter()),
@@ -92,7 +91,7 @@ def scorer() -> Grants:
             *_overtake(topology.SUBMIT),
             subjects.dead(subjects.submit_filter(subjects.ANY_CLUSTER)),
         ],
-        subscribe=[f"{subjects.ROOT}.ask.>", f"{subjects.ROOT}.shard.>", "$SRV.>"],
+        subscribe=[f"{subjects.ROOT}.ask.>", f"{subjects.ROOT}.shard.>"],
         answers=True,
     )
 
