@@ -2,6 +2,7 @@
 starts as soon as there is room."""
 
 import contextlib
+import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from fairlead_bus import ConnectionSettings, connect
 from fairlead_bus.server.provision import provision
 from fairlead_contracts import topology
 from fairlead_contracts.frontend.marks import ZONE_KEY
-from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.awaiting import NeverHappenedError, eventually
 from fairlead_testkit.kubelab import (
     CHECK_WATCHDOG,
     CHECKER,
@@ -62,8 +63,8 @@ class Site:
         for node in self.nodes:
             self.api.delete(f"/api/v1/nodes/{node['metadata']['name']}")
 
-    def stranger(self, name: str, node: int, gpus: int) -> None:
-        """A pod on a node that no queue knows of."""
+    async def stranger(self, name: str, node: int, gpus: int) -> None:
+        """A pod on a node that no queue knows of; it runs: by then the checker has heard of it."""
         [container] = things.workload(name, "", "", {GPU: gpus})["spec"]["podSets"][0]["template"]["spec"][
             "containers"
         ]
@@ -74,6 +75,8 @@ class Site:
             "spec": {"nodeName": self.nodes[node]["metadata"]["name"], "containers": [container]},
         }
         self.api.create(pod)
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{name}"
+        await eventually(lambda: self.api.get(path)["status"].get("phase") == "Running", 60, what="it runs")
 
     def remove(self, name: str) -> None:
         """Delete a pod at once."""
@@ -134,7 +137,11 @@ class Site:
             pending = all(one["state"] == "Pending" for one in status.get("admissionChecks", []))
             return found if out and pending and all(word in said for word in words) else None
 
-        found = await eventually(so, 60, what=f"{job} waits, and says {words}")
+        try:
+            found = await eventually(so, 60, what=f"{job} waits, and says {words}")
+        except NeverHappenedError as error:
+            error.add_note(f"its Workload: {json.dumps(self.of(job))}; its pods run on {self.places(job)}")
+            raise
         assert found is not None
         return found
 
@@ -192,7 +199,7 @@ async def test_a_gang_without_room_gives_its_quota_back_and_starts_when_there_is
             kube_lab, tmp_path, settings={"retry_seconds": 600, "retry_longest_seconds": 600}
         ) as [checker]:
             port = await checker.health_port()
-            here.stranger("stranger", node=0, gpus=3)
+            await here.stranger("stranger", node=0, gpus=3)
             here.gang("gang", pods=2, gpus=4)
             waiting = await here.waits("gang", "main: 1 of 2 pods fits.")
             assert here.pods_of("gang") == [], "no pod pends"
@@ -260,7 +267,7 @@ async def test_selectors_taints_and_zones_are_kept_to(kube_lab: KubeLab, tmp_pat
             tolerates = [{"key": "fairlead.test/keep-off", "operator": "Exists"}]
             here.gang("tolerating", pods=2, gpus=4, nodeSelector={"disk": "slow"}, tolerations=tolerates)
             await here.runs("tolerating", 2)
-            here.stranger("stranger", node=0, gpus=1)
+            await here.stranger("stranger", node=0, gpus=1)
             here.gang("zoned", pods=2, gpus=4, annotations={ZONE_KEY: ZONE})
             await here.waits("zoned", f"No {ZONE} holds the whole gang: it fits only across a and b.")
             here.remove("stranger")
@@ -287,7 +294,7 @@ async def test_a_killed_checker_is_replaced_and_what_it_sent_away_comes_again(
 ) -> None:
     with site(kube_lab, NodeShape("n", 2, gpus=4)) as here:
         async with checkers(kube_lab, tmp_path, count=2, settings={"retry_seconds": 4}) as started:
-            here.stranger("stranger", node=0, gpus=3)
+            await here.stranger("stranger", node=0, gpus=3)
             here.gang("gang", pods=2, gpus=4)
             await here.waits("gang", "1 of 2 pods fits")
             for one in started:
