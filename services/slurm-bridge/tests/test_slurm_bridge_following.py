@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
@@ -14,12 +14,13 @@ from fairlead_kube.observer import SILENT
 from fairlead_kube.reflector import Key
 from fairlead_kube.settings import KubeSettings
 from fairlead_slurm import SlurmJob
-from fairlead_slurm_bridge.gate.attempts import Attempt
-from fairlead_slurm_bridge.gate.kube_facts import JobPod
+from fairlead_slurm.errors import SlurmUnreachableError
+from fairlead_slurm_bridge.gate.attempts import LABEL_RESTARTS, Attempt
+from fairlead_slurm_bridge.gate.kube_facts import ANNOTATION_HANDED_ON, JobPod
 from fairlead_slurm_bridge.pods.following import NO_POD, STOPPED, PodEnd, PodFollower, PodOutput, Said, Word
 from fairlead_slurm_bridge.pods.forgetting import is_left, is_run_of
 from fairlead_slurm_bridge.pods.lifecycle import PodLife, Times
-from fairlead_slurm_bridge.pods.manifest import PodRules, digest_of
+from fairlead_slurm_bridge.pods.manifest import PodRules, digest_of, handed_to
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.payload import MARK, Payload
 from fairlead_slurm_bridge.pods.requests import pod_job
@@ -28,6 +29,7 @@ from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 from fairlead_slurm_bridge.pods.witness import Witness
 from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_testkit.awaiting import eventually
+from fairlead_testkit.kubelab import KubeObject
 from fairlead_testkit.slurm_builders import NOON, a_slurm_job
 
 ATTEMPT = Attempt(7, 0)
@@ -50,6 +52,7 @@ HOOK = {
     "SLURM_JOB_NODELIST": "n1",
 }
 STARTING = a_slurm_job("7", state="CONFIGURING", submitted=NOON)
+IGNORED = asyncio.Event()
 PRINTED = b"one\n\xff\x00two\n" * 1000
 
 
@@ -58,9 +61,12 @@ class Jobs:
 
     def __init__(self) -> None:
         self.known: SlurmJob | None = None
+        self.answers = True
 
     async def job(self, number: int) -> SlurmJob | None:
         del number
+        if not self.answers:
+            raise SlurmUnreachableError("slurmctld does not answer")
         return self.known
 
     async def script(self, number: int) -> str:
@@ -74,7 +80,8 @@ class Jobs:
 class Scene:
     """A follower and what it looks at."""
 
-    def __init__(self, client: KubeClient, store: SubmissionStore) -> None:
+    def __init__(self, client: KubeClient, store: SubmissionStore, patches: list[KubeObject]) -> None:
+        self.patches = patches
         self.mirror = KubeMirror(client, "hpc", {}, observer=SILENT)
         rules = PodRules(cluster="hpc", namespace="slurm", image="busybox")
         times = Times(ready=5, gone=5, silence=30)
@@ -98,40 +105,62 @@ class Scene:
         return [word async for word in told]
 
 
-type Handler = Callable[[web.Request], Awaitable[web.Response]]
+def reflected(found: Scene, patch: KubeObject) -> None:
+    """What the mirror tells of the pod afterwards, where the patch makes it another attempt's."""
+    restarts = patch["metadata"].get("labels", {}).get(LABEL_RESTARTS)
+    pod = found.mirror.pods.get(KEY)
+    if restarts is not None and pod is not None:
+        handed_on = bool(patch["metadata"]["annotations"][ANNOTATION_HANDED_ON])
+        attempt = Attempt(ATTEMPT.job, int(restarts))
+        found.pod(msgspec.structs.replace(pod, attempt=attempt, handed_on=handed_on))
 
 
-def noting(what: asyncio.Event | None, body: object) -> Handler:
-    """Answers, and tells that it was asked with that body; None for whatever body."""
-
-    async def handle(request: web.Request) -> web.Response:
-        if what is not None and body in (None, await request.json() if request.can_read_body else None):
-            what.set()
-        return web.json_response({})
-
-    return handle
+@contextlib.asynccontextmanager
+async def served(app: web.Application, tmp_path: Path) -> AsyncIterator[KubeSettings]:
+    """The API server listens for the time of the block; how it is reached."""
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    config = tmp_path / "kubeconfig"
+    config.write_text(
+        f"""{{apiVersion: v1, kind: Config, current-context: x, contexts: [{{name: x, context: {{cluster: x, user: x}}}}],
+        clusters: [{{name: x, cluster: {{server: "http://127.0.0.1:{port}"}}}}], users: [{{name: x, user: {{token: t}}}}]}}"""
+    )
+    try:
+        yield KubeSettings(kubeconfig=str(config))
+    finally:
+        await runner.cleanup()
 
 
 @contextlib.asynccontextmanager
 async def scene(
     tmp_path: Path,
     *answers: list[bytes] | int,
-    deleted: asyncio.Event | None = None,
-    marked: asyncio.Event | None = None,
+    deleted: asyncio.Event = IGNORED,
+    marked: asyncio.Event = IGNORED,
     refusals: int = 0,
 ) -> AsyncIterator[Scene]:
     """Each request of the log gets the next answer: pieces, after which the connection breaks off but for the last; or a status.
 
-    So many patches are refused before one is taken.
+    So many patches and deletions are refused before one is taken.
     """
     left = list(answers)
     refused = [503] * refusals
-    note = noting(marked, BEGAN)
+    patches: list[KubeObject] = []
 
-    async def patched(request: web.Request) -> web.Response:
+    async def written(request: web.Request) -> web.Response:
         if refused:
             return web.json_response({"kind": "Status", "code": 503, "message": "away"}, status=refused.pop())
-        return await note(request)
+        if request.method == "DELETE":
+            deleted.set()
+            return web.json_response({})
+        patches.append(await request.json())
+        reflected(found, patches[-1])
+        if patches[-1] == BEGAN:
+            marked.set()
+        return web.json_response({})
 
     async def log(request: web.Request) -> web.StreamResponse:
         answer = left.pop(0) if len(left) > 1 else left[0]
@@ -148,25 +177,13 @@ async def scene(
         return response
 
     app = web.Application()
-    app.router.add_patch("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", patched)
+    app.router.add_patch("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", written)
     app.router.add_get("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0/log", log)
-    app.router.add_delete("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", noting(deleted, None))
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = runner.addresses[0][1]
-    config = tmp_path / "kubeconfig"
-    config.write_text(
-        f"""{{apiVersion: v1, kind: Config, current-context: x, contexts: [{{name: x, context: {{cluster: x, user: x}}}}],
-        clusters: [{{name: x, cluster: {{server: "http://127.0.0.1:{port}"}}}}], users: [{{name: x, user: {{token: t}}}}]}}"""
-    )
-    try:
-        async with connect(KubeSettings(kubeconfig=str(config)), user_agent="test") as client:
-            with contextlib.closing(SubmissionStore(tmp_path / "bridge.db")) as store:
-                yield Scene(client, store)
-    finally:
-        await runner.cleanup()
+    app.router.add_delete("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", written)
+    async with served(app, tmp_path) as config, connect(config, user_agent="test") as client:
+        with contextlib.closing(SubmissionStore(tmp_path / "bridge.db")) as store:
+            found = Scene(client, store, patches)
+            yield found
 
 
 def over(code: int) -> JobPod:
@@ -364,17 +381,18 @@ async def test_a_partition_of_others_is_let_through(tmp_path: Path) -> None:
 
 @contextlib.asynccontextmanager
 async def beginning_again(
-    found: Scene, monkeypatch: pytest.MonkeyPatch
+    found: Scene, monkeypatch: pytest.MonkeyPatch, *, stands: bool = True
 ) -> AsyncIterator[asyncio.Task[PrologVerdict]]:
     """The prolog of a job is asked whose program runs, and whose process was ended without its node having said so."""
     monkeypatch.setattr(found.mirror, "why_not", lambda _: None)
     found.jobs.known = STARTING
     identity = digest_of(pod_job(HOOK, STARTING), Payload(script=SCRIPT))
     found.pod(msgspec.structs.replace(POD, began=True, submitted=NOON, digest=identity))
-    found.life.runs.starts(ATTEMPT, "n1")
-    found.life.runs.came(ATTEMPT, "n1")
+    if stands:
+        found.life.runs.starts(ATTEMPT, "n1")
+        found.life.runs.came(ATTEMPT, "n1")
     beginning = asyncio.create_task(found.life.begin(HOOK))
-    await eventually(lambda: found.life.stands_for(ATTEMPT), what="its prolog is being answered")
+    await eventually(lambda: beginning.done() or found.life.stands_for(ATTEMPT), what="its prolog is asked")
     async with asyncio.timeout(20):
         yield beginning
 
@@ -406,3 +424,17 @@ async def test_an_attempt_that_ends_while_it_begins_does_not_start(
         await told_its_end(found)
         verdict = await beginning
     assert (verdict.code, verdict.why) == (REQUEUE, "the attempt has ended meanwhile")
+
+
+HANDED_ON = handed_to(Attempt(7, 1), None)
+
+
+async def test_a_program_goes_on_where_slurmctld_does_not_say_what_it_has_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An API server that is away while the pod is handed on is asked again."""
+    async with scene(tmp_path, [b"x"], refusals=1) as found:
+        found.jobs.answers = False
+        async with beginning_again(found, monkeypatch, stands=False) as beginning:
+            assert (await beginning).kind == "away"
+        assert found.patches == [HANDED_ON]

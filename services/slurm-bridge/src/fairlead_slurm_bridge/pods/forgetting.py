@@ -13,13 +13,14 @@ import structlog
 
 from fairlead_contracts.base.instants import Micros
 from fairlead_kube.client import KubeClient
+from fairlead_kube.errors import RetryableKubeError
 from fairlead_kube.reflector import Key
 from fairlead_kube.resources import PODS
 from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.bodies import Bodies
-from fairlead_slurm_bridge.pods.manifest import handed_to
+from fairlead_slurm_bridge.pods.manifest import Manifest, handed_to
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.runs import NEXT, Runs, is_of
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict, is_over
@@ -29,6 +30,8 @@ _RETURNS_SECONDS = 3.0
 _SETTLES_SECONDS = 20.0
 """In which slurmstepd tells slurmctld of a process that has ended; it tries every 15 (RETRY_DELAY, slurmstepd/mgr.c)."""
 _STEP_SECONDS = 1.0
+_PATCH_SECONDS = 15.0
+"""For which an API server that is away is asked again."""
 _SEEN_SECONDS = 5.0
 """In which a changed label is heard of."""
 _CONFIGURING, _PENDING = "CONFIGURING", "PENDING"
@@ -140,7 +143,7 @@ class Forgetting:
                 await self._hand(key, attempt, job.submitted)
 
     async def _hand(self, key: Key, attempt: Attempt, submitted: Micros | None) -> None:
-        await self._client.merge_patch(PODS, key.name, handed_to(attempt, submitted), key.namespace)
+        await self._patch(key, handed_to(attempt, submitted))
         self._log.info("pod_handed_on", pod=key.name, job=attempt.job, restarts=attempt.restarts)
         until = time.monotonic() + _SEEN_SECONDS
         while (left := until - time.monotonic()) > 0:
@@ -148,6 +151,19 @@ class Forgetting:
             if now is None or (now.attempt == attempt and now.handed_on == (submitted is None)):
                 return
             await self._mirror.change(left)
+
+    async def _patch(self, key: Key, patch: Manifest) -> None:
+        """Ask again while Kubernetes may take it: a program whose pod is not handed on begins once more."""
+        until = time.monotonic() + _PATCH_SECONDS
+        while True:
+            try:
+                await self._client.merge_patch(PODS, key.name, patch, key.namespace)
+            except RetryableKubeError:
+                if time.monotonic() >= until:
+                    raise
+                await asyncio.sleep(_STEP_SECONDS)
+            else:
+                return
 
     async def _listens(self, attempt: Attempt, node: str) -> bool:
         """Whether a process of the job listens, or does so within seconds: where this bridge has just begun."""

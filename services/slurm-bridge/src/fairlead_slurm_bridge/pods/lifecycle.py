@@ -161,26 +161,34 @@ class PodLife:
             return PrologVerdict(code=REQUEUE, why="there is still no room", kind="short")
         self._beginning[attempt] = False
         try:
-            forgotten = await self._forgotten(attempt, node_of(hook))
-            if forgotten is not None:
-                return forgotten
-            # What is being made is made to its end, also when the hook that asked for it is killed.
-            made = await asyncio.shield(self._keep_on(self._make(attempt, hook)))
-            if made.code == START:
-                await asyncio.sleep(self.runs.rest(attempt.job))
-            if made.code == START and made.kind not in ("refused", "ended"):
-                made = await self._ready(attempt, made)
-            if made.code == START:
-                self.runs.starts(attempt, node_of(hook))
-            return made
+            verdict = await self._begin(attempt, hook)
+            if verdict.kind == "away":  # slurmctld is: what it has forgotten of the job is not known
+                await self._hand_on_unasked(attempt)
+            return verdict
         finally:
             self._beginning.pop(attempt, None)
+
+    async def _begin(self, attempt: Attempt, hook: Mapping[str, str]) -> PrologVerdict:
+        forgotten = await self._forgotten(attempt, node_of(hook))
+        if forgotten is not None:
+            return forgotten
+        # What is being made is made to its end, also when the hook that asked for it is killed.
+        made = await asyncio.shield(self._keep_on(self._make(attempt, hook)))
+        if made.code == START:
+            await asyncio.sleep(self.runs.rest(attempt.job))
+        if made.code == START and made.kind not in ("refused", "ended"):
+            made = await self._ready(attempt, made)
+        if made.code == START:
+            self.runs.starts(attempt, node_of(hook))
+        return made
 
     async def _forgotten(self, attempt: Attempt, node: str) -> PrologVerdict | None:
         try:
             found = await self.forgetting.answer(attempt, node)
         except asyncio.CancelledError:
-            self._keep_on(self._hand_on_unanswered(attempt))
+            # Slurm takes a prolog that is killed for success, and slurmd refuses the job that it has: it goes back unasked.
+            self._keep_on(self._hand_on_unasked(attempt))
+            self.short[attempt.job] = None
             raise
         except SlurmError as error:
             return PrologVerdict(code=REQUEUE, why=str(error), kind="away")
@@ -190,14 +198,13 @@ class PodLife:
             self.short[attempt.job] = None
         return found
 
-    async def _hand_on_unanswered(self, attempt: Attempt) -> None:
-        """Slurm takes a prolog that is killed for success, and slurmd refuses the job that it has: it goes back unasked."""
+    async def _hand_on_unasked(self, attempt: Attempt) -> None:
+        """Lets the attempt's program go on, if it runs: the attempt goes back, and slurmctld cannot be asked about it."""
         async with self._turn(attempt.job):
             try:
                 await self.forgetting.hand_on(attempt, LONG_AGO)
             except KubeError as error:
                 self._log.warning("pod_not_handed_on", job=attempt.job, error=str(error))
-        self.short[attempt.job] = None
 
     def _keep_on[T: (PrologVerdict, None)](self, doing: Coroutine[None, None, T]) -> asyncio.Task[T]:
         """Do it whatever becomes of whoever asked for it."""
