@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,7 @@ from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.payload import MARK, Payload
 from fairlead_slurm_bridge.pods.requests import pod_job
 from fairlead_slurm_bridge.pods.runs import Runs
+from fairlead_slurm_bridge.pods.sweeping import Sweeper
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 from fairlead_slurm_bridge.pods.witness import Witness
 from fairlead_slurm_bridge.store import SubmissionStore
@@ -62,12 +63,24 @@ class Jobs:
     def __init__(self) -> None:
         self.known: SlurmJob | None = None
         self.answers = True
+        self.asked: Callable[[], None] = lambda: None
+        """Called while it is asked for its queue."""
 
     async def job(self, number: int) -> SlurmJob | None:
         del number
         if not self.answers:
             raise SlurmUnreachableError("slurmctld does not answer")
         return self.known
+
+    async def jobs(self) -> list[SlurmJob]:
+        self.asked()
+        return [] if self.known is None else [self.known]
+
+    async def requeue(self, job: str) -> None:
+        raise AssertionError(job)
+
+    async def wake(self, jobs: Iterable[str]) -> None:
+        raise AssertionError(jobs)
 
     async def script(self, number: int) -> str:
         del number
@@ -330,7 +343,7 @@ async def test_a_program_does_not_begin_for_a_process_that_has_been_told_to_end(
         assert not marked.is_set()
 
 
-async def test_a_pod_that_waits_holds_no_room_for_a_job_that_waits(tmp_path: Path) -> None:
+def test_a_pod_that_waits_holds_no_room_for_a_job_that_waits() -> None:
     """Its program has not begun: another attempt gets another pod, when it is that one's turn."""
     pending = a_slurm_job("7", state="PENDING")
     starting = msgspec.structs.replace(pending, state="CONFIGURING")
@@ -338,10 +351,6 @@ async def test_a_pod_that_waits_holds_no_room_for_a_job_that_waits(tmp_path: Pat
     assert not is_left(WAITING, starting, completing=False)
     assert is_left(WAITING, msgspec.structs.replace(starting, restarts=1), completing=False)
     assert not is_left(POD, pending, completing=False), "its program runs, and slurmctld has forgotten that"
-    async with scene(tmp_path, [b"x"]) as found:
-        found.pod(WAITING)
-        await found.life.forgetting.hand_on(ATTEMPT, NOON)
-        assert found.mirror.pods[KEY] == WAITING
 
 
 async def test_a_pod_that_is_handed_on_outlives_the_process_of_its_first_attempt(tmp_path: Path) -> None:
@@ -381,13 +390,13 @@ async def test_a_partition_of_others_is_let_through(tmp_path: Path) -> None:
 
 @contextlib.asynccontextmanager
 async def beginning_again(
-    found: Scene, monkeypatch: pytest.MonkeyPatch, *, stands: bool = True
+    found: Scene, monkeypatch: pytest.MonkeyPatch, *, stands: bool = True, waits: bool = False
 ) -> AsyncIterator[asyncio.Task[PrologVerdict]]:
     """The prolog of a job is asked whose program runs, and whose process was ended without its node having said so."""
     monkeypatch.setattr(found.mirror, "why_not", lambda _: None)
     found.jobs.known = STARTING
     identity = digest_of(pod_job(HOOK, STARTING), Payload(script=SCRIPT))
-    found.pod(msgspec.structs.replace(POD, began=True, submitted=NOON, digest=identity))
+    found.pod(msgspec.structs.replace(POD, began=not waits, waits=waits, submitted=NOON, digest=identity))
     if stands:
         found.life.runs.starts(ATTEMPT, "n1")
         found.life.runs.came(ATTEMPT, "n1")
@@ -427,6 +436,73 @@ async def test_an_attempt_that_ends_while_it_begins_does_not_start(
 
 
 HANDED_ON = handed_to(Attempt(7, 1), None)
+
+
+async def test_a_program_that_is_about_to_begin_goes_on_where_its_attempt_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kubernetes is asked to let it begin, and has not told yet that it does."""
+    async with scene(tmp_path, [b"x"]) as found:
+        async with beginning_again(found, monkeypatch, waits=True) as beginning:
+            hearing = asyncio.create_task(found.heard())
+            assert (await beginning).kind == "handed-on"
+        assert HANDED_ON in found.patches
+        pending = msgspec.structs.replace(STARTING, state="PENDING", restarts=1)
+        assert not is_left(found.mirror.pods[KEY], pending, completing=False)
+        found.pod(None)
+        await hearing
+
+
+async def test_a_program_does_not_begin_for_a_process_that_comes_after_its_attempt_was_refused(
+    tmp_path: Path,
+) -> None:
+    marked = asyncio.Event()
+    async with scene(tmp_path, [b"x"], marked=marked) as found:
+        found.pod(WAITING)
+        await found.life.forgetting.hand_on(ATTEMPT, 0)
+        assert (await found.heard())[-1] == PodEnd(NO_POD)
+        coming = asyncio.create_task(found.life.came(KEY, WAITING, "n1"))
+        await asyncio.sleep(0)
+        assert found.patches == [HANDED_ON]
+        found.pod(WAITING)  # it was sent back by mistake
+        async with asyncio.timeout(20):
+            await marked.wait()
+            await coming
+
+
+async def test_a_program_that_begins_while_the_queue_is_read_is_not_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process has come and gone: slurmctld, which has forgotten it, had it ended."""
+    deleted, looks = asyncio.Event(), 0
+    async with scene(tmp_path, [b"x"], deleted=deleted) as found:
+
+        def begins() -> None:
+            nonlocal looks
+            looks += 1
+            found.pod(msgspec.structs.replace(POD, began=True))
+
+        monkeypatch.setattr(found.mirror, "why_not", lambda _: None)
+        found.jobs.known, found.jobs.asked = a_slurm_job("7", state="PENDING"), begins
+        found.pod(WAITING)
+        sweeper = Sweeper(
+            found.jobs, found.mirror, found.life, leads=lambda: True, seconds=0.01, lost_seconds=60
+        )
+        sweeping = asyncio.create_task(sweeper.run())
+        await eventually(lambda: looks > 1, what="it has looked")
+        sweeping.cancel()
+        assert not deleted.is_set()
+
+
+async def test_a_program_does_not_begin_in_a_pod_that_is_being_taken_away(tmp_path: Path) -> None:
+    marked = asyncio.Event()
+    async with scene(tmp_path, [b"x"], marked=marked, refusals=1) as found:
+        found.pod(WAITING)
+        await found.life.remove(KEY, WAITING)
+        assert not found.mirror.pods[KEY].leaving, "Kubernetes was away"
+        await found.life.remove(KEY, WAITING)
+        await found.life.came(KEY, WAITING, "n1")
+        assert not marked.is_set()
 
 
 async def test_a_program_goes_on_where_slurmctld_does_not_say_what_it_has_forgotten(

@@ -128,8 +128,8 @@ class Forgetting:
         following = Attempt(attempt.job, attempt.restarts + 1)
         for key, pod in self._mirror.of_job(attempt.job).items():
             since = NEXT if pod.handed_on else pod.submitted
-            # One that waits has done nothing, and would hold room while its job stands behind others.
-            if not (pod.leaving or pod.waits) and is_of(pod.attempt.restarts, since, attempt, submitted):
+            # Also one that waits: its program does not begin any more then for a process of this attempt that comes late.
+            if not pod.leaving and is_of(pod.attempt.restarts, since, attempt, submitted):
                 await self._hand(key, following, None)
 
     async def _take_back(self, attempt: Attempt) -> None:

@@ -423,10 +423,13 @@ class PodLife:
     async def came(self, key: Key, pod: JobPod, node: str) -> None:
         """A process of the pod's attempt stands on that node: its program may begin, and the pod is of this attempt alone."""
         self.runs.came(pod.attempt, node)
-        now: JobPod | None = pod
-        while now is not None and now.uid == pod.uid and not (now.leaving or now.over):
-            if now.began and not now.waits:
+        while (now := self._mirror.pods.get(key)) is not None and now.uid == pod.uid:
+            if now.leaving or now.over or (now.began and not now.waits):
                 return
+            if now.attempt != pod.attempt:  # handed on; it may be taken back
+                await self._mirror.change(_RETRY_SECONDS)
+                continue
+            self._mirror.begins(key)
             try:
                 await self._client.merge_patch(PODS, key.name, begun(pod.uid), key.namespace)
             except (NotFoundError, ConflictError):
@@ -436,7 +439,6 @@ class PodLife:
             else:
                 return
             await asyncio.sleep(_RETRY_SECONDS)
-            now = self._mirror.pods.get(key)
 
     async def remove(self, key: Key, pod: JobPod) -> None:
         """Ask for the end of a pod, and of the claim that was made for it."""
@@ -479,12 +481,18 @@ class PodLife:
             self._mirror.capacity.release(key)
 
     async def _delete(self, key: Key, uid: str | None) -> None:
+        self._mirror.leaves(key)
+        asked = False
         try:
             await self._client.delete(PODS, key.name, key.namespace, uid=uid)
+            asked = True
         except NotFoundError:
             return
         except KubeError as error:
             self._log.warning("pod_not_deleted", pod=key.name, error=str(error))
+        finally:
+            if not asked:
+                self._mirror.stays(key)
 
     async def _gone(self, ending: set[Key]) -> str | None:
         until = time.monotonic() + self._times.gone

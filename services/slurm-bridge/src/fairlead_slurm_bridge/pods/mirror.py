@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Mapping
 
+import msgspec
+
 from fairlead_kube.client import KubeClient
 from fairlead_kube.core import Node
 from fairlead_kube.observer import KubeObserver
@@ -33,6 +35,9 @@ class KubeMirror:
         self.capacity = CapacityCache()
         self.pods: dict[Key, JobPod] = {}
         """Of jobs of this cluster."""
+        self._begun: set[str] = set()
+        self._leaving: set[str] = set()
+        """By UID, what Kubernetes was asked for and may not have told yet: see `begins` and `leaves`."""
         self._wake = asyncio.Event()
         self._news = News()
         self._nodes = Reflector[Node, FitNode](
@@ -79,6 +84,27 @@ class KubeMirror:
         """Return when anything has changed, or the time is over."""
         await self._news.wait(seconds)
 
+    def begins(self, key: Key) -> None:
+        """Counts its program as begun before Kubernetes is asked for that: nobody takes it for one that waits meanwhile."""
+        self._begun.add(self.pods[key].uid)
+        self.pods[key] = self._foreseen(self.pods[key])
+
+    def leaves(self, key: Key) -> None:
+        """Counts one that waits as leaving before Kubernetes is asked for its end: its program does not begin any more."""
+        if key in self.pods and self.pods[key].waits:
+            self._leaving.add(self.pods[key].uid)
+            self.pods[key] = self._foreseen(self.pods[key])
+
+    def stays(self, key: Key) -> None:
+        """Takes that back: Kubernetes could not be asked."""
+        if key in self.pods and self.pods[key].uid in self._leaving:
+            self._leaving.discard(self.pods[key].uid)
+            self.pods[key] = msgspec.structs.replace(self.pods[key], leaving=False)
+
+    def _foreseen(self, pod: JobPod) -> JobPod:
+        waits, leaving = pod.waits and pod.uid not in self._begun, pod.leaving or pod.uid in self._leaving
+        return msgspec.structs.replace(pod, waits=waits, leaving=leaving)
+
     def look(self) -> None:
         """Take in what was heard."""
         for key, node in self._nodes.take().changed.items():
@@ -89,10 +115,12 @@ class KubeMirror:
 
     def _take(self, key: Key, facts: PodFacts | None) -> None:
         job = None if facts is None else facts.job
-        if job is None:
-            self.pods.pop(key, None)
-        else:
-            self.pods[key] = job
+        before = self.pods.pop(key, None)
+        if job is not None:
+            self.pods[key] = self._foreseen(job)
+        if before is not None and (job is None or job.uid != before.uid):
+            self._begun.discard(before.uid)
+            self._leaving.discard(before.uid)
         if facts is None or (facts.use is None and job is not None and job.over):
             self.capacity.pod(key, None)
         elif facts.use is not None:

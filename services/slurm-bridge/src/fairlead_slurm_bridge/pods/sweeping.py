@@ -103,10 +103,13 @@ class Sweeper:
 
     async def _look(self) -> None:
         self._freed = self._mirror.capacity.freed
-        before = dict(self._mirror.pods)
+        before = list(self._mirror.pods)
         promised = self._mirror.capacity.promised
         jobs = {job.number: job for job in await self._queue.jobs()}
-        for key, pod in before.items():
+        for key in before:
+            pod = self._mirror.pods.get(key)  # as it is now: its program may have begun meanwhile
+            if pod is None:
+                continue
             job = jobs.get(pod.attempt.job)
             if not is_left(pod, job, completing=False) or self._life.stands_for(pod.attempt):
                 continue
