@@ -215,11 +215,13 @@ async def test_jobs_that_slurmctld_forgets_to_have_started_run_once(
             site.submit("--begin=now+10", seconds=seconds, code=code) for seconds, code in ((25, 0), (0.5, 3))
         )
         saved = await asyncio.to_thread(saved_while, site, short, "PENDING")
-        await runs(site, long)
+        # The pod of a program that has not begun may be made anew.
+        await eventually(lambda: len(watch.began) == 2, 60, what="both programs have begun")
         await eventually(lambda: site.state_of(short) == "FAILED", 60, what="the short one has ended")
         forget(site, saved)
         assert (await ended(site, long), site.state(short)) == ("COMPLETED", ("FAILED", "3:0"))
         assert site.state(long) == ("COMPLETED", "0:0")
+    assert [len(pods) for pods in watch.began.values()] == [1, 1]
     assert [site.pods_made_for(job) for job in (long, short)] == [1, 1]
     assert watch.harm == []
 
