@@ -514,3 +514,13 @@ async def test_a_program_goes_on_where_slurmctld_does_not_say_what_it_has_forgot
         async with beginning_again(found, monkeypatch, stands=False) as beginning:
             assert (await beginning).kind == "away"
         assert found.patches == [HANDED_ON]
+
+
+async def test_a_program_goes_on_where_the_prolog_is_killed_that_would_have_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path, [b"x"]) as found:
+        async with beginning_again(found, monkeypatch) as beginning:
+            beginning.cancel()
+            await eventually(lambda: found.patches == [HANDED_ON], what="its pod is handed on")
+        assert found.life.short == {ATTEMPT.job: None}, "its job is woken once it is back"
