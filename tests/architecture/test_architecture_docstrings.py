@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_testkit.source_statements import within
+
 ROOT = Path(__file__).parents[2]
 NO_SUBJECT = frozenset(
     [
@@ -64,7 +66,8 @@ def modules() -> list[Path]:
 
 def without_subject(text: str) -> Iterator[str]:
     """The first words of each docstring that begins so, with its line."""
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    for node in (tree, *within(tree)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             said = ast.get_docstring(node) or "Nothing"
             if said.split()[0].strip(".,:;`").lower() in NO_SUBJECT:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_testkit.source_statements import statements
+
 ROOT = Path(__file__).parents[2]
 MODULE_LINES = 600
 FUNCTION_LINES = 50
@@ -40,7 +42,7 @@ def modules() -> list[Path]:
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
     """Each function with its number of lines, the docstring not counted."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(path.read_text()):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             documented = ast.get_docstring(node) is not None
             docstring = node.body[0]

@@ -5,12 +5,14 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+
+from fairlead_testkit.source_statements import statements
 
 ROOT = Path(__file__).parents[2]
 MEMBERS = sorted(
@@ -66,13 +68,24 @@ def optional(member: Path) -> set[str]:
     return set().union(*map(names_of, extras.values()))
 
 
-def imported(member: Path) -> Iterator[tuple[Path, str]]:
-    for path in sorted((member / "src").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                yield from ((path, alias.name.partition(".")[0]) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                yield path, node.module.partition(".")[0]
+@cache
+def imported(member: Path) -> frozenset[tuple[Path, str]]:
+    return frozenset(
+        (path, name.partition(".")[0])
+        for path in (member / "src").rglob("*.py")
+        for node in statements(path.read_text())
+        for name in _imported_by(node)
+    )
+
+
+def _imported_by(node: ast.stmt) -> list[str]:
+    match node:
+        case ast.Import(names=aliases):
+            return [alias.name for alias in aliases]
+        case ast.ImportFrom(module=str(module)):
+            return [module]
+        case _:
+            return []
 
 
 @cache

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_testkit.source_statements import statements
+
 ROOT = Path(__file__).parents[2]
 OLD_WORDS = {
     "arena": "a bus harness",
@@ -41,7 +43,7 @@ STILL_PRINTED = {"makeup", "prospects"}
 
 def names(text: str) -> Iterator[tuple[str, int]]:
     """Each class and each type alias of a module, with its line."""
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(text):
         match node:
             case ast.ClassDef(name=name) | ast.TypeAlias(name=ast.Name(id=name)):
                 yield name, node.lineno
@@ -80,10 +82,13 @@ def old_words_in(name: str) -> set[str]:
 
 
 def test_no_old_word_comes_back() -> None:
+    # A text in which an old word stands nowhere, joined or apart, has no name with it: it is not parsed.
+    anywhere = re.compile("|".join(old.replace("_", "_?") for old in OLD_WORDS), re.IGNORECASE)
     found = [
         f"{path.relative_to(ROOT)}:{line}: {name}: {', '.join(f'{old} is {OLD_WORDS[old]}' for old in olds)}"
         for path in modules()
-        for name, line in [(path.stem, 1), *identifiers(path.read_text())]
+        for text in [path.read_text()]
+        for name, line in [(path.stem, 1), *(identifiers(text) if anywhere.search(text) else ())]
         if (olds := sorted(old_words_in(name)))
     ]
     assert found == []
@@ -117,4 +122,4 @@ def test_a_class_name_means_one_thing() -> None:
 
 
 def test_classes_and_aliases_are_both_seen() -> None:
-    assert list(names("class A:\n    class B: ...\n\ntype C = int\n")) == [("A", 1), ("C", 4), ("B", 2)]
+    assert list(names("class A:\n    class B: ...\n\ntype C = int\n")) == [("A", 1), ("B", 2), ("C", 4)]
