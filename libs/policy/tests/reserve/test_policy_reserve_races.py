@@ -367,13 +367,14 @@ def worlds(count: int, reaction: int, **more: object) -> Iterator[World]:
     return (world_of(seed, reaction, HORIZON, **more) for seed in range(count))
 
 
-def broken(found: Iterable[World]) -> int:
-    return sum(len(world.run()) for world in found)
+def broken(found: Iterable[World]) -> bool:
+    """Whether a promise is broken in any world: the first such one is enough."""
+    return any(world.run() for world in found)
 
 
 def test_jobs_pass_and_promises_are_made() -> None:
     found = list(worlds(30, 1))
-    assert broken(found) == 0
+    assert not broken(found)
     assert sum(len(world.promised) for world in found) > 60
     assert sum(world.passed for world in found) > 100
 
@@ -381,8 +382,8 @@ def test_jobs_pass_and_promises_are_made() -> None:
 @pytest.mark.parametrize(("variant", "reaction"), [(never_taking_back, 4), (not_looking, 8)])
 def test_each_care_that_is_left_out_breaks_a_promise(variant: Deciding, reaction: int) -> None:
     misfit = frozenset(f"small-{number}" for number in range(0, 60, 3))
-    assert broken(worlds(25, reaction, misfit=misfit)) == 0
-    assert broken(worlds(25, reaction, misfit=misfit, decide=variant)) > 0
+    assert not broken(worlds(25, reaction, misfit=misfit))
+    assert broken(worlds(25, reaction, misfit=misfit, decide=variant))
 
 
 def two_units(seed: int, decide: Deciding) -> World:
@@ -405,8 +406,8 @@ def two_units(seed: int, decide: Deciding) -> World:
 
 
 def test_a_unit_that_is_given_twice_breaks_a_promise_when_nobody_can_take_it_back() -> None:
-    assert broken(two_units(seed, reserve) for seed in range(60)) == 0
-    assert broken(two_units(seed, without_counting) for seed in range(60)) > 0
+    assert not broken(two_units(seed, reserve) for seed in range(60))
+    assert broken(two_units(seed, without_counting) for seed in range(60))
 
 
 @pytest.mark.parametrize("believed", [as_if_at_once, as_if_killed_at_once])
@@ -414,13 +415,13 @@ def test_time_that_is_not_reckoned_with_breaks_a_promise(believed: Callable[[int
     found = list(worlds(40, 8))
     for world in found:
         world.believed = believed(8, world.believed.grace)
-    assert broken(found) > 0
+    assert broken(found)
 
 
 def test_arrivals_above_a_head_at_the_default_level_break_a_promise() -> None:
-    assert broken(worlds(25, 2, sealed=False)) > 0
+    assert broken(worlds(25, 2, sealed=False))
 
 
 def test_a_second_queue_on_the_same_quota_breaks_a_promise() -> None:
     """So a pool is reserved only where nobody else can take its quota."""
-    assert broken(worlds(6, 2, thief=True)) > 0
+    assert broken(worlds(6, 2, thief=True))
