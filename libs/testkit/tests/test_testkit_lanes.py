@@ -28,7 +28,9 @@ def test_it(number, worker_id):
     pathlib.Path(__file__).with_name(f"{{said[0]}}-{{number}}.said").write_text(json.dumps(said))
     {action}
 """
-OPTIONS = ("--strict-markers", "--max-suite-reruns=2", "--rerun-show-tracebacks", "-n")
+WITHOUT = ("-p", "no:hypothesispytest", "-p", "no:asyncio", "-p", "no:pytest_cov")
+"""Plugins that these runs have no use for: each of two dozen processes would load them."""
+OPTIONS = ("--strict-markers", "--max-suite-reruns=2", "--rerun-show-tracebacks", *WITHOUT, "-n")
 WORKERS = 6
 """As many as `make test` has."""
 
@@ -37,9 +39,7 @@ def run(
     pytester: pytest.Pytester, workers: int, *, hermetic: str = "pass", integration: str = "pass"
 ) -> pytest.RunResult:
     """Three hermetic files and three of real processes, in a run of their own."""
-    pytester.makeini(
-        "[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n    kube\n    integration\n    chaos\n"
-    )
+    pytester.makeini("[pytest]\nmarkers =\n    kube\n    integration\n    chaos\n")
     for number in range(3):
         pytester.makepyfile(**{f"test_h{number}": FILE.format(mark="", action=hermetic)})
         pytester.makepyfile(**{f"test_i{number}": FILE.format(mark=INTEGRATION, action=integration)})
@@ -83,7 +83,7 @@ def test_second_tries_count_over_all_workers(
 
 
 def test_a_worker_that_dies_when_the_others_have_ended_is_replaced(pytester: pytest.Pytester) -> None:
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n    integration\n")
+    pytester.makeini("[pytest]\nmarkers =\n    integration\n")
     pytester.makeconftest(
         "import os, pathlib\n"
         "def pytest_sessionfinish():\n"

@@ -16,7 +16,9 @@ def test_that_fails_once():
         been.touch()
         raise AssertionError("the first attempt's words")
 """
-OPTIONS = ("--strict-markers", "--max-suite-reruns=2", "--rerun-show-tracebacks")
+WITHOUT = ("-p", "no:hypothesispytest", "-p", "no:asyncio", "-p", "no:pytest_cov")
+"""Plugins that these runs have no use for."""
+OPTIONS = ("--strict-markers", "--max-suite-reruns=2", "--rerun-show-tracebacks", *WITHOUT)
 
 
 def run(pytester: pytest.Pytester, *markers: str) -> pytest.RunResult:

@@ -82,13 +82,16 @@ def build_missing(session: pytest.Session) -> None:
 
 
 def _wanted(items: list[pytest.Item]) -> "list[Toolset]":
-    from fairlead_testkit.kubelab.toolsets import CURRENT, DEPLOY, JAEGER, OLDER
-
     asked = {
         call.params.get("kueue") for item in items if (call := getattr(item, "callspec", None)) is not None
     }
     fixtures = {name for item in items for name in getattr(item, "fixturenames", ())}
-    wanted = [CURRENT] if any(item.get_closest_marker(MARKER) for item in items) else []
+    marked = any(item.get_closest_marker(MARKER) for item in items)
+    if not (marked or asked - {None} or fixtures & {"jaeger", "deploy_kit"}):
+        return []
+    from fairlead_testkit.kubelab.toolsets import CURRENT, DEPLOY, JAEGER, OLDER  # with all that a lab needs
+
+    wanted = [CURRENT] if marked else []
     wanted += [toolset for version, toolset in OLDER.items() if version in asked]
     return [*wanted, *(kit for name, kit in (("jaeger", JAEGER), ("deploy_kit", DEPLOY)) if name in fixtures)]
 

@@ -64,15 +64,21 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     _keep_bytecode()
     lanes.configure(config)
-    from hypothesis import settings  # here: a run without property tests does not pay for it twice
+    default = "ci" if os.environ.get("CI") == "true" else "fast"
+    profile = os.environ.get("HYPOTHESIS_PROFILE", default)
+    if config.pluginmanager.hasplugin("hypothesispytest"):
+        _load(profile)
+    if profile != "deep":
+        fork_server.use()
+
+
+def _load(profile: str) -> None:
+    from hypothesis import settings  # here: a run without hypothesis does not wait for it
 
     settings.register_profile("fast", max_examples=60, deadline=None)
     settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True, print_blob=True)
     settings.register_profile("deep", max_examples=3000, deadline=None)
-    default = "ci" if os.environ.get("CI") == "true" else "fast"
-    settings.load_profile(profile := os.environ.get("HYPOTHESIS_PROFILE", default))
-    if profile != "deep":
-        fork_server.use()
+    settings.load_profile(profile)
 
 
 def _keep_bytecode() -> None:
