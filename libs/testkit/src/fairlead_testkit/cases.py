@@ -1,4 +1,4 @@
-"""How many random cases a property is tried on: 125 in every run, twenty thousand by HYPOTHESIS_PROFILE=deep.
+"""How many random cases a property is tried on: 75 in every run, twenty thousand by HYPOTHESIS_PROFILE=deep.
 
 For properties that are the reason to trust the arithmetic; others keep to the smaller numbers of the profiles. CI tries
 the same cases in every run, so more of them there cost each run and find nothing new; `make faults` shows that these
@@ -7,7 +7,7 @@ find what is known to go wrong, and the deep form looks for what is not.
 
 from hypothesis import settings
 
-CASES = 125
+CASES = 75
 DEEP_CASES = 20_000
 
 
