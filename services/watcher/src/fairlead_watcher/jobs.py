@@ -12,6 +12,8 @@ from fairlead_kube.workloads import WORKLOAD_PRIORITY_CLASS
 from fairlead_watcher.class_request import AnnotationSource, ClassRequest, class_request_in
 from fairlead_watcher.holds import Hold, hold_on
 from fairlead_watcher.metadata import LONGEST_VALUE, MetadataWords, merged
+from fairlead_watcher.refused_flavors import has_no_flavor
+from fairlead_watcher.reservable import STRICT
 from fairlead_watcher.surroundings import WorkloadContext
 from fairlead_watcher.workload_facts import PODS, Owner, WorkloadFacts
 
@@ -38,6 +40,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
     owner = _owner_words(facts, around)
     words = merged((facts.own, facts.template, owner))
     class_request = class_request_in(_places(facts, owner))
+    phase = _phase(facts, hold)
     job = JobState(
         cluster=cluster,
         epoch=UNSTAMPED,
@@ -47,7 +50,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         scope=facts.namespace,
         queue=queue,
         demand=demand,
-        phase=_phase(facts, hold),
+        phase=phase,
         submitted=facts.created,
         queue_time=facts.queue_time,
         level=_level(facts, around),
@@ -73,6 +76,7 @@ def translate(cluster: str, facts: WorkloadFacts, around: WorkloadContext, now: 
         labels=words.labels,
         annotations=words.annotations,
         said=facts.said,
+        flavorless=(phase is Phase.WAITING and _is_passed_by(facts, queue, demand, around)) or msgspec.UNSET,
         held_by=hold.why if hold else "",
         faults=tuple(_faults(class_request, words, hold)),
         carries=words.annotations.get(CARRIES),
@@ -107,6 +111,12 @@ def _flavors(facts: WorkloadFacts, queue: str, around: WorkloadContext) -> dict[
     """The flavors of which it holds quota, where its pool has several for a resource; elsewhere they tell nothing."""
     view = around.queue(queue) if queue and facts.run is not None and facts.end is None else None
     return facts.run.flavors if view is not None and view.flavored and facts.run is not None else {}
+
+
+def _is_passed_by(facts: WorkloadFacts, queue: str, demand: dict[str, int], around: WorkloadContext) -> bool:
+    """Whether none of its queue's flavors suits it, and the queue goes on behind it: a StrictFIFO one does not."""
+    view = around.queue(queue) if queue and facts.refused else None
+    return view is not None and view.strategy != STRICT and has_no_flavor(facts.refused, demand, view.givers)
 
 
 def _phase(facts: WorkloadFacts, hold: Hold | None) -> Phase:

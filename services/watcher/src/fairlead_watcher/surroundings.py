@@ -47,6 +47,10 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     """The most that it can ever have, by resource that it covers, all flavors together."""
     flavored: bool = False
     """Whether several flavors give one resource in its pool."""
+    givers: dict[str, frozenset[str]] = {}
+    """Its flavors, by resource that they give."""
+    strategy: str = ""
+    """`StrictFIFO` or `BestEffortFIFO`."""
     selector: LabelSelector | None = LabelSelector()
     """The selector of namespaces whose Workloads it takes; None takes those of none."""
 
@@ -95,8 +99,10 @@ def class_value(priority_class: PriorityClass) -> int:
 def queue_view(queue: QueueFacts, forest: Forest) -> QueueView:
     """The part of a ClusterQueue that its Workloads depend on, by the quota of its tree."""
     most: dict[str, int] = {}
+    givers: dict[str, frozenset[str]] = {}
     for name, amount in forest.potential(queue).items():
         if name in queue.quotas:
+            givers[name.resource] = givers.get(name.resource, frozenset()) | {name.flavor}
             most[name.resource] = most.get(name.resource, 0) + amount
     return QueueView(
         name=queue.name,
@@ -104,6 +110,8 @@ def queue_view(queue: QueueFacts, forest: Forest) -> QueueView:
         stopped=queue.stopped,
         most=most,
         flavored=forest.pool_of(queue) in forest.flavored,
+        givers=givers,
+        strategy=queue.strategy,
         selector=queue.selector,
     )
 

@@ -18,6 +18,7 @@ from fairlead_kube.quantities import int32
 from fairlead_kube.workloads import PRIORITY_BOOST, CheckState, PodSetAssignment, Workload, lever_owner
 from fairlead_watcher.equivalence import equivalence
 from fairlead_watcher.metadata import NO_WORDS, MetadataWords, merged, words_of
+from fairlead_watcher.refused_flavors import RefusedFlavors, refused_flavors
 from fairlead_watcher.shapes import held_shapes_of, shapes_of
 
 GATES = "kueue.x-k8s.io/admission-gated-by"
@@ -132,6 +133,8 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     unanswered: tuple[str, ...] = ()
     """Those of them that are `Pending`, by name."""
     said: str = ""
+    refused: RefusedFlavors = ()
+    """While it waits: the flavors that Kueue says do not suit it."""
 
 
 type Known = WorkloadFacts | End
@@ -187,6 +190,7 @@ def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
         open_checks="" if end else _open_checks(workload),
         unanswered=() if end else _unanswered(workload),
         said=_said(workload),
+        refused=() if run or end else _refused(workload),
     )
 
 
@@ -311,6 +315,11 @@ def _said(workload: Workload) -> str:
         kinds.insert(0, "Finished")
     found = (workload.condition(kind) for kind in kinds)
     return next((_shortened(one.message) for one in found if one is not None and one.message), "")
+
+
+def _refused(workload: Workload) -> RefusedFlavors:
+    reserved = workload.condition("QuotaReserved")
+    return refused_flavors(reserved.message) if reserved is not None and _is_false(reserved) else ()
 
 
 def _open_checks(workload: Workload) -> str:

@@ -291,6 +291,9 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job", g
     """Short ones, of the job and what it was made for: policy may tell tenants by them."""
     said: str = ""
     """What the frontend last said of why it waits."""
+    flavorless: bool | msgspec.UnsetType = msgspec.UNSET
+    """Of a waiting job: the frontend said that none of its queue's flavors takes it, whatever quota is free, and passes it by.
+    Left out where it did not."""
     held_by: str = ""
     """Why it is held, in words; empty where it is not, and from writers that do not say."""
     holder: JobHolder | None = None

@@ -1,0 +1,106 @@
+"""Jobs that no flavor takes, by Kueue's own words. The messages are those of Kueue 0.19."""
+
+import msgspec
+import pytest
+
+from fairlead_contracts.base.instants import SECOND
+from fairlead_contracts.messages.state import JobState
+from fairlead_kube.objects import instant
+from fairlead_kube.reflector import Key
+from fairlead_kube.workloads import Workload
+from fairlead_testkit.kubelab import KubeObject, things
+from fairlead_watcher.cluster_view import ClusterView
+from fairlead_watcher.quota import QueueFacts, Quota, QuotaKey, Quotas
+from fairlead_watcher.surroundings import LocalQueueFacts
+from fairlead_watcher.workload_facts import LONGEST_SAID, workload_facts
+
+AT = "2026-11-21T10:00:00Z"
+KEY = Key("team-a", "one")
+SPOT, BASE, NET = "flavor spot doesn't match node affinity", "flavor base doesn't match node affinity", "net"
+TAINTED = "untolerated taint {spot true NoSchedule %!s(*v1.Time=<nil>)} in flavor spot"
+SHORT = "insufficient unused quota for cpu in flavor base, 2 more needed"
+TOO_LARGE = (
+    "insufficient quota for cpu in flavor base, previously considered podsets requests (0)"
+    " + current podset request (70) > maximum capacity (64)"
+)
+
+
+def quotas(*flavors: str, resource: str = "cpu") -> Quotas:
+    return {QuotaKey(flavor, resource): Quota(nominal=64_000) for flavor in flavors}
+
+
+def refusal(*reasons: str, pod_set: str = "main") -> str:
+    return f"couldn't assign flavors to pod set {pod_set}: {', '.join(sorted(reasons))}"
+
+
+def job_of(
+    message: str, given: Quotas, *, status: str = "False", active: bool = True, strategy: str = ""
+) -> JobState:
+    view = ClusterView("c1", ended_stay=600 * SECOND)
+    view.local_queue(Key("team-a", "main"), LocalQueueFacts(queue="cq"))
+    view.cluster_queue(Key("", "cq"), QueueFacts(name="cq", quotas=given, strategy=strategy))
+    item: KubeObject = things.workload("one", "team-a", "main", {"cpu": 1, "gpu": 1})
+    item["spec"]["active"] = active
+    item["metadata"] |= {"uid": "u1", "creationTimestamp": AT}
+    said = {"type": "QuotaReserved", "status": status, "reason": "Pending", "message": message}
+    item["status"] = {"conditions": [said | {"lastTransitionTime": AT}]}
+    view.workload(KEY, workload_facts(msgspec.convert(item, Workload)))
+    view.settle(instant(AT))
+    [job] = view.jobs()
+    return job
+
+
+GPUS = quotas("cards", resource="gpu")
+BOTH = quotas("spot", "base") | GPUS
+
+
+@pytest.mark.parametrize(
+    ("message", "given", "flavorless"),
+    [
+        (refusal(SPOT), quotas("spot") | GPUS, True),
+        (refusal(TAINTED), quotas("spot") | GPUS, True),
+        (refusal(SPOT, BASE), BOTH, True),
+        (refusal(TAINTED, BASE), BOTH, True),
+        (refusal(SPOT, SHORT), BOTH, False),
+        (refusal(TAINTED, TOO_LARGE), BOTH, False),
+        (refusal(SHORT), BOTH, False),
+        ("", BOTH, False),
+        ("Workload no longer fits after processing another workload", BOTH, False),
+        # Kueue went on with the flavor behind the one that it tried last.
+        (refusal(BASE), BOTH, False),
+        # No pod set is refused by both.
+        ("; ".join([refusal(SPOT, SHORT), refusal(BASE, pod_set="worker")]), BOTH, False),
+        # One of them finds none, and the job starts as a whole.
+        ("; ".join([refusal(SHORT), refusal(SPOT, BASE, pod_set="worker")]), BOTH, True),
+        # Of one resource no flavor is left, whatever is short of the other.
+        (refusal(SHORT, "flavor cards doesn't match node affinity"), BOTH, True),
+        # Nobody asks for what this flavor alone gives.
+        (refusal(SPOT, SHORT), BOTH | quotas("spot", resource=NET), False),
+        (refusal(SPOT), quotas("spot-new") | GPUS, False),
+    ],
+)
+def test_a_job_is_flavorless_where_every_flavor_of_a_resource_is_named(
+    message: str, given: Quotas, *, flavorless: bool
+) -> None:
+    assert bool(job_of(message, given).flavorless) is flavorless
+
+
+def test_the_whole_message_is_read_however_much_of_it_is_told() -> None:
+    names = [f"flavor-{number}" for number in range(30)]
+    message = refusal(*(f"flavor {name} doesn't match node affinity" for name in names))
+    job = job_of(message, quotas(*names) | GPUS)
+    assert len(job.said) == LONGEST_SAID < len(message)
+    assert job.flavorless
+
+
+def test_only_a_job_that_waits_is_passed_by_and_a_strict_queue_passes_nobody_by() -> None:
+    given = quotas("spot") | GPUS
+    assert job_of(refusal(SPOT), given, strategy="BestEffortFIFO").flavorless
+    assert not job_of(refusal(SPOT), given, strategy="StrictFIFO").flavorless
+    assert not job_of(refusal(SPOT), given, status="True").flavorless
+    assert not job_of(refusal(SPOT), given, active=False).flavorless, "it is held"
+
+
+def test_a_flavor_that_is_added_may_take_it() -> None:
+    assert job_of(refusal(SPOT, BASE), BOTH).flavorless
+    assert not job_of(refusal(SPOT, BASE), BOTH | quotas("new")).flavorless
