@@ -58,12 +58,12 @@ class Cluster:
         window = self.window(places, size)
         return steer(window, self.facts, ["main"], self.expectations, ONE_BAND)
 
-    def window(self, places: Sequence[Place], size: int, waiting: int = 0) -> list[Ranked]:
+    def window(self, places: Sequence[Place], size: int, waiting: int = 0, most: int = 0) -> list[Ranked]:
         decision = a_decision()
         origins = {place.uid: DecisionOrigin(decision, "c1", "main") for place in places}
         beginning = MergedHeads(list(places), origins, whole=True)
         return take_front(
-            beginning, {"main": waiting or len(places)}, self.facts, Extent(least=size, most=size)
+            beginning, {"main": waiting or len(places)}, self.facts, Extent(least=size, most=most or size)
         ).jobs
 
     def apply(self, plan: SteeringPlan, most: int = 10**9) -> None:
@@ -137,6 +137,38 @@ def test_a_fought_job_is_left_alone_and_the_others_are_still_ordered() -> None:
     assert plan.left_alone == 1
     assert cluster.expectations.fights == 1
     assert [uid for uid in cluster.order() if uid != wanted[0]] == wanted[1:]
+
+
+def test_jobs_that_no_flavor_takes_fill_no_window_and_get_no_levels() -> None:
+    cluster = Cluster(some_jobs(8))
+    wanted = cluster.order()[::-1]
+    for uid in wanted[:4]:
+        cluster.set(uid, flavorless=True)
+    cluster.show()
+    places = [a_place(uid=uid) for uid in wanted]
+    assert [ranked.job.uid for ranked in cluster.window(places, 2, waiting=9, most=9)] == wanted[:6]
+    cluster.apply(cluster.plan(wanted))
+    assert {cluster.truth[uid].level for uid in wanted[:4]} == {0}
+    assert [uid for uid in cluster.order() if uid in wanted[4:]] == wanted[4:]
+    cluster.show()
+    cluster.set(wanted[0], flavorless=msgspec.UNSET)
+    cluster.show()
+    cluster.apply(cluster.plan(wanted))
+    assert cluster.order()[0] == wanted[0], "it is in line again"
+
+
+def test_jobs_that_no_flavor_takes_have_nobody_lifted_over_them_and_keep_no_level_above_their_class() -> None:
+    cluster = Cluster(some_jobs(4))
+    wanted = cluster.order()[1:] + cluster.order()[:1]
+    cluster.set(wanted[-1], flavorless=True)
+    cluster.show()
+    assert cluster.plan([wanted[-1], *wanted[:-1]]).writes == []
+    ceiling = [ClassBand(band=BAND, ceiling=BAND.highest)]
+    cluster.set(wanted[-1], level=BAND.highest + 1)
+    cluster.show()
+    window = cluster.window([a_place(uid=wanted[-1])], 100)
+    writes = steer(window, cluster.facts, ["main"], cluster.expectations, ceiling).writes
+    assert [(write.job.uid, write.level) for write in writes] == [(wanted[-1], BAND.default)]
 
 
 def test_a_place_whose_job_waits_no_more_is_skipped() -> None:

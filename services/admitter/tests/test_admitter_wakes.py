@@ -414,6 +414,24 @@ def test_a_gang_that_does_not_fit_is_passed_by() -> None:
     assert uids(parking.turn(["gang", "j02", "j03"])) == ["j02"]
 
 
+def test_who_finds_no_flavor_is_neither_woken_nor_keeps_the_next_waiting() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=7)
+    for uid in ("j02", "j03", "j04", "j05"):
+        parking.put(msgspec.structs.replace(parking.jobs[uid], flavorless=True))
+    wanted = parking.waiting()
+    parking.turn(wanted)
+    for uid in ("j00", "j01"):
+        parking.end(uid)
+    assert uids(parking.turn(wanted)) == ["j06", "j07"]
+    for uid in ("j06", "j07"):
+        parking.start(uid)
+    parking.end("j06")
+    parking.put(msgspec.structs.replace(parking.jobs["j03"], flavorless=msgspec.UNSET))
+    assert uids(parking.turn([uid for uid in wanted if uid in parking.waiting()])) == ["j03"], (
+        "the frontend says something else of it"
+    )
+
+
 def test_where_nobody_of_the_window_fits_the_first_beyond_it_is_woken_and_stays_behind_the_window() -> None:
     parking = Parking(a_parking_queue(2), runs=2, waits=2)
     for name in ("gang-a", "gang-b"):

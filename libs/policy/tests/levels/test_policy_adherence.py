@@ -151,6 +151,25 @@ def test_what_is_not_seen_is_not_counted() -> None:
     assert fold.idle == {GPU: 3.0}
 
 
+def test_a_job_that_no_flavor_takes_counts_from_the_first_look_as_one_that_is_held_back() -> None:
+    stuck = msgspec.structs.replace(waiting("stuck", 2), flavorless=True)
+    b, fold = waiting("b", 2), AdherenceFold()
+    assert misses([stuck, b], [started(b)], holdings(queues_of([2]), [started(b)])) == {"b": 0}
+    free = holdings(queues_of([2]), [])
+    assert [job.id for job in would_start([stuck, b], free)] == ["b"]
+    fold.look(PoolInstant(at=0.0, orders=[[stuck]], holdings=free))
+    assert (fold.hindered, fold.stands_idle) == (1, False)
+    fold.look(
+        PoolInstant(
+            at=1.0,
+            orders=[[stuck, b]],
+            admitted=[started(b)],
+            holdings=holdings(queues_of([2]), [started(b)]),
+        )
+    )
+    assert (fold.judged, fold.missed, fold.hindered) == (1, 0, 1)
+
+
 def test_a_job_that_something_else_holds_back_counts_for_a_while_only() -> None:
     fold, stuck, b = AdherenceFold(), waiting("stuck", 2), waiting("b", 2)
     free = holdings(queues_of([2]), [])

@@ -129,13 +129,13 @@ class Restraint:
     def _fitting(
         self, queues: Sequence[QueueState], room: FreeQuota, window: Sequence[Ranked]
     ) -> list[Ranked]:
-        """The jobs of the window that park and each have room now."""
+        """The jobs of the window that park and each have room now, in a flavor that takes them."""
         parking = {queue.name for queue in queues if queue.strategy == PARKING}
         return [
             one
             for one in window
             if one.job.queue in parking
-            and not self._expectations.leaves_alone(one.job)
+            and not (one.job.flavorless or self._expectations.leaves_alone(one.job))
             and room.fits(one.job)
         ]
 

@@ -90,7 +90,7 @@ class SteeringPlan(msgspec.Struct, frozen=True, kw_only=True):
     kept: int = 0
     window: int = 0
     left_alone: int = 0
-    """Jobs of the window that are not written to: fought over, or just gone."""
+    """Jobs of the window that are not written to: fought over, just gone, or such that no flavor takes."""
     while_full: frozenset[str] = frozenset()
     """Queues in which nothing may come free while this is written: whoever is written to then would take it."""
 
@@ -219,8 +219,10 @@ class _Queued:
     ) -> None:
         self._facts = facts
         self._expectations = expectations
-        self.followed = [ranked for ranked in window if not expectations.leaves_alone(ranked.job)]
-        self._inside = {ranked.job.uid: ranked for ranked in window}
+        # A level would have the frontend try in vain whom no flavor takes.
+        tried = [ranked for ranked in window if not ranked.job.flavorless]
+        self.followed = [ranked for ranked in tried if not expectations.leaves_alone(ranked.job)]
+        self._inside = {ranked.job.uid: ranked for ranked in tried}
         self._queues = frozenset(queues)
         self._tied = {name: tied_within(queue.able, name) for name, queue in facts.queues.items()}
         self._by_class: dict[str, list[tuple[str, QueuedJobs]]] = {}
@@ -239,7 +241,7 @@ class _Queued:
         ]
         """Those that carry a level, where the window is sealed."""
         self._covered = self._inside.keys() | self._pending.keys()
-        self._uncounted = self._covered | set(newcomers)
+        self._uncounted = self._covered | {ranked.job.uid for ranked in window} | set(newcomers)
         """What no plan has to care for beside those that it names."""
 
     # As the plan asks

@@ -39,7 +39,7 @@ def take_front(
         waiting: how many wait in each of this cluster's queues, as the decisions say.
         facts: of this cluster.
         extent: how far it goes.
-        left_alone: of a job, whether nothing is written to it now: it does not count.
+        left_alone: of a job, whether nothing is written to it now: it does not count, as one that no flavor takes.
     """
     window = take_window(_candidates(beginning, facts, left_alone), waiting, extent)
     return window if window.closed else Window(window.jobs, closed=beginning.whole)
@@ -59,4 +59,6 @@ def _candidates(
             yield Candidate(origin.queue, None)
         else:
             taken.add(job.uid)
-            yield Candidate(origin.queue, Ranked(rank, place, job), job.demand, not left_alone(job))
+            yield Candidate(
+                origin.queue, Ranked(rank, place, job), job.demand, not (job.flavorless or left_alone(job))
+            )
