@@ -12,10 +12,11 @@ import pytest
 
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 from fairlead_testkit.admissions import AdmissionLog
-from fairlead_testkit.kube_fleet import KubeFleet, all_placed, fair_policy, front_stands, level_patches
-from fairlead_testkit.kubelab import KubeLab
+from fairlead_testkit.fleet import whole_queue
+from fairlead_testkit.kube_fleet import POOL, KubeFleet, all_placed, fair_policy, front_stands, level_patches
+from fairlead_testkit.kubelab import GPU, KubeLab, KubeObject, things
 from fairlead_testkit.kueue_rounds import QuotaLayout, Rounds
-from fairlead_testkit.namespace_fixture import NamespaceFixture
+from fairlead_testkit.namespace_fixture import QUEUE, NamespaceFixture
 from fairlead_testkit.placements import PlacedAdmission, PlacementTally, QuotaNode
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
@@ -99,6 +100,48 @@ async def test_an_urgent_job_that_is_parked_is_the_next(kube_lab: KubeLab, tmp_p
             await rounds.settle()
         placements = rounds.placements(policy, reaction=SLOW)
         assert [one.name for one in placements[1:]] == urgent, told(placements)
+
+
+async def test_jobs_that_no_flavor_takes_stand_first_and_keep_nobody_waiting(
+    kube_lab: KubeLab, tmp_path: Path
+) -> None:
+    """Their tenant holds nothing, ever: what comes free goes to the first of the others, in far less than a batch."""
+    tenants = [*WEIGHTS, "lost"]
+    with NamespaceFixture(kube_lab, tenants) as fixture, AdmissionLog(fixture) as log:
+        kube_lab.api.apply(things.flavor(fixture.flavor, {"disk": "fast"}))
+        pool = ONE_QUEUE.make(fixture)
+        kube_lab.api.apply(things.local_queue(QUEUE, fixture.namespaces["lost"], pool))
+        policy = fair_policy(fixture, WEIGHTS | {"lost": 100.0}, pool)
+        rounds = Rounds(fixture, log, ONE_QUEUE)
+        rounds.backlog(EACH)
+        for number in range(LOST):
+            kube_lab.api.create(without_flavor(f"lost-{number}", fixture.namespaces["lost"]))
+        async with KubeFleet(tmp_path, kube_lab, policy=policy).running() as bus:
+            await all_placed(bus, fixture)
+            await rounds.play(20, rest=(0.6, 1.4))
+            await rounds.settle()
+            found = await whole_queue(bus, POOL)
+        placements = rounds.placements(policy, reaction=SLOW)
+        tally = PlacementTally.of(placements)
+        assert len(placements) >= 20
+        assert tally.right >= RIGHT, told(placements)
+        assert tally.idle < SLOW, told(placements)
+        first = {one.place.id for one in found.places[:LOST]}
+        assert first == {f"lost-{number}" for number in range(LOST)}, "they keep their places"
+        [adherence] = [one.adherence for one in found.steering if one.adherence is not None]
+        assert adherence.hindered == LOST
+        assert adherence.missed <= adherence.admissions * (1 - RIGHT)
+
+
+LOST = 12
+"""More than are in hand at a time."""
+
+
+def without_flavor(name: str, namespace: str) -> KubeObject:
+    """A Workload of a shape of its own, for nodes that no flavor has."""
+    item = things.workload(name, namespace, QUEUE, {GPU: 1})
+    item["spec"]["podSets"][0]["template"]["spec"]["nodeSelector"] = {"disk": name}
+    return item
 
 
 @pytest.mark.deep  # it counts writes to the last one: a woken job that is slow to start is written to once more
