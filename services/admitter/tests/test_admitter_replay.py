@@ -15,7 +15,7 @@ from fairlead_admitter.decide.outcome import PlanOutcome
 from fairlead_admitter.decide.pace import MANY_STARTS
 from fairlead_admitter.decide.planner import Planner
 from fairlead_admitter.decide.reserving import Reservations
-from fairlead_admitter.decide.restraint import PARKING
+from fairlead_admitter.decide.restraint import MOST_A_SECOND, PARKING
 from fairlead_admitter.decide.turn_clock import TurnClock
 from fairlead_admitter.decide.waking import BATCH_SECONDS
 from fairlead_admitter.observe.decision_gate import DecisionGate, Holders
@@ -273,14 +273,14 @@ ANSWER = 0.2
 
 
 class SlowFrontend:
-    """A pool in which ten jobs start at once, beside a frontend that takes a fifth of a second for a write."""
+    """A pool in which so many jobs start at once, beside a frontend that takes a fifth of a second for a write."""
 
-    def __init__(self, queue: QueueState) -> None:
+    def __init__(self, queue: QueueState, starts: int = MANY_STARTS) -> None:
         self.replica, self.life = Replica("advise"), ReplicaDay(random.Random(0), "advise")
         self.waiting = [self.life.stated(a_job(f"w-{n}", gpu=1, queue_time=NOW - n)) for n in range(6)]
-        ten = [self.life.stated(a_job(f"r-{n}", gpu=1)) for n in range(MANY_STARTS)]
-        self.turn(0.0, a_pool(), queue, *ten, landed=False)
-        self.running = [self.life.stated(one, phase=Phase.RUNNING, started=NOW) for one in ten]
+        started = [self.life.stated(a_job(f"r-{n}", gpu=1)) for n in range(starts)]
+        self.turn(0.0, a_pool(), queue, *started, landed=False)
+        self.running = [self.life.stated(one, phase=Phase.RUNNING, started=NOW) for one in started]
 
     def turn(self, seconds: float, *states: State, landed: bool = True) -> int:
         """How many levels are written in a turn, in which every other one that waits is wanted."""
@@ -294,8 +294,8 @@ class SlowFrontend:
         )
         return len(self.replica.turn(told).steering.writes)
 
-    def start_ten(self, charged: int) -> list[JobState]:
-        """The ten start, and hold so much of the quota each."""
+    def start_all(self, charged: int) -> list[JobState]:
+        """They start, and hold so much of the quota each."""
         holds = {"a": {"nvidia.com/gpu": charged}}
         return [self.life.stated(one, charged=holds) for one in self.running]
 
@@ -303,7 +303,7 @@ class SlowFrontend:
 @pytest.mark.parametrize("queue", [QUEUE, a_queue(strategy=PARKING)], ids=["woken", "room unknown"])
 def test_labels_to_jobs_without_room_take_a_bounded_part_of_a_slow_frontends_time(queue: QueueState) -> None:
     slow = SlowFrontend(queue)
-    assert slow.turn(1.0, *slow.start_ten(800), *slow.waiting, landed=False) == 2, "nobody answered yet"
+    assert slow.turn(1.0, *slow.start_all(800), *slow.waiting, landed=False) == 2, "nobody answered yet"
     assert slow.turn(1.0) == 2
     levelled = [slow.life.stated(one, level=0) for one in slow.waiting]  # somebody took them away
     assert slow.turn(1.01, *levelled) == 0
@@ -317,8 +317,17 @@ def test_labels_to_jobs_without_room_take_a_bounded_part_of_a_slow_frontends_tim
 
 def test_levels_to_jobs_with_room_are_not_counted() -> None:
     slow = SlowFrontend(QUEUE)
-    woken = slow.turn(1.0, *slow.start_ten(400), *slow.waiting)
+    woken = slow.turn(1.0, *slow.start_all(400), *slow.waiting)
     assert woken == 3
     full = [slow.life.stated(one, charged={"a": {"nvidia.com/gpu": 800}}) for one in slow.running]
     others = [slow.life.stated(one, level=0) for one in slow.waiting]
     assert slow.turn(1.2, *full, *others) == 1, "as many as were saved up"
+
+
+def test_labels_are_not_counted_where_a_queue_is_short_of_time_and_not_of_room() -> None:
+    fast = SlowFrontend(QUEUE, starts=10 * MOST_A_SECOND + 1)
+    levelled = fast.waiting
+    assert fast.turn(1.0, *fast.start_all(1), *levelled) == 2
+    for seconds in (1.01, 1.02, 1.03):
+        levelled = [fast.life.stated(one, level=0) for one in levelled]
+        assert fast.turn(seconds, *levelled) == 2

@@ -15,6 +15,7 @@ from fairlead_admitter.decide.protection import Protection
 from fairlead_admitter.decide.reserving import NOT_WANTED, ReserveDecision, ReservedPool, ReservePlanner
 from fairlead_admitter.decide.restraint import (
     Restraint,
+    has_room_always,
     parks,
     wakes_one_by_one,
     within_budget,
@@ -65,6 +66,8 @@ class Afterthought(msgspec.Struct, frozen=True, kw_only=True):
     lever: LeverName | None = None
     reserving: ReserveDecision | None = None
     trail: WakeTrail | None = None
+    budgeted: bool = False
+    """Whether its labels go to jobs that have no room, as far as is known."""
     lifted: tuple[str, ...] = ()
     """The uids of running jobs that stand at the top."""
 
@@ -193,7 +196,9 @@ class _Following:
     def _steer_by(self, front: PoolHeads, rulebook: Rulebook) -> SteeringPlan:
         view, facts, most = self._view, self._known.facts, rulebook.document.window
         queues, names, class_bands = view.queues, view.names, view.class_bands
-        waking = not view.dry_run and wakes_one_by_one(view.memory.trail, queues, view.now)
+        trail = view.memory.trail
+        waking = not view.dry_run and wakes_one_by_one(trail, queues, view.now)
+        budgeted = waking or (parks(queues) and not has_room_always(trail, queues, view.now))
         window, reserved = self._window(front, rulebook, waking=waking)
         decided = self._decided(front, rulebook)
         plan = steer(
@@ -207,7 +212,7 @@ class _Following:
         )
         if waking:
             plan, trail = Restraint(facts, self._known.expectations, view.now).restrain(
-                view.memory.trail,
+                trail,
                 queues,
                 plan,
                 window,
@@ -218,8 +223,9 @@ class _Following:
                 labels=view.labels,
             )
             self._remember(trail=trail)
-        elif parks(queues):
+        elif budgeted:
             plan = within_budget(plan, view.labels)
+        self._remember(budgeted=budgeted)
         # What a promise takes is not what starts next.
         writes = (
             plan.writes if reserved else writes_in_time(plan.writes, view.memory.trail.most_writes(view.now))

@@ -83,6 +83,8 @@ class Planner:
         self.pace = Pace(clock.monotonic)
         """How much starts, how long reactions take, and whether they come too late."""
         self._labels = LabelBudget(clock.monotonic)
+        self._budgeted: set[str] = set()
+        """The pools whose labels are charged: they go to jobs that have no room."""
         self._newcomers = Newcomers()
         self._resharded: Rulebook | None = None
         """The policy by which newcomers are in their shards."""
@@ -110,6 +112,7 @@ class Planner:
         self._rules = {pool: rules for pool, rules in self._rules.items() if pool in pools}
         self.pace.keep(pools)
         self._wake_state.keep(pools)
+        self._budgeted.intersection_update(pools)
         self._levers = {pool: lever for pool, lever in self._levers.items() if pool in pools}
         self._reservations.keep(pools)
 
@@ -137,6 +140,7 @@ class Planner:
 
     def remember(self, pool: str, decided: Afterthought) -> None:
         """Remembers what was decided."""
+        (self._budgeted.add if decided.budgeted else self._budgeted.discard)(pool)
         if decided.lever is not None:
             self._levers[pool] = decided.lever
         if decided.reserving is not None:
@@ -150,7 +154,7 @@ class Planner:
         writes = [write for write, _ in applied.landed]
         woken = self._wake_state.trail(pool).woken
         labels = [one for one in writes if one.cause in _LABELS and one.job.uid not in woken]
-        self._labels.spend(len(labels), applied.took)
+        self._labels.spend(len(labels) if pool in self._budgeted else 0, applied.took)
         self._wake_state.landed(pool, writes, late=applied.gone, took=applied.took)
         self.pace.arrived(in_time=len(applied.landed), late=applied.gone, took=applied.took)
         self._protection.lifted(

@@ -30,14 +30,20 @@ MOST_A_SECOND = 20
 """Admissions a second of a queue, above which jobs are not woken one by one: room is always free there."""
 
 
-def wakes_one_by_one(trail: WakeTrail, queues: Sequence[QueueState], now: float) -> bool:
-    """Whether jobs of the pool park, its room is known, and one at a time is quick enough."""
+def has_room_always(trail: WakeTrail, queues: Sequence[QueueState], now: float) -> bool:
+    """Whether a queue starts jobs so fast that it is short of the frontend's time, not of room."""
     names = {one.name for one in queues}
     for queue, starts in trail.started.items():
         lately = sum(at > now - COUNTED_SECONDS for at in starts)
         if lately > MOST_A_SECOND * COUNTED_SECONDS and queue in names:
-            return False
-    return any(queue.strategy == PARKING and queue.quotas for queue in queues)
+            return True
+    return False
+
+
+def wakes_one_by_one(trail: WakeTrail, queues: Sequence[QueueState], now: float) -> bool:
+    """Whether jobs of the pool park, its room is known, and one at a time is quick enough."""
+    known = any(queue.strategy == PARKING and queue.quotas for queue in queues)
+    return known and not has_room_always(trail, queues, now)
 
 
 class Restraint:
