@@ -17,6 +17,7 @@ from fairlead_admitter.decide.planner import Planner
 from fairlead_admitter.decide.reserving import Reservations
 from fairlead_admitter.decide.restraint import MOST_A_SECOND, PARKING
 from fairlead_admitter.decide.turn_clock import TurnClock
+from fairlead_admitter.decide.wake_state import PASSED_SECONDS
 from fairlead_admitter.decide.waking import BATCH_SECONDS
 from fairlead_admitter.observe.decision_gate import DecisionGate, Holders
 from fairlead_admitter.observe.expectations import Expectations, Landed
@@ -250,7 +251,7 @@ def test_while_all_levels_come_too_late_nothing_is_written_until_starts_end() ->
     small = [life.stated(a_job(f"small-{number}", gpu=1, queue_time=NOW - number)) for number in range(6)]
     started = life.stated(large, phase=Phase.RUNNING, started=NOW, charged={"a": large.demand})
 
-    def writes(seconds: float, *states: State) -> int:
+    def writes(seconds: float, *states: State) -> list[str]:
         told = Turn(
             seconds=seconds,
             wall=NOW,
@@ -258,15 +259,17 @@ def test_while_all_levels_come_too_late_nothing_is_written_until_starts_end() ->
             decision=to_packed(life.decision(len(states), small[::2])),
             landed=False,
         )
-        return len(replica.turn(told).steering.writes)
+        return [write.job.id for write in replica.turn(told).steering.writes]
 
-    writes(0.0, a_pool(), QUEUE, large, *small)
-    assert writes(1.0, started) > 1
+    writes(0.9, a_pool(), QUEUE, large, *small)
+    assert len(writes(1.0, started)) > 1
     replica.come_late(2)
-    assert writes(1.0) > 1, "who is parked may still be labelled in time"
+    assert len(writes(1.0)) > 1, "who is parked may still be labelled in time"
     replica.come_late(2)
-    assert writes(1.0) == 0
-    assert writes(1.1 + BATCH_SECONDS) > 1
+    assert writes(0.9 + PASSED_SECONDS) == []
+    other = life.stated(small[1], phase=Phase.RUNNING, started=NOW, charged={"a": small[1].demand})
+    assert writes(1.0 + PASSED_SECONDS, other) == ["small-0"], "it is first, and another one started"
+    assert len(writes(1.1 + PASSED_SECONDS + BATCH_SECONDS)) > 1
 
 
 ANSWER = 0.2

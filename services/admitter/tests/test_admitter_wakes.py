@@ -16,7 +16,7 @@ from fairlead_admitter.decide.restraint import (
     writes_in_time,
 )
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer
-from fairlead_admitter.decide.wake_state import FORGIVEN, WakeState, WakeTrail
+from fairlead_admitter.decide.wake_state import FORGIVEN, PASSED_SECONDS, WakeState, WakeTrail
 from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
@@ -383,6 +383,31 @@ def test_while_all_levels_come_too_late_one_is_written_after_each_longer_pause()
     assert not trail.is_paused(now)
 
 
+def test_the_first_of_the_order_is_passed_over_where_others_start_while_it_is_first() -> None:
+    trail = WakeTrail()
+    trail.start("q", 0.0)
+    trail = trail.led_by("a", 10.0)
+    trail.start("q", 10.0 + PASSED_SECONDS - 0.01)
+    assert trail.passed_over() == ""
+    trail = trail.led_by("a", 10.0 + PASSED_SECONDS)
+    trail.start("q", 10.0 + PASSED_SECONDS)
+    assert trail.copy().passed_over() == "a"
+    assert trail.led_by("b", 10.0 + PASSED_SECONDS).passed_over() == ""
+    assert trail.led_by("", 11.0).passed_over() == "", "nobody waits"
+
+
+def test_a_pause_keeps_no_level_from_the_first_of_the_order_that_is_passed_over() -> None:
+    parking = Parking(a_parking_queue(2), runs=2, waits=4)
+    wanted = ["j03", "j04", "j02", "j05"]
+    parking.turn(parking.waiting())
+    parking.wake_state.landed(POOL, [], late=FORGIVEN + 1)
+    parking.end("j00")
+    for first_since, written in ((parking.now, []), (parking.now - 2 * PASSED_SECONDS, ["j03"])):
+        trail = parking.wake_state.trail(POOL).led_by("", first_since)
+        parking.wake_state.remember(POOL, trail.led_by("j03", first_since))
+        assert uids(parking.turn(wanted)) == written
+
+
 def test_a_job_above_its_class_is_taken_back_however_late_levels_come() -> None:
     parking = Parking(a_parking_queue(2), runs=2, waits=4)
     wanted = [Ranked(rank, None, parking.jobs[uid]) for rank, uid in enumerate(parking.waiting()[::-1])]
@@ -393,6 +418,7 @@ def test_a_job_above_its_class_is_taken_back_however_late_levels_come() -> None:
     assert writes_in_time(writes, None) == writes
     assert writes_in_time(writes, 0) == writes[-1:]
     assert writes_in_time(writes, 1) == [writes[0], writes[-1]]
+    assert writes_in_time(writes, 0, writes[1].job.uid) == [writes[1], writes[-1]]
 
 
 def test_levels_count_again_as_soon_as_no_job_has_started_for_a_batch() -> None:

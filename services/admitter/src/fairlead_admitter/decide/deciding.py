@@ -201,6 +201,7 @@ class _Following:
         budgeted = waking or (parks(queues) and not has_room_always(trail, queues, view.now))
         window, reserved = self._window(front, rulebook, waking=waking)
         decided = self._decided(front, rulebook)
+        trail = trail.led_by(window[0].job.uid if window else "", view.now)
         plan = steer(
             window,
             facts,
@@ -222,14 +223,12 @@ class _Following:
                 always=rulebook.document.wake == "always",
                 labels=view.labels,
             )
-            self._remember(trail=trail)
         elif budgeted:
             plan = within_budget(plan, view.labels)
-        self._remember(budgeted=budgeted)
-        # What a promise takes is not what starts next.
-        writes = (
-            plan.writes if reserved else writes_in_time(plan.writes, view.memory.trail.most_writes(view.now))
-        )
+        self._remember(trail=trail, budgeted=budgeted)
+        writes = plan.writes  # what a promise takes is not what starts next
+        if not reserved:
+            writes = writes_in_time(writes, trail.most_writes(view.now), trail.passed_over())
         return msgspec.structs.replace(plan, writes=[*self._lifts(rulebook), *writes])
 
     def _window(self, front: PoolHeads, rulebook: Rulebook, *, waking: bool) -> tuple[list[Ranked], bool]:

@@ -95,9 +95,11 @@ class Restraint:
         room, inputs = self._room(queues), self._wake_inputs(trail, decided)
         step = next_step(self._candidates(queues, room, inputs, window, beyond), inputs, room.take)
         trail.due = step.until
-        if step.wake and not trail.is_paused(now):
+        if wake := [
+            one for one in step.wake if not trail.is_paused(now) or one.job.uid == trail.passed_over()
+        ]:
             whole = self._whole_plan(trail, plan, window, class_bands)
-            writes = self._wake_writes(trail, step.wake, whole, window, class_bands, always=always)
+            writes = self._wake_writes(trail, wake, whole, window, class_bands, always=always)
             for write in writes:
                 trail.wake(write.job.uid, now)
             if writes:
@@ -288,17 +290,21 @@ def parks(queues: Sequence[QueueState]) -> bool:
     return any(queue.strategy == PARKING for queue in queues)
 
 
-def writes_in_time(writes: Sequence[LevelWrite], most: int | None) -> list[LevelWrite]:
+def writes_in_time(writes: Sequence[LevelWrite], most: int | None, passed_over: str = "") -> list[LevelWrite]:
     """The writes of a plan that may come in time, and all that take a job back into its class.
 
     Args:
         writes: of the plan, in its order.
         most: how many may be made; None for any number.
+        passed_over: the uid of a job whose level is written however many others come too late.
     """
     if most is None:
         return [*writes]
     # A plan may be broken off after each of its writes.
-    return [*writes[:most], *(one for one in writes[most:] if one.cause is WriteCause.OUT_OF_BAND)]
+    others = (
+        one for one in writes[most:] if one.cause is WriteCause.OUT_OF_BAND or one.job.uid == passed_over
+    )
+    return [*writes[:most], *others]
 
 
 def without_wake_levels(class_bands: Sequence[ClassBand]) -> list[ClassBand]:

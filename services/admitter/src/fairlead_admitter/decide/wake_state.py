@@ -16,6 +16,8 @@ FORGIVEN = 1
 """Late writes in a row that are forgiven; the next one begins a pause."""
 LONGEST_PAUSE = 8
 """The longest pause, in batches. Each is twice as long as the one before while the writes in between come too late, too."""
+PASSED_SECONDS = 0.3
+"""Seconds for which a job is first in the order while others start, after which no pause keeps its level from it."""
 _LONG_AGO = float("-inf")
 
 
@@ -47,6 +49,9 @@ class WakeTrail:
         """When a job started last."""
         self.tried = TRIED_SECONDS
         """Seconds after which a woken job was surely tried."""
+        self.head = ""
+        """The uid of the first job in the order."""
+        self.head_since = _LONG_AGO
 
     def copy(self) -> "WakeTrail":
         """A copy, which a decision may change."""
@@ -58,7 +63,23 @@ class WakeTrail:
         other.late_in_a_row, other.pauses = self.late_in_a_row, self.pauses
         other.pause_until, other.started_at = self.pause_until, self.started_at
         other.tried = self.tried
+        other.head, other.head_since = self.head, self.head_since
         return other
+
+    def led_by(self, head: str, now: float) -> "WakeTrail":
+        """A copy that knows which job is first in the order now."""
+        other = self.copy()
+        if other.head != head:
+            other.head, other.head_since = head, now
+        return other
+
+    def passed_over(self) -> str:
+        """The uid of the first job in the order, where others started while it was first; else empty.
+
+        That levels come too late says that those who are next start before they are reached. It says nothing of a job that
+        does not start, such as an urgent one that came after them.
+        """
+        return self.head if self.started_at - self.head_since >= PASSED_SECONDS else ""
 
     def start(self, queue: str, now: float) -> None:
         """A job of the queue started."""
