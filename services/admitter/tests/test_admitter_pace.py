@@ -5,6 +5,7 @@ import pytest
 from fairlead_admitter.apply.frontend_backoff import FrontendBackoff
 from fairlead_admitter.decide.pace import (
     ANSWERS,
+    CROWDED_PART,
     LAST_WRITES,
     LATE_LEAST,
     LATE_SECONDS,
@@ -45,9 +46,13 @@ def test_as_many_are_labelled_as_could_start_before_the_next_reaction(
     assert window_size(starts, reaction, 32) == size
 
 
+def _no_wait() -> float:
+    return 0.0
+
+
 def test_turns_rest_for_two_answers_of_a_slow_frontend_where_many_jobs_start() -> None:
     now = [0.0]
-    pace = Pace(lambda: now[0])
+    pace = Pace(lambda: now[0], _no_wait)
     pace.started("gpu", MANY_STARTS - 1)
     pace.arrived(in_time=1, late=0, took=[2 * QUICK_SECONDS])
     assert pace.late_by() == 0.0, "few start"
@@ -62,9 +67,31 @@ def test_turns_rest_for_two_answers_of_a_slow_frontend_where_many_jobs_start() -
     assert pace.late_by() == 0.0, "they started long ago"
 
 
+def test_turns_rest_on_a_machine_without_cpu_to_spare_where_nothing_may_be_written() -> None:
+    now, wait = [0.0], [CROWDED_PART]
+    pace = Pace(lambda: now[0], lambda: wait[0])
+    pace.started("gpu", MANY_STARTS - 1)
+    pace.withhold("gpu", withheld=True)
+    assert pace.late_by() == 0.0, "few start"
+    pace.started("cpu", 1)
+    assert pace.late_by() == 0.0, "the other pool's answers tell"
+    pace.withhold("cpu", withheld=True)
+    assert pace.late_by() == LATE_SECONDS
+    pace.arrived(in_time=LAST_WRITES, late=0, took=[QUICK_SECONDS])
+    assert pace.late_by() == LATE_SECONDS, "what was answered before says nothing of now"
+    wait[0] -= 0.1
+    assert pace.late_by() == 0.0, "it has a CPU when it wants one"
+    wait[0] += 0.1
+    pace.withhold("cpu", withheld=False)
+    assert pace.late_by() == 0.0
+    pace.keep(["gpu"])
+    pace.started("gpu", 1)
+    assert pace.late_by() == LATE_SECONDS, "the pool that is written is gone"
+
+
 def test_turns_rest_where_the_last_levels_come_too_late() -> None:
     now = [0.0]
-    pace = Pace(lambda: now[0])
+    pace = Pace(lambda: now[0], _no_wait)
     slow = [2 * QUICK_SECONDS] * LAST_WRITES
     assert pace.late_by() == pace.due() == 0.0, "nothing was written"
     pace.arrived(in_time=100, late=LATE_LEAST - 1, took=slow)
@@ -86,7 +113,7 @@ def test_turns_rest_where_the_last_levels_come_too_late() -> None:
 
 
 def test_a_frontend_that_answers_quickly_is_spared_nothing() -> None:
-    pace = Pace(lambda: 0.0)
+    pace = Pace(lambda: 0.0, _no_wait)
     pace.reacted(10.0)
     pace.arrived(in_time=0, late=2 * LATE_LEAST, took=[QUICK_SECONDS] * 9 + [5.0] * 7)
     assert pace.late_by() == 0.0, "however long our own reaction takes"
@@ -96,7 +123,7 @@ def test_a_frontend_that_answers_quickly_is_spared_nothing() -> None:
 
 def test_where_jobs_are_woken_as_many_are_labelled_as_start_together_within_a_reaction() -> None:
     now = [0.0]
-    pace = Pace(lambda: now[0])
+    pace = Pace(lambda: now[0], _no_wait)
     pace.reacted(0.05)
     assert pace.size("p", 32, woken=True) == LEAST_WHERE_WOKEN
     for at in (0.0, 1.0, 2.0):
@@ -130,7 +157,7 @@ def test_a_window_never_shrinks_with_more_starts_or_slower_reactions() -> None:
 
 def test_the_pace_of_a_pool_is_forgotten_with_time_and_with_the_pool() -> None:
     now = [0.0]
-    pace = Pace(lambda: now[0])
+    pace = Pace(lambda: now[0], _no_wait)
     assert pace.size("p", 32) == LEAST
     pace.started("p", 20)
     assert pace.size("p", 32) == LEAST + 10  # no reaction measured yet: one second

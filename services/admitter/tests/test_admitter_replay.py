@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairlead_admitter.decide.deciding import PoolPlan, decide
 from fairlead_admitter.decide.label_budget import SAVED_SECONDS, SHARE
 from fairlead_admitter.decide.outcome import PlanOutcome
-from fairlead_admitter.decide.pace import MANY_STARTS
+from fairlead_admitter.decide.pace import LATE_SECONDS, MANY_STARTS
 from fairlead_admitter.decide.planner import Planner
 from fairlead_admitter.decide.reserving import Reservations
 from fairlead_admitter.decide.restraint import MOST_A_SECOND, PARKING
@@ -74,7 +74,15 @@ class Replica:
         self.expectations = Expectations(self._clock.monotonic)
         record = ReservationRecord(Metrics("admitter"), "c1")
         reserving = Reservations(record, self.facts.job, writable=lambda: True)
-        self._planner = Planner(self, self.expectations, reserving=reserving, clock=self._clock, tick=1.0)
+        self.cpu_wait = 0.0
+        self._planner = Planner(
+            self,
+            self.expectations,
+            reserving=reserving,
+            clock=self._clock,
+            cpu_wait=lambda: self.cpu_wait,
+            tick=1.0,
+        )
         self._seq = 0
 
     def holders(self) -> Holders:
@@ -85,6 +93,10 @@ class Replica:
     def come_late(self, writes: int) -> None:
         """So many writes of one plan came to jobs that waited no more."""
         self._planner.applied(POOL, PlanOutcome(gone=writes))
+
+    def rest(self) -> float:
+        """Seconds of rest before the next turn."""
+        return self._planner.pace.due()
 
     def turn(self, told: Turn) -> PoolPlan:
         """One turn of the loop, by what went in."""
@@ -334,3 +346,17 @@ def test_labels_are_not_counted_where_a_queue_is_short_of_time_and_not_of_room()
     for seconds in (1.01, 1.02, 1.03):
         levelled = [fast.life.stated(one, level=0) for one in levelled]
         assert fast.turn(seconds, *levelled) == 2
+
+
+def test_without_leave_turns_rest_where_many_start_on_a_machine_without_cpu_to_spare() -> None:
+    slow = SlowFrontend(a_queue(frontend="kueue"))
+    slow.replica.cpu_wait = 1.0
+    assert slow.replica.rest() == 0.0, "few start"
+    assert slow.turn(1.0, *slow.start_all(400), *slow.waiting) == 0, "nothing may be written"
+    assert slow.replica.rest() == LATE_SECONDS
+    slow.replica.cpu_wait = 0.0
+    assert slow.replica.rest() == 0.0
+    steered = SlowFrontend(QUEUE)
+    steered.replica.cpu_wait = 1.0
+    steered.turn(1.0, *steered.start_all(400), *steered.waiting, landed=False)
+    assert steered.replica.rest() == 0.0, "its answers will tell"

@@ -44,6 +44,7 @@ from fairlead_contracts.messages.members import LeaderLease
 from fairlead_policy.exact.ranking import warm_up
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.clock import wall_clock
+from fairlead_runtime.cpu_wait import CpuWait
 from fairlead_runtime.lifecycle import Lifecycle
 
 _DRY_RUN_EPOCH = 0
@@ -192,6 +193,7 @@ class Admitter:
             self._watch,
             self._expectations,
             clock=self._clock,
+            cpu_wait=CpuWait().part,
             reserving=Reservations(
                 self._reservations,
                 self._watch.facts.job,

@@ -63,6 +63,8 @@ class PoolMemory(msgspec.Struct, frozen=True, kw_only=True):
 class Afterthought(msgspec.Struct, frozen=True, kw_only=True):
     """The changes to a pool's memory that a plan brings."""
 
+    withheld: bool = False
+    """Whether no level may be written, and none is left to be taken away."""
     lever: LeverName | None = None
     reserving: ReserveDecision | None = None
     trail: WakeTrail | None = None
@@ -146,7 +148,7 @@ def _withhold(view: PoolView) -> PoolPlan:
         standing=len(taken.writes) + taken.left_alone,
         no_trace=no_trace,
         sweeps=(None,) if no_trace and not taken.writes else (),
-        after=Afterthought(reserving=NOT_WANTED),
+        after=Afterthought(reserving=NOT_WANTED, withheld=not (goes and taken.writes)),
     )
 
 

@@ -19,7 +19,6 @@ goes to whoever is tried next.
 
 import math
 import statistics
-import time
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -54,6 +53,10 @@ MANY_STARTS = 10
 """Starts within `STARTS_SECONDS`, in all pools, from which on a frontend that answers slowly is spared."""
 ANSWERS = 2.0
 """So many of its answers lie between two looks then."""
+CROWDED_PART = 0.5
+"""The part of the time for which a process wants a CPU and has none, from which on its machine has none to spare.
+
+Beside Kueue's own load on two cores it is 0.7 to 0.95, before that load 0 to 0.4."""
 LATE_SECONDS = 0.5
 """Seconds of rest for each `LATE_LEAST` writes that came too late: half of Kueue's own batch, so that a job that is woken
 after it may still come before the batch. Four times as long where none of them reached a job that waits."""
@@ -75,10 +78,18 @@ def window_size(starts: int, reaction: float, most: int, *, together: int | None
 
 
 class Pace:
-    """The starts of each pool, and the time that reactions take."""
+    """The starts of each pool, and the time that reactions take.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    Args:
+        clock: monotonic seconds.
+        cpu_wait: the part of the time for which this process wants a CPU and has none.
+    """
+
+    def __init__(self, clock: Callable[[], float], cpu_wait: Callable[[], float]) -> None:
         self._clock = clock
+        self._cpu_wait = cpu_wait
+        self._withheld: set[str] = set()
+        """The pools to which no level may be written."""
         self._starts: dict[str, deque[tuple[float, int]]] = {}
         self._reactions: deque[tuple[float, float]] = deque()
         self._writes: deque[tuple[float, bool]] = deque(maxlen=LAST_WRITES)
@@ -108,20 +119,30 @@ class Pace:
         self._writes += [(self._clock(), False)] * in_time + [(self._clock(), True)] * late
         self._took += took
 
+    def withhold(self, pool: str, *, withheld: bool) -> None:
+        """Notes whether levels of the pool may be written at all."""
+        (self._withheld.add if withheld else self._withheld.discard)(pool)
+
     def late_by(self) -> float:
         """Seconds to rest between two looks; 0 where the frontend answers quickly.
+
+        Where no level may be written no answer tells that the machine is short of CPU; how long this process waits for one
+        does.
 
         While many jobs start, nobody needs to look more often than the frontend answers. And what is decided between two
         levels that come too late is decided for nothing: it costs the frontend the CPU that it is short of, so several
         changes are looked at together. How long our own reaction takes says nothing of that: these very rests make it
         longer. The larger the part that comes too late, the less a longer rest loses.
         """
+        many = self.starts() >= MANY_STARTS
+        if many and self._withheld.issuperset(self._starts):
+            return LATE_SECONDS if self._cpu_wait() >= CROWDED_PART else 0.0
         until = self._clock() - WRITES_SECONDS
         late = sum(late for at, late in self._writes if at > until)
         answer = statistics.median(self._took) if self._took else 0.0
         if answer <= QUICK_SECONDS:
             return 0.0
-        slow = min(LATE_SECONDS, ANSWERS * answer) if self.starts() >= MANY_STARTS else 0.0
+        slow = min(LATE_SECONDS, ANSWERS * answer) if many else 0.0
         return max(slow, LATE_SECONDS * late / LATE_LEAST if late >= LATE_LEAST else 0.0)
 
     def due(self) -> float:
@@ -160,6 +181,7 @@ class Pace:
         """Only these pools are there at all."""
         for pool in self._starts.keys() - set(pools):
             del self._starts[pool]
+        self._withheld.intersection_update(pools)
 
 
 def _started_together(starts: Iterable[tuple[float, int]]) -> int:

@@ -4,7 +4,7 @@ It is told what was seen, what was decided and what became of it, and makes view
 `deciding`'s, and the loop's to carry out. Time is a value. So the same things told in the same order give the same plans.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from fairlead_admitter.decide.deciding import Afterthought, KnownCluster, PoolMemory, PoolView
@@ -61,6 +61,7 @@ class Planner:
         expectations: the trail of writes.
         reserving: keeps promises where the policy wants them.
         clock: of the turn.
+        cpu_wait: the part of the time for which this process wants a CPU and has none.
         tick: seconds for which an order is kept that nothing but time changes.
         dry_run: what is decided is only said.
     """
@@ -72,6 +73,7 @@ class Planner:
         *,
         reserving: Reservations,
         clock: TurnClock,
+        cpu_wait: Callable[[], float],
         tick: float,
         dry_run: bool = False,
     ) -> None:
@@ -80,7 +82,7 @@ class Planner:
         self._reservations = reserving
         self._clock = clock
         self._tick = tick
-        self.pace = Pace(clock.monotonic)
+        self.pace = Pace(clock.monotonic, cpu_wait)
         """How much starts, how long reactions take, and whether they come too late."""
         self._labels = LabelBudget(clock.monotonic)
         self._budgeted: set[str] = set()
@@ -141,6 +143,7 @@ class Planner:
     def remember(self, pool: str, decided: Afterthought) -> None:
         """Remembers what was decided."""
         (self._budgeted.add if decided.budgeted else self._budgeted.discard)(pool)
+        self.pace.withhold(pool, withheld=decided.withheld)
         if decided.lever is not None:
             self._levers[pool] = decided.lever
         if decided.reserving is not None:
