@@ -95,9 +95,7 @@ class Restraint:
         room, inputs = self._room(queues), self._wake_inputs(trail, decided)
         step = next_step(self._candidates(queues, room, inputs, window, beyond), inputs, room.take)
         trail.due = step.until
-        if wake := [
-            one for one in step.wake if not trail.is_paused(now) or one.job.uid == trail.passed_over()
-        ]:
+        if wake := [one for one in step.wake if trail.may_wake(one.job.uid, now)]:
             whole = self._whole_plan(trail, plan, window, class_bands)
             writes = self._wake_writes(trail, wake, whole, window, class_bands, always=always)
             for write in writes:

@@ -67,10 +67,11 @@ class WakeTrail:
         return other
 
     def led_by(self, head: str, now: float) -> "WakeTrail":
-        """A copy that knows which job is first in the order now."""
+        """The trail, or a copy where another job than before is first in the order now."""
+        if self.head == head:
+            return self
         other = self.copy()
-        if other.head != head:
-            other.head, other.head_since = head, now
+        other.head, other.head_since = head, now
         return other
 
     def passed_over(self) -> str:
@@ -129,8 +130,12 @@ class WakeTrail:
         self.late_in_a_row = self.pauses = 0
 
     def is_paused(self, now: float) -> bool:
-        """Whether nobody is woken now."""
+        """Whether nobody is woken now, but who is passed over."""
         return now < self.pause_until and (self.pauses <= 1 or self._levels_come_too_late(now))
+
+    def may_wake(self, uid: str, now: float) -> bool:
+        """Whether the job may be woken now: a pause is none for one that is passed over."""
+        return not self.is_paused(now) or uid == self.passed_over()
 
     def most_writes(self, now: float) -> int | None:
         """How many levels may be written now; None for any number.
