@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from fairlead_bus import Bus
@@ -113,8 +114,12 @@ async def wanted_order(bus: Bus) -> list[str]:
 
 def slurm_order(lab: SlurmLab) -> list[str]:
     """The ids of what waits and is eligible, by Slurm's own priority."""
+    return list(_priorities(lab))
+
+
+def _priorities(lab: SlurmLab) -> dict[str, int]:
     lines = [line.split() for line in lab.jobs("%i %Q", "--states=PENDING", "--sort=-p,i")]
-    return [name for name, priority in lines if int(priority) > 0]
+    return {name: int(priority) for name, priority in lines if int(priority) > 0}
 
 
 async def order_stands(bus: Bus, lab: SlurmLab, first: int, waiting: int | None = None) -> list[str]:
@@ -122,8 +127,15 @@ async def order_stands(bus: Bus, lab: SlurmLab, first: int, waiting: int | None 
 
     async def stands() -> list[str]:
         wanted = await wanted_order(bus)
-        there = slurm_order(lab)
+        there = _priorities(lab)
         complete = waiting is None or len(wanted) == waiting
-        return wanted if complete and wanted and wanted[:first] == there[: min(first, len(wanted))] else []
+        head = wanted[:first]
+        return wanted if complete and head and _has_head(there, head) else []
 
     return await eventually(stands, 60, what="Slurm's priorities follow the order")
+
+
+def _has_head(priorities: Mapping[str, int], head: Sequence[str]) -> bool:
+    """Whether these stand first by priorities that differ: amid a write, jobs without a level tie and stand by number."""
+    values = list(priorities.values())[: len(head) + 1]
+    return list(priorities)[: len(head)] == list(head) and all(a > b for a, b in pairwise(values))
