@@ -1,1 +1,1 @@
-"""What Slurm runs on behalf of Fairlead: the client of the gate, and job_submit's part. Shipped as files, written by `install`."""
+"""Programs that Slurm runs for Fairlead: the gate's client and job_submit's part; `install` writes both."""

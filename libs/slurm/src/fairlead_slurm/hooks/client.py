@@ -25,29 +25,30 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 SOCKET = "/run/fairlead/slurm-gate.sock"
-"""Where the gate listens. `install` writes these lines anew."""
+"""Unix socket at which the gate listens. `install` writes these lines anew."""
 ENDPOINTS: tuple[str, ...] = ()
 """`HOST:PORT` of gates that are asked over TLS instead, each in turn until one leads."""
 CA = ""
 """File of the authority that their certificates are of; the host's own authorities where it is empty."""
 MUNGE = ("munge",)
-"""Makes the credential that tells them who asks."""
+"""Command that makes the credential by which those gates know who asks."""
 AWAY = "requeue"
-"""What a prolog does while nobody listens there: `requeue`, or `start` the job, whose body then waits for the gate."""
+"""Word for what a prolog does while the gate is away: `requeue`, or `start` a job whose body then waits for
+the gate."""
 SECONDS = 280.0
-"""How long a hook may take: less than PrologEpilogTimeout."""
+"""Longest time of a hook, in seconds: less than PrologEpilogTimeout."""
 
 SUBMIT_SECONDS = 3.0
-"""How long job_submit waits: slurmctld does little else meanwhile."""
+"""Longest wait of job_submit, in seconds: slurmctld does little else meanwhile."""
 
 REQUEUE = 1
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 RESTARTING = 6.0
 """Seconds for which a hook tries on to reach a gate that may be restarting."""
 CHANGING = 10.0
-"""Seconds for which it does where there are several: another one leads within some."""
+"""Seconds for which a hook tries on where there are several gates: another one leads within some."""
 ENDPOINT_SECONDS = 5.0
-"""Seconds that one of several may take to say whether it leads."""
+"""Seconds that one of several gates may take to say whether it leads."""
 TOLD_AFTER = 1.0
 RESULTS = "fairlead-results.py"
 """The program beside this one that moves results."""
@@ -62,7 +63,7 @@ class AwayError(Exception):
 
 
 class NotReachedError(AwayError):
-    """Nobody who leads listens."""
+    """No gate that leads can be reached."""
 
 
 def main(arguments: list[str]) -> int:
@@ -122,7 +123,7 @@ def variables() -> dict[str, str]:
 
 
 def ask_once(hook: str) -> int:
-    """The answer to a prolog, or what is set for when nobody gives one. An epilog never fails: that would drain its node."""
+    """The exit code of a hook: the gate's, or a set one without it. No epilog fails: that drains its node."""
     lost = time.monotonic()
     until = lost + SECONDS
     while True:
@@ -154,7 +155,7 @@ def answer(request: dict[str, object], until: float) -> int:
 
 
 def keep_results(plan: dict[str, object], gate: Conversation, until: float) -> object:
-    """What became of a job's results; they are moved as the job's own user, never as root."""
+    """Summary of the move of a job's results, which runs as the job's own user, never as root."""
     import json
     import subprocess  # no other hook has the time for it
 
@@ -204,11 +205,11 @@ def _pieces(gate: Conversation) -> Iterator[bytes]:
 
 
 class Conversation:
-    """One connection to the gate.
+    """A connection to the gate.
 
     Args:
-        request: what is asked.
-        until: by the monotonic clock; None for no end.
+        request: the hook's question, sent at once.
+        until: end of the conversation by the monotonic clock; None for no end.
     """
 
     def __init__(self, request: dict[str, object], until: float | None = None) -> None:
@@ -242,7 +243,7 @@ class Conversation:
         return decoded(line)
 
     def piece(self, most: int) -> bytes:
-        """Reads up to so many of the bytes that follow."""
+        """Read up to so many of the bytes that follow."""
         if not self._rest:
             self._rest = self._read()
         piece, self._rest = self._rest[:most], self._rest[most:]
@@ -261,10 +262,10 @@ class Conversation:
 
 
 def connected(until: float | None) -> _socket.socket:
-    """A connection to the gate, or over TLS to the first that leads.
+    """Connect to the gate, or over TLS to the first gate that leads.
 
     Raises:
-        NotReachedError: there is none.
+        NotReachedError: no gate that leads answers.
     """
     problems = []
     for place in range(len(ENDPOINTS) or 1):
@@ -280,7 +281,7 @@ def connected(until: float | None) -> _socket.socket:
 
 
 def on_this_host(until: float | None) -> _socket.socket:
-    """Connects by the gate's socket: the kernel says who asks."""
+    """Connect to the gate's socket on this host, where the kernel says who asks."""
     line = _socket.socket(_socket.AF_UNIX)
     try:
         if until is not None:
@@ -293,7 +294,7 @@ def on_this_host(until: float | None) -> _socket.socket:
 
 
 def over_tls(endpoint: str, seconds: float) -> _socket.socket:
-    """Connects over TLS: the certificate says that it is the gate, and munge says who asks."""
+    """Connect over TLS, where the certificate shows that it is the gate, and munge says who asks."""
     import json
     import socket
     import ssl
@@ -326,13 +327,13 @@ def over_tls(endpoint: str, seconds: float) -> _socket.socket:
 
 
 def welcomed(word: dict[str, object]) -> None:
-    """Whoever leads says nothing of another."""
+    """Raise AwayError where a gate's word says that another one leads."""
     if "away" in word:
         raise AwayError(str(word["away"]))
 
 
 def _line(line: _socket.socket, until: float) -> dict[str, object]:
-    """One word of the welcome, no byte further."""
+    """Read one word of the welcome, no byte further."""
     found = b""
     while not found.endswith(b"\n"):
         line.settimeout(max(until - time.monotonic(), 0.01))
@@ -359,7 +360,7 @@ def encoded(value: object) -> str:
 
 
 def decoded(line: bytes) -> dict[str, object]:
-    """What a line of JSON says; the answer of most hooks, `{"exit":0}`, without the module that reads any."""
+    """The object in a line of JSON; `{"exit":0}`, most hooks' answer, takes no import of `json`."""
     digits = line[8:-1]
     if line.startswith(b'{"exit":') and digits.isdigit():
         return {"exit": int(digits)}
@@ -426,7 +427,7 @@ class Body:
                     say(f"the rest of the pod's output is lost: {error}")
 
     def _asked_to_stop(self, _number: int, _frame: object) -> None:
-        """Pass it on and wait on: the pod ends in its own time, or Slurm kills this process after KillWait."""
+        """Tell the gate and wait on: the pod ends in its time, or Slurm kills this process after KillWait."""
         first, self._stopped = not self._stopped, True
         if first and self._gate is not None:
             try:

@@ -19,13 +19,17 @@ CONF = "slurm.conf.add"
 PROLOG_SLURMCTLD, EPILOG_SLURMCTLD, EPILOG = "prolog-slurmctld", "epilog-slurmctld", "epilog"
 _HOOKS = {PROLOG_SLURMCTLD: "prolog", EPILOG_SLURMCTLD: "epilog-slurmctld", EPILOG: "epilog"}
 HOOK_KEYS = {"PrologSlurmctld": PROLOG_SLURMCTLD, "EpilogSlurmctld": EPILOG_SLURMCTLD, "Epilog": EPILOG}
-"""Of slurm.conf, and the file that each runs."""
+"""Keys of slurm.conf, each with the file that it runs."""
 REQUEUE_EXIT = 75
 NO_HOLD = "nohold_on_prolog_fail"
-"""Of SchedulerParameters. slurmd refuses a job that it takes for running already, as after a slurmctld that was killed and
-has forgotten its last seconds; without this word Slurm then holds the job until an administrator releases it (slurmd/req.c)."""
+"""Word of SchedulerParameters that lets Slurm put a refused job back into the queue.
+
+slurmd refuses a job that it takes for running already, as after a slurmctld that was killed and has forgotten
+its last seconds; without this word Slurm then holds the job until an administrator releases it
+(slurmd/req.c)."""
 ALLOW_NONE = "allow_zero_lic"
-"""Of SchedulerParameters. Without it Slurm refuses a job at its submission that asks for more tokens than there are just then."""
+"""Word of SchedulerParameters without which Slurm refuses jobs that ask for more tokens than there are at
+their submission."""
 CONF_LISTS = ("JobSubmitPlugins", "RequeueExit", "SchedulerParameters")
 """Keys of slurm.conf that hold words of a site's own, too; of several lines the last counts alone."""
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
@@ -38,15 +42,15 @@ _BEFORE_TIMEOUT = 20
 
 
 class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How the hooks are to work."""
+    """Settings of the hooks that `install` writes."""
 
     folder: str
-    """Where the files will lie, as Slurm's daemons and users see it: the same on all hosts."""
+    """Folder of the files, as Slurm's daemons and users see it: the same on all hosts."""
     partition: str
     socket: str
     python: str
     away: str = "requeue"
-    """What a prolog does while the gate is away: `requeue` or `start`."""
+    """Word for what a prolog does while the gate is away: `requeue` or `start`."""
     check: bool = True
     """Whether job_submit has the gate look jobs over before they stand."""
     timeout: int = 300
@@ -54,19 +58,19 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
     endpoints: Sequence[str] = ()
     """`HOST:PORT` of gates that the hooks ask over TLS, each in turn, instead of the socket."""
     authority: str = ""
-    """File of the authority that those gates' certificates are of; the host's own where it is empty."""
+    """File of the authority that those gates' certificates are of; empty for the host's own authorities."""
     munge_socket: str = ""
-    """Of munged, where it is not where munge's commands look."""
+    """Socket of munged; empty where it is the one that munge's commands look for."""
     tokens: str = ""
     """Licence of accounting's, `NAME@SERVER`, of which each job takes one for each of its GPUs; empty for none."""
     variables: Sequence[str] = ("TRACEPARENT",)
-    """Of the submitting environment, what every pod gets."""
+    """Names of variables that every pod gets from the environment of its submission."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be written down safely.
 
         Raises:
-            ValueError: says which word, and why.
+            ValueError: a word cannot; says which, and why.
         """
         paths = {"folder": self.folder, "socket": self.socket, "python": self.python}
         given = {"ca": self.authority, "munge-socket": self.munge_socket}
@@ -92,17 +96,17 @@ def _all_match(form: re.Pattern[str], words: Sequence[str], what: str) -> None:
 
 
 class HookFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file."""
+    """A file that `install` writes."""
 
     text: str
     executable: bool = False
 
 
 def hook_files(settings: HookSettings, conf: Mapping[str, str] | None = None) -> dict[str, HookFile]:
-    """All files, by name within the folder.
+    """All files of the hooks, by name within the folder.
 
     Args:
-        settings: how the hooks are to work.
+        settings: of the hooks.
         conf: what the site's slurm.conf says, by key in small letters, where it is known.
     """
     program = shlex.quote(f"{settings.folder}/{PROGRAM}")
@@ -127,16 +131,16 @@ def pods_partition(prolog: str) -> str | None:
     """The partition whose jobs run as pods, by the hooks that lie beside PrologSlurmctld; None where they are not Fairlead's.
 
     Args:
-        prolog: as slurm.conf has it.
+        prolog: value of PrologSlurmctld in slurm.conf.
     """
     return _installed(prolog, "PARTITION")
 
 
 def pods_tokens(prolog: str) -> str | None:
-    """The licence of which those jobs take one for each GPU, by the same hooks; None where there is none.
+    """The licence of which those jobs take one for each GPU, by the same hooks; None where they take none.
 
     Args:
-        prolog: as slurm.conf has it.
+        prolog: value of PrologSlurmctld in slurm.conf.
     """
     return _installed(prolog, "TOKENS")
 
@@ -145,7 +149,7 @@ def asks_over_tls(prolog: str) -> bool:
     """Whether the same hooks ask at endpoints, and not at the socket of their own host.
 
     Args:
-        prolog: as slurm.conf has it.
+        prolog: value of PrologSlurmctld in slurm.conf.
     """
     try:
         text = (Path(prolog).parent / PROGRAM).read_text(encoding="utf-8")
@@ -166,7 +170,7 @@ def _installed(prolog: str, name: str) -> str | None:
 
 
 def conf_lines(settings: HookSettings) -> dict[str, str]:
-    """What slurm.conf has to say, by key."""
+    """Lines that the hooks need in slurm.conf, by key."""
     return {
         **{key: f"{settings.folder}/{name}" for key, name in HOOK_KEYS.items()},
         "JobSubmitPlugins": "lua",
@@ -180,13 +184,13 @@ def conf_lines(settings: HookSettings) -> dict[str, str]:
 
 
 def merged(found: str, words: str) -> str:
-    """A list of slurm.conf with more words."""
+    """A list of slurm.conf, with those of the words that it lacks behind its own."""
     has = [word for word in found.split(",") if word and word != "(null)"]
     return ",".join([*has, *(word for word in words.split(",") if word not in has)])
 
 
 def _hook(site: str, start: str, hook: str) -> str:
-    """A site's own hook runs first, and says whether a job starts or a node is drained. Fairlead's part of an epilog never fails."""
+    """A hook's shell script: the site's own runs first, and may fail; Fairlead's epilog never does."""
     about = "# Written by `fairlead slurm install`. A hook of the site's own, beside this one with `.site` at its end, runs first."
     if hook == "prolog":
         lines = [f"if [ -x {site} ]; then {site} || exit; fi", f"exec {start} {hook}"]
@@ -273,5 +277,5 @@ def _replaced(text: str, form: str, line: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string of Lua's: what JSON escapes Lua 5.1 reads the same way, all but letters beyond ASCII, which it takes as they are."""
+    """A string of Lua's, written as JSON: Lua 5.1 reads its escapes, but none for letters beyond ASCII."""
     return json.dumps(text, ensure_ascii=False)

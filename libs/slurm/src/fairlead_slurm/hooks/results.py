@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 MANIFEST, SUMMARY, OUTPUT = "fairlead.sha256", "fairlead-summary.json", "fairlead-output.log"
 OWN_MANIFEST = "SHA256SUMS"
-"""Where the job's program wrote one itself, it is held against the files."""
+"""Manifest that the job's program may write itself; the files are then compared with it."""
 PARTIAL = ".fairlead-partial"
 _PIECE = 2**20
 _NAMED = 20
@@ -30,16 +30,16 @@ _NAMED = 20
 
 
 class MoveError(Exception):
-    """The results stay where they are; says why."""
+    """The move failed and the results stay where they are; says why."""
 
 
 class ResultMove:
-    """One move.
+    """A move of one job's results.
 
     Args:
         source: folder of the results, as this host has it.
         target: the result folder; what lies there is never overwritten.
-        until: by the monotonic clock.
+        until: end of its time, by the monotonic clock.
     """
 
     def __init__(self, source: Path, target: Path, until: float) -> None:
@@ -52,7 +52,7 @@ class ResultMove:
         self._left: list[str] = []
 
     def run(self) -> dict[str, object]:
-        """All of it; returns what it found.
+        """Move all results; returns a summary.
 
         Raises:
             MoveError: nothing was moved.
@@ -117,7 +117,7 @@ class ResultMove:
         self._bytes += size
 
     def _copied(self, source: Path, partial: Path) -> str:
-        """The digest of what was read, which is also what lies on the disk now."""
+        """Copy a file; returns the digest of what was read, and so of what the disk now holds."""
         digest = hashlib.sha256()
         reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW)
         with os.fdopen(reading, "rb") as there, partial.open("xb") as here:
@@ -165,7 +165,7 @@ class ResultMove:
         _write(self._target / MANIFEST, "".join(lines).encode("utf-8", "surrogateescape"))
 
     def _empty_source(self, names: list[str]) -> None:
-        """Each file, then the folders that are empty then."""
+        """Remove each file from the source, then the folders that are empty."""
         for name in names:
             (self._source / name).unlink()
         for folder, _, _ in os.walk(self._source, topdown=False):
@@ -206,7 +206,7 @@ def _keep_output(target: Path, given: BinaryIO) -> int:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all."""
+    """Write the file whole or not at all."""
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(content)
     partial.replace(path)

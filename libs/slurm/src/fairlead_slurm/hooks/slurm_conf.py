@@ -18,17 +18,17 @@ _NOTHING = ("", "(null)")
 
 
 class Danger(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a slurm.conf says."""
+    """A line of a slurm.conf, or its absence, that harms jobs which run as pods."""
 
     key: str
-    """Of the line."""
+    """Key of the line."""
     what: str
     why: str
     mend: str
 
 
 def missing_lines(settings: HookSettings, conf: Mapping[str, str]) -> dict[str, str]:
-    """The lines that a configuration, by key in small letters, does not have as they should be; of lists with the site's own words."""
+    """The lines that `conf`, by key in small letters, lacks or has wrong; lists keep the site's own words."""
     return {
         key: merged(conf.get(key.lower(), ""), value) if key in CONF_LISTS else value
         for key, value in conf_lines(settings).items()
@@ -37,7 +37,7 @@ def missing_lines(settings: HookSettings, conf: Mapping[str, str]) -> dict[str, 
 
 
 def _says(found: str, key: str, wanted: str) -> bool:
-    """Some keys hold lists, to which a site adds its own; times may be longer."""
+    """Whether a value does for a key: lists may hold the site's own words, some times may be longer."""
     if key in CONF_LISTS:
         return set(wanted.split(",")) <= set(found.split(","))
     if key in ("BatchStartTimeout", "KillWait"):
@@ -59,7 +59,7 @@ def replaced_hooks(settings: HookSettings, conf: Mapping[str, str]) -> Iterator[
 
 
 def lua_dangers(settings: HookSettings, job_submit: str | None) -> Iterator[Danger]:
-    """What job_submit.lua lacks.
+    """The danger that job_submit.lua does not call Fairlead's part.
 
     Args:
         settings: of the hooks.
@@ -77,7 +77,7 @@ def lua_dangers(settings: HookSettings, job_submit: str | None) -> Iterator[Dang
 
 
 def conf_dangers(conf: Mapping[str, str]) -> Iterator[Danger]:
-    """What harms jobs that run as pods, whatever the hooks.
+    """Dangers to jobs that run as pods, whatever the hooks.
 
     Args:
         conf: values by key in small letters.
