@@ -19,7 +19,7 @@ class CredentialsUnreadableError(FatalSlurmError):
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
-    """A name and a word. It prints neither."""
+    """A user's name at a registry, and its password or token. It prints neither."""
 
     user: str
     word: str

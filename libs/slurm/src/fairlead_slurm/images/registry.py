@@ -32,20 +32,20 @@ _FOUND, _UNAUTHORIZED = 200, 401
 
 
 class Presence(enum.StrEnum):
-    """What is known of an image."""
+    """Presence of an image, as far as its registry tells it."""
 
     THERE = "there"
     MISSING = "missing"
     UNASKED = "unasked"
-    """Nobody could say."""
+    """The registry did not answer, or did not say."""
 
 
 class ImageAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a registry says of an image."""
+    """A registry's answer about an image."""
 
     presence: Presence
     why: str = ""
-    """Empty where it is there."""
+    """Reason for which the image is not there or not known to be; empty where it is there."""
 
 
 class _Token(msgspec.Struct, frozen=True):
@@ -54,11 +54,11 @@ class _Token(msgspec.Struct, frozen=True):
 
 
 class Registries:
-    """Asks registries.
+    """A client of image registries.
 
     Args:
-        credentials: by a registry's host.
-        seconds: for all that one image takes.
+        credentials: by host of the registry.
+        seconds: longest time of all requests about one image.
         plain: hosts that are spoken to without TLS; this machine always is, as docker does it.
     """
 
@@ -92,7 +92,7 @@ class Registries:
     async def _authorized(
         self, session: aiohttp.ClientSession, challenge: str, image: ImageReference
     ) -> dict[str, str]:
-        """The header that a registry asks for: Basic with the words kept for it, or a token that its server gives out for them."""
+        """The header that a registry asks for: Basic with the words kept for it, or its server's token."""
         kind, _, rest = challenge.partition(" ")
         words = dict(_CHALLENGE.findall(rest))
         known = self._credentials.get(image.registry)
@@ -116,7 +116,7 @@ class Registries:
         return {"Authorization": f"Bearer {found.token or found.access_token}"}
 
     def _may_be_told(self, realm: str) -> bool:
-        """Words go over TLS, or where the site does without."""
+        """Whether a token server may be told a registry's words: over TLS, or where the site does without."""
         parts = urlsplit(realm)
         return bool(parts.hostname) and (
             parts.scheme == "https" or (parts.scheme == "http" and self._is_plain(parts.netloc))

@@ -1,4 +1,4 @@
-"""What is to be said of a script's image, by what its registry says and what the site wants."""
+"""Remarks on a script's image, by its registry's answer and the site's rule."""
 
 import enum
 from typing import Protocol
@@ -9,27 +9,27 @@ from fairlead_slurm.images.registry import ImageAnswer, Presence
 
 
 class ImageRule(enum.StrEnum):
-    """What becomes of a script whose image is not there, or cannot be asked for."""
+    """A site's rule for scripts whose image is not there, or whose registry does not say."""
 
     OFF = "off"
     """No registry is asked."""
     WARN = "warn"
-    """Nothing is refused for its image."""
+    """Warn of such images; no script is refused."""
     REFUSE = "refuse"
-    """An image that is not there is refused; where the registry cannot be asked, that is a warning."""
+    """Refuse images that are not there; warn where the registry does not say."""
     STRICT = "strict"
-    """What cannot be asked for is refused, too."""
+    """Refuse images that are not there, and those of which the registry does not say."""
 
 
 class Registry(Protocol):
     """A registry that knows of images."""
 
     async def ask(self, image: ImageReference) -> ImageAnswer:
-        """Whether it is there."""
+        """Whether the image is there."""
 
 
 async def image_remarks(line: int, image: str, registry: Registry, rule: ImageRule) -> list[Remark]:
-    """The remark on an image, one at most; the image's name was read before."""
+    """The remark on an image, if any; the image's name was checked before."""
     if rule is ImageRule.OFF:
         return []
     found = await registry.ask(image_reference(image))
