@@ -1,4 +1,4 @@
-"""What a slurmrestd offers, found out from its own description. Pure."""
+"""Abilities of a slurmrestd, read from its description of itself. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -10,24 +10,24 @@ from fairlead_slurm.errors import UnreadableError
 READ_FORMS = ("v0.0.42", "v0.0.41", "v0.0.40", "v0.0.38", "v0.0.37", "v0.0.36")
 """Versions whose answers this code knows, the one that it likes best first: 22.05 has up to v0.0.38, 24.11 v0.0.40 to v0.0.42."""
 LEVEL_FORMS = ("v0.0.42", "v0.0.41", "v0.0.40")
-"""Versions whose SiteFactor was tried."""
+"""Versions whose way to set SiteFactor was tried."""
 _TELL_DEFAULTS = ("v0.0.38", "v0.0.37", "v0.0.36")
-"""Those that say which partition is the default one; later ones do not."""
+"""Versions that say which partition is the default one; later ones do not."""
 _JOBS = re.compile(r"/slurm/(v\d+\.\d+\.\d+)/jobs/?")
 _SITE_FACTOR = "site_factor"
 
 
 class RestApi(msgspec.Struct, frozen=True, kw_only=True):
-    """How to speak to one slurmrestd."""
+    """Versions by which to speak to one slurmrestd."""
 
     reads: str
-    """The version to read and cancel by."""
+    """Version to read and cancel by."""
     levels: str | None
-    """The version that can set SiteFactor; None where none can."""
+    """Version that can set SiteFactor; None where none can."""
 
     @property
     def tells_partitions(self) -> bool:
-        """Whether it tells all of partitions that is asked of them."""
+        """Whether slurmrestd tells all that is asked of partitions."""
         return self.reads in _TELL_DEFAULTS
 
 
@@ -86,7 +86,7 @@ def api_of(document: bytes) -> RestApi:
 
 
 def _updated(document: _ApiDocument, version: str) -> Mapping[str, msgspec.Raw]:
-    """What an update of a job may set."""
+    """Fields that an update of a job may set, by name."""
     path = document.paths.get(f"/slurm/{version}/job/{{job_id}}")
     if path is None or path.post is None:
         return {}

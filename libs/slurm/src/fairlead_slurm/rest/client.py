@@ -1,4 +1,4 @@
-"""One slurmrestd, by HTTP over TCP with a token, or over a Unix socket that knows who asks.
+"""A client of one slurmrestd, by HTTP over TCP with a token, or over a Unix socket that knows who asks.
 
 A token that slurmctld does not take any more is not told from a slurmctld that is away: 22.05 answers both with status
 500 and an "Unspecified error". So a token that is refused is made anew, and the request repeated once.
@@ -20,7 +20,7 @@ _DESCRIPTION = "/openapi/v3"
 _OK = 200
 _ILL_FORMED = (400, 422)
 _REFUSALS = range(2000, 4000)
-"""Numbers of errors that are slurmctld's own answer (slurm_errno.h); others are of the way there."""
+"""Numbers of errors that are slurmctld's own answer (slurm_errno.h); others come from the way to it."""
 _LONGEST_ERROR = 300
 
 type Method = Literal["GET", "POST", "DELETE"]
@@ -40,7 +40,7 @@ class _RestError(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The error in words: slurmctld's own, or all that slurmrestd says."""
         return self.error if self.number in _REFUSALS else f"{self.error} {self.description}".strip()
 
 
@@ -49,12 +49,12 @@ class _RestErrors(msgspec.Struct, frozen=True):
 
 
 class RestClient:
-    """Asks one slurmrestd.
+    """A client of one slurmrestd.
 
     Args:
         address: `http://HOST:PORT`, or `unix:/PATH` of a socket whose slurmrestd runs as the user who asks.
-        token: of the user whom slurmctld shall take us for; None over a socket.
-        seconds: how long one request may take.
+        token: of the user whom slurmctld takes us for; None over a socket.
+        seconds: longest time of one request.
     """
 
     def __init__(self, address: str, *, token: SlurmToken | None, seconds: float) -> None:
@@ -66,10 +66,10 @@ class RestClient:
         self._api: RestApi | None = None
 
     async def api(self) -> RestApi:
-        """What it offers, found out at the first question and again after one that it does not know.
+        """The versions that slurmrestd has, asked for once, and again after a question that failed.
 
         Raises:
-            SlurmUnreachableError: it does not answer.
+            SlurmUnreachableError: slurmrestd does not answer.
             UnreadableError: no version of it is known here.
         """
         if self._api is None:
@@ -135,7 +135,7 @@ def _readable(content: bytes) -> bytes:
 
 
 def _identity(token: str) -> dict[str, str]:
-    """Without the name of whose the token is 22.05 does not look at it."""
+    """Headers that name us to slurmrestd: 22.05 looks at a token only beside its user's name."""
     return {"X-SLURM-USER-NAME": user_of(token), "X-SLURM-USER-TOKEN": token}
 
 

@@ -1,4 +1,4 @@
-"""One slurmctld, by its slurmrestd as far as that can, by Slurm's commands for the rest."""
+"""Reading and steering of one slurmctld, by slurmrestd as far as it can, by Slurm's commands for the rest."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -17,9 +17,10 @@ from fairlead_slurm.updates import checked, checked_factor
 
 _SITE_FACTOR = "site_factor"
 _NO_FACTOR = 2**31
-"""What slurmctld takes for 0 (NICE_OFFSET, slurm.h): slurmrestd hands the number on as it is, up to v0.0.42 at least."""
+"""SiteFactor 0 in slurmctld's own count (NICE_OFFSET, slurm.h), which slurmrestd expects, up to v0.0.42 at
+least."""
 _CONNECTIONS = 8
-"""Beside each other: with more slurmctld answers no sooner."""
+"""Requests made at a time: with more of them slurmctld answers no sooner."""
 
 
 class RestController:
@@ -37,7 +38,8 @@ class RestController:
         self._client = client
         self._commands = commands
         self.tasks_cut = False
-        """Whether slurmrestd did not name all tasks of an array at the last reading, which so was done by the commands."""
+        """Whether slurmrestd left out tasks of an array at the last reading, so that Slurm's commands did
+        that reading."""
 
     async def jobs(self) -> Reading:
         """See `Controller`."""
@@ -104,7 +106,7 @@ class RestController:
     async def _each(
         self, jobs: Iterable[str], do: Callable[[aiohttp.ClientSession, str], Awaitable[None]]
     ) -> dict[str, str]:
-        """Do it to each, in this order; why not by job, of those that were refused."""
+        """Do it to each job, in this order; returns reasons by job, of those that were refused."""
         refused: dict[str, str] = {}
         left = iter(list(jobs))
         async with self._client.session() as session:

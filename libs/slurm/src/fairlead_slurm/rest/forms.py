@@ -4,7 +4,7 @@ import msgspec
 
 
 class SetNumber(msgspec.Struct, frozen=True):
-    """A number of data_parser's."""
+    """A number in the form of slurmrestd's data_parser, with whether it is set."""
 
     set: bool = False
     infinite: bool = False
@@ -16,14 +16,14 @@ type RestWords = str | list[str]
 
 
 def number(told: Number) -> int | None:
-    """None where there is none, or no bound."""
+    """The number told; None where it is not set, or unbounded."""
     if not isinstance(told, SetNumber):
         return told
     return int(told.number) if told.set and not told.infinite else None
 
 
 def words(told: RestWords) -> list[str]:
-    """Several words, or one of them; none of an empty text."""
+    """The words told, as a list or separated by commas; empty for an empty text."""
     if isinstance(told, str):
         return told.split(",") if told else []
     return told

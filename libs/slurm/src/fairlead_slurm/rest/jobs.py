@@ -33,7 +33,7 @@ class _JobRecords(msgspec.Struct, frozen=True):
 
 
 class _JobRecord(msgspec.Struct, frozen=True):
-    """A record of slurmctld's; what is left of an array is one."""
+    """A record of slurmctld's: a job, an array's task, or all tasks that are not split off an array."""
 
     job_id: int
     job_state: RestWords
@@ -147,7 +147,7 @@ def _ends_unknown(state: str, minutes: int | None) -> bool:
 
 
 def _state(told: list[str]) -> str:
-    """The one that squeue would print: the first of these flags, else what the job is in (job_state_string, slurm_protocol_defs.c)."""
+    """The state that squeue prints: the first of these flags, else the job's own (slurm_protocol_defs.c)."""
     return next((flag for flag in _FLAGS if flag in told), told[0] if told else "")
 
 
@@ -155,8 +155,8 @@ def tasks_of(text: str) -> Iterator[int]:
     """The numbers of `1-3,7,10-20:2`.
 
     Raises:
-        TasksCutError: it is cut short.
-        UnreadableError: it is in another form.
+        TasksCutError: the text is cut short.
+        UnreadableError: the text is in another form.
     """
     if text.endswith(_CUT):
         raise TasksCutError(f"slurmrestd cuts the tasks of an array short: {text[:80]}")
