@@ -1,4 +1,4 @@
-"""One batch job as the helper is asked for it, and the words that sbatch is called with. Pure.
+"""A batch job as the helper is asked for it, and the words that sbatch is called with. Pure.
 
 A job's comment begins with words that say whose submission it is, where Fairlead made it. Slurm keeps a comment
 as long as the job; so a job that was made is found again, whoever was killed in between.
@@ -12,7 +12,7 @@ import msgspec
 
 _SUBMISSION, _DIGEST, _TRACE, _IMAGE = "fairlead", "digest", "traceparent", "image"
 _SHOWN = 16
-"""Characters of a digest."""
+"""Characters of a digest that a comment holds."""
 
 
 class SubmissionMark(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +50,11 @@ type BatchJobName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9
 type Text = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]{0,1024}$")]
 type Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 MOST_BYTES = 4 * 1024 * 1024
-"""Of a request: Slurm's own bound of a script (slurm.conf, max_script_size)."""
+"""Bytes of a request, at most: Slurm's own bound of a script (slurm.conf, max_script_size)."""
 
 
 class BatchJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What sbatch is to make: amounts are those of one task."""
+    """A job for sbatch to make; its amounts are those of one task."""
 
     account: BatchJobName
     name: BatchJobName
@@ -74,9 +74,9 @@ def sbatch_words(job: BatchJob, *, home: str = "/", output: str = "/dev/null") -
     """The arguments of sbatch, each option one word with its value: no value can become an option.
 
     Args:
-        job: as checked.
-        home: where it runs unless it says so.
-        output: the file of its output, in sbatch's patterns.
+        job: its values, checked by their types.
+        home: folder where the job runs, unless it names one.
+        output: file of the job's output, in sbatch's patterns.
     """
     one = job.tasks == 1
     options = {

@@ -13,30 +13,30 @@ _LONGEST_REPLY = 64 * 1024
 
 
 class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A JSON Web Token is wanted, for whoever asks and nobody else."""
+    """Request for a JSON Web Token of the asking user's own."""
 
     token_seconds: Annotated[int, msgspec.Meta(ge=60, le=86_400)]
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of it: one of these."""
+    """The helper's answer to a request: exactly one of its fields is set."""
 
     job: str = ""
-    """Its number."""
+    """The number of the job that was made."""
     token: str = ""
     """The token that was asked for."""
     refused: str = ""
-    """Why it will not be made."""
+    """Reason for which the job or token will not be made."""
     away: str = ""
-    """Why nobody knows whether it was made."""
+    """Reason for which nobody knows whether the job was made, or for which there is no token now."""
 
 
 class SubmittingClient:
-    """Asks for jobs.
+    """A client of the helper, for jobs and tokens.
 
     Args:
         socket: of the helper.
-        seconds: how long one may take.
+        seconds: longest time of one request.
     """
 
     def __init__(self, socket: Path, *, seconds: float) -> None:

@@ -28,20 +28,20 @@ _OTHERS_WRITE = 0o022
 
 
 class SubmitTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """What root says."""
+    """Terms that root sets for the helper."""
 
     askers: frozenset[int]
     """Uids of those who may ask."""
     users: Path | None
-    """Lines `ACCOUNT USER`; an account that is not in it has the user of its own name."""
+    """File of lines `ACCOUNT USER`; an account that is not in it has the user of its own name."""
     least_uid: int
     """Users below are the system's: no job runs as one of them."""
     output: str
-    """The file of a job's output, in sbatch's patterns, from where it runs."""
+    """File of a job's output, in sbatch's patterns, from the folder where the job runs."""
     conf: Path | None
-    """slurm.conf."""
+    """The slurm.conf of sbatch; None for where it looks itself."""
     seconds: float
-    """How long sbatch may take."""
+    """Longest time of sbatch, in seconds."""
 
 
 class NoUserError(Exception):
@@ -141,7 +141,7 @@ def _as(user: pwd.struct_passwd) -> dict[str, object]:
 
 
 def _environment(user: pwd.struct_passwd, conf: Path | None) -> Mapping[str, str]:
-    """The job begins with it, too."""
+    """The environment of sbatch, and so of the job."""
     own = {
         "HOME": user.pw_dir,
         "USER": user.pw_name,
@@ -184,7 +184,7 @@ class _Handler(socketserver.StreamRequestHandler):
 
 
 class SubmitServer(socketserver.ThreadingUnixStreamServer):
-    """Listens.
+    """The helper's server on a Unix socket.
 
     Args:
         path: of the socket; one that is left from before is replaced.
