@@ -1,6 +1,6 @@
-"""All checks of a batch script in one: the same for `fairlead slurm validate`, for job_submit and for submissions.
+"""Checks of a batch script, all in one: the same for `fairlead slurm validate`, job_submit and submissions.
 
-Before them `batch_target`: what scripts are measured by, as slurmctld tells it to whoever asks.
+Before them `batch_target` asks slurmctld for the site that scripts are measured by.
 """
 
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ _LIMITED = frozenset(("limits", "safe", "all"))
 
 
 class TargetSource(Protocol):
-    """What is asked of a slurmctld."""
+    """Questions to slurmctld about a site, by which batch scripts are measured."""
 
     async def settings(self) -> SlurmSettings:
         """The cluster's settings."""
 
     async def partitions(self) -> list[SlurmPartition]:
-        """All partitions."""
+        """The cluster's partitions."""
 
     async def nodes(self) -> list[SlurmNode]:
-        """All nodes."""
+        """The cluster's nodes."""
 
     async def accounts(self) -> list[SlurmAccount]:
         """The tree of accounts."""
@@ -38,7 +38,7 @@ class TargetSource(Protocol):
 
 
 async def batch_target(source: TargetSource, settings: SlurmSettings, pods: PodSite | None) -> BatchTarget:
-    """Ask for what the scripts of all users are measured by.
+    """Ask slurmctld for the site that all users' scripts are measured by.
 
     Raises:
         SlurmError: slurmctld does not answer.
@@ -65,7 +65,7 @@ def script_of_words(words: Sequence[str]) -> BatchScript:
 async def check_batch(
     script: BatchScript, target: BatchTarget, registry: Registry, rule: ImageRule
 ) -> list[Remark]:
-    """What is wrong with it, beyond its form."""
+    """Remarks on a script that can be read: what the site, then a registry, would refuse or warn of."""
     remarks = fit(script, target)
     for line, image in dict.fromkeys(filter(None, (_image(part, target) for part in script.parts))):
         remarks += await image_remarks(line, image, registry, rule)
@@ -73,7 +73,7 @@ async def check_batch(
 
 
 def _image(part: Sequence[BatchOption], target: BatchTarget) -> tuple[int, str] | None:
-    """What its pod would run; None for a job that runs as none."""
+    """The image of a part's pod, with the line that names it; None for a part that does not run as a pod."""
     given = {option.name: option for option in part}
     if target.pods is None or not _goes_to_pods(given, target, target.pods.partition):
         return None

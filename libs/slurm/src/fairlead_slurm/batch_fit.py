@@ -22,24 +22,24 @@ _CLOSED = ("DRAIN", "INACTIVE")
 
 
 class BatchTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """What a script is measured by."""
+    """A site as batch scripts are measured by it."""
 
     partitions: Sequence[SlurmPartition]
     nodes: Sequence[SlurmNode]
     accounts: frozenset[str] | None
-    """All that a job may name; None where accounts are whatever a job says, or cannot be asked."""
+    """Accounts that a job may name; None where any will do, or slurmctld does not tell them."""
     array_size: int | None = None
     """MaxArraySize: an array's highest number is one less. None where it is not known."""
     limits: AccountLimits = AccountLimits()
-    """Of accounts, users and QOS, where Slurm enforces them and tells them."""
+    """Limits of accounts, users and QOS, where Slurm enforces them and tells them."""
     user: str = ""
-    """Whose job it is; empty where that is not known."""
+    """The Unix user whose job it is; empty where that is not known."""
     pods: PodSite | None = None
-    """The partition whose jobs run as pods; None where there is none."""
+    """The partition whose jobs run as pods; None where no partition's do."""
 
 
 def fit(script: BatchScript, target: BatchTarget) -> list[Remark]:
-    """What would be refused, or would wait for ever."""
+    """Remarks on what Slurm would refuse of a script, or would let wait for ever."""
     return [remark for part in script.parts for remark in _part(part, target, script.size)]
 
 
@@ -80,7 +80,7 @@ def _account(given: Given, target: BatchTarget) -> Iterator[Remark]:
 
 
 def _array(given: Given, target: BatchTarget) -> Iterator[Remark]:
-    """Slurm refuses numbers from MaxArraySize on, however few tasks there are (slurm.conf, MaxArraySize)."""
+    """Refuse task numbers from MaxArraySize on, as Slurm does, however few tasks there are (slurm.conf)."""
     highest = highest_task(value_of(given, "array"))
     if target.array_size is not None and highest >= target.array_size:
         most = target.array_size - 1
@@ -118,7 +118,7 @@ def _time(given: Given, partition: SlurmPartition) -> Iterator[Remark]:
 
 
 def _size(given: Given, name: str, nodes: Sequence[SlurmNode]) -> Iterator[Remark]:
-    """One node's part of the job against each node of the partition."""
+    """Compare what the job asks of one node, and of all, with the nodes of the partition."""
     wanted_nodes = fewest_nodes(value_of(given, "nodes"))
     if wanted_nodes > len(nodes):
         yield Remark(

@@ -20,7 +20,7 @@ _SECOND = 1_000_000
 def beyond_limits(
     given: Given, partitions: Sequence[SlurmPartition], known: AccountLimits, user: str
 ) -> Iterator[Remark]:
-    """What the script asks for beyond what its account, user or QOS may ever have."""
+    """Remarks on what the script asks for beyond what its account, user or QOS may ever have."""
     qos = value_of(given, "qos")
     if qos and known.qualities and qos.lower() not in known.qualities:
         some = ", ".join(sorted(known.qualities)[:8])
@@ -77,7 +77,7 @@ def _own(known: AccountLimits, account: str, user: str) -> list[tuple[str, Allow
 def _beyond(
     given: Given, name: str, limits: AllowedAmounts, over: Sequence[AllowedAmounts]
 ) -> Iterator[Remark]:
-    """What is beyond these limits; those in whose place another one stands are left out."""
+    """Remarks on what is beyond these limits, but for a limit that one of `over` takes the place of."""
     if limits.jobs == 0 and all(one.jobs is None for one in over):
         yield Remark(line=line_of(given, "account", "qos"), says=f"{name} may run no jobs")
     wanted = seconds(given["time"].value) if "time" in given else None

@@ -8,34 +8,34 @@ import msgspec
 from fairlead_slurm.batch_names import KNOWN, LATER, MAY_HAVE_VALUE, SAME, SHORT, WITH_VALUE, WITHOUT_VALUE
 
 _SHOWN = 4
-"""Of options that a word may stand for."""
+"""Number of options that a remark lists, at most, where a shortened name may be any of several."""
 
 
 class OptionWord(msgspec.Struct, frozen=True):
-    """One word of a `#SBATCH` line."""
+    """A word of a `#SBATCH` line, with that line's number."""
 
     line: int
     text: str
 
 
 class BatchOption(msgspec.Struct, frozen=True, kw_only=True):
-    """One option."""
+    """An option of sbatch's as a script gives it."""
 
     line: int
     name: str
-    """The long one, without dashes."""
+    """The option's long name, without dashes."""
     value: str
-    """Empty where there is none."""
+    """The option's value; empty where it has none."""
 
 
 class Remark(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be said of a batch script."""
+    """A remark on a batch script: something that Slurm would refuse, or a warning."""
 
     line: int
-    """0 for the script as a whole."""
+    """Number of the line, from 1; 0 for the script as a whole."""
     says: str
     refused: bool = True
-    """Whether Slurm refuses the script for it, or never starts it; else it is a warning."""
+    """Whether Slurm refuses the script for it, or never starts its job; else it is a warning."""
     mend: str = ""
 
 
@@ -47,7 +47,7 @@ def options(words: Sequence[OptionWord]) -> tuple[list[BatchOption], list[Remark
 
 
 class _OptionReader:
-    """One pass over the words."""
+    """A reader that goes over the words once."""
 
     def __init__(self, words: Sequence[OptionWord]) -> None:
         self._words = list(words)
@@ -55,7 +55,7 @@ class _OptionReader:
         self.remarks: list[Remark] = []
 
     def read(self) -> None:
-        """All words."""
+        """Read all words into `found` and `remarks`."""
         while self._words:
             word = self._words.pop(0)
             if word.text.startswith("--") and word.text != "--":

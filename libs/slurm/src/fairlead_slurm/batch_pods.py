@@ -13,7 +13,8 @@ from fairlead_slurm.images.reference import ImageNameError, image_reference
 from fairlead_slurm.pod_comment import pod_words
 
 LONGEST_SCRIPT = 200_000
-"""Bytes: a script travels as an annotation, of which Kubernetes takes 256 KiB in all."""
+"""Largest script of a job that runs as a pod, in bytes: it travels as an annotation, of which a pod may have
+256 KiB in all."""
 _LABEL = re.compile(r"([A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 
 
@@ -22,11 +23,11 @@ class PodSite(msgspec.Struct, frozen=True, kw_only=True):
 
     partition: str
     image: str = ""
-    """Of jobs that name none; empty where that is not known here."""
+    """The image of jobs that name none; empty where that is not known here."""
 
 
 def unfit_for_pods(given: Given, asked: Sequence[str], size: int, site: PodSite) -> Iterator[Remark]:
-    """Why a job of that partition would be refused, or would end as soon as it starts."""
+    """Remarks on what in a job of that partition would be refused, or would end it as soon as it starts."""
     partition, line = site.partition, line_of(given, "partition")
     if len(asked) > 1:
         yield Remark(
@@ -54,7 +55,7 @@ def unfit_for_pods(given: Given, asked: Sequence[str], size: int, site: PodSite)
 
 
 def _names(given: Given) -> Iterator[Remark]:
-    """What Kubernetes is told by a name of the user's; the job's own may be anything, as it stands in an annotation."""
+    """Check the user's names that Kubernetes is told; the job's own, in an annotation, may be anything."""
     comment, line = value_of(given, "comment"), line_of(given, "comment")
     try:
         image = pod_words(comment).image
@@ -72,7 +73,7 @@ def _names(given: Given) -> Iterator[Remark]:
 
 
 def image_of(given: Given, site: PodSite) -> tuple[int, str] | None:
-    """The image that the job's pod would run, and the line that names it; None where it is not known, or cannot be read."""
+    """The image of the job's pod, behind the line that names it; None where it is unknown or unreadable."""
     comment = value_of(given, "comment")
     try:
         image = pod_words(comment).image or site.image

@@ -15,13 +15,13 @@ _ALMOST = re.compile(r"\s*#\s*SBATCH\s+-", re.IGNORECASE)
 
 
 class BatchScript(msgspec.Struct, frozen=True, kw_only=True):
-    """What a script asks for."""
+    """A batch script as sbatch reads it: its options, and what is wrong with them."""
 
     parts: tuple[tuple[BatchOption, ...], ...]
     """The options of the job, in their order; of a heterogeneous job those of each part."""
     remarks: tuple[Remark, ...]
     size: int = 0
-    """Bytes."""
+    """Length of the script, in bytes."""
 
 
 def read(content: bytes) -> BatchScript:
@@ -57,7 +57,7 @@ def _form(content: bytes) -> Remark | None:
 
 
 def _words(lines: list[str]) -> tuple[list[list[OptionWord]], list[Remark]]:
-    """The words of the lines that sbatch reads, by part, and what it passes over."""
+    """The words of the lines that sbatch reads, by part, and remarks on lines that it passes over."""
     parts: list[list[OptionWord]] = [[]]
     remarks: list[Remark] = []
     command = 0

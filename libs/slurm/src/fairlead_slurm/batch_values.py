@@ -73,7 +73,7 @@ def gpus(text: str) -> dict[str, int]:
 
 
 def problem(name: str, text: str) -> str:
-    """Why a value does not parse; empty where it does, and for options whose values are not looked at."""
+    """The fault of a value that does not parse; empty where it does, or where the option has no rule."""
     rule = _RULES.get(name)
     return rule(text) if rule is not None else ""
 

@@ -1,4 +1,4 @@
-"""How much of each resource a script asks for, of one node and of all. Pure."""
+"""Amounts of each resource that a script asks for, of one node and of all. Pure."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ type Given = Mapping[str, BatchOption]
 
 
 class BatchWant(msgspec.Struct, frozen=True):
-    """An amount of one node."""
+    """An amount of one resource, of one node or of all, and the script's line that asks for it."""
 
     resource: str
     """`cpu`, `mem`, or a GRES by name and type."""
@@ -25,7 +25,7 @@ class BatchWant(msgspec.Struct, frozen=True):
 
 
 def of_all_nodes(given: Given) -> list[BatchWant]:
-    """What all nodes together have to have."""
+    """The amounts that all nodes together have to have."""
     wants = [
         BatchWant(name, amount, given["gpus"].line) for name, amount in gpus(value_of(given, "gpus")).items()
     ]
@@ -42,7 +42,7 @@ def of_all_nodes(given: Given) -> list[BatchWant]:
 
 
 def of_a_node(given: Given, nodes: int) -> list[BatchWant]:
-    """The least that some node has to have."""
+    """The least amounts that some node has to have."""
     each = count(value_of(given, "cpus-per-task"))
     spread = math.ceil(count(value_of(given, "ntasks")) / nodes) if _is_exact(given) else 1
     tasks = 1 if "overcommit" in given else max(count(value_of(given, "ntasks-per-node")), spread)
@@ -65,7 +65,7 @@ def _is_exact(given: Given) -> bool:
 
 
 def of_the_job(given: Given) -> list[BatchWant]:
-    """The least that the whole job has once it runs, by the names of Slurm's limits: `cpu`, `node`, `gres/gpu:h100`."""
+    """The least amounts of the whole running job, named as in Slurm's limits: `node`, `gres/gpu:h100`."""
     nodes = fewest_nodes(value_of(given, "nodes"))
     if "ntasks" in given:
         nodes = min(nodes, count(given["ntasks"].value))  # sbatch asks for no more nodes than tasks
@@ -80,7 +80,7 @@ def of_the_job(given: Given) -> list[BatchWant]:
 
 
 def of_each_node(given: Given) -> list[BatchWant]:
-    """The least that some node gives to the job, by the names of Slurm's limits."""
+    """The least amounts that some node gives to the job, by the names of Slurm's limits."""
     wants = of_a_node(given, fewest_nodes(value_of(given, "nodes")))
     return [BatchWant(name, want.amount, want.line) for want in wants for name in _limit_names(want.resource)]
 

@@ -15,7 +15,7 @@ _UNUSABLE = ("DOWN", "DRAIN", "FAIL", "UNKNOWN", "FUTURE", "POWERING_DOWN", "INV
 _ROOT = "root"
 _THOUSANDTHS = 1000
 BACKUP_CONTROLLER = "SlurmctldHost[1]"
-"""A setting as slurmctld prints it: the host that takes over first."""
+"""Key of slurm.conf, as slurmctld prints it, of the host that takes over first."""
 _HOOKS = (
     "PrologSlurmctld",
     "EpilogSlurmctld",
@@ -34,21 +34,22 @@ _NOTHING = ("", "(null)", "NONE", "none", "ALL")
 
 
 class SlurmNode(msgspec.Struct, frozen=True, kw_only=True):
-    """One node."""
+    """A node, as Slurm is configured to have it."""
 
     name: str
     partitions: tuple[str, ...]
     resources: dict[str, int]
-    """What is configured, by Slurm's names: what accounting tracks, and beside it each GRES as `gres/<name>`."""
+    """Configured amounts by Slurm's names: all that accounting tracks, and each GRES as `gres/<name>`."""
     usable: bool
     """Whether jobs may start on it."""
     features: tuple[str, ...]
     gres: dict[str, int]
-    """How many of each, by name as `gpu` and by type as `gpu:h100`, whether or not accounting tracks them."""
+    """Number of each GRES, by name as `gpu` and by type as `gpu:h100`, whether or not accounting tracks
+    it."""
 
 
 class SlurmPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """One partition."""
+    """A partition."""
 
     name: str
     tier: int
@@ -57,12 +58,12 @@ class SlurmPartition(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     """`UP`; `DOWN` takes jobs and starts none; `DRAIN` and `INACTIVE` take none."""
     max_time: Micros | None
-    """None for no limit."""
+    """The longest time limit of a job; None for no bound."""
     allowed_accounts: tuple[str, ...]
-    """Empty for all."""
+    """Accounts whose jobs alone may run here; empty for all."""
     denied_accounts: tuple[str, ...]
     qos: str = ""
-    """Whose limits hold for all of its jobs; empty for none."""
+    """The QOS whose limits hold for all jobs of the partition; empty for none."""
 
     @property
     def up(self) -> bool:
@@ -71,16 +72,16 @@ class SlurmPartition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SlurmAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """One account of the tree."""
+    """An account of the tree."""
 
     name: str
     parent: str
-    """Empty for one at the top."""
+    """The account above; empty for one at the top."""
     shares: int
 
 
 class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What slurm.conf says that steering depends on."""
+    """Settings in slurm.conf that steering depends on."""
 
     cluster: str
     version: str
@@ -89,7 +90,7 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
     """PriorityWeight* that are not 0, by what follows that word, as `Age`; resources as `TRES/cpu`."""
     preempt_type: str
     slurm_user: str
-    """Whom slurmctld runs as: it may do everything, as root may."""
+    """The Unix user whom slurmctld runs as, who may do everything, as root may."""
     scheduler_type: str
     scheduler: dict[str, str]
     """SchedulerParameters by name; empty for one that is a word alone."""
@@ -100,7 +101,7 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True):
     has_accounting: bool
     """Whether there is a slurmdbd."""
     hooks: dict[str, str] = {}
-    """What jobs that run as pods depend on, by key, as slurmctld prints it."""
+    """Settings that jobs which run as pods depend on, by key, as slurmctld prints them."""
 
     @property
     def enforces_associations(self) -> bool:
@@ -190,7 +191,7 @@ def _parameters(text: str) -> dict[str, str]:
 
 
 def untracked(counts: Mapping[str, int]) -> dict[str, int]:
-    """CfgTRES has a GRES only where AccountingStorageTRES names it; the node has it all the same."""
+    """A node's GRES as resources, which CfgTRES leaves out unless AccountingStorageTRES names them."""
     return {f"gres/{name}": _THOUSANDTHS * count for name, count in counts.items()}
 
 
@@ -217,7 +218,7 @@ def lines_with(text: str, key: str) -> Iterator[dict[str, str]]:
 
 
 def _words(line: str) -> dict[str, str]:
-    """A value may hold blanks: it goes on until the next `Key=`."""
+    """The words of one line by key. A value may hold blanks: it goes on until the next `Key=`."""
     marks = list(_WORD.finditer(line))
     ends = [*(mark.start() for mark in marks[1:]), len(line)][: len(marks)]
     return {mark[1]: line[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
@@ -228,7 +229,7 @@ def _list(text: str) -> tuple[str, ...]:
 
 
 def _named(text: str) -> tuple[str, ...]:
-    """A list like `_list`'s, where a word stands for nothing in particular."""
+    """A list like `_list`'s, where some words stand for an empty one."""
     return () if text in _NOTHING else tuple(text.split(","))
 
 

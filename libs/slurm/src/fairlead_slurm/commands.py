@@ -35,11 +35,11 @@ _AWAY = (
     "unable to establish control machine address",
     "slurm backup controller in standby mode",
 )
-"""What its programs say when slurmctld cannot be reached (slurm_errno.c)."""
+"""Messages of Slurm's programs by which slurmctld cannot be reached (slurm_errno.c)."""
 
 
 class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program wrote and how it ended."""
+    """A program's output and its exit code."""
 
     code: int
     out: bytes
@@ -50,9 +50,9 @@ class Commands:
     """Slurm's programs for one cluster.
 
     Args:
-        conf: its slurm.conf; by default what the programs themselves take.
-        seconds: a program that takes longer is ended.
-        token: where there is no munge. By default munge says who asks.
+        conf: the cluster's slurm.conf; by default the one that the programs themselves take.
+        seconds: longest time of a program, which is then ended.
+        token: names us to slurmctld where there is no munge; by default munge does.
     """
 
     def __init__(self, conf: Path | None, *, seconds: float = 20.0, token: SlurmToken | None = None) -> None:
@@ -80,7 +80,12 @@ class Commands:
         return ended.out
 
     async def run(self, program: str, *arguments: str, given: str = "") -> CommandOutput:
-        """How a program ended, whatever it said of its work; `given` is its standard input.
+        """Run a program to its end, whatever its exit code.
+
+        Args:
+            program: name of the program.
+            arguments: its arguments, as they are.
+            given: its standard input.
 
         Raises:
             SlurmUnreachableError: slurmctld does not answer, or there is no token to ask it with.
@@ -139,7 +144,7 @@ def is_away(errors: str) -> bool:
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
-    """A program that is not awaited any more must not stay behind."""
+    """Kill a program that nobody awaits any more, so that none stays behind."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
@@ -156,7 +161,7 @@ def _environment(given: Mapping[str, str], conf: Path | None) -> dict[str, str]:
 
 
 def _identity(token: str) -> dict[str, str]:
-    """Whom Slurm takes us for (https://slurm.schedmd.com/jwt.html); never an argument, which anybody could read."""
+    """The variable that names us to Slurm (https://slurm.schedmd.com/jwt.html), unread by other users."""
     return {"SLURM_JWT": token}
 
 

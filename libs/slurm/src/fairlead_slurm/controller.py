@@ -1,4 +1,4 @@
-"""One slurmctld, by Slurm's commands."""
+"""Reading and steering of one slurmctld by Slurm's commands."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,20 +17,20 @@ from fairlead_slurm.updates import checked, jobs_of, refusals, site_factor_lines
 _FEEDS = 4
 """scontrol processes beside each other: each waits for slurmctld's answer to one line before it sends the next."""
 _FEWEST_LINES = 50
-"""Of one: it takes some lines' time to start."""
+"""Fewest lines that are worth an scontrol process of their own, which takes some lines' time to start."""
 
 
 class Controller(Protocol):
-    """What Fairlead asks of a slurmctld. Each raises SlurmUnreachableError while it does not answer."""
+    """Questions and orders to one slurmctld. Each raises SlurmUnreachableError while it does not answer."""
 
     async def jobs(self) -> Reading:
-        """Every job that it knows, with those that ended a moment ago."""
+        """Every job that slurmctld knows, with those that ended a moment ago."""
 
     async def nodes(self) -> list[SlurmNode]:
-        """All nodes."""
+        """The cluster's nodes."""
 
     async def partitions(self) -> list[SlurmPartition]:
-        """All partitions, in the order of slurm.conf."""
+        """The cluster's partitions, in the order of slurm.conf."""
 
     async def accounts(self) -> list[SlurmAccount]:
         """The tree of accounts; empty where there is no accounting."""
@@ -39,10 +39,10 @@ class Controller(Protocol):
         """The cluster's settings."""
 
     async def set_site_factors(self, factors: Sequence[tuple[str, int]]) -> dict[str, str]:
-        """Give jobs their SiteFactor, in this order; returns why not by job, of those that were refused."""
+        """Give jobs their SiteFactor, in this order; returns reasons by job, of those that were refused."""
 
     async def cancel(self, jobs: Sequence[str]) -> dict[str, str]:
-        """Cancel jobs; returns why not by job."""
+        """Cancel jobs; returns reasons by job, of those that were refused."""
 
 
 class CommandController:
@@ -50,8 +50,8 @@ class CommandController:
 
     Args:
         conf: slurm.conf; by default where Slurm's commands look.
-        seconds: how long one command may take.
-        token: to ask with; by default munge says who asks.
+        seconds: longest time of one command.
+        token: names us to slurmctld; by default munge does.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class CommandController:
             return AccountLimits()
 
     async def administration_level(self, user: str) -> str:
-        """What accounting lets somebody do to others' jobs: `None`, `Operator` or `Administrator`; empty for a stranger.
+        """A user's AdminLevel in accounting: `None`, `Operator` or `Administrator`; empty for a stranger.
 
         Raises:
             SlurmError: slurmdbd does not answer, or there is none.

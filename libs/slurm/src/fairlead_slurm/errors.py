@@ -1,4 +1,4 @@
-"""What can go wrong with Slurm, as types under one root."""
+"""Errors of work with Slurm, as types under one root."""
 
 
 class SlurmError(Exception):
@@ -22,7 +22,7 @@ class ProgramMissingError(FatalSlurmError):
 
 
 class ConfigurationMissingError(RetryableSlurmError):
-    """There is no slurm.conf where it should be. Slurm's own commands would ask the DNS for another one, for long."""
+    """No slurm.conf is where it should be; Slurm's own commands would long ask the DNS for another one."""
 
 
 class CommandFailedError(FatalSlurmError):

@@ -38,7 +38,7 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, HIGHEST_SITE_FACTOR // self.step - 1)
 
     def site_factor(self, level: int, nice: int) -> int:
-        """What puts a job of this nice onto the rung. One with a nice beyond all measure falls below: its own doing."""
+        """The SiteFactor of a job of this nice on the level's rung, within Slurm's bounds of a SiteFactor."""
         wanted = level * self.step + nice
         return max(-HIGHEST_SITE_FACTOR, min(wanted, HIGHEST_SITE_FACTOR))
 

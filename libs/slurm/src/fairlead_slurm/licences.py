@@ -35,10 +35,10 @@ class LicenceName(msgspec.Struct, frozen=True):
 
 
 class Licence(msgspec.Struct, frozen=True, kw_only=True):
-    """How many there are now."""
+    """A licence, with how many of it there are and are used now."""
 
     name: str
-    """With its server, where it is accounting's."""
+    """The licence's name, followed by `@` and its server where it is accounting's."""
     total: int
     used: int
 
@@ -52,12 +52,12 @@ def licences(text: str) -> list[Licence]:
 
 
 class AccountedLicence:
-    """One of them, by Slurm's commands.
+    """A licence of accounting's, read and changed by Slurm's commands.
 
     Args:
         conf: slurm.conf; by default where Slurm's commands look.
         name: of the licence.
-        seconds: how long one command may take.
+        seconds: longest time of one command.
         token: see `Commands`.
     """
 

@@ -1,4 +1,4 @@
-"""AllowedAmounts of accounts, users and QOS, as `scontrol --oneliner show assoc_mgr` prints them. Pure."""
+"""Limits of accounts, users and QOS, as `scontrol --oneliner show assoc_mgr` prints them. Pure."""
 
 import re
 
@@ -14,18 +14,18 @@ _MINUTE = 60 * 1_000_000
 
 
 class AllowedAmounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What one association or QOS allows; what is missing is not limited. Amounts as `quantities.tres` has them."""
+    """Limits that an association or QOS sets, with amounts as in `quantities.tres`; an absent one is none."""
 
     group: dict[str, int] = {}
-    """Of all its running jobs together (GrpTRES)."""
+    """Amounts of all its running jobs together (GrpTRES)."""
     job: dict[str, int] = {}
-    """Of each job (MaxTRESPerJob)."""
+    """Amounts of each job (MaxTRESPerJob)."""
     node: dict[str, int] = {}
-    """Of each job on each node (MaxTRESPerNode)."""
+    """Amounts of each job on each node (MaxTRESPerNode)."""
     wall: Micros | None = None
-    """The longest time limit of a job (MaxWall)."""
+    """Longest time limit of a job (MaxWall)."""
     jobs: int | None = None
-    """How many jobs may stand or run at a time; 0 for none at all."""
+    """Largest number of jobs that may stand or run at a time; 0 where there may be none."""
 
 
 class Association(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,11 +42,11 @@ class Association(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccountLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """All that slurmctld tells of limits."""
+    """All limits that slurmctld tells."""
 
     associations: tuple[Association, ...] = ()
     qualities: dict[str, AllowedAmounts] = {}
-    """By QOS."""
+    """Limits by QOS."""
 
 
 def account_limits(text: str) -> AccountLimits:

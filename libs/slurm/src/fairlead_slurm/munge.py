@@ -13,14 +13,14 @@ _CREDENTIAL = re.compile(r"MUNGE:[A-Za-z0-9+/=]{1,4096}:", re.ASCII)
 _FOUND = re.compile(r"STATUS: +0\nUID: +(\d+)\n\n(.*)", re.DOTALL)
 _AT_ONCE = 16
 _SECONDS = 5.0
-"""That one may take."""
+"""Seconds that reading one credential may take."""
 
 
 class Munge:
-    """Reads credentials.
+    """A reader of munge's credentials.
 
     Args:
-        socket: of munged; by default where its commands look.
+        socket: of munged; by default the one that its commands look for.
     """
 
     def __init__(self, socket: str | None) -> None:
@@ -28,7 +28,7 @@ class Munge:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def user_of(self, credential: str, word: str) -> int | None:
-        """The Unix user who made a credential over this word; None where it is no good one.
+        """The Unix user who made a credential over this word; None where the credential is bad.
 
         Raises:
             ProgramMissingError: munge is not installed.

@@ -1,6 +1,6 @@
-"""One partition whose jobs run as pods: what the gate asks of slurmctld, by Slurm's commands.
+"""A partition whose jobs run as pods: the gate's questions to slurmctld, by Slurm's commands.
 
-Of its jobs, and of nodes that Slurm has drained over a job that it had forgotten to have started there.
+They are about its jobs, and about nodes that Slurm drained over a job that it forgot to have started there.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,8 @@ from fairlead_slurm.queue import QueueFormat, QueueReader, SlurmJob
 from fairlead_slurm.updates import checked, is_gone
 
 _DUPLICATE = "Duplicate jobid"
-"""Slurm's own reason (slurmctld/agent.c). Nothing is wrong with such a node: slurmd refused a job that it still had."""
+"""Slurm's reason for a drained node that is sound: slurmd refused a job that it still had
+(slurmctld/agent.c)."""
 _IN_A_LIST = 200
 
 
@@ -24,7 +25,7 @@ class PartitionNodes:
     Args:
         conf: slurm.conf; by default where Slurm's commands look.
         partition: of the nodes.
-        seconds: how long one command may take.
+        seconds: longest time of one command.
     """
 
     def __init__(self, conf: Path | None, partition: str, *, seconds: float = 20.0) -> None:
@@ -32,7 +33,7 @@ class PartitionNodes:
         self._partition = partition
 
     async def drained(self) -> list[str]:
-        """The nodes that Slurm has drained so, and that are in no other partition.
+        """The nodes that Slurm has drained for that reason, and that are in no other partition.
 
         Raises:
             SlurmError: slurmctld does not answer.
@@ -42,7 +43,7 @@ class PartitionNodes:
         )
 
     async def resume(self, nodes: Iterable[str]) -> None:
-        """Let jobs start there again. It takes an administrator, SlurmUser or root.
+        """Let jobs start on these nodes again, which only an administrator, SlurmUser or root may.
 
         Raises:
             SlurmError: slurmctld does not answer, or refuses it.
@@ -51,7 +52,7 @@ class PartitionNodes:
 
 
 def duplicates(text: str, partition: str) -> list[str]:
-    """The nodes of this partition alone that are drained for that reason, of `scontrol --oneliner show node`."""
+    """Nodes in `scontrol show node` that are drained over a duplicate job and in this partition alone."""
     return [
         words["NodeName"]
         for words in lines_with(text, "NodeName")
@@ -67,10 +68,10 @@ class PartitionJobs:
     Args:
         conf: slurm.conf; by default where Slurm's commands look.
         partition: of the jobs.
-        seconds: how long one command may take.
+        seconds: longest time of one command.
 
     Raises:
-        SlurmUnreachableError: of each method: slurmctld does not answer.
+        SlurmUnreachableError: from each method, while slurmctld does not answer.
     """
 
     def __init__(self, conf: Path | None, partition: str, *, seconds: float = 20.0) -> None:
@@ -79,13 +80,13 @@ class PartitionJobs:
         self._reader = QueueReader()
 
     async def jobs(self) -> list[SlurmJob]:
-        """All that slurmctld knows of the partition, with those that ended a moment ago."""
+        """All jobs that slurmctld knows of the partition, with those that ended a moment ago."""
         form = QueueFormat()
         where = f"--partition={self._partition}"
         return self._reader.read(await self._commands.printed("squeue", *form.arguments, where), form).jobs
 
     async def job(self, number: int) -> SlurmJob | None:
-        """One job, by the number of its record; None where slurmctld does not know it any more."""
+        """The job with this record's number; None where slurmctld does not know it any more."""
         form = QueueFormat()
         try:
             printed = await self._commands.printed("squeue", *form.arguments, f"--jobs={number:d}")
@@ -108,7 +109,7 @@ class PartitionJobs:
         return ended.out.decode(errors="replace")
 
     async def wake(self, jobs: Iterable[str]) -> None:
-        """Let waiting jobs be tried at once, whose begin Slurm put off. Those that are gone are left out.
+        """Let waiting jobs, whose begin Slurm put off, be tried at once. Jobs that are gone are left out.
 
         Not in the second in which they went back: slurmd refuses such a job, and Slurm ends it as failed.
         """

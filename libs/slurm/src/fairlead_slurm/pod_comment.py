@@ -1,4 +1,4 @@
-"""What a job's comment says of its pod: words as `image=registry.example/train:3 claim=data:/data env=SEED,EPOCHS`. Pure.
+"""Words of a job's comment for its pod, as `image=registry.example/train:3 env=SEED,EPOCHS`. Pure.
 
 Words that are no such pair, and keys that mean nothing here, are others' business.
 """
@@ -28,7 +28,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class PodWords(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user asked for beyond Slurm's own options."""
+    """A user's wishes for the pod beyond Slurm's own options."""
 
     image: str | None = None
     claims: tuple[Claim, ...] = ()
@@ -44,7 +44,7 @@ class PodWords(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pod_words(comment: str) -> PodWords:
-    """What the comment asks for.
+    """Read the wishes for the pod in a comment.
 
     Raises:
         PodCommentError: a word that is meant for the pod cannot be read.

@@ -19,7 +19,7 @@ _SECOND = 1_000_000
 
 @lru_cache(maxsize=4096)
 def tres(text: str) -> dict[str, int]:
-    """Trackable resources by Slurm's names: memory in bytes, all others in thousandths. Shared: not to be changed.
+    """Amounts by Slurm's resource names: memory in bytes, others in thousandths. Shared, so never changed.
 
     Raises:
         UnreadableError: it is not in the form `cpu=2,mem=200M,gres/gpu=16`.
@@ -40,9 +40,9 @@ def tres(text: str) -> dict[str, int]:
 
 @lru_cache(maxsize=1024)
 def gres(text: str) -> dict[str, int]:
-    """How many of each: of `gpu:h100:8(S:0-1),nvme:1` or `gres:gpu:2`, by name as `gpu` and by type as `gpu:h100`.
+    """Number of each GRES in `gpu:h100:8(S:0-1),nvme:1`, by name as `gpu` and by type as `gpu:h100`.
 
-    A name's types add up; one without a number is one. Shared: not to be changed.
+    A name's types add up; one without a number is one. The dict is shared, so never changed.
     """
     counts: dict[str, int] = {}
     for part in re.sub(r"\([^)]*\)", "", text).split(","):
@@ -57,7 +57,7 @@ def gres(text: str) -> dict[str, int]:
 
 @lru_cache(maxsize=8192)
 def instant(text: str) -> Micros | None:
-    """Seconds since the epoch, as SLURM_TIME_FORMAT=%s gives them; None for `N/A`, `NONE`, `Unknown`."""
+    """An instant from seconds since the epoch (SLURM_TIME_FORMAT=%s); None for `N/A`, `NONE`, `Unknown`."""
     return int(text) * _SECOND if text.isdecimal() else None
 
 

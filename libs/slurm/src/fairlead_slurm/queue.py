@@ -44,12 +44,12 @@ _FIELDS = (
     "name",
 )
 _OF_USERS = 3
-"""So many of them, the last, hold what users chose."""
+"""Number of fields, the last ones, that hold what users chose."""
 _MARK = "\x1f"
-"""Behind each of the others."""
+"""Mark behind each of the other fields."""
 _OWN = len(_FIELDS) - _OF_USERS
 _ANY = b"\x1d"
-"""Stands for what is drawn anew, where lines of two readings are compared."""
+"""Byte in place of the drawn marks, where lines of two readings are compared."""
 _NONE = ("(null)", "N/A", "")
 _THOUSANDTHS = 1000
 LONGEST_TEXT = 256
@@ -57,50 +57,52 @@ LONGEST_TEXT = 256
 
 
 class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One job or array task as slurmctld has it."""
+    """A job or array task as slurmctld has it."""
 
     id: str
-    """As people name it: `123`, or `123_4` for a task of an array, split off or not."""
+    """Id that people use: `123`, or `123_4` for a task of an array, whether Slurm has split it off or not."""
     array: int
-    """The number in front of its id: its array's, or its own."""
+    """Number in front of the id: of the array, or of the job itself."""
     task: int | None
-    """Its number within an array; None where it is of none."""
+    """The task's number within its array; None for a job of no array."""
     number: int
-    """Its record; what is left of an array shares one."""
+    """Number of the job's record; tasks that Slurm has not split off an array share one."""
     state: str
-    """`PENDING`, `RUNNING` and so on."""
+    """State as squeue prints it: `PENDING`, `RUNNING` and so on."""
     priority: int
-    """0 while it is held."""
+    """Slurm's priority; 0 while the job is held."""
     nice: int
     account: str
     user: str
     partitions: tuple[str, ...]
-    """Of a waiting job all that it listed, in that order."""
+    """Partitions: all that a waiting job lists, in its order."""
     qos: str
     submitted: Micros
-    """Moves with each requeue."""
+    """Time of the submission, or of the last requeue."""
     started: Micros | None
-    """Of a waiting job when it is expected to start."""
+    """Start of the job; of a waiting job the start that Slurm expects."""
     ends: Micros | None
     eligible: Micros | None
     time_limit: Micros | None
     restarts: int
     nodes: int
     resources: dict[str, int]
-    """By Slurm's names, of all nodes together: what a waiting job asks for, what another one has. Shared: not to be changed."""
+    """Amounts by Slurm's names, of all nodes together: asked for while it waits, held later. Shared, so never
+    changed."""
     dependency: str
-    """What it still waits for; empty for nothing."""
+    """Dependencies that the job still waits for; empty for none."""
     reason: str
     comment: str
     name: str
     leader: int = 0
-    """Of a part of a heterogeneous job the number of its first part; 0 where it is none."""
+    """Number of the first part, for a part of a heterogeneous job; else 0."""
     parts: tuple[str, ...] = ()
-    """Of a heterogeneous job's first part the numbers of the others: they start together, and have one level."""
+    """Ids of the other parts, for a heterogeneous job's first part: all start together, and have one
+    level."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """All jobs, and how many lines nobody could read."""
+    """A reading of the queue: all jobs, and the number of lines that could not be read."""
 
     jobs: list[SlurmJob]
     unreadable: int = 0
@@ -122,7 +124,7 @@ class QueueFormat:
         return ["--noheader", "--all", "--array", "--states=all", "--sort=i", "-O", fields]
 
     def lines(self, printed: bytes) -> list[bytes]:
-        """What was printed, a job or task each."""
+        """The lines of what squeue printed, one for each job or task."""
         return printed.split(self._line.encode())[:-1]
 
     def comparable(self, printed: bytes) -> list[bytes]:
@@ -217,7 +219,7 @@ def joined(jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
 
 
 def _whole(parts: list[SlurmJob]) -> SlurmJob:
-    """One job of its parts; they begin and end as one, so what is not an amount is the first one's."""
+    """A heterogeneous job as one: amounts are the sum over its parts, almost all else is its first part's."""
     resources: dict[str, int] = {}
     for part in parts:
         for name, amount in part.resources.items():
@@ -238,7 +240,7 @@ def _number(job: SlurmJob) -> int:
 
 @lru_cache(maxsize=4096)
 def resources_of(tracked: str, *asked: tuple[str, int]) -> dict[str, int]:
-    """What accounting tracks; a GRES that it does not track counts as it was asked for, so many times."""
+    """Amounts that accounting tracks, and of each GRES that it does not track what was asked for."""
     found: dict[str, int] = {}
     for text, times in asked:
         for name, count in gres(text).items():

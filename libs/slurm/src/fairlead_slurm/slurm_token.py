@@ -1,4 +1,4 @@
-"""The JSON Web Token that slurmctld knows us by: read from a file, made anew before it ends.
+"""The JSON Web Token by which slurmctld knows us: read from a file, made anew before it ends.
 
 It stands in that file, in memory and in the environment of Slurm's commands; never in an argument or a message
 (https://slurm.schedmd.com/jwt.html).
@@ -17,18 +17,19 @@ import msgspec
 from fairlead_slurm.errors import SlurmError, SlurmUnreachableError
 
 TOKEN_SECONDS = 3600
-"""How long a token lasts that is made for us."""
+"""Life of a token that is made for us, in seconds."""
 _LEFT = 0.25
-"""The part of its life that is left when a token is made anew."""
+"""Part of its life that is left when a token is made anew."""
 _REST_SECONDS = 20.0
-"""slurmctld may be away for other reasons than our token: it is not made anew again so soon after a refusal."""
+"""Seconds without another token after one was asked for: slurmctld may be away for other reasons than our
+token."""
 
 
 class TokenMaker(Protocol):
     """A maker of tokens for whoever asks."""
 
     async def token(self, seconds: int) -> str:
-        """One that lasts so long.
+        """A token that lasts so many seconds.
 
         Raises:
             SlurmError: none was made.
@@ -39,14 +40,14 @@ class _TokenClaims(msgspec.Struct, frozen=True):
     exp: float
     iat: float | None = None
     sun: str = ""
-    """Slurm's name for whose it is."""
+    """Slurm's user that the token is of."""
 
 
 class SlurmToken:
     """A file with a token.
 
     Args:
-        path: of it. Somebody else may put a new token into its place at any time.
+        path: of the file. Somebody else may put a new token into its place at any time.
         maker: makes new ones, which are kept there; None where that is left to somebody else.
         made: is told the outcome each time: `made` or `failed`.
         clock: wall seconds.
@@ -120,7 +121,7 @@ class SlurmToken:
         return found
 
     def _keep(self, token: str) -> None:
-        """Whole or not at all, and for our own eyes."""
+        """Write the token whole or not at all, for our own eyes alone."""
         beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         beside.unlink(missing_ok=True)
         beside.touch(mode=0o600, exist_ok=False)
@@ -142,7 +143,7 @@ def user_of(token: str) -> str:
 
 
 def _claims(token: str) -> _TokenClaims | None:
-    """What a token says of itself; None where it is none. slurmctld alone can tell whether that is true."""
+    """The claims of a token, which slurmctld alone can verify; None where it cannot be read."""
     parts = token.split(".")
     if len(parts) != 3:  # noqa: PLR2004 # header, claims and signature (RFC 7519)
         return None

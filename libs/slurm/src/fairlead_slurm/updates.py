@@ -11,9 +11,9 @@ from itertools import batched, groupby
 from fairlead_slurm.errors import FatalSlurmError
 
 HIGHEST_SITE_FACTOR = 2**31 - 3
-"""As Slurm bounds it on either side (NICE_OFFSET - 3, slurm.h)."""
+"""Highest SiteFactor, and lowest below 0, that Slurm takes (NICE_OFFSET - 3, slurm.h)."""
 _IN_A_LIST = 200
-"""Ids of one command: some 2 kB, well within the line that scontrol reads."""
+"""Ids in one command, at most: some 2 kB, well within the line that scontrol reads."""
 _ID = re.compile(r"[0-9]{1,10}(?:_[0-9]{1,10})?")
 _REFUSED_LAST = re.compile(r"^(.*?) for job ([0-9_]+)$")
 _REFUSED_FIRST = re.compile(r"^([0-9_]+): (.*)$")
@@ -21,7 +21,7 @@ _GONE = ("invalid job id", "already finished", "already completing")
 
 
 class NotAnIdError(FatalSlurmError):
-    """What was given as a job's id is none."""
+    """The text given as a job's id has not the form of one."""
 
 
 def checked(job: str) -> str:
@@ -68,7 +68,7 @@ def jobs_of(line: str) -> list[str]:
 
 
 def refusals(errors: str, asked: Iterable[str]) -> dict[str, str]:
-    """Why by job, of those that were asked for; lines that name none of them belong to all that are asked for."""
+    """Reasons by job, of those that were asked for; lines that name none of them are left out."""
     wanted = set(asked)
     found: dict[str, str] = {}
     for line in errors.splitlines():
