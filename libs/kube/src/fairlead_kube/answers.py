@@ -33,7 +33,7 @@ _STATUS = msgspec.json.Decoder(Status)
 
 
 def read_status(code: int, body: bytes) -> Status:
-    """The Status in the answer; one with its text as message where a proxy, say, answered with something else."""
+    """The Status in the answer; where a proxy, say, answered, one with its text as the message."""
     try:
         status = _STATUS.decode(body)
     except msgspec.DecodeError:
@@ -56,5 +56,5 @@ def _kind(status: Status) -> type[StatusError]:
 
 
 def _seconds(header: str | None) -> float:
-    """Servers send whole seconds; the HTTP date that the standard also allows counts as none."""
+    """Seconds in a `Retry-After` header; 0 without one, or for the HTTP date that the standard allows."""
     return float(header) if header and header.isdecimal() else 0.0

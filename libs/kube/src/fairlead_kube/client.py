@@ -15,7 +15,7 @@ from fairlead_kube.throttle import Throttle
 from fairlead_kube.transport import APPLY_PATCH, JSON, MERGE_PATCH, Transport, open_transport
 
 PAGE = 500
-"""Objects a page of a list, as kubectl asks."""
+"""Number of objects in a page of a list, as kubectl asks for."""
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
 
 type ApiDocument = Mapping[str, object]
@@ -40,14 +40,14 @@ _PAGE = msgspec.json.Decoder(RawPage)
 
 
 class KubeClient:
-    """One API server: reads, and writes through a token bucket."""
+    """A client of one API server: reads freely, and writes through a token bucket."""
 
     def __init__(self, transport: Transport, *, writes: Throttle, observer: KubeObserver = SILENT) -> None:
         self.transport = transport
         self.request = transport.request
         """A raw call, not held back by `writes`."""
         self.writes = writes
-        """What holds back mutating calls, dry runs included."""
+        """Token bucket that holds back mutating calls, dry runs included."""
         self.observer = observer
 
     @property
@@ -63,7 +63,7 @@ class KubeClient:
         *,
         impersonate: str | None = None,
     ) -> T:
-        """One object.
+        """Read one object.
 
         Raises:
             NotFoundError: there is no such object.
@@ -82,7 +82,7 @@ class KubeClient:
         limit: int = PAGE,
         impersonate: str | None = None,
     ) -> list[T]:
-        """All objects, of one namespace or of all; `limit` of them a request.
+        """List the objects of one namespace or of all, `limit` of them in each request.
 
         An expired list (410: it took longer than the server keeps history) is begun again.
         """
@@ -108,7 +108,7 @@ class KubeClient:
         *,
         impersonate: str | None = None,
     ) -> AsyncIterator[RawPage]:
-        """The pages of a list, one after the other."""
+        """Read the pages of a list, one after the other."""
         asked = dict(query)
         while True:
             body = await self.request(
@@ -135,7 +135,7 @@ class KubeClient:
         impersonate: str | None = None,
         field_manager: str | None = None,
     ) -> T:
-        """The object as the server made it.
+        """Make an object; returns it as the server made it.
 
         `apiVersion` and `kind` are filled in; the namespace is that of the body's metadata where none is given.
 
@@ -160,7 +160,7 @@ class KubeClient:
         subresource: str | None = None,
         field_manager: str | None = None,
     ) -> T:
-        """The object after the patch (RFC 7396: None takes a field away, a list is replaced as a whole).
+        """Patch an object; returns it as patched (RFC 7396: None removes a field, a list is replaced).
 
         Raises:
             ConflictError: `resource_version` is given, and the object is not at it any more.
@@ -185,7 +185,7 @@ class KubeClient:
         field_manager: str,
         subresource: str | None = None,
     ) -> T:
-        """The object after a server-side apply: `body` holds all fields that this manager owns, and no others."""
+        """Apply an object server-side; returns it. `body` has all fields of this manager, and no others."""
         metadata = body.get("metadata")
         given = dict(metadata) if isinstance(metadata, Mapping) else {}
         whole = {
@@ -207,7 +207,7 @@ class KubeClient:
         uid: str | None = None,
         impersonate: str | None = None,
     ) -> None:
-        """Deletes the object; with `uid` only this one, not another that took its name.
+        """Delete the object; with `uid` only this one, not another that took its name.
 
         Raises:
             NotFoundError: it is gone already.

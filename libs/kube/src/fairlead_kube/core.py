@@ -54,7 +54,7 @@ class JobSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class JobStatus(KubeStruct, frozen=True, kw_only=True):
-    """How far it is."""
+    """Progress of a batch Job: its numbers of pods, and its conditions."""
 
     active: int = 0
     succeeded: int = 0
@@ -72,19 +72,19 @@ class Job(KubeStruct, frozen=True, kw_only=True):
 
 
 class RunPolicy(KubeStruct, frozen=True, kw_only=True):
-    """How a training job runs."""
+    """Rules by which a training job runs."""
 
     suspend: bool = False
 
 
 class PyTorchJobSpec(KubeStruct, frozen=True, kw_only=True):
-    """How it runs; its roles are read by nobody here."""
+    """Specification of a PyTorchJob. Nobody here reads its roles."""
 
     run_policy: RunPolicy | None = None
 
 
 class TrainingJobStatus(KubeStruct, frozen=True, kw_only=True):
-    """How far it is."""
+    """Progress of a training job."""
 
     conditions: list[Condition] | None = None
 
@@ -145,7 +145,7 @@ class WebhookRule(KubeStruct, frozen=True, kw_only=True):
 
 
 class Webhook(KubeStruct, frozen=True, kw_only=True):
-    """One webhook."""
+    """A webhook that sees requests to the API server."""
 
     name: str
     rules: list[WebhookRule] | None = None

@@ -1,4 +1,4 @@
-"""How we sign in: tokens that are read again when they grow old, certificates, plugins and providers."""
+"""Ways to sign in: tokens that are read again when they grow old, certificates, plugins and providers."""
 
 import asyncio
 import base64
@@ -15,11 +15,12 @@ from fairlead_kube.exec_plugin import ExecPlugin
 from fairlead_kube.kubeconfig import Access, Cluster, User, material
 
 REREAD_SECONDS = 60.0
-"""Kubernetes renews a mounted token long before it expires; client-go reads it again each minute, too."""
+"""Seconds after which a token file is read again, as client-go does; Kubernetes renews a mounted token long
+before it expires."""
 
 
 class SignsIn(Protocol):
-    """Gives the value of the header `Authorization`."""
+    """Giver of the value of the header `Authorization`."""
 
     async def authorization(self, *, renew: bool) -> str | None:
         """The value now; `renew` says that the server refused the last one. None: no such header.
@@ -36,7 +37,7 @@ class Fixed:
         self._value = value
 
     async def authorization(self, *, renew: bool) -> str | None:
-        """Always the same."""
+        """Give the value of the kubeconfig, always the same."""
         del renew
         return self._value
 
@@ -50,7 +51,7 @@ class TokenFile:
         self._read_at = float("-inf")
 
     async def authorization(self, *, renew: bool) -> str | None:
-        """The content, read again each minute or when it was refused."""
+        """Give the file's content, read again each minute or when the server refused it."""
         if renew or time.monotonic() - self._read_at >= REREAD_SECONDS:
             try:
                 token = self._path.read_text("utf-8").strip()
@@ -63,7 +64,7 @@ class TokenFile:
 
 
 class AuthProvider:
-    """One of the old auth providers (`auth-provider`, as `oidc`), as kubernetes-asyncio knows them.
+    """An old auth provider of a kubeconfig (`auth-provider`, as `oidc`), as kubernetes-asyncio knows it.
 
     It is imported here alone and only when it is needed: the import takes 1.7 s and 76 MB.
     """
@@ -77,7 +78,7 @@ class AuthProvider:
         self._one_at_a_time = asyncio.Lock()
 
     async def authorization(self, *, renew: bool) -> str | None:
-        """Asks the provider, which keeps its answer until that expires."""
+        """Ask the provider, which keeps its answer until that expires."""
         del renew
         async with self._one_at_a_time:
             try:
@@ -89,7 +90,7 @@ class AuthProvider:
 
 
 def sign_in(access: Access) -> SignsIn:
-    """The way in that the user of the kubeconfig describes, in the order of client-go.
+    """The way to sign in that the user of the kubeconfig describes, in the order of client-go.
 
     Raises:
         CredentialsError: it describes one that cannot work.
@@ -110,7 +111,7 @@ def sign_in(access: Access) -> SignsIn:
 
 
 def tls_context(access: Access) -> ssl.SSLContext:
-    """Whom we trust, and our certificate where the kubeconfig has one.
+    """The TLS settings: the authorities that we trust, and our certificate where the kubeconfig has one.
 
     Raises:
         ConfigurationError: certificates or keys that cannot be read.

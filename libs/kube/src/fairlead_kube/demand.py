@@ -15,7 +15,7 @@ from fairlead_kube.quantities import counted, from_counted, in_base_units, nanos
 from fairlead_kube.workloads import Admission, PodSet, PodSetAssignment, Workload
 
 type Demand = dict[str, int]
-"""In base units (see contracts), by resource."""
+"""Amounts by resource, in base units (see contracts)."""
 
 _PODS = "pods"
 _ONE_POD = 1000
@@ -85,7 +85,7 @@ def workload_charges(workload: Workload) -> dict[str, Demand]:
 
 
 def bound_demand(spec: PodSpec) -> Demand:
-    """What a pod takes of the node that it is on, with its place. What cannot be read takes nothing but that."""
+    """The amounts that a pod takes of its node, with its place; the place alone if none can be read."""
     try:
         demand = pod_demand(spec)
     except FieldError:
@@ -94,7 +94,7 @@ def bound_demand(spec: PodSpec) -> Demand:
 
 
 def card_asks(spec: PodSpec) -> list[Demand]:
-    """The asks for cards of containers, of those that have one.
+    """The cards that containers ask for, of those that ask for any.
 
     Raises:
         FieldError: a quantity cannot be read.
@@ -103,7 +103,7 @@ def card_asks(spec: PodSpec) -> list[Demand]:
 
 
 def _card_ask(container: Container) -> Demand:
-    """The ask of one container. HAMi looks at limits first."""
+    """The cards that one container asks for. HAMi looks at limits first."""
     amounts = {**(container.resources.requests or {}), **(container.resources.limits or {})}
     return {name: in_base_units(name, amounts[name]) for name in CARD_RESOURCES if name in amounts}
 
@@ -115,7 +115,7 @@ def pods_left(workload: Workload) -> dict[str, int]:
 
 
 def pod_count(workload: Workload) -> int:
-    """How many pods the Workload has, or was admitted with."""
+    """The number of pods that the Workload still has, or was admitted with where those are fewer."""
     left = pods_left(workload)
     admission = workload.status.admission
     for one in (admission.pod_set_assignments if admission else None) or ():
@@ -125,7 +125,7 @@ def pod_count(workload: Workload) -> int:
 
 
 def _held(workload: Workload, admission: Admission) -> Iterator[tuple[PodSetAssignment, Demand]]:
-    """Usage of an admission, less what was reclaimed: as Kueue, a pod's share is rounded down before it is multiplied."""
+    """The usage of an admission without reclaimed pods; as in Kueue, one pod's share is rounded down."""
     left = pods_left(workload)
     specified = {one.name: one.count for one in workload.spec.pod_sets or ()}
     for place, one in enumerate(admission.pod_set_assignments or ()):

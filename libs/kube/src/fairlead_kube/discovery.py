@@ -19,17 +19,17 @@ class Version(KubeStruct, frozen=True, kw_only=True):
     """The version of an API server."""
 
     git_version: str = ""
-    """Such as `v1.36.3`."""
+    """Full version, such as `v1.36.3`."""
     major: str = ""
     minor: str = ""
-    """Some providers put a `+` behind it."""
+    """Minor version, behind which some providers put a `+`."""
 
 
 class ServedKind(KubeStruct, frozen=True, kw_only=True):
     """A kind that is served."""
 
     name: str
-    """Its plural, as in paths."""
+    """Plural of the kind, as in paths."""
     kind: str
     namespaced: bool = False
 
@@ -66,7 +66,7 @@ async def server_version(client: KubeClient) -> Version:
 
 
 async def served(client: KubeClient, group: str) -> dict[str, dict[str, ServedKind]]:
-    """The kinds of a group by version, the one that the server prefers first, then by plural; none where it is not served."""
+    """The kinds of a group by version, the preferred one first, then by plural; empty without the group."""
     if not group:
         return {"v1": await _kinds(client, "/api/v1")}
     try:
@@ -96,7 +96,7 @@ async def can_i[T](
     subresource: str | None = None,
     impersonate: str | None = None,
 ) -> bool:
-    """Whether we may; without a namespace: in all of them (SelfSubjectAccessReview)."""
+    """Whether we may do this, in one namespace or, without one, in all of them (SelfSubjectAccessReview)."""
     spec = {"resourceAttributes": _attributes(verb, resource, namespace, name, subresource)}
     review = await _review(client, _AUTHORIZATION, "SelfSubjectAccessReview", spec, impersonate)
     return review.status.allowed
@@ -112,16 +112,16 @@ async def account_can[T](
     name: str | None = None,
     subresource: str | None = None,
 ) -> bool:
-    """Whether a service account may (SubjectAccessReview): asks for no right to impersonate it.
+    """Whether a service account may do this (SubjectAccessReview), which takes no right to impersonate it.
 
     Args:
         client: of the cluster.
-        account: its namespace and its name.
-        verb: what it would do.
-        resource: to which kind.
-        namespace: where; None for in all of them.
-        name: of the one object; None for any.
-        subresource: of it, such as `status`.
+        account: namespace and name of the service account.
+        verb: verb of the request, as `create`.
+        resource: kind of the request's objects.
+        namespace: namespace of the request; None for all of them.
+        name: name of the one object; None for any.
+        subresource: part of the object, such as `status`; None for the object.
     """
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{account[0]}", "system:authenticated"]
     spec = {
@@ -168,7 +168,7 @@ async def _review(
 
 
 async def _kinds(client: KubeClient, path: str) -> dict[str, ServedKind]:
-    """Without subresources."""
+    """The kinds that a group's version serves, by plural; subresources are left out."""
     found = _read(await client.request("GET", path), _Kinds).resources or ()
     return {one.name: one for one in found if "/" not in one.name}
 
@@ -181,7 +181,7 @@ class _Ripeness(NamedTuple):
 
 
 def _ripeness(version: str) -> _Ripeness:
-    """The order in which Kubernetes prefers versions."""
+    """The rank of a version in the order in which Kubernetes prefers versions."""
     match = _RIPENESS.fullmatch(version)
     if match is None:
         return _Ripeness(-1, 0, 0)

@@ -9,13 +9,13 @@ import msgspec
 
 
 class StatusCause(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One of several things that are wrong."""
+    """A fault, of several perhaps, for which an API server refused a request."""
 
     field: str = ""
     """Path of the field, such as `spec.podSets[0].count`."""
     message: str = ""
     reason: str = ""
-    """Such as `FieldValueInvalid`."""
+    """Kind of the fault, such as `FieldValueInvalid`."""
 
 
 class StatusDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -30,17 +30,17 @@ class StatusDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How an API server says that something went wrong (metav1.Status)."""
+    """An API server's word that something went wrong (metav1.Status)."""
 
     code: int = 0
     reason: str = ""
-    """Such as `Forbidden`, `Invalid`, `Expired`; empty where the server says none."""
+    """Kind of the error, such as `Forbidden`, `Invalid`, `Expired`; empty where the server says none."""
     message: str = ""
     details: StatusDetails | None = None
 
     @property
     def causes(self) -> list[StatusCause]:
-        """What is wrong, field by field."""
+        """The faults, field by field."""
         return (self.details.causes or []) if self.details else []
 
 
@@ -61,7 +61,7 @@ class ConfigurationError(FatalKubeError):
 
 
 class MissingKubeconfigError(ConfigurationError):
-    """There is no kubeconfig where one was looked for, and we do not run in a cluster."""
+    """No kubeconfig is where one was looked for, and we do not run in a cluster."""
 
 
 class UnknownContextError(ConfigurationError):
@@ -83,11 +83,11 @@ class MalformedAnswerError(FatalKubeError):
 
 
 class UnreachableError(RetryableKubeError):
-    """No connection, or it broke before the answer was complete; what was asked may have been done."""
+    """No connection, or one that broke before the answer was complete; the request may have been done."""
 
 
 class TimedOutError(RetryableKubeError):
-    """No answer in time; what was asked may have been done."""
+    """No answer in time; the request may have been done."""
 
 
 class StatusError(KubeError):
@@ -106,35 +106,35 @@ class StatusError(KubeError):
 
     @property
     def causes(self) -> list[StatusCause]:
-        """What is wrong, field by field."""
+        """The faults, field by field."""
         return self.status.causes
 
 
 class ThrottledError(StatusError, RetryableKubeError):
-    """429: too many requests."""
+    """HTTP 429: too many requests."""
 
 
 class ServerError(StatusError, RetryableKubeError):
-    """5xx."""
+    """HTTP 5xx: a fault of the server's own."""
 
 
 class InternalError(ServerError):
-    """500 `InternalError`: what an admission webhook that does not answer looks like, among others.
+    """HTTP 500 `InternalError`, as also where an admission webhook does not answer.
 
     The API server gives no reason or detail of its own for a webhook's outage, so that no type tells it apart.
     """
 
 
 class ConflictError(StatusError, RetryableKubeError):
-    """409: the object changed meanwhile. Read it again, then write."""
+    """HTTP 409: the object changed meanwhile. Read it again, then write."""
 
 
 class UnauthorizedError(StatusError, FatalKubeError):
-    """401: the credentials are not accepted, also after they were read again."""
+    """HTTP 401: the credentials are not accepted, also after they were read again."""
 
 
 class ForbiddenError(StatusError, FatalKubeError):
-    """403: no right to do this, or an admission plugin or webhook said no."""
+    """HTTP 403: no right to do this, or an admission plugin or webhook said no."""
 
     @property
     def by_webhook(self) -> bool:
@@ -143,20 +143,20 @@ class ForbiddenError(StatusError, FatalKubeError):
 
 
 class NotFoundError(StatusError, FatalKubeError):
-    """404: no such object, or no such kind."""
+    """HTTP 404: no such object, or no such kind."""
 
 
 class AlreadyExistsError(StatusError, FatalKubeError):
-    """409 `AlreadyExists`."""
+    """HTTP 409 `AlreadyExists`: an object of this name is there."""
 
 
 class InvalidError(StatusError, FatalKubeError):
-    """422 `Invalid`: `causes` names each field."""
+    """HTTP 422 `Invalid`: `causes` names each field."""
 
 
 class ExpiredError(StatusError, FatalKubeError):
-    """410: the resource version or continue token is too old. List again."""
+    """HTTP 410: the resource version or continue token is too old. List again."""
 
 
 class RefusedError(StatusError, FatalKubeError):
-    """Any other 4xx."""
+    """Any other HTTP 4xx."""

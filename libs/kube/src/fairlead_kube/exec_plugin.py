@@ -24,14 +24,15 @@ from fairlead_kube.kubeconfig import Access, material
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 CLUSTER_EXTENSION = "client.authentication.k8s.io/exec"
-"""Names what a kubeconfig's cluster tells a plugin beside its address."""
+"""Name of the extension with which a kubeconfig's cluster tells a plugin more than its address."""
 RUN_SECONDS = 60.0
-"""A plugin that takes longer is ended: it waits for somebody to log in, or for a network that is not there."""
+"""Seconds after which a plugin is ended: it waits for somebody to log in, or for a network that is not
+there."""
 _SHOWN = 500
 
 
 class ExecVariable(msgspec.Struct, frozen=True):
-    """One variable of the plugin's environment."""
+    """A variable of the plugin's environment."""
 
     name: str
     value: str
@@ -67,7 +68,7 @@ class ExecAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ExecPlugin:
-    """Runs the plugin of a kubeconfig's user whenever there is nothing that holds.
+    """The plugin of a kubeconfig's user, run whenever its last credentials do not hold.
 
     Args:
         access: the cluster, and the user with an `exec`.
@@ -94,10 +95,11 @@ class ExecPlugin:
         self._given: ExecStatus | None = None
         self._one_at_a_time = asyncio.Lock()
         self.certificates = 0
-        """How many different certificates it has given; a connection with an older one is not signed in for long."""
+        """Number of different certificates that it has given; a connection with an older one is not signed in
+        for long."""
 
     async def authorization(self, *, renew: bool) -> str | None:
-        """The value of the header; None where the plugin gives a certificate.
+        """Give the value of the header; None where the plugin gives a certificate.
 
         Raises:
             CredentialsError: the plugin failed, or gave nothing to sign in with.
@@ -189,7 +191,7 @@ class ExecPlugin:
         return {"apiVersion": self._settings.api_version, "kind": "ExecCredential", "spec": spec}
 
     def _cluster(self) -> dict[str, object]:
-        """The cluster as client-go tells it (k8s.io/client-go, tools/clientcmd/api: Cluster of ExecCredential)."""
+        """The cluster in client-go's form for a plugin (k8s.io/client-go, tools/clientcmd/api: Cluster)."""
         cluster = self._access.cluster
         authority = material(
             cluster.certificate_authority_data, cluster.certificate_authority, "certificate authority"

@@ -17,7 +17,7 @@ from fairlead_kube.errors import ConfigurationError, MissingKubeconfigError, Unk
 from fairlead_kube.settings import KubeSettings
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where a pod finds its token and the cluster's certificate authority."""
+"""Folder in which a pod finds its token and the cluster's certificate authority."""
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,11 +37,11 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     tls_server_name: str | None = None
     proxy_url: str | None = None
     extensions: list[Extension] | None = None
-    """One of them may be for credential plugins."""
+    """Entries that kubectl does not read; one of them may be for credential plugins."""
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """How to sign in."""
+    """The user's ways to sign in, as a kubeconfig names them."""
 
     client_certificate: str | None = None
     client_certificate_data: str | None = None
@@ -94,7 +94,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     user: User
     namespace: str = "default"
     context: str = ""
-    """Empty in a cluster."""
+    """Name of the context; empty for the service account of a pod."""
 
 
 def find_access(settings: KubeSettings, environ: Mapping[str, str] = os.environ) -> Access:
@@ -174,7 +174,7 @@ def _read(path: Path) -> _KubeconfigFile:
 
 
 def _settle[S: Cluster | User](part: S, folder: Path, *fields: str) -> S:
-    """Paths made independent of where we run."""
+    """The part with its paths taken from the kubeconfig's folder, not from ours."""
     found = {field: getattr(part, field) for field in fields}
     return msgspec.structs.replace(
         part, **{field: str(folder / Path(value).expanduser()) for field, value in found.items() if value}
@@ -182,7 +182,7 @@ def _settle[S: Cluster | User](part: S, folder: Path, *fields: str) -> S:
 
 
 def _with_plugin_found(user: User, folder: Path) -> User:
-    """A plugin's command with a slash is a path from the kubeconfig's folder; one without is looked for on the PATH.
+    """The user, with a path in its plugin's command taken from the kubeconfig's folder; no slash, no path.
 
     So client-go has it (k8s.io/client-go, tools/clientcmd, loader.go: ResolveLocalPaths).
     """
@@ -205,7 +205,7 @@ def _in_cluster(environ: Mapping[str, str]) -> Access:
 
 
 def material(data: str | None, path: str | None, what: str) -> bytes | None:
-    """Certificate or key: base64 in the kubeconfig, or a file.
+    """The content of a certificate or key, from base64 in the kubeconfig or from a file; None for neither.
 
     Raises:
         ConfigurationError: neither base64 nor readable.

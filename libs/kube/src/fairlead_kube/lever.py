@@ -17,32 +17,33 @@ from fairlead_kube.resources import KUEUE, WORKLOADS, Resource
 from fairlead_kube.workloads import PRIORITY_BOOST, Workload
 
 PROBED_NAMESPACES = ("fairlead", "default")
-"""Where to probe, the first that is there: that of Fairlead's manifests, where they give the right to, or any."""
+"""Namespaces to probe in, of which the first that exists counts: Fairlead's manifests give the right in their
+own."""
 
 
 class Lever(enum.StrEnum):
-    """How a Workload is moved."""
+    """The field of a Workload by which Kueue lets itself be steered."""
 
     BOOST = "boost"
-    """By the annotation `kueue.x-k8s.io/priority-boost`."""
+    """The annotation `kueue.x-k8s.io/priority-boost`."""
     PRIORITY = "priority"
-    """By `spec.priority`: the annotation is not heeded."""
+    """The field `spec.priority`: Kueue does not heed the annotation."""
     UNKNOWN = "unknown"
-    """The probe cannot tell: a setting has to."""
+    """Neither is known: the probe cannot tell, so a setting has to."""
 
 
 class LeverProbe(msgspec.Struct, frozen=True):
-    """The lever that the probe found, and by what."""
+    """The lever that a probe found, and its evidence."""
 
     lever: Lever
     evidence: str
-    """For people."""
+    """The evidence in words for people."""
     forbidden: bool = False
     """Whether the probe found nothing because its user may not create Workloads there, not even as a dry run."""
 
 
 async def probe_lever(client: KubeClient, namespace: str) -> LeverProbe:
-    """Asks Kueue's webhook; needs the right to create Workloads in the namespace, which must exist.
+    """Ask Kueue's webhook; needs the right to create Workloads in the namespace, which must exist.
 
     Raises:
         RetryableKubeError: the server or the webhook does not answer just now.
@@ -67,12 +68,12 @@ async def probe_lever(client: KubeClient, namespace: str) -> LeverProbe:
 
 
 async def refuses_bad_boost(client: KubeClient, resource: Resource[Workload], namespace: str) -> bool:
-    """Whether a boost that is not a number is refused: one dry run, where a probe has told before that valid ones are taken.
+    """Whether a boost that is no number is refused, by one dry run, once a probe had a valid one taken.
 
     Args:
         client: of the cluster.
         resource: Workloads, in the version that the cluster serves.
-        namespace: as for the probe.
+        namespace: the namespace of the probe.
 
     Raises:
         RetryableKubeError: the server or the webhook does not answer just now.
@@ -88,7 +89,7 @@ async def _refusal(
     boost: str = "1",
     asks_for: str = "cpu",
 ) -> FatalKubeError | None:
-    """Why the server refuses such a Workload, if it does."""
+    """The server's refusal of such a Workload; None where it takes it."""
     container = {"name": "main", "image": "none", "resources": {"requests": {asks_for: "1"}}}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
     body = {

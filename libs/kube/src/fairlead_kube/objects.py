@@ -75,7 +75,7 @@ class PartialObject(KubeStruct, frozen=True, kw_only=True):
 
 
 class Condition(KubeStruct, frozen=True, kw_only=True):
-    """One condition of a status."""
+    """A condition of an object's status."""
 
     type: str
     status: str = "Unknown"
@@ -114,7 +114,7 @@ def instant(timestamp: str | None) -> Micros:
 
 
 class LabelRequirement(KubeStruct, frozen=True, kw_only=True):
-    """One expression of a label selector or of a node selector term."""
+    """An expression of a label selector or of a node selector term."""
 
     key: str
     operator: str

@@ -1,16 +1,16 @@
-"""How this library tells what it meets, without a metrics or log library of its own."""
+"""The port by which this library tells what it meets, without a metrics or log library of its own."""
 
 from typing import Protocol
 
 
 class KubeObserver(Protocol):
-    """Hears of everything that is counted, and of what a person should read."""
+    """A listener, which hears of everything that is counted, and of what a person should read."""
 
     def count(self, what: str, amount: int = 1) -> None:
-        """`amount` more of `what`; the set of names is small and fixed."""
+        """Count `amount` more of `what`; the set of names is small and fixed."""
 
     def note(self, what: str, **facts: object) -> None:
-        """Something worth a log line."""
+        """Note something that is worth a log line."""
 
 
 class _SilentKubeObserver:
@@ -22,4 +22,4 @@ class _SilentKubeObserver:
 
 
 SILENT: KubeObserver = _SilentKubeObserver()
-"""For callers that do not listen."""
+"""Observer for callers that do not listen."""

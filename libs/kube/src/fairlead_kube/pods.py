@@ -1,4 +1,4 @@
-"""Pods and pod templates: what they ask for and where they may run."""
+"""Pods and pod templates: their demand, and the nodes on which they may run."""
 
 from fairlead_kube.objects import Condition, KubeStruct, LabelRequirement, ObjectMeta, RawAmounts
 
@@ -11,7 +11,7 @@ class ResourceRequirements(KubeStruct, frozen=True, kw_only=True):
 
 
 class Container(KubeStruct, frozen=True, kw_only=True):
-    """One container."""
+    """A container of a pod."""
 
     name: str = ""
     image: str = ""
@@ -19,18 +19,18 @@ class Container(KubeStruct, frozen=True, kw_only=True):
     restart_policy: str | None = None
     """`Always` makes an init container a sidecar: it runs beside all that follow it."""
     ports: object = None
-    """As they are written, like all that is only compared."""
+    """Ports as they are written; they are only compared, never read."""
 
 
 class Toleration(KubeStruct, frozen=True, kw_only=True):
     """A taint that a pod puts up with."""
 
     key: str = ""
-    """Empty with operator `Exists`: every taint."""
+    """Key of the taint; empty with operator `Exists` for every taint."""
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
-    """Empty: every effect."""
+    """Effect of the taint; empty for every effect."""
     toleration_seconds: int | None = None
 
     def tolerates(self, taint: "Taint") -> bool:
@@ -52,7 +52,7 @@ class Taint(KubeStruct, frozen=True, kw_only=True):
 
 
 class NodeSelectorTerm(KubeStruct, frozen=True, kw_only=True):
-    """All its expressions must hold; one term of several is enough."""
+    """A term of a node affinity: all its expressions must hold, but one term of several is enough."""
 
     match_expressions: list[LabelRequirement] | None = None
 
@@ -90,7 +90,8 @@ class PodSpec(KubeStruct, frozen=True, kw_only=True):
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     resources: ResourceRequirements | None = None
-    """Of the pod as a whole (Kubernetes 1.34); takes the place of the containers' sum for what it names."""
+    """Amounts of the pod as a whole (Kubernetes 1.34), in place of the containers' sum for the resources that
+    they name."""
     overhead: RawAmounts | None = None
     node_selector: dict[str, str] | None = None
     tolerations: list[Toleration] | None = None
@@ -121,39 +122,39 @@ class PodTemplate(KubeStruct, frozen=True, kw_only=True):
 
 
 class ContainerWaiting(KubeStruct, frozen=True, kw_only=True):
-    """Why a container has not started."""
+    """The reason for which a container has not started."""
 
     reason: str = ""
-    """Such as `ImagePullBackOff`."""
+    """The reason in one word, such as `ImagePullBackOff`."""
     message: str = ""
 
 
 class ContainerTerminated(KubeStruct, frozen=True, kw_only=True):
-    """How a container ended."""
+    """The end of a container."""
 
     exit_code: int = 0
-    """128 and the signal's number where a signal ended it."""
+    """Exit code: 128 and the signal's number where a signal ended the container."""
     signal: int = 0
     reason: str = ""
     message: str = ""
 
 
 class ContainerState(KubeStruct, frozen=True, kw_only=True):
-    """One of them, or none while nobody knows."""
+    """A container's state: it waits, or has ended, or neither while it runs or nobody knows."""
 
     waiting: ContainerWaiting | None = None
     terminated: ContainerTerminated | None = None
 
 
 class ContainerStatus(KubeStruct, frozen=True, kw_only=True):
-    """How one container is doing."""
+    """The status of one container."""
 
     name: str = ""
     state: ContainerState = ContainerState()
 
 
 class PodStatus(KubeStruct, frozen=True, kw_only=True):
-    """How a pod is doing."""
+    """The status of a pod."""
 
     phase: str = ""
     reason: str = ""

@@ -26,7 +26,7 @@ _EXACT = Context(prec=140)
 
 
 _SHORT = 32
-"""Characters of what is remembered: what somebody writes longer than that shall fill no memory."""
+"""Longest notation, in characters, whose amount is remembered: longer ones shall fill no memory."""
 
 
 def int32(text: str | None) -> int | None:
@@ -42,7 +42,7 @@ def int32(text: str | None) -> int | None:
 
 
 def nanos(amount: Amount, *, field: str = "quantity") -> int:
-    """The quantity in billionths of its unit: sums of these are exact.
+    """The quantity in billionths of its unit, sums of which are exact.
 
     Raises:
         FieldError: not a quantity.
@@ -56,7 +56,7 @@ def nanos(amount: Amount, *, field: str = "quantity") -> int:
 
 @lru_cache(maxsize=1024, typed=True)
 def _nanos(amount: Amount) -> int:
-    """Thousands of jobs ask for the same few amounts."""
+    """The exact amount, remembered: thousands of jobs ask for the same few amounts."""
     scaled = _EXACT.multiply(exact_quantity(amount), NANO)
     return int(scaled.to_integral_value(rounding=ROUND_CEILING))
 

@@ -10,9 +10,9 @@ class ResourceQuota(KubeStruct, frozen=True, kw_only=True):
     name: str
     nominal_quota: Amount = 0
     borrowing_limit: Amount | None = None
-    """None: as much as the cohort has."""
+    """Largest amount to borrow from the cohort; None for all that the cohort has."""
     lending_limit: Amount | None = None
-    """None: all of it."""
+    """Largest amount to lend to the cohort; None for all of the quota."""
 
 
 class FlavorQuotas(KubeStruct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class BorrowWithinCohort(KubeStruct, frozen=True, kw_only=True):
 
 
 class Preemption(KubeStruct, frozen=True, kw_only=True):
-    """Whom a queue's Workloads may preempt. Absent fields are the API's defaults."""
+    """The Workloads that those of a queue may preempt. Absent fields are the API's defaults."""
 
     within_cluster_queue: str = "Never"
     """`Never`, `LowerPriority` or `LowerOrNewerEqualPriority`."""
@@ -55,7 +55,7 @@ class Preemption(KubeStruct, frozen=True, kw_only=True):
     borrow_within_cohort: BorrowWithinCohort | None = None
 
     def settings(self) -> dict[str, str]:
-        """All of them, each by the name that Kueue's API has for it."""
+        """The policies, each by the name that Kueue's API has for it."""
         borrow = self.borrow_within_cohort
         return {
             "withinClusterQueue": self.within_cluster_queue,
@@ -88,7 +88,7 @@ class ClusterQueueSpec(KubeStruct, frozen=True, kw_only=True):
 
     cohort_name: str = ""
     cohort: str = ""
-    """v1beta1; `parent` reads both versions."""
+    """Cohort in v1beta1; `parent` reads both versions."""
     resource_groups: list[ResourceGroup] | None = None
     preemption: Preemption = Preemption()
     queueing_strategy: str = "BestEffortFIFO"
@@ -96,10 +96,10 @@ class ClusterQueueSpec(KubeStruct, frozen=True, kw_only=True):
     admission_scope: AdmissionScope | None = None
     namespace_selector: LabelSelector | None = None
     stop_policy: str | None = None
-    """`None`, `Hold` or `HoldAndDrain`; None as `None`."""
+    """Stop policy: `None`, `Hold` or `HoldAndDrain`; absent means `None`."""
     admission_checks_strategy: ChecksStrategy | None = None
     admission_checks: list[str] | None = None
-    """v1beta1."""
+    """Checks in v1beta1."""
 
     @property
     def parent(self) -> str:
@@ -113,7 +113,7 @@ class ClusterQueueSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class ClusterQueueStatus(KubeStruct, frozen=True, kw_only=True):
-    """Written by Kueue about once a second; a cross-check, not a source."""
+    """Status that Kueue writes about once a second; a cross-check, not a source."""
 
     conditions: list[Condition] | None = None
     fair_sharing: FairSharingStatus | None = None
@@ -137,7 +137,7 @@ class CohortSpec(KubeStruct, frozen=True, kw_only=True):
 
     parent_name: str = ""
     parent: str = ""
-    """v1alpha1; `above` reads both versions."""
+    """Parent cohort in v1alpha1; `above` reads both versions."""
     resource_groups: list[ResourceGroup] | None = None
     fair_sharing: FairSharing | None = None
 
@@ -168,7 +168,7 @@ class LocalQueueSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class LocalQueueStatus(KubeStruct, frozen=True, kw_only=True):
-    """Written by Kueue about once a second."""
+    """Status that Kueue writes about once a second."""
 
     conditions: list[Condition] | None = None
 

@@ -50,10 +50,10 @@ class Described(Protocol):
 
 
 class KubeChanges[U](msgspec.Struct, frozen=True):
-    """The changes since the last look."""
+    """The changes of a mirror since the last look."""
 
     changed: dict[Key, U | None]
-    """None for deleted, or no longer wanted by the projection."""
+    """New values by key; None for an object that is deleted, or that the projection leaves out now."""
     complete: bool
 
 
@@ -88,9 +88,9 @@ class Reflector[T: Described, U]:
         page: int = PAGE,
         rest: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """Args as they are named; a `project` that gives None leaves the object out, and drops it if it was in.
+        """Make an empty mirror. A `project` that gives None leaves the object out, and drops it if it was in.
 
-        `rest` is asked after each batch of events: for how many seconds to leave alone what happens meanwhile.
+        `rest` is asked after each batch of events for the seconds in which no more of them are read.
         """
         self._client = client
         self._resource = resource
@@ -105,9 +105,9 @@ class Reflector[T: Described, U]:
         self._values: dict[Key, U] = {}
         self._changed: dict[Key, U | None] = {}
         self._version: str | None = None
-        """Where a watch can go on; None: nowhere, everything must be shown again."""
+        """Version at which a watch can go on; None where everything must be shown again."""
         self._shown: set[Key] | None = None
-        """While everything is shown: what was shown so far."""
+        """Keys shown so far while everything is shown; None at other times."""
         self._streams = True
         """Whether the server takes streaming lists, as far as we know."""
         self._ever_complete = False
@@ -119,24 +119,24 @@ class Reflector[T: Described, U]:
         self.following = False
         """Whether a watch is open right now; without one, `values` grow old."""
         self.relists = 0
-        """How often everything was begun to be shown again after the first time."""
+        """Number of times that everything was begun to be shown again, after the first time."""
 
     @property
     def values(self) -> Mapping[Key, U]:
-        """The last values."""
+        """The last value of each object, by key."""
         return self._values
 
     def take(self) -> KubeChanges[U]:
-        """Takes the changes since the last take; several changes of an object are one."""
+        """Take the changes since the last take; several changes of an object are one."""
         changed, self._changed = self._changed, {}
         return KubeChanges(changed, self.complete)
 
     async def wait_complete(self) -> None:
-        """Returns as soon as the mirror is complete."""
+        """Wait until the mirror is complete."""
         await self._done.wait()
 
     async def run(self) -> None:
-        """Mirrors until cancelled.
+        """Mirror until cancelled.
 
         Raises:
             FatalKubeError: the kind or the right to read it is missing from the start. Once the mirror was complete,
@@ -164,7 +164,7 @@ class Reflector[T: Described, U]:
             await asyncio.sleep(pauses.next(pause_asked))
 
     async def _follow(self) -> None:
-        """One watch, from its start to its end in good order."""
+        """Follow one watch, from its start to its end in good order."""
         initial = self._version is None and self._streams
         if self._version is None:
             self._begin()
@@ -208,7 +208,7 @@ class Reflector[T: Described, U]:
         self._sweep(version)
 
     def _take_in(self, lines: Sequence[bytes]) -> None:
-        """Takes in what arrived together; of an object that changed several times, the last is read alone."""
+        """Take in lines that arrived together; of several changes of an object the last alone is read."""
         newest: dict[Key, msgspec.Raw] = {}
         try:
             for line in lines:
@@ -243,7 +243,7 @@ class Reflector[T: Described, U]:
                 self._observer.count("reflector.unknown_events")
 
     def _move_on(self, version: str) -> None:
-        """Notes the version, but not while everything is shown: those come in any order."""
+        """Note the version, but not while everything is shown: those come in any order."""
         if self._shown is None:
             self._version = version
             self._heard = True
@@ -272,7 +272,7 @@ class Reflector[T: Described, U]:
             self._change(key, projected)
 
     def _refuse(self, raw: msgspec.Raw, error: msgspec.DecodeError) -> None:
-        """An object that cannot be read counts as absent and harms no other."""
+        """Count an object that cannot be read as absent, so that it harms no other."""
         metadata = read_head(raw)
         key = Key(metadata.namespace, metadata.name)
         self._drop(key)
@@ -291,7 +291,7 @@ class Reflector[T: Described, U]:
             self._wake.set()
 
     def _sweep(self, version: str) -> None:
-        """Everything was shown: what was not is gone."""
+        """Drop what was not shown, now that everything was: it is gone."""
         shown, self._shown = self._shown or set(), None
         for key in self._values.keys() - shown:
             self._drop(key)
@@ -305,7 +305,7 @@ class Reflector[T: Described, U]:
         return self._ever_complete or isinstance(error, ExpiredError)
 
     def _note(self, error: KubeError) -> float:
-        """Takes note of an error; returns the pause in seconds that the server asks for."""
+        """Take note of an error; returns the pause in seconds that the server asks for."""
         if isinstance(error, ExpiredError | NotFoundError | MalformedAnswerError):
             self._version = None
         if isinstance(error, ExpiredError):

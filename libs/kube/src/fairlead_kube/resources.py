@@ -1,4 +1,4 @@
-"""The kinds that we read and write: where they are served and how they are decoded."""
+"""The kinds that we read and write: their paths, and the structs that they are decoded into."""
 
 from urllib.parse import quote
 
@@ -14,19 +14,19 @@ KUEUE = "kueue.x-k8s.io"
 
 
 class Resource[T](msgspec.Struct, frozen=True, kw_only=True):
-    """One served kind."""
+    """A kind that API servers serve."""
 
     group: str
     """Empty for the core group."""
     version: str
     plural: str
     kind: str
-    """As in an object's `kind`."""
+    """The kind's name, as in an object's `kind`."""
     namespaced: bool
     shape: type[T]
-    """What its objects are decoded into."""
+    """The struct that its objects are decoded into."""
     metadata_only: bool = False
-    """Ask the server for metadata alone (PartialObjectMetadata)."""
+    """Whether to ask the server for metadata alone (PartialObjectMetadata)."""
 
     @property
     def api_version(self) -> str:
@@ -38,7 +38,7 @@ class Resource[T](msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, version=version)
 
     def metadata(self) -> "Resource[PartialObject]":
-        """The same kind, of which only metadata is asked for: less for the server to send and for us to keep."""
+        """The same kind, with its metadata alone: less for the server to send and for us to keep."""
         return Resource(
             group=self.group,
             version=self.version,

@@ -1,4 +1,4 @@
-"""How to reach a cluster, and how hard to press it."""
+"""Settings of a cluster's client: the way there, and limits of what we ask of it."""
 
 import msgspec
 
@@ -12,11 +12,12 @@ class KubeSettings(msgspec.Struct, frozen=True, kw_only=True):
     None: `$KUBECONFIG`, else the service account of the pod we run in, else `~/.kube/config`.
     """
     context: str | None = None
-    """Of the kubeconfig; None: its current context."""
+    """Name of the context in the kubeconfig; None for its current context."""
     write_qps: float = 20.0
-    """Mutating calls a second, dry runs included; each costs Kueue a webhook call."""
+    """Mutating calls a second, at most, dry runs included; each costs Kueue a webhook call."""
     write_burst: int = 40
-    """Mutating calls at once after a rest."""
+    """Mutating calls at once, at most, after a rest."""
     request_timeout_seconds: float = 30.0
     watch_silence_seconds: float = 150.0
-    """A watch that says nothing for so long is opened anew; servers send a bookmark about each minute."""
+    """Longest silence of a watch, in seconds, before it is opened anew; servers send a bookmark about each
+    minute."""

@@ -20,19 +20,19 @@ class Throttle:
         self._at = clock()
         self._turn = asyncio.Lock()
         self.granted = 0
-        """Calls let through."""
+        """Number of calls let through."""
         self.waited = 0
-        """Of these, calls that had to wait."""
+        """Number of those calls that had to wait."""
         self.waited_seconds = 0.0
 
     @property
     def available(self) -> int:
-        """How many calls would be let through at once now."""
+        """The number of calls that would be let through at once now."""
         self._refill()
         return int(self._tokens)
 
     async def acquire(self) -> None:
-        """Returns when one more call may be made. A waiter that is cancelled takes nothing."""
+        """Wait until one more call may be made. A waiter that is cancelled takes nothing."""
         async with self._turn:
             self._refill()
             if self._tokens < 1:

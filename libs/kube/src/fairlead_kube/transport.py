@@ -23,7 +23,7 @@ _CONNECT_SECONDS = 10.0
 _REFUSED = 400
 _UNAUTHORIZED = 401
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
-"""A server that vanished without a word is noticed after half a minute, also on a quiet watch."""
+"""Socket options by which a server that vanished is noticed after half a minute, also on a quiet watch."""
 
 
 class Sessions:
@@ -55,7 +55,7 @@ class Sessions:
         return aiohttp.ClientSession(connector=connector, headers=self._headers, read_bufsize=2**20)
 
     async def current(self) -> aiohttp.ClientSession:
-        """The session of the newest certificate."""
+        """Give the session of the newest certificate."""
         if self._made_for != self._certificates:
             self._made_for = self._certificates
             before, self._old, self._session = self._old, self._session, self._open()
@@ -71,7 +71,7 @@ class Sessions:
 
 
 class Transport:
-    """One way to one API server."""
+    """A way to one API server, signed in."""
 
     def __init__(
         self,
@@ -108,17 +108,17 @@ class Transport:
         impersonate: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - of the HTTP request: the server may have done it all the same
     ) -> bytes:
-        """The body of the answer.
+        """Send a request; returns the body of the answer.
 
         Args:
-            method: GET, POST, PATCH, ….
+            method: HTTP method, as `GET`.
             path: from the root of the server, with its parts percent-encoded.
-            query: what follows the `?`.
-            body: what is sent.
+            query: words behind the `?`.
+            body: body of the request.
             content_type: of `body`; tells the three kinds of patch apart.
             accept: the form of the answer.
-            impersonate: do it as this user, such as `system:serviceaccount:team-a:default`.
-            timeout: in seconds, of the whole request; None: that of the settings.
+            impersonate: user to do it as, such as `system:serviceaccount:team-a:default`.
+            timeout: seconds for the whole request; None for those of the settings.
 
         Raises:
             StatusError: the server refused; see `answers.error_of`.
@@ -144,15 +144,15 @@ class Transport:
         accept: str = JSON,
         rest: Callable[[], float] = lambda: 0.0,
     ) -> AsyncGenerator[AsyncIterator[list[bytes]]]:
-        """The lines of a long answer, as many at a time as arrived together.
+        """Read the lines of a long answer, as many at a time as arrived together.
 
         The iterator ends when the server ends the answer; a silence longer than the settings allow is a TimedOutError.
 
         Args:
             path: from the root of the server, with its parts percent-encoded.
-            query: what follows the `?`.
+            query: words behind the `?`.
             accept: the form of the answer.
-            rest: asked after each batch: for how many seconds to leave alone what arrives meanwhile.
+            rest: asked after each batch for the seconds in which nothing more is read.
         """
         limits = aiohttp.ClientTimeout(
             total=None, sock_connect=_CONNECT_SECONDS, sock_read=self._silence_seconds
@@ -164,7 +164,7 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def octets(self, path: str, *, query: Mapping[str, str]) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """The bytes of a long answer as they arrive; silence is no error: a log may be quiet for days."""
+        """Read the bytes of a long answer as they arrive; silence is no error: logs may be quiet for days."""
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=None)
         async with self._answer("GET", path, query=query, headers={"Accept": "*/*"}, limits=limits) as answer:
             yield _unbroken(answer)
@@ -181,7 +181,7 @@ class Transport:
         body: bytes | None = None,
         impersonate: str | None = None,
     ) -> AsyncGenerator[aiohttp.ClientResponse]:
-        """An answer below 400; signs in anew once where the server no longer takes our token."""
+        """Give an answer below 400; sign in anew once where the server no longer takes our token."""
         if user := impersonate or self._as:
             headers["Impersonate-User"] = user
         asked = f"{method} {path}"
@@ -220,7 +220,7 @@ class Transport:
 
 
 async def _lines(answer: aiohttp.ClientResponse, rest_now: Callable[[], float]) -> AsyncIterator[list[bytes]]:
-    """Split here, not by aiohttp's readline: that wakes once a line and has a limit on a line's length."""
+    """Split an answer into lines; aiohttp's readline would wake once a line, and bounds a line's length."""
     rest = b""
     async for chunk in answer.content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
@@ -231,7 +231,7 @@ async def _lines(answer: aiohttp.ClientResponse, rest_now: Callable[[], float]) 
 
 
 async def _leave_alone(answer: aiohttp.ClientResponse, seconds: float) -> None:
-    """Lets arrive what arrives, and reads nothing: one record of TLS is unpacked for as much as ten."""
+    """Read nothing for some seconds: one record of TLS is then unpacked for as much as ten."""
     connection = answer.connection
     transport = None if connection is None else connection.transport
     if transport is None or transport.is_closing():
@@ -244,7 +244,7 @@ async def _leave_alone(answer: aiohttp.ClientResponse, seconds: float) -> None:
 
 
 async def _unbroken(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """The bytes that arrive until the server ends; an answer that breaks off raises as a request does."""
+    """Read the bytes that arrive until the server ends; an answer that breaks off raises like a request."""
     try:
         async for chunk in answer.content.iter_any():
             yield chunk
@@ -265,7 +265,7 @@ def _long_lived(address: aiohttp.AddrInfoType) -> socket.socket:
 async def open_transport(
     access: Access, settings: KubeSettings, *, user_agent: str
 ) -> AsyncIterator[Transport]:
-    """A way there until the block ends. No connection is made yet; a credential plugin is run.
+    """Open a way to the server until the block ends. A credential plugin is run; no connection is made yet.
 
     Raises:
         ConfigurationError: certificates, keys or tokens that cannot be used.

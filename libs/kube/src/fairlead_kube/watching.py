@@ -19,7 +19,7 @@ _TOO_LARGE = "ResourceVersionTooLarge"
 
 
 class WatchEvent(KubeStruct, frozen=True, kw_only=True):
-    """One line."""
+    """An event of a watch, of one line."""
 
     type: str
     """`ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`."""
@@ -92,17 +92,17 @@ def watch_query(version: str, *, initial: bool) -> dict[str, str]:
 
 
 class BackOff:
-    """How long to pause before the next try: doubled with each failure, jittered."""
+    """The pause before the next try: doubled with each failure, jittered."""
 
     def __init__(self) -> None:
         self._pause = FIRST_PAUSE
 
     def reset(self) -> None:
-        """Something worked."""
+        """Begin with the shortest pause again, as something worked."""
         self._pause = FIRST_PAUSE
 
     def next(self, at_least: float = 0.0) -> float:
-        """Seconds; never less than the server asked for."""
+        """Give the next pause in seconds, never less than the server asked for."""
         pause = self._pause * random.uniform(0.5, 1.5)  # noqa: S311 - not a secret
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         return max(pause, at_least)

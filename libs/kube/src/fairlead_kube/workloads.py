@@ -19,7 +19,7 @@ _UPDATE = "Update"
 
 
 class OwnedAnnotations(KubeStruct, frozen=True, kw_only=True):
-    """The annotations that one manager owns, of these."""
+    """The annotations, of those that matter here, that one manager owns."""
 
     boost: object = msgspec.field(name=f"f:{PRIORITY_BOOST}", default=None)
 
@@ -37,14 +37,14 @@ class OwnedSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class OwnedFields(KubeStruct, frozen=True, kw_only=True):
-    """Fields that one manager owns; `{}` stands for each that it does."""
+    """Fields that one manager owns; `{}` for each of them."""
 
     metadata: OwnedMetadata | None = msgspec.field(name="f:metadata", default=None)
     spec: OwnedSpec | None = msgspec.field(name="f:spec", default=None)
 
 
 class ManagedFields(KubeStruct, frozen=True, kw_only=True):
-    """The last writers of fields, as the API server keeps them."""
+    """A writer of fields and the fields that it owns, as the API server keeps them."""
 
     manager: str = ""
     operation: str = _UPDATE
@@ -54,7 +54,7 @@ class ManagedFields(KubeStruct, frozen=True, kw_only=True):
 
 
 class WorkloadMeta(ObjectMeta, frozen=True, kw_only=True):
-    """The metadata of a Workload, with who wrote what it is ordered by."""
+    """The metadata of a Workload, with the writers of the fields that order it."""
 
     managed_fields: list[ManagedFields] | None = None
 
@@ -74,7 +74,7 @@ class PodSet(KubeStruct, frozen=True, kw_only=True):
     name: str = "main"
     count: int = 1
     min_count: int | None = None
-    """Fewer will do (partial admission)."""
+    """Number of pods that is enough (partial admission); None for all of them."""
     template: PodTemplate = PodTemplate()
     topology_request: object = None
 
@@ -83,14 +83,14 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
     """The specification of a Workload."""
 
     queue_name: str = ""
-    """The LocalQueue."""
+    """Name of the LocalQueue."""
     priority: int | None = None
     priority_class_ref: PriorityClassRef | None = None
     priority_class_name: str = ""
     """v1beta1; with `priority_class_source`. `WorkloadSpec.class_ref` reads both versions."""
     priority_class_source: str = ""
     active: bool | None = None
-    """None counts as True."""
+    """Whether the Workload may be queued; None counts as True."""
     pod_sets: list[PodSet] | None = None
     maximum_execution_time_seconds: int | None = None
 
@@ -110,7 +110,7 @@ class PodSetAssignment(KubeStruct, frozen=True, kw_only=True):
     flavors: dict[str, str] | None = None
     """Flavor by resource."""
     resource_usage: RawAmounts | None = None
-    """Of all pods together; not reduced by what was reclaimed since."""
+    """Amounts of all pods together; not reduced by what was reclaimed since."""
     count: int | None = None
 
 
@@ -129,7 +129,7 @@ class ReclaimablePod(KubeStruct, frozen=True, kw_only=True):
 
 
 class RequeueState(KubeStruct, frozen=True, kw_only=True):
-    """Backing off."""
+    """The state of a Workload that backs off."""
 
     count: int | None = None
     requeue_at: str | None = None
@@ -151,11 +151,11 @@ class CheckState(KubeStruct, frozen=True, kw_only=True):
     message: str = ""
     last_transition_time: str | None = None
     retry_count: int | None = None
-    """How often in a row it said `Retry` (Kueue 0.15)."""
+    """Number of times in a row that it said `Retry` (Kueue 0.15)."""
 
 
 class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
-    """How far it is."""
+    """Progress of a Workload."""
 
     admission: Admission | None = None
     conditions: list[Condition] | None = None
@@ -183,7 +183,7 @@ class Workload(KubeStruct, frozen=True, kw_only=True):
 
     @property
     def active(self) -> bool:
-        """False: deactivated, it is not queued."""
+        """Whether the Workload may be queued; False where somebody deactivated it."""
         return self.spec.active is not False
 
 
@@ -223,7 +223,7 @@ class AdmissionCheckSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class AdmissionCheckStatus(KubeStruct, frozen=True, kw_only=True):
-    """Whether its controller works."""
+    """Status of a check; its conditions say whether its controller works."""
 
     conditions: list[Condition] | None = None
 
