@@ -1,4 +1,4 @@
-"""slurm-bridge: Slurm as a frontend. One of them leads for each slurmctld.
+"""slurm-bridge: Slurm as a frontend. For each slurmctld one bridge leads.
 
 It states what slurmctld has (nodes, partitions, accounts, jobs: facts and no policy) and obeys the verbs of a frontend: levels
 become SiteFactors, jobs are taken away.

@@ -1,4 +1,4 @@
-"""Wiring: who gets what. The only place where the parts of the bridge meet."""
+"""Wiring of the bridge, and the only place where its parts meet."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ from fairlead_slurm_bridge.store import SubmissionStore
 from fairlead_slurm_bridge.view import StatedView
 
 ROLE = "watcher"
-"""It stands in the watcher's place: the state of its cluster is its own to publish."""
+"""Role of the bridge's lease: the watcher's, as the state of its cluster is its own to publish."""
 
 
 async def main(settings: SlurmBridgeSettings, lifecycle: Lifecycle) -> None:

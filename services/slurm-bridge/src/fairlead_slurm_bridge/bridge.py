@@ -36,30 +36,32 @@ from fairlead_slurm_bridge.view import StatedView
 
 BY_SBATCH = "jobs enter this Slurm cluster by sbatch: its bridge has no submitting helper (--submit-socket)"
 _SOON_SECONDS = 0.5
-"""From a hook, or a change, to the next reading: slurmctld goes on once it has its answer, and others follow."""
+"""Seconds from a hook, or a change, to the next reading: slurmctld goes on once it has its answer, and others
+follow."""
 _REST = 20.0
-"""Times as long as a reading took before the next one, at least: what is read more often costs slurmctld a twentieth at most."""
+"""Least pause after a reading, in times that the reading took: so readings cost slurmctld a twentieth of its
+time at most."""
 _GONE = LevelReply(verdict=VerbOutcome.GONE)
 
 
 class BridgeAudience(Protocol):
-    """The audience of what is stated differently from now on."""
+    """The audience of changed statements."""
 
     def update(self, statements: Statements) -> None:
-        """Hears what is so now."""
+        """Take changed statements, as they are from now on."""
 
 
 class Bridge:
-    """One slurmctld as a frontend.
+    """The bridge of one slurmctld: the loop that reads it, and the verbs of a frontend.
 
     Args:
-        controller: of the cluster.
-        observer: reads it.
-        view: of the cluster.
-        store: what is remembered.
+        controller: of the cluster's slurmctld.
+        observer: reads slurmctld.
+        view: of the cluster, as it is stated.
+        store: keeps what Slurm forgets.
         audience: tells NATS.
-        instruments: counts.
-        poll_seconds: between two readings.
+        instruments: of the bridge.
+        poll_seconds: most seconds between two readings.
         creator: makes jobs; None where that is left to sbatch.
     """
 
@@ -91,7 +93,7 @@ class Bridge:
     # --- the loop
 
     async def run(self, audience: BridgeAudience) -> None:
-        """Runs until cancelled."""
+        """Read slurmctld and state changes until cancelled."""
         self._audience = audience
         while True:
             pause = self._poll_seconds
@@ -104,7 +106,7 @@ class Bridge:
             await wake_or_timeout(self._wake, pause)
 
     def hint(self) -> None:
-        """A hook of Slurm's came: jobs begin, end or are submitted. What becomes of that is read soon, once for all such."""
+        """Hear that a hook of Slurm's came: what becomes of its job is read soon, once for all such hooks."""
         if self._hinted is None:
             self._hinted = asyncio.get_running_loop().call_later(_SOON_SECONDS, self._look_now)
 
@@ -113,7 +115,7 @@ class Bridge:
         self._wake.set()
 
     async def _pass(self, audience: BridgeAudience) -> float:
-        """Seconds to the next one: where something has changed more does, and a short queue is cheap to read."""
+        """Read once; returns the seconds to the next reading: fewer after a change and for a short queue."""
         async with self._turn:
             with self._instruments.read_seconds.time():
                 surroundings = await self._observer.surroundings()
@@ -179,7 +181,7 @@ class Bridge:
     # --- how
 
     def _judged(self, wanted: SetLevel) -> LevelReply | None:
-        """The answer where nothing is written; None where it is."""
+        """The answer to a level that is not written; None where it is to be written."""
         known = self._view.surroundings
         if known is None or self._view.waiting(wanted.id, wanted.uid) is None:
             return _GONE
@@ -212,7 +214,7 @@ class Bridge:
         return uid is not None and job.uid in (None, uid)
 
     def _complain(self, trouble: str) -> None:
-        """Once for each trouble: slurmctld may be down for long."""
+        """Log each trouble once: slurmctld may be down for long."""
         if trouble and trouble != self._complained:
             self._log.warning("slurm_not_read", error=trouble)
         elif self._complained and not trouble:

@@ -1,4 +1,4 @@
-"""The checks of `fairlead slurm validate`, for what job_submit sees and for submissions: from what is known already, within moments."""
+"""The checks of `fairlead slurm validate` for jobs in job_submit and for submissions, within moments."""
 
 import asyncio
 import time
@@ -17,22 +17,22 @@ from fairlead_slurm.images.registry import ImageAnswer, Presence
 from fairlead_slurm.images.remarks import ImageRule, Registry
 
 TARGET_SECONDS = 10.0
-"""What slurmctld says of partitions, nodes and limits is asked for again after so long."""
+"""Seconds after which slurmctld is asked again for partitions, nodes and limits."""
 _OLDEST_SECONDS = 120.0
-"""Nodes and limits that are older say nothing any more."""
+"""Age in seconds beyond which nodes and limits say nothing any more."""
 _KEPT_SECONDS = {Presence.THERE: 300.0, Presence.MISSING: 15.0, Presence.UNASKED: 15.0}
-"""An image that is missing may be pushed any moment."""
+"""Seconds for which a registry's answer is kept: a missing image may be pushed any moment."""
 _REMEMBERED = 4096
 _AT_ONCE = 16
-"""Registries that are asked at a time."""
+"""Number of registries that are asked at a time."""
 
 
 class CachedRegistry:
-    """Asks once for what many jobs want, and only registries that the site names.
+    """A registry that asks once for an image that many jobs want, and only hosts that the site names.
 
     Args:
-        registry: that is asked.
-        allowed: hosts; empty for all.
+        registry: asked for what is not known yet.
+        allowed: hosts that may be asked; empty for all.
         clock: monotonic seconds.
     """
 
@@ -77,13 +77,13 @@ class CachedRegistry:
 
 
 class BatchChecks:
-    """Checks batch jobs of one cluster.
+    """Checks of one cluster's batch jobs.
 
     Args:
-        source: slurmctld.
+        source: asks slurmctld.
         registry: knows of images.
         rule: what becomes of jobs whose image is not there.
-        pods: where jobs run as pods; None where none does.
+        pods: the partition whose jobs run as pods; None where no job does.
         clock: monotonic seconds.
     """
 
@@ -107,7 +107,7 @@ class BatchChecks:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def remarks(self, words: Sequence[str], user: str = "") -> list[Remark]:
-        """What is to be said of a job, by the words of sbatch that ask for it; nothing where slurmctld cannot be understood.
+        """Remarks on a job, by the words of sbatch that ask for it; none where slurmctld is not understood.
 
         Raises:
             RetryableSlurmError: slurmctld does not answer.
@@ -120,17 +120,17 @@ class BatchChecks:
         return await self._weighed(words, user, target)
 
     async def remarks_at_once(self, words: Sequence[str], user: str = "") -> list[Remark]:
-        """The remarks without a question to slurmctld: while job_submit runs, its answer may have to wait for job_submit's end.
+        """Remarks without a question to slurmctld, whose answer may have to wait until job_submit ends.
 
         Raises:
-            SlurmUnreachableError: slurmctld has not told for long what jobs are measured by.
+            SlurmUnreachableError: slurmctld told nothing of the site for long.
         """
         if self._target is None or self._clock() - self._asked_at > _OLDEST_SECONDS:
             raise SlurmUnreachableError("what slurmctld has is not known yet, or not any more")
         return await self._weighed(words, user, self._target)
 
     async def keep_current(self) -> None:
-        """Know what `remarks_at_once` needs, until cancelled."""
+        """Keep what `remarks_at_once` needs as new as it may be, until cancelled."""
         while True:
             try:
                 await self._current()

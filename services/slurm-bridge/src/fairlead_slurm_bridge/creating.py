@@ -1,6 +1,6 @@
-"""Making batch jobs of submissions, each once.
+"""Batch jobs made of submissions, each submission once.
 
-What is asked for is noted before sbatch runs, and the job carries the submission in its comment: whoever is killed in between,
+A submission is noted before sbatch runs, and its job carries it in its comment: whoever is killed in between,
 the next one finds the job in slurmctld, or knows that there is none yet.
 """
 
@@ -21,16 +21,16 @@ from fairlead_slurm_bridge.store import SubmissionStore, SubmittedJob
 from fairlead_slurm_bridge.submitting import NoBatchJobError, batch_job_of
 
 AT_ONCE = 4
-"""sbatch processes beside each other: slurmctld takes one job after the other."""
+"""Number of sbatch processes at a time: slurmctld takes one job after the other."""
 _IN_DOUBT_SECONDS = 30.0
-"""A slurmctld that was too busy to answer may still take a job so long after sbatch gave up."""
+"""Seconds for which a slurmctld that was too busy to answer may still take a job after sbatch gave up."""
 
 
 class Submitter(Protocol):
     """A submitter that has a job made as the user of its account."""
 
     async def submit(self, job: BatchJob) -> str:
-        """Have it made; returns its number.
+        """Have a job made; returns its number.
 
         Raises:
             SubmitRefusedError: it will not be made.
@@ -39,17 +39,17 @@ class Submitter(Protocol):
 
 
 class Partitions(Protocol):
-    """What the cluster has."""
+    """The cluster's partitions, as they were read last."""
 
     def partition_of(self, name: str | None) -> str | None:
         """The partition of that name, or the default one; None where there is none, or nothing was read yet."""
 
 
 class Checks(Protocol):
-    """Looks at a job before it is made."""
+    """Checks of a job before it is made."""
 
     async def remarks(self, words: Sequence[str]) -> list[Remark]:
-        """What is to be said of a job, by sbatch's words.
+        """Remarks on a job, by sbatch's words.
 
         Raises:
             RetryableSlurmError: slurmctld does not answer.
@@ -57,11 +57,11 @@ class Checks(Protocol):
 
 
 class Creator:
-    """Makes jobs.
+    """A maker of batch jobs.
 
     Args:
-        submitter: runs sbatch.
-        store: remembers what was asked for.
+        submitter: has sbatch run.
+        store: remembers submissions.
         partitions: of the cluster.
         look: reads all jobs from slurmctld, now.
         naming: of resources.
@@ -94,7 +94,7 @@ class Creator:
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def create(self, jobs: Sequence[CreateJob]) -> list[CreateReply]:
-        """See `Obedient`: one batch after the other, so that no two copies of a submission are on their way."""
+        """Make jobs (see `Obedient`), one batch at a time, so that no submission is on its way twice."""
         async with self._turn:
             try:
                 await self._find([job for job in jobs if self._is_in_doubt(job)])
@@ -109,7 +109,7 @@ class Creator:
         return asked is None or not asked.job
 
     async def _find(self, jobs: Sequence[CreateJob]) -> None:
-        """Note the jobs that slurmctld has of these: of one whose answer was lost, or whose note."""
+        """Note those jobs that slurmctld already has, as where an answer or a note was lost."""
         wanted = {(job.scope, job.id) for job in jobs}
         if not wanted:
             return

@@ -25,22 +25,22 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Naming(msgspec.Struct, frozen=True, kw_only=True):
-    """What Slurm's resources are called in Fairlead; those that are not named are left out."""
+    """Fairlead's names for Slurm's resources; resources without a name are left out."""
 
     by_tres: dict[str, str]
 
     @classmethod
     def of(cls, gres_gpu: str) -> "Naming":
-        """CPU, memory, GPUs of any type."""
+        """The names of CPU, memory, and GPUs of any type."""
         return cls(by_tres={"cpu": "cpu", "mem": "memory", "gres/gpu": gres_gpu})
 
     def amounts(self, resources: Mapping[str, int]) -> dict[str, int]:
-        """The amounts in Fairlead's words. Slurm counts GPUs of a type a second time under that type."""
+        """The amounts under Fairlead's names. Slurm counts GPUs of a type a second time under that type."""
         return {name: resources[tres] for tres, name in self.by_tres.items() if tres in resources}
 
 
 def domains(partitions: Sequence[SlurmPartition], nodes: Iterable[SlurmNode], naming: Naming) -> list[Domain]:
-    """The domains, by their names."""
+    """The domains of a cluster, sorted by name."""
     by_name = {partition.name: partition for partition in partitions}
     group_of = {name: name for name in by_name}
 

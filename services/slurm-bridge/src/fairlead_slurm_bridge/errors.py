@@ -1,16 +1,16 @@
-"""What ends a slurm-bridge, as types under one root; and why a job cannot run as a pod, however often it is tried."""
+"""Errors that end a slurm-bridge, under one root; and errors of a job that can never run as a pod."""
 
 
 class BridgeError(Exception):
-    """The bridge cannot work as it is."""
+    """The bridge cannot work as it is; carries why."""
 
 
 class SubmissionStoreError(BridgeError):
-    """The file with what is remembered cannot be used; carries why."""
+    """The file with what the bridge remembers cannot be used; carries why."""
 
 
 class PodRefusedError(Exception):
-    """The job is to blame; carries what to tell its user."""
+    """A job cannot run as a pod, and is itself to blame; carries what to tell its user."""
 
 
 class NotPreparedError(Exception):

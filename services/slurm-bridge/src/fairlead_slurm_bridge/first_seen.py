@@ -11,26 +11,26 @@ _SECOND = 1_000_000
 
 
 class Remembered(msgspec.Struct, frozen=True, kw_only=True):
-    """What one reading adds and takes away."""
+    """First instants that one reading adds, by number, and numbers that it no longer has."""
 
     seen: dict[str, Micros]
     forgotten: set[str]
 
 
 class FirstSeen:
-    """The first submit of each job that Slurm still knows, and of each array as a whole.
+    """The first submission of each job that Slurm still knows, and of each array as a whole.
 
     Slurm's submit times are whole seconds, and jobs of one second go by their numbers: each gets an instant of its own
     within that second, in that order.
 
     Args:
-        known: by number, as it was kept.
+        known: first instants by number, as they were kept.
     """
 
     def __init__(self, known: dict[str, Micros]) -> None:
         self._since = known
         self._last: dict[Micros, Micros] = {}
-        """The last instant that was given within each second."""
+        """Last instant that was given within each second."""
         for since in known.values():
             self._note(since)
 
@@ -39,7 +39,7 @@ class FirstSeen:
         return self._since[str(job.array)]
 
     def take(self, jobs: Iterable[SlurmJob]) -> Remembered:
-        """Take note of all jobs that there are; those that are not among them are forgotten."""
+        """Take note of all jobs that there are; jobs that are not among them are forgotten."""
         first: dict[int, SlurmJob] = {}
         for job in jobs:
             known = first.get(job.array)
@@ -57,7 +57,7 @@ class FirstSeen:
         return Remembered(seen=seen, forgotten=forgotten)
 
     def _is_another(self, job: SlurmJob, known: Micros) -> bool:
-        """Whether the number was given to another job since: nothing but a requeue moves a submit time."""
+        """Whether the number is another job's by now: nothing but a requeue moves a submit time."""
         return job.restarts == 0 and known - known % _SECOND != job.submitted
 
     def _instant(self, submitted: Micros) -> Micros:

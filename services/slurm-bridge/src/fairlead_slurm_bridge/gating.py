@@ -49,7 +49,7 @@ class Gate:
         client: of Kubernetes.
         observer: hears of Kubernetes' troubles.
         store: keeps what slurmctld may forget.
-        partition: whose jobs run as pods.
+        partition: the partition whose jobs run as pods.
     """
 
     def __init__(
@@ -100,8 +100,8 @@ class Gate:
 
         Args:
             tasks: of the process.
-            instruments: count.
-            leads: whether this bridge does.
+            instruments: of the bridge.
+            leads: whether this bridge leads.
             checks: look at jobs before they stand.
             hint: told that something happens in Slurm.
         """
@@ -165,7 +165,7 @@ class Gate:
 async def gate(
     settings: SlurmBridgeSettings, lifecycle: Lifecycle, store: SubmissionStore
 ) -> AsyncIterator[Gate | None]:
-    """The gate, until the block ends; None where no partition's jobs run as pods.
+    """Open the gate until the block ends; None where no partition's jobs run as pods.
 
     Raises:
         BridgeError: a setting cannot be read.
@@ -186,7 +186,7 @@ async def gate(
 
 
 def pod_rules(settings: SlurmBridgeSettings) -> PodRules:
-    """What the settings say of all pods.
+    """Rules for all pods, from the settings.
 
     Raises:
         BridgeError: a volume claim cannot be read.
@@ -224,7 +224,7 @@ def _licence(settings: SlurmBridgeSettings, conf: Path | None) -> AccountedLicen
 
 
 def pod_places(rules: PodRules) -> PodShape:
-    """Which nodes all pods may run on."""
+    """Shape that finds the nodes on which all pods may run."""
     tolerations = tuple(
         PodToleration(key=one.key, operator=one.operator, value=one.value, effect=one.effect)
         for one in rules.tolerations

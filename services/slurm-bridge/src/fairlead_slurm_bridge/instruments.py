@@ -8,10 +8,10 @@ from fairlead_runtime.metrics import Metrics
 
 
 class BridgeInstruments:
-    """What it counts and measures."""
+    """Metrics that a slurm-bridge counts and measures."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Declare them in the process's registry."""
+        """Declare the metrics in the process's registry."""
         self._metrics = metrics
         self._jobs = metrics.gauge(
             "stated", "Jobs that are stated of the cluster, by phase.", unit="jobs", labels=["phase"]
@@ -53,16 +53,16 @@ class BridgeInstruments:
         gauge.set_function(lambda: float(leads()))
 
     def told(self, event: Event) -> None:
-        """An event of a job."""
+        """Count an event of a job."""
         self._events.labels(type(event).__name__.removeprefix("Job").lower()).inc()
 
     def asked(self, hook: str, answer: str, seconds: float) -> None:
-        """A hook of Slurm was answered."""
+        """Count a hook of Slurm's that was answered, and its seconds."""
         self._hooks.labels(hook, answer).inc()
         self._hook_seconds.labels(hook).observe(seconds)
 
     def passed(self, phases: Mapping[Phase, int], changes: int, unreadable: int) -> None:
-        """A reading was translated, and so much is stated differently."""
+        """Show a reading's jobs and unreadable lines, and count changed statements."""
         self._changes.inc(changes)
         self._unreadable.set(unreadable)
         for phase in Phase:

@@ -1,4 +1,4 @@
-"""A Slurm job as Fairlead states it. Pure."""
+"""Translation of a Slurm job into Fairlead's statement. Pure."""
 
 from collections.abc import Mapping
 
@@ -14,14 +14,15 @@ from fairlead_slurm_bridge.windows import ArrayRemainder
 
 NO_EPOCH = 0
 UNSTAMPED = 0
-"""The announcer gives epochs and revisions."""
+"""Epoch and revision of a statement before the announcer gives it others."""
 _RUNNING = {
     "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING",
 }  # fmt: skip
-"""It holds what it was given. A requeued job that is still completing does, too."""
+"""States of a job that holds its resources, as one that was requeued and is still completing does, too."""
 _HELD = {"REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"}
 _OUTCOMES = {"COMPLETED": Outcome.SUCCEEDED, "CANCELLED": Outcome.CANCELLED, "REVOKED": Outcome.CANCELLED}
-"""Every other end is a failure: FAILED, TIMEOUT, NODE_FAIL, OUT_OF_MEMORY, PREEMPTED, DEADLINE, BOOT_FAIL."""
+"""Outcomes by state; any other end is a failure: FAILED, TIMEOUT, NODE_FAIL, OUT_OF_MEMORY, PREEMPTED,
+DEADLINE, BOOT_FAIL."""
 _NOT_ELIGIBLE = {
     "Dependency": "waits for other jobs to end (dependency)",
     "DependencyNeverSatisfied": "its dependency can never be satisfied",
@@ -31,20 +32,22 @@ _NOT_ELIGIBLE = {
     "JobArrayTaskLimit": "its array runs as many tasks at once as it may",
     "Reservation": "waits for its reservation",
 }
-"""Reasons of Slurm's for which a job may not start whatever stands before it, in words."""
+"""Slurm's reasons for which a job may not start whatever stands before it, in words."""
 _HOLDERS = {
     "JobHeldUser": JobHolder.USER,
     "JobHeldAdmin": JobHolder.ADMIN,
     "Dependency": JobHolder.DEPENDENCY,
     "DependencyNeverSatisfied": JobHolder.DEPENDENCY,
 }
-"""Who keeps a job from starting, by the same reasons. A begin time is the user's, or Slurm's own after a requeue."""
+"""Holders of a job by the same reasons. A begin time is not among them: it is the user's, or Slurm's own
+after a requeue."""
 _ORDINARY_REASONS = ("", "None", "Priority", "Resources")
-"""That others stand before it, or that nothing is free: each pass of Slurm's scheduler says another of them."""
+"""Reasons that others stand before a job, or that nothing is free: each pass of Slurm's scheduler says
+another of them."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """What translating a job depends on beside the job."""
+    """Facts about the cluster that all translations share."""
 
     cluster: str
     ladder: Ladder
@@ -53,12 +56,12 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def state_of(job: SlurmJob, since: Micros, frame: Frame) -> JobState:
-    """The job as it is stated, before anybody trades places.
+    """The job's statement, before any jobs trade places.
 
     Args:
-        job: as read.
-        since: when it was first submitted.
-        frame: the rest.
+        job: as slurmctld has it.
+        since: instant at which the job was first submitted.
+        frame: facts about the cluster.
     """
     phase = phase_of(job)
     origin = submission_mark(job.comment)
@@ -94,12 +97,12 @@ def state_of(job: SlurmJob, since: Micros, frame: Frame) -> JobState:
 
 
 def rest_of(rest: ArrayRemainder, since: Micros, frame: Frame) -> JobState:
-    """What is left of an array, as it is stated: each task of the window is a job to others, by contract.
+    """The statement of an array's waiting remainder: each task of its window is a job to others, by contract.
 
     Args:
-        rest: of an array.
-        since: when the array was first submitted.
-        frame: the rest.
+        rest: tasks of the array that share a record.
+        since: instant at which the array was first submitted.
+        frame: facts about the cluster.
     """
     first = rest.first
     return msgspec.structs.replace(
@@ -111,7 +114,7 @@ def rest_of(rest: ArrayRemainder, since: Micros, frame: Frame) -> JobState:
 
 
 def phase_of(job: SlurmJob) -> Phase:
-    """The phase at which a job stands."""
+    """The phase of a job, by its state."""
     if job.state in _RUNNING:
         return Phase.RUNNING
     if job.state in _HELD:
@@ -123,13 +126,13 @@ def phase_of(job: SlurmJob) -> Phase:
 
 
 def uid_of(cluster: str, job: SlurmJob, since: Micros) -> str:
-    """Unique over all clusters and all time, also where Slurm's numbers begin anew; sorts as the numbers do."""
+    """The job's uid, unique over all clusters and time, also where Slurm counts anew; sorts as numbers do."""
     whole = array_uid(cluster, job, since)
     return whole if job.task is None else task_uid(whole, job.task)
 
 
 def array_uid(cluster: str, job: SlurmJob, since: Micros) -> str:
-    """The same of a job, or of the array that a task is of."""
+    """The uid of a job, or of the array that a task is of."""
     return f"{cluster}-{job.array:010d}-{since}"
 
 

@@ -1,4 +1,4 @@
-"""Reading slurmctld: the queue each time, what changes seldom now and then."""
+"""Readings of slurmctld: the queue each time, all that seldom changes now and then."""
 
 import asyncio
 import time
@@ -10,14 +10,14 @@ from fairlead_slurm.errors import SlurmError
 from fairlead_slurm_bridge.view import SlurmContext
 
 SURROUNDINGS_SECONDS = 10.0
-"""Nodes, partitions, accounts and settings are read so often."""
+"""Seconds between two readings of nodes, partitions, accounts and settings."""
 
 
 class Observer:
-    """What slurmctld says, and since when it has said nothing.
+    """A reader of slurmctld, which knows how long slurmctld has been silent.
 
     Args:
-        controller: of the cluster.
+        controller: of the cluster's slurmctld.
         clock: monotonic seconds.
     """
 
@@ -28,13 +28,13 @@ class Observer:
         self._heard: float | None = None
         self._surveyed: float | None = None
         self.trouble: str | None = None
-        """Why the last reading failed; None where it did not."""
+        """Reason for which the last reading failed; None where it did not."""
 
     async def surroundings(self) -> SlurmContext | None:
-        """What the cluster has beside jobs; None where it is not yet time to ask again.
+        """Read all but jobs; None where it is not yet time to ask again.
 
         Raises:
-            SlurmError: it could not be read.
+            SlurmError: slurmctld could not be read.
         """
         if self._surveyed is not None and self._clock() - self._surveyed < SURROUNDINGS_SECONDS:
             return None
@@ -52,10 +52,10 @@ class Observer:
         return SlurmContext(nodes=nodes, partitions=partitions, accounts=accounts, settings=settings)
 
     async def jobs(self) -> Reading:
-        """The queue.
+        """Read the queue.
 
         Raises:
-            SlurmError: it could not be read.
+            SlurmError: slurmctld could not be read.
         """
         try:
             found = await self._controller.jobs()
@@ -72,7 +72,7 @@ class Observer:
         return self._clock() - (self._began if self._heard is None else self._heard)
 
     def why_silent(self, longest: float) -> str | None:
-        """Why slurmctld counts as silent, once it has said nothing for longer than that (seconds)."""
+        """The complaint about slurmctld once it is silent for more than `longest` seconds; None before."""
         if self._heard is not None and self.age() <= longest:
             return None
         return f"slurmctld has said nothing for {self.age():.0f} s: {self.trouble or 'no answer yet'}"

@@ -1,4 +1,4 @@
-"""What Slurm forgets and the bridge remembers: one SQLite file.
+"""The bridge's memory of what Slurm forgets: one SQLite file.
 
 A requeue gives a job a new submit time, so its age would be lost. Kept is, of each job, when it was first submitted; of jobs
 that run as pods how they ended and where they stand; and of admitters the highest epoch that was obeyed.
@@ -36,24 +36,25 @@ CREATE TABLE IF NOT EXISTS first_seen (job TEXT PRIMARY KEY, since INTEGER NOT N
 """
 _FENCE = "fence"
 _KEPT_SECONDS = 30 * 86_400.0
-"""A copy of a submission that comes later than that makes another job."""
+"""Seconds for which a submission is kept: a later copy of it makes another job."""
 _KEPT_RUN_SECONDS = 86_400.0
-"""A slurmctld that is killed forgets seconds; one that is restored from yesterday's state is another's affair."""
+"""Seconds for which an ended program is kept: a slurmctld restored from yesterday's state is another's
+affair."""
 _KEPT_STAND_SECONDS = 60 * 86_400.0
-"""A process may stand on its node for as long as its job may run."""
+"""Seconds for which a stand is kept: a process may stand on its node for as long as its job may run."""
 _DIGEST_SHOWN = 16
 """Characters of a digest that are compared: a job's comment has no more."""
 
 
 class SubmittedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that was asked for."""
+    """A submission that sbatch was called for."""
 
     digest: str
     job: str
-    """Its number; empty where nobody knows whether it was made."""
+    """Number of the job; empty where nobody knows whether it was made."""
     queue: str
     at: float
-    """Wall seconds."""
+    """Time of the note, in wall seconds."""
 
     def is_of(self, digest: str) -> bool:
         """Whether a submission of this digest is the same."""
@@ -64,7 +65,7 @@ class SubmissionStore:
     """The file of one cluster; small and quick, so used from the event loop.
 
     Raises:
-        SubmissionStoreError: of each method: the file cannot be read or written.
+        SubmissionStoreError: from each method: the file cannot be read or written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -82,11 +83,11 @@ class SubmissionStore:
             raise SubmissionStoreError(f"{path} cannot be used: {error}") from error
 
     def first_seen(self) -> dict[str, Micros]:
-        """The first instants by job."""
+        """The first instants of jobs, by number."""
         return dict(self._read("SELECT job, since FROM first_seen"))
 
     def remember(self, seen: Mapping[str, Micros], forgotten: Collection[str]) -> None:
-        """Remembers when these jobs were first submitted; the others are gone."""
+        """Remember the first instants of these jobs, and forget jobs that are gone."""
         if not seen and not forgotten:
             return
         try:
@@ -104,11 +105,11 @@ class SubmissionStore:
         )
 
     def keep_fence(self, epoch: int) -> None:
-        """An admitter of this epoch is obeyed from now on."""
+        """Note that an admitter of this epoch is obeyed from now on."""
         self._write("INSERT OR REPLACE INTO facts VALUES (?, ?)", (_FENCE, epoch))
 
     def asked(self, scope: str, submission: str) -> SubmittedJob | None:
-        """What was asked for under this id; None where nothing was."""
+        """The job of this submission; None where none was asked for."""
         query = "SELECT digest, job, queue, at FROM asked WHERE scope = ? AND id = ?"
         try:
             found = self._database.execute(query, (scope, submission)).fetchone()
@@ -121,13 +122,13 @@ class SubmissionStore:
         )
 
     def note_asked(self, scope: str, submission: str, asked: SubmittedJob) -> None:
-        """Notes what is asked for, or was made."""
+        """Note a job that is asked for, or was made."""
         values = (scope, submission, asked.digest, asked.job, asked.queue, asked.at)
         self._write("INSERT OR REPLACE INTO asked VALUES (?, ?, ?, ?, ?, ?)", values)
         self._write("DELETE FROM asked WHERE at < ?", (asked.at - _KEPT_SECONDS,))
 
     def forget_asked(self, scope: str, submission: str) -> None:
-        """Forgets what was refused: it may be asked for again."""
+        """Forget a job that was refused, so that it may be asked for again."""
         self._write("DELETE FROM asked WHERE scope = ? AND id = ?", (scope, submission))
 
     def runs(self) -> list[EndedProgram]:
@@ -139,13 +140,13 @@ class SubmissionStore:
         ]
 
     def keep_run(self, run: EndedProgram, at: float) -> None:
-        """One more, at that wall second; those of the day before go."""
+        """Keep a program that ended at that wall second; those of the day before go."""
         values = (*msgspec.structs.astuple(run), at)
         self._write("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", values)
         self._write("DELETE FROM runs WHERE at < ?", (at - _KEPT_RUN_SECONDS,))
 
     def forget_run(self, job: int) -> None:
-        """Forgets the last run: the job runs anew."""
+        """Forget the last run of a job, which runs anew."""
         self._write("DELETE FROM runs WHERE job = ?", (job,))
 
     def stands(self) -> list[Stand]:
@@ -154,13 +155,13 @@ class SubmissionStore:
         return [Stand(job=job, node=node, restarts=count, came=bool(came)) for job, node, count, came in rows]
 
     def keep_stand(self, stand: Stand, at: float) -> None:
-        """One more, at that wall second; those that are older than a job may run go."""
+        """Keep a stand from that wall second on; those that are older than any job may run go."""
         values = (*msgspec.structs.astuple(stand), at)
         self._write("INSERT OR REPLACE INTO stands VALUES (?, ?, ?, ?, ?)", values)
         self._write("DELETE FROM stands WHERE at < ?", (at - _KEPT_STAND_SECONDS,))
 
     def forget_stand(self, job: int, node: str) -> None:
-        """Forgets a stand that the job holds no more."""
+        """Forget a stand that the job holds no more."""
         self._write("DELETE FROM stands WHERE job = ? AND node = ?", (job, node))
 
     def _write(self, statement: str, values: Sequence[object]) -> None:
@@ -177,7 +178,7 @@ class SubmissionStore:
         return [(name, value) for name, value in self._rows(query)]
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
-        """The rows, of whatever kinds the schema says."""
+        """The rows of a query, of whatever kinds the schema says."""
         try:
             return self._database.execute(query).fetchall()
         except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""A submission as the batch job that Slurm is asked for. Pure."""
+"""Translation of a submission into the batch job that Slurm is asked for. Pure."""
 
 from collections.abc import Collection, Mapping
 
@@ -23,13 +23,13 @@ class NoBatchJobError(Exception):
 def batch_job_of(
     wanted: CreateJob, *, naming: Naming, qos_classes: Mapping[str, str], partition: str | None
 ) -> BatchJob:
-    """What sbatch is asked for.
+    """The batch job of a submission.
 
     Args:
         wanted: the submission.
         naming: of resources.
         qos_classes: the class that a job of a QOS asks for.
-        partition: where it is to stand; None for the default one.
+        partition: partition of the job; None for the default one.
 
     Raises:
         NoBatchJobError: it asks for what no batch job has.
@@ -106,5 +106,5 @@ def _qos(asked: str | None, qos_classes: Mapping[str, str]) -> str | None:
 
 
 def _minutes(limit: Micros | None) -> int | None:
-    """Slurm's limits are whole minutes: as many as hold it."""
+    """The time limit in minutes, rounded up: Slurm has no shorter unit for it."""
     return None if limit is None else max(1, -(-limit // _MINUTE))

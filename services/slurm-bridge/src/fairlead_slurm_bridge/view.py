@@ -1,4 +1,4 @@
-"""All that a slurmctld has, as it is stated: readings come in, what is stated differently comes out. Pure."""
+"""The statements about one slurmctld: readings come in, changed statements come out. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,11 +31,11 @@ FRONTEND = "slurm"
 MULTIFACTOR = "priority/multifactor"
 _MOST_LEVELS = 1_000_000
 _SPLIT = -1
-"""The record of a task that was split off since the last reading: no other's."""
+"""Number of a task's record that was split off since the last reading: no other record's."""
 
 
 class SlurmContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What changes seldom."""
+    """The cluster without its jobs, which seldom changes."""
 
     nodes: Sequence[SlurmNode]
     partitions: Sequence[SlurmPartition]
@@ -44,26 +44,26 @@ class SlurmContext(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ladder(self) -> Ladder:
-        """How levels are written."""
+        """The rungs by which levels are written."""
         return Ladder.over(self.settings.own_priority)
 
     @property
     def highest_level(self) -> int:
-        """0 where SiteFactor counts nothing."""
+        """The highest level of a job; 0 where SiteFactor counts nothing."""
         if self.settings.priority_type != MULTIFACTOR:
             return UNLABELLED
         return min(self.ladder.highest, _MOST_LEVELS)
 
 
 class StatedView:
-    """What is stated of one cluster.
+    """The statements about one cluster.
 
     Args:
-        cluster: its name.
+        cluster: name of the cluster.
         naming: of resources.
         qos_classes: the class that a job of a QOS asks for.
-        array_window: how many waiting tasks of an array have a place.
-        first_seen: when jobs were first submitted.
+        array_window: number of an array's waiting tasks that have a place.
+        first_seen: instants at which jobs were first submitted.
     """
 
     def __init__(
@@ -82,17 +82,18 @@ class StatedView:
         self._first_seen = first_seen
         self._stated: dict[str, State] = {}
         self._jobs: dict[str, tuple[SlurmJob, JobState]] = {}
-        """By id: as read, and as translated before anybody traded places. Tasks in the window of an array, too."""
+        """Jobs by id, as read and as translated before any traded places; with tasks in the window of an
+        array."""
         self._rests: dict[int, tuple[ArrayRemainder, JobState]] = {}
-        """By array, what is left of it."""
+        """Remainders of arrays, by array."""
         self._surroundings: SlurmContext | None = None
         self.phases: Counter[Phase] = Counter()
-        """How many jobs are stated, by phase."""
+        """Number of stated jobs, by phase."""
 
     # --- what comes in
 
     def surround(self, surroundings: SlurmContext) -> Statements:
-        """What the cluster has beside jobs; returns what is stated differently."""
+        """Take in the cluster without its jobs; returns changed statements."""
         if surroundings == self._surroundings:
             return {}
         if self._surroundings is None or surroundings.ladder != self._surroundings.ladder:
@@ -102,7 +103,7 @@ class StatedView:
         return self._settle(self._around(surroundings), of_jobs=False)
 
     def read(self, jobs: Sequence[SlurmJob]) -> tuple[Statements, Remembered]:
-        """All jobs that there are; returns what is stated differently, and what is to be remembered."""
+        """Take in all jobs that there are; returns changed statements, and what is to be remembered."""
         surroundings = self._known()
         remembered = self._first_seen.take(jobs)
         self._translate(placed(jobs, self._array_window), surroundings)
@@ -117,7 +118,7 @@ class StatedView:
         return self._settle(states, of_jobs=True), remembered
 
     def levelled(self, job: str, level: int) -> Statements:
-        """A level was written just now; returns what is stated differently."""
+        """Take in a level that was written just now; returns changed statements."""
         found = self._jobs.get(job)
         if found is None:
             return {}
@@ -133,7 +134,7 @@ class StatedView:
         return {subject: after}
 
     def _split_off(self, job: SlurmJob, state: JobState, level: int) -> Statements:
-        """A task has a record of its own from now on, whatever level it got; the rest of its array is without it."""
+        """State a task by itself, and its array without it: it has a record of its own from now on."""
         rest, stated = self._rests[job.array]
         window = tuple(one for one in rest.window if one.id != job.id)
         before = self._stated.get(subject_of(stated))
@@ -159,11 +160,11 @@ class StatedView:
 
     @property
     def surroundings(self) -> SlurmContext | None:
-        """What the cluster has beside jobs; None before the first reading."""
+        """The cluster without its jobs; None before the first reading."""
         return self._surroundings
 
     def partition_of(self, name: str | None) -> str | None:
-        """The partition of that name, or the default one; None where there is none, or nothing was read yet."""
+        """The partition of that name, or the default one; None where there is none or nothing was read."""
         known = () if self._surroundings is None else self._surroundings.partitions
         return next(
             (one.name for one in known if (one.is_default if name is None else one.name == name)), None
@@ -212,7 +213,7 @@ class StatedView:
         return rest, rest_of(rest, self._first_seen.since(rest.first), frame)
 
     def _is_of_rest(self, job: SlurmJob) -> bool:
-        """Whether its array states it, and it is not stated by itself."""
+        """Whether the job is stated by its array, not by itself."""
         rest = self._rests.get(job.array)
         return rest is not None and job.number == rest[0].first.number
 

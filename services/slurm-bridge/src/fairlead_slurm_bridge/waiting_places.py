@@ -18,14 +18,14 @@ class WaitingTurn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     uid: str
     group: tuple[str, str, str | None]
-    """Account, queue, class: within these jobs trade places."""
+    """Account, queue and class: jobs that have all three alike trade places."""
     nice: int
     since: Micros
-    """When it was first submitted."""
+    """Instant at which the job was first submitted."""
 
 
 def traded(jobs: Iterable[WaitingTurn]) -> dict[str, Micros]:
-    """The instant by uid for each whose instant is another's."""
+    """The new instants, by uid, of all jobs that traded theirs."""
     groups: dict[tuple[str, str, str | None], list[WaitingTurn]] = {}
     for job in jobs:
         groups.setdefault(job.group, []).append(job)

@@ -1,4 +1,4 @@
-"""Which tasks of an array have a place: the first few of those that wait. Pure.
+"""The window of an array: the first few of its waiting tasks, which have a place. Pure.
 
 Slurm keeps one record for what is left of an array. A task that gets a level is split off into a record of its own; the
 rest stays unlabelled below every level, and so cannot start past those. A new task moves up when one has started.
@@ -15,28 +15,28 @@ _PENDING = "PENDING"
 
 
 class ArrayRemainder(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left of an array: waiting tasks that share a record."""
+    """An array's remainder: waiting tasks that share a record."""
 
     tasks: int
     first: SlurmJob
-    """One of them: beside their numbers they are alike."""
+    """First of the tasks, which are alike but for their numbers."""
     window: tuple[SlurmJob, ...]
-    """Those that have a place, in their order; none where as many were split off already."""
+    """Tasks that have a place, in their order; empty where as many were split off already."""
 
 
 class WindowedJobs(msgspec.Struct, frozen=True, kw_only=True):
-    """The jobs that are told one by one, and what is left of arrays."""
+    """The jobs that are told one by one, and the remainders of arrays."""
 
     alone: list[SlurmJob]
     rests: list[ArrayRemainder]
 
 
 def placed(jobs: Sequence[SlurmJob], window: int) -> WindowedJobs:
-    """The jobs that have a place, and those that stand behind the window of an array.
+    """Divide jobs into those told one by one and the remainders of arrays, each with its window.
 
     Args:
-        jobs: all, as read.
-        window: how many waiting tasks of one array have a place.
+        jobs: all jobs, as read.
+        window: number of an array's waiting tasks that have a place.
     """
     sharing = Counter(job.number for job in jobs)
     alone: list[SlurmJob] = []
