@@ -1,1 +1,1 @@
-"""Whether a Slurm job that runs as a pod has room in Kubernetes now. Pure: what stands, and what was promised since."""
+"""Room in Kubernetes now for Slurm jobs that run as pods, less what was promised since. Pure."""

@@ -1,4 +1,4 @@
-"""What a pod asks of a node, in the two ways in which nodes have GPUs: counted as a whole, or card by card under HAMi. Pure."""
+"""Demand of a pod on nodes that count GPUs, and on nodes that have them card by card under HAMi. Pure."""
 
 import msgspec
 
@@ -12,20 +12,20 @@ _PODS = "pods"
 
 
 class PodAsk(msgspec.Struct, frozen=True, kw_only=True):
-    """One pod, as a gang of one."""
+    """Demand of a pod, as a gang of one."""
 
     whole: Gang | None
-    """On nodes that count GPUs; None where it asks for parts, which those do not give."""
+    """Demand on nodes that count GPUs; None for a pod that asks for parts, which those do not give."""
     by_card: Gang
-    """On nodes whose cards are known one by one."""
+    """Demand on nodes whose cards are known one by one."""
 
 
 def pod_ask(spec: PodSpec, name: str) -> PodAsk:
-    """What the pod asks for.
+    """The pod's demand.
 
     Args:
         spec: of the pod.
-        name: what a refusal calls it.
+        name: the pod's name in a refusal.
 
     Raises:
         FieldError: a quantity cannot be read.

@@ -1,4 +1,4 @@
-"""One attempt at running a job: Slurm gives a requeued job the same number and a higher restart count."""
+"""Attempts at running a job: Slurm gives a requeued job the same number and a higher restart count."""
 
 import re
 from collections.abc import Mapping
@@ -13,24 +13,24 @@ _LONGEST_CLUSTER = 30
 
 
 class Attempt(msgspec.Struct, frozen=True, order=True):
-    """Which job, and which of its attempts."""
+    """A job, and one of its attempts."""
 
     job: int
-    """The number of its record."""
+    """Number of the job's record."""
     restarts: int
-    """How often it was requeued before."""
+    """Number of times that the job was requeued before."""
 
     def __str__(self) -> str:
         return f"{self.job}r{self.restarts}"
 
     def pod_name(self, cluster: str) -> str:
-        """What its pod is called: the same for whoever asks, so that no attempt has two."""
+        """The name of the attempt's pod: the same for whoever asks, so that no attempt has two."""
         stem = _NO_NAME.sub("-", cluster.lower()).strip("-")[:_LONGEST_CLUSTER].strip("-") or "cluster"
         return f"slurm-{stem}-{self.job}-r{self.restarts}"
 
 
 def attempt_of(labels: Mapping[str, str] | None, cluster: str) -> Attempt | None:
-    """The attempt whose pod it is, by its labels; None where it is none of this cluster's."""
+    """The attempt that a pod is of, by its labels; None for a pod of no job of this cluster."""
     found = labels or {}
     job, restarts = found.get(LABEL_JOB, ""), found.get(LABEL_RESTARTS, "")
     if found.get(LABEL_CLUSTER) != cluster or not (job.isdecimal() and restarts.isdecimal()):

@@ -1,4 +1,4 @@
-"""What the nodes have, what pods hold of it, and what was promised to pods that are not there yet. Pure.
+"""Capacity of the nodes, pods' holdings of it, and promises to pods that are not there yet. Pure.
 
 A promise counts from the moment that it is given, so that however many ask in the same second none is told of room that
 another one has got. It turns into its pod when the pod is seen, and goes only when the pod has gone or was never made.
@@ -22,28 +22,28 @@ from fairlead_slurm_bridge.gate.asks import PodAsk
 from fairlead_slurm_bridge.gate.tokens import whole_gpus
 
 _TOLD = 3
-"""Reasons that a refusal names; the first are the plainest."""
+"""Number of reasons that a refusal names; the first are the plainest."""
 
 
 class PodDemand(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod takes."""
+    """Demand of a pod on its node."""
 
     node: str
-    """Empty while it is bound to none."""
+    """Node of the pod; empty while it is bound to none."""
     demand: Mapping[str, int]
     held: tuple[Allocation, ...] = ()
-    """What HAMi gave it of cards."""
+    """Cards that HAMi gave the pod."""
 
 
 class RoomKept(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer: there is room, and it is kept."""
+    """Answer that there is room, which is kept."""
 
     node: str
-    """Where; the cluster's own scheduler may choose another."""
+    """Node with the room; the cluster's own scheduler may choose another."""
 
 
 class NoRoom(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer: there is no room."""
+    """Answer that there is no room."""
 
     why: str
     never: bool = False
@@ -54,7 +54,7 @@ class _Promise(msgspec.Struct, frozen=True, kw_only=True):
     gang: Gang
     pod: PlacedPod
     gpus: int
-    """Whole ones."""
+    """Number of whole GPUs that the pod asks for."""
 
 
 class CapacityCache:
@@ -62,18 +62,18 @@ class CapacityCache:
 
     def __init__(self) -> None:
         self.freed = 0
-        """Grows whenever somewhere more may be free than before."""
+        """Count that grows whenever more may be free somewhere than before."""
         self._bare: dict[str, FitNode] = {}
         self._uses: dict[Key, PodDemand] = {}
         self._on: defaultdict[str, set[Key]] = defaultdict(set)
         self._promised: dict[Key, _Promise] = {}
         self._known: dict[str, FitNode] = {}
-        """Nodes as they are now; those that are missing here are worked out when they are asked for."""
+        """Nodes as they are now; others are worked out when they are asked for."""
 
     # --- what is seen
 
     def node(self, name: str, bare: FitNode | None) -> None:
-        """A node as it is with nothing on it; None: it is gone, or takes no pods now."""
+        """Take in a node as it is without pods; None for a node that is gone, or takes no pods now."""
         if bare is None:
             self._bare.pop(name, None)
         else:
@@ -81,7 +81,7 @@ class CapacityCache:
         self._changed(name, freed=True)
 
     def pod(self, key: Key, use: PodDemand | None) -> None:
-        """A pod that is not over; None: it is, or it is gone. A pod on a node takes the place of what was promised to it."""
+        """Take in a pod; None for one that is over or gone. On a node it takes the place of its promise."""
         before = self._uses.pop(key, None)
         if before is not None and before.node:
             self._on[before.node].discard(key)
@@ -98,7 +98,7 @@ class CapacityCache:
     # --- what is promised
 
     def reserve(self, key: Key, ask: PodAsk) -> RoomKept | NoRoom:
-        """Keep room for a pod that is about to be made; asked again for the same pod, the same room."""
+        """Keep room for a pod that is about to be made; for the same pod again, the same room."""
         promised = self._promised.get(key)
         if promised is not None:
             return RoomKept(node=promised.pod.node)
@@ -115,7 +115,7 @@ class CapacityCache:
         return RoomKept(node=found.pod.node)
 
     def release(self, key: Key) -> None:
-        """Nothing is kept for this pod any more."""
+        """Keep room for this pod no more."""
         promise = self._promised.pop(key, None)
         if promise is not None:
             self._changed(promise.pod.node, freed=True)
@@ -137,7 +137,7 @@ class CapacityCache:
         return 0 if use is None else whole_gpus(use.demand)
 
     def would_fit(self, asks: Sequence[PodAsk]) -> list[bool]:
-        """Whether each of the pods has room now, in this order, beside those before it that do; nothing is kept."""
+        """Whether each pod has room now, in this order, beside those before it that do; nothing is kept."""
         nodes = dict(self.nodes())
         answers = []
         refused: set[bytes] = set()
@@ -152,7 +152,7 @@ class CapacityCache:
         return answers
 
     def nodes(self) -> Mapping[str, FitNode]:
-        """The nodes that take pods, with what is free on them, by name."""
+        """The nodes that take pods, by name, with what is free on them."""
         for name, bare in self._bare.items():
             if name not in self._known:
                 self._known[name] = self._worked_out(name, bare)
@@ -171,7 +171,7 @@ class CapacityCache:
 
 
 def _placed(ask: PodAsk, nodes: Iterable[FitNode], *, empty: bool = False) -> _Promise | Unfit:
-    """The place where the pod has room; where several kinds of nodes have none, why not those that count GPUs."""
+    """The place where the pod has room, or a refusal: that of nodes that count GPUs, where there are any."""
     every = list(nodes)
     kinds = [(ask.by_card, [node for node in every if node.cards])]
     if ask.whole is not None:

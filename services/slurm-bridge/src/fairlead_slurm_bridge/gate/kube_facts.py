@@ -1,4 +1,4 @@
-"""What is kept of nodes and pods; the rest is dropped as soon as it is decoded. Pure."""
+"""Facts kept of nodes and pods; all else is dropped as soon as it is decoded. Pure."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ _OVER = ("Succeeded", "Failed")
 
 
 class JobPod(msgspec.Struct, frozen=True, kw_only=True):
-    """The pod of one attempt, as it is."""
+    """The pod of one attempt, as it is now."""
 
     attempt: Attempt
     uid: str
@@ -32,45 +32,46 @@ class JobPod(msgspec.Struct, frozen=True, kw_only=True):
     leaving: bool
     """Whether somebody has asked for its end."""
     exit_code: int | None
-    """Of its container, once that has ended."""
+    """Exit code of the pod's container; None until that has ended."""
     reason: str
-    """Why it is as it is, where Kubernetes says so: of its container, of itself, or of the scheduler."""
+    """Reason of Kubernetes for the pod's state, if any: of the container, the pod itself, or the
+    scheduler."""
     message: str
     user: int | None
-    """Whose job it is: the Unix user."""
+    """Unix user whose job it is; None where the pod does not say."""
     digest: str
-    """Of what it was made from."""
+    """Digest of what the pod was made from."""
     submitted: Micros = 0
-    """When its attempt was submitted to slurmctld."""
+    """Time at which the attempt was submitted to slurmctld; 0 where the pod does not say."""
     handed_on: bool = False
-    """Whether it was made for an earlier attempt, and this one has not begun yet."""
+    """Whether the pod was made for an earlier attempt, and this one has not begun yet."""
     waits: bool = False
-    """Whether its program has yet to begin: no process of its job has come."""
+    """Whether the program has yet to begin: no process of the job has come."""
     began: bool = False
-    """Whether a process of its attempt has come. Until then it is as much the pod of the next attempt."""
+    """Whether a process of the attempt has come. Until then it is as much the pod of the next attempt."""
     results: str = ""
-    """What is to become of its results, as it was written down when it was made."""
+    """Plan for the pod's results, as it was written down when the pod was made; empty for none."""
 
     @property
     def running(self) -> bool:
-        """Whether its program has begun and has not ended, be it ready or not."""
+        """Whether the program has begun and has not ended, be the pod ready or not."""
         return self.phase == "Running" and not self.waits
 
     @property
     def over(self) -> bool:
-        """Whether it runs no more and will not."""
+        """Whether the pod runs no more and will not."""
         return self.phase in _OVER
 
 
 class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a pod."""
+    """Facts kept of a pod."""
 
     use: PodDemand | None
-    """None for one that takes nothing: it is over, or waits for others to let it be scheduled."""
+    """Demand on its node; None for a pod that takes nothing: it is over, or bound to no node."""
     job: JobPod | None
-    """None for a pod that is of no job of this cluster."""
+    """Pod of a job; None for a pod of no job of this cluster."""
     ask: PodAsk | None = None
-    """Of a job's pod that is bound to no node yet."""
+    """Demand of a job's pod that is bound to no node yet."""
 
 
 ANNOTATION_USER = "slurm.fairlead.dev/uid"
@@ -80,14 +81,14 @@ ANNOTATION_HANDED_ON = "slurm.fairlead.dev/handed-on"
 ANNOTATION_BEGAN = "slurm.fairlead.dev/began"
 ANNOTATION_PROGRAM = "slurm.fairlead.dev/program"
 WAITS, RUNS = "waits", "runs"
-"""What that one says. The container itself reads it, see `manifest`."""
+"""Values of `ANNOTATION_PROGRAM`. The container itself reads it, see `manifest`."""
 ANNOTATION_RESULTS = "slurm.fairlead.dev/results"
 CONTAINER = "job"
-"""The name of the container that a job runs in."""
+"""Name of the container that a job runs in."""
 
 
 def pod_facts(pod: Pod, cluster: str) -> PodFacts | None:
-    """What is kept of a pod; None for one that is of no concern."""
+    """The facts kept of a pod; None for a pod that concerns nobody here."""
     use = None if pod.status.phase in _OVER or not pod.spec.node_name else _use(pod)
     job = _job(pod, cluster)
     if use is None and job is None:
@@ -144,7 +145,7 @@ def _job(pod: Pod, cluster: str) -> JobPod | None:
 
 
 def bare_node(node: Node, labels: Mapping[str, str]) -> FitNode | None:
-    """A node with nothing on it; None for one that takes no pods now, or has not these labels."""
+    """A node without pods; None for one that takes no pods now, or has not these labels."""
     has = node.metadata.labels or {}
     if not node.ready or any(has.get(name) != value for name, value in labels.items()):
         return None

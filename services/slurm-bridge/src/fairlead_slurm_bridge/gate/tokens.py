@@ -1,4 +1,4 @@
-"""How many GPUs the jobs of the partition may hold together: what is free, and what those have that hold some now. Pure.
+"""Number of GPUs that the partition's jobs may hold together: free ones, and those that they hold now. Pure.
 
 It is a number for Slurm's scheduler, which counts tokens and knows nothing of Kubernetes. It does not change as jobs begin and
 end: what a job takes moves from one part of the sum to the other. Others' pods change it, nodes that come and go, and pods that
@@ -15,12 +15,12 @@ _ONE = 1000
 
 
 def free_gpus(nodes: Iterable[FitNode], shape: PodShape) -> int:
-    """Whole GPUs that nobody has any part of, on nodes where such pods may run."""
+    """The number of whole GPUs that nobody has any part of, on nodes where such pods may run."""
     return sum(_free_on(node) for node in nodes if may_use(shape, node))
 
 
 def whole_gpus(demand: Mapping[str, int]) -> int:
-    """What a pod takes; nothing where it asks for parts, which take no tokens."""
+    """The number of whole GPUs that a pod takes; 0 where it asks for parts, which take no tokens."""
     return 0 if any(demand.get(part) for part in PER_VGPU) else demand.get(VGPUS, 0) // _ONE
 
 
