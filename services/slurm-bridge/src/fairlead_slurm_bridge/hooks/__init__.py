@@ -1,1 +1,1 @@
-"""The gate that Slurm's hooks and the bodies of jobs ask: a socket on slurmctld's host, and the words spoken on it."""
+"""The gate that Slurm's hooks and the bodies of jobs ask: a socket on slurmctld's host, and its words."""

@@ -1,4 +1,4 @@
-"""The socket that hooks and bodies ask at. Who asks is known from the kernel, not from what is said."""
+"""The socket at which hooks and bodies ask. The kernel, not their words, says who asks."""
 
 import asyncio
 import contextlib
@@ -28,46 +28,47 @@ from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 _LONGEST_LINE = 2**20
 _FIRST_LINE_SECONDS = 10.0
 _CREDENTIALS = struct.Struct("3i")
-"""pid, uid, gid (SO_PEERCRED, socket(7))."""
+"""Form of a caller's pid, uid and gid (SO_PEERCRED, socket(7))."""
 EPILOG, EPILOG_SLURMCTLD, PROLOG, BODY, SUBMIT = "epilog", "epilog-slurmctld", "prolog", "body", "submit"
 _HOOKS = frozenset((EPILOG, EPILOG_SLURMCTLD, PROLOG, BODY, SUBMIT))
 _BEGINNING_SECONDS = 8.0
-"""In which a bridge that was killed and has begun again leads: its last lease has three to go, and it reads all pods."""
+"""Seconds in which a bridge that was killed and has begun again leads: its last lease has three to go, and it
+reads all pods."""
 _LOOK_SECONDS = 0.2
 _SUBMIT_SECONDS = 2.5
-"""job_submit holds slurmctld up: what is not known by then is not said."""
+"""Seconds for the checks of a job in job_submit, which holds slurmctld up: later remarks are not said."""
 
 
 class Life(Protocol):
-    """What hooks ask for."""
+    """Life of pods, as hooks begin and end it."""
 
     @property
     def runs(self) -> Runs:
         """The runs of jobs' programs."""
 
     async def begin(self, hook: Mapping[str, str]) -> PrologVerdict:
-        """The answer to a prolog."""
+        """Answer a prolog."""
 
     async def end(self, number: int, restarts: int | None) -> str | None:
-        """Takes the pods of a job away; why not, where they are not."""
+        """Take the pods of a job away; returns the reason where they are not, else None."""
 
 
 class SubmitChecks(Protocol):
-    """Looks at jobs before they stand."""
+    """Checks of jobs before they stand."""
 
     async def remarks_at_once(self, words: Sequence[str], user: str = "") -> list[Remark]:
-        """What is to be said of a job, by sbatch's words, without asking slurmctld.
+        """Remarks on a job, by sbatch's words, without a question to slurmctld.
 
         Raises:
-            SlurmError: it is not known.
+            SlurmError: the site is not known.
         """
 
 
 class HookInstruments(Protocol):
-    """Counts hooks."""
+    """Counter of hooks."""
 
     def asked(self, hook: str, answer: str, seconds: float) -> None:
-        """A hook was answered."""
+        """Count a hook that was answered, and its seconds."""
 
 
 class HookServer:
@@ -80,10 +81,10 @@ class HookServer:
         keeper: of what pods leave behind.
         checker: of jobs that are being submitted.
         trusted: Unix users who may be Slurm's daemons.
-        why_not: why nothing is decided here now, if so.
-        instruments: count.
+        why_not: reason for which nothing is decided here now, if any.
+        instruments: of the bridge.
         hint: told that one of Slurm's daemons asks.
-        tls: for hooks on other hosts; None for none.
+        tls: endpoint of hooks on other hosts; None where there are none.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class HookServer:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def run(self) -> None:
-        """Serves until cancelled. Users' bodies ask here too, so that anybody may connect."""
+        """Serve until cancelled. Users' bodies ask here too, so anybody may connect."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._serve, self._path, limit=_LONGEST_LINE)
@@ -178,7 +179,7 @@ class HookServer:
         return await decide(request, reader, writer)
 
     async def _why_not_soon(self) -> str | None:
-        """Why nothing is decided here also in some seconds: whoever has just begun leads then, and knows what runs."""
+        """The reason for which nothing is decided in some seconds either: a new bridge leads by then."""
         until = asyncio.get_running_loop().time() + _BEGINNING_SECONDS
         while True:
             why = self._why_not()
@@ -246,7 +247,7 @@ class HookServer:
     async def _keep(
         self, request: Request, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Let the epilog move what the job's pod left; whether it still listens."""
+        """Have the epilog move what the job's pod left; returns whether it still listens."""
         for key, pod, plan in self._keeper.plans(number):
             if not request.results:
                 self._log.warning("results_not_moved", job=number, why="the hooks are older than this bridge")
@@ -292,10 +293,10 @@ class HookServer:
 
 
 class WhyNot(Protocol):
-    """Why nothing is decided now."""
+    """Question whether something is decided now."""
 
     def __call__(self) -> str | None:
-        """None where all is well."""
+        """The reason for which nothing is decided now; None where all is well."""
 
 
 def _spoken(word: Word) -> bytes:
@@ -316,7 +317,7 @@ def _user(writer: asyncio.StreamWriter) -> int:
 
 
 def _name_of(user: int | None) -> str:
-    """Empty for a user whom this host does not know: limits of users are then left out."""
+    """The user's name; empty where this host does not know them, whose limits are then left out."""
     import pwd
 
     try:
@@ -326,14 +327,14 @@ def _name_of(user: int | None) -> str:
 
 
 async def _until_told(reader: asyncio.StreamReader, stop: asyncio.Event) -> None:
-    """Return when the body has gone; hears meanwhile whether it is told to end."""
+    """Read until the body has gone; set `stop` once it says that it is told to end."""
     while line := await reader.readline():
         if LATER.decode(line).stop:
             stop.set()
 
 
 async def _while_connected[T](reader: asyncio.StreamReader, work: "asyncio._CoroutineLike[T]") -> T | None:
-    """What comes of the work; None where whoever asked went away before."""
+    """The result of the work; None where its asker went away before."""
     doing = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(reader.read())
     try:
@@ -346,7 +347,7 @@ async def _while_connected[T](reader: asyncio.StreamReader, work: "asyncio._Coro
 
 
 def trusted_users(names: Collection[str]) -> set[int]:
-    """The Unix users of these names that there are here, with root and whoever runs this."""
+    """The Unix users of these names that this host has, with root and this process's own."""
     import pwd
 
     found = {0, os.geteuid()}

@@ -19,21 +19,21 @@ HANDSHAKE_SECONDS = 10.0
 
 
 class Identities(Protocol):
-    """Tells who asks."""
+    """Knowledge of who asks."""
 
     async def user_of(self, credential: str, word: str) -> int | None:
-        """The Unix user who made it over that word; None where it is no good one."""
+        """The Unix user who made the credential over that word; None where it is bad."""
 
 
 class ReplyWriter(Protocol):
-    """What is said goes there."""
+    """Writer of the gate's answers."""
 
     def write(self, data: bytes, /) -> None:
-        """Sends it soon."""
+        """Send the data soon."""
 
 
 class StrangerError(ValueError):
-    """Nobody vouches for whoever asks."""
+    """A caller whom nobody vouches for."""
 
 
 class _Introduction(msgspec.Struct, frozen=True):
@@ -44,17 +44,17 @@ _INTRODUCTION = msgspec.json.Decoder(_Introduction)
 
 
 class TlsEndpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The endpoint of hooks on other hosts, and how a caller proves who it is."""
+    """The endpoint of hooks on other hosts, where callers prove who they are."""
 
     host: str
     port: int
     context: ssl.SSLContext
     identities: Identities
     why_away: Callable[[], str | None]
-    """Why another one is to be asked, if so."""
+    """Reason for which another bridge is to be asked; None where this one leads."""
 
     async def welcome(self, reader: asyncio.StreamReader, writer: ReplyWriter) -> int | None:
-        """The Unix user who asks; None where they are sent on to another.
+        """Welcome a caller; returns their Unix user, or None where they are sent on to another bridge.
 
         Raises:
             StrangerError: nobody vouches for them.
@@ -72,7 +72,7 @@ class TlsEndpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def server_context(settings: SlurmBridgeSettings) -> ssl.SSLContext:
-    """What the certificate and its key make.
+    """The TLS context of the certificate and its key.
 
     Raises:
         BridgeError: they are missing, or cannot be read.
@@ -92,7 +92,7 @@ def endpoint(text: str) -> tuple[str, int]:
     """The host and port of a setting.
 
     Raises:
-        BridgeError: it is none.
+        BridgeError: the setting has not that form.
     """
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal():

@@ -1,4 +1,4 @@
-"""What is spoken on the gate's socket: a JSON object a line, both ways; the client is `fairlead_slurm.hooks.client`."""
+"""Words on the gate's socket, both ways: a JSON object a line. Its client: `fairlead_slurm.hooks.client`."""
 
 import msgspec
 
@@ -6,30 +6,30 @@ from fairlead_slurm_bridge.pods.results import ResultPlan
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line."""
+    """The first line of a hook or body."""
 
     hook: str
-    """`prolog`, `epilog-slurmctld`, `epilog`, `submit` or `body`."""
+    """Name of the hook: `prolog`, `epilog-slurmctld`, `epilog`, `submit` or `body`."""
     env: dict[str, str] = {}
-    """Slurm's variables."""
+    """Variables of Slurm's."""
     job: dict[str, str] = {}
-    """Of job_submit: what the job asks for, by sbatch's long options; empty where it asks for nothing."""
+    """Job of job_submit, by sbatch's long options; empty for a job that asks for nothing."""
     user: int | None = None
-    """Of job_submit: the Unix user whose job it is."""
+    """Unix user of job_submit's job; None from other hooks."""
     offset: int = 0
-    """Of a body: bytes of the pod's output that it has printed."""
+    """Bytes of the pod's output that a body has printed."""
     stop: bool = False
-    """Of a body: whether Slurm has told it to end."""
+    """Whether Slurm has told a body to end."""
     results: bool = False
-    """Of an epilog: whether it knows how to move results."""
+    """Whether an epilog knows how to move results."""
 
 
 class Later(msgspec.Struct, frozen=True, kw_only=True):
-    """Any further line of a body or epilog."""
+    """A further line of a body or epilog."""
 
     stop: bool = False
     moved: dict[str, object] = {}
-    """What became of the results."""
+    """Summary of the move of results."""
 
 
 REQUEST = msgspec.json.Decoder(Request)
@@ -47,11 +47,11 @@ def output(piece: bytes) -> bytes:
 
 
 def results(plan: ResultPlan, summary: dict[str, object]) -> bytes:
-    """What the epilog is to do with them; the pod's output follows, up to an empty piece."""
+    """Plan of the results that the epilog moves; the pod's output follows, up to an empty piece."""
     found = {"from": plan.source, "to": plan.target, "summary": summary}
     return msgspec.json.encode({"results": found}) + b"\n"
 
 
 def ended(code: int) -> bytes:
-    """The last word: the exit code."""
+    """The last word, with the exit code."""
     return msgspec.json.encode({"exit": code}) + b"\n"
