@@ -14,11 +14,11 @@ INTERRUPTED = 130
 _GARBAGE = 20_000
 """Objects between two looks for garbage: ten times what Python does, as all modules together make some."""
 _UNWRITABLE = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG)
-"""What the system says where a result finds no room."""
+"""Errors of the system by which a result cannot be written: no room, a quota reached, a broken disk."""
 
 
 def _say(text: str) -> None:
-    """One line on standard error, if there is one."""
+    """Writes a text to standard error, if there is one."""
     if sys.stderr is not None:
         sys.stderr.write(text)
 
@@ -62,7 +62,7 @@ def _end_without_reader() -> NoReturn:
 
 
 def _answer() -> object:
-    """What the command line answers; the version without reading it, since scripts ask for it alone."""
+    """Runs the command line and returns its answer; the version is told without it: scripts ask for it."""
     if sys.argv[1:] == ["--version"]:
         from importlib.metadata import version
 

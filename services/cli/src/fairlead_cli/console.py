@@ -72,7 +72,7 @@ def unstyled(text: str, style: str) -> str:
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal a text takes: of some scripts a letter takes two, and an accent none."""
+    """The cells of a terminal that a text takes: of some scripts a letter takes two, and an accent none."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -81,13 +81,13 @@ def cells(text: str) -> int:
 
 
 def wrapped(text: str, columns: int, *, indent: str = "", hanging: str = "") -> str:
-    """One line as many that fit so many columns: words stay whole.
+    """A line as the lines that fit so many columns; words stay whole.
 
     Args:
-        text: of one line.
-        columns: that there are.
-        indent: before the first line.
-        hanging: before the others.
+        text: a text of one line.
+        columns: number of columns that there are.
+        indent: text before the first line.
+        hanging: text before the others.
     """
     return textwrap.fill(
         text,
@@ -100,30 +100,30 @@ def wrapped(text: str, columns: int, *, indent: str = "", hanging: str = "") -> 
 
 
 def output_columns(*, wide: bool = False) -> int:
-    """How many there are on standard output: of the terminal, or of a file."""
+    """The columns of standard output: those of the terminal, or of a file."""
     if wide or not sys.stdout.isatty():
         return PIPED_WIDTH
     return shutil.get_terminal_size().columns
 
 
 def write_line(text: str) -> None:
-    """One line of a result, as it is: JSON must not meet markup or wrapping."""
+    """Writes one line of a result as it is: JSON must not meet markup or wrapping."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def say(text: str) -> None:
-    """One line of progress."""
+    """Writes one line of progress to standard error."""
     _tell(text)
 
 
 def warn(text: str) -> None:
-    """One line that a person should not overlook."""
+    """Writes one line that a person should not overlook."""
     _tell(f"{_marked('warning:', 'yellow')} {text}")
 
 
 def fail(text: str, *, problems: Iterable[str] = (), hint: str = "") -> None:
-    """Why a command ends without success, each problem a line, and what to do."""
+    """Writes the reason for which a command ends without success, each problem a line, and what to do."""
     _tell(f"{_marked('error:', 'red')} {text}")
     for problem in problems:
         _tell(f"  {problem}")

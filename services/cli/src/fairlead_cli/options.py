@@ -12,18 +12,19 @@ CHECK = Group("Check a cluster", sort_key=3)
 STEER = Group("Steer it", sort_key=4)
 
 type Format = Literal["table", "wide", "json", "yaml", "name"]
-"""How a result is printed: for people, for people with every column, for programs, names alone. See docs/output.md."""
+"""Form of a result: for people, for people with every column, for programs, names alone. See
+docs/output.md."""
 
 Output = Annotated[Format, Parameter(name=["--output", "-o"])]
 
 OfTenant = Annotated[str | None, Parameter(env_var="FAIRLEAD_TENANT")]
-"""Whose jobs; somebody who connects as a tenant says it once and for all in the environment."""
+"""Tenant whose jobs are meant; somebody who connects as one says it once and for all in the environment."""
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """Which Fairlead to talk to."""
+    """The Fairlead to talk to."""
 
     nats: Annotated[str | None, Parameter(env_var="FAIRLEAD_NATS_URL")] = None
     """Where NATS is; the instance that `fairlead up` started, unless given. Credentials: FAIRLEAD_NATS_USER,
@@ -37,7 +38,7 @@ HERE = Reach()
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class KubeCluster:
-    """Which Kubernetes cluster to look at."""
+    """The Kubernetes cluster to look at."""
 
     kubeconfig: str | None = None
     """Path of the kubeconfig; $KUBECONFIG, else the pod's own account, else ~/.kube/config, unless given."""

@@ -26,7 +26,7 @@ class GrantHistory:
         """The instant since when a job has its grant; None where it has none, or the history does not reach so far.
 
         Args:
-            names: of the job.
+            names: names of the job.
         """
         since, now = None, None
         for at, grants in reversed(self._revisions):

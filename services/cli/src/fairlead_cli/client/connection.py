@@ -29,12 +29,14 @@ from fairlead_contracts.messages.questions import PROBLEM
 
 CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = (3.0, 2.0)
-"""Of each try. A scorer that is stopped or cut off stays in the group that questions are shared by until the server
-notices: a second try mostly reaches another one. The first leaves time for owners of shards that are silent."""
+"""Seconds that each try of a question waits for an answer. A scorer that is stopped or cut off stays in the
+group that questions are shared by until the server notices: a second try mostly reaches another one. The
+first leaves time for owners of shards that are silent."""
 _NOT_YET = 503
 """The code with which a scorer answers that has not read all state yet, or knows no policy."""
 _TOLD = (CommandError, BusError, OSError)
-"""What a person is told of a group of failures, the first kind first; the last is a full disk, or a pipe nobody reads."""
+"""Kinds of failure of which a person is told the first one found in a group; the last is a full disk, or a
+pipe nobody reads."""
 _PREFIX = "FAIRLEAD_NATS_"
 _CREDENTIALS = ("user", "password", "token", "creds", "nkey_seed", "tls_ca", "tls_cert", "tls_key")
 

@@ -33,7 +33,7 @@ class Controls(dict[str | None, Control]):
 
 
 async def said(bus: Bus) -> list[tuple[str | None, Stored]]:
-    """All words that the bucket keeps, the oldest first, with the pool that each is on; None where on all of them."""
+    """The operators' words that the bucket keeps, oldest first, each with its pool; None for all pools."""
     kept = await Bucket(bus, topology.POLICY).history(f"{_KEYS}>")
     return [(_pool(one.subject), one) for one in kept]
 

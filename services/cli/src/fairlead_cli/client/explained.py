@@ -23,22 +23,22 @@ from fairlead_contracts.messages.questions import ExplainReply, Explanation, Ste
 from fairlead_contracts.messages.state import job_name
 
 MOST_REASONS = 5
-"""That are shown unless all are asked for."""
+"""Number of reasons that are shown unless all are asked for."""
 _FRONTENDS = {"kueue": "Kueue", "slurm": "Slurm"}
 _HELD = "held"
 _NEAR = 0.02
-"""So close to its part a tenant is said to have it."""
+"""Part of its entitlement by which a tenant's share may differ and still count as its share."""
 
 
 def explain_text(
     reply: ExplainReply, *, verbose: bool = False, columns: int = PIPED_WIDTH, style: Style = unstyled
 ) -> str:
-    """Each job of that name: why it waits in one sentence, the facts, and the reasons that count most.
+    """The text of an answer: of each job the headline, the facts, and the reasons that count most.
 
     Args:
         reply: the answer.
         verbose: whether tags, keys, levels and all reasons are shown, too.
-        columns: that lines may have.
+        columns: number of columns that lines may have.
         style: puts what leads in bold.
     """
     parts = (_lines(found, reply.at, verbose=verbose, columns=columns, style=style) for found in reply.found)
@@ -46,7 +46,7 @@ def explain_text(
 
 
 def headline(found: Explanation) -> str:
-    """Why the job waits: `Waiting, 6th of 40: needs 2 gpu, none free; team-c is over its share.`, in one sentence."""
+    """A sentence on why the job waits, as `Waiting, 6th of 40: needs 2 gpu, none free.`, or on its state."""
     if found.unchecked:
         return "It has its quota, and its pods may not start yet."
     if found.rank is None or found.waiting is None:
@@ -108,7 +108,7 @@ def _how_its_tenant_stands(found: Explanation) -> Iterator[str]:
 
 
 def _but_own_jobs(found: Explanation) -> str:
-    """What a job waits for whose tenant is not over its share: jobs of its own that count before it."""
+    """The clause on jobs of the tenant's own that go first: its share is not what the job waits for."""
     own = sum(part.jobs for part in found.ahead if part.tenant == found.tenant)
     if not own:
         return ""

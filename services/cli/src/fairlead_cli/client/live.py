@@ -11,10 +11,10 @@ from fairlead_contracts.messages.events import AnyEvent, JobEnded, JobQueued, Jo
 from fairlead_contracts.messages.questions import QueueReply, TenantsReply
 
 WINDOW_SECONDS = 10.0
-"""Throughput is a mean over so long."""
+"""Seconds over which throughput is a mean."""
 _FEWEST_PLACES, _MOST_PLACES = 5, 30
 _OTHER_LINES = 20
-"""Of a frame: titles, table heads and a pool's usual tenants."""
+"""Lines of a frame that hold no jobs: titles, table heads and a pool's usual tenants."""
 ORDER_RULE = "Class first; then the tenant that has less of its part. Waiting makes up for a part of it."
 
 
@@ -47,7 +47,7 @@ class Pulse:
         return len(self._ends) / max(1.0, min(WINDOW_SECONDS, now - self._began))
 
     def words(self) -> str:
-        """All of it on one line; it counts from when it began to look, not what stood there then."""
+        """The counts on one line; they begin when the view does, and leave out what stood there then."""
         return (
             f"{self.queued} queued, {self.started} started, {self.ended} ended "
             f"({self.ended_per_second():.1f}/s), {self.levels} levels written"
@@ -55,7 +55,7 @@ class Pulse:
 
 
 def places_that_fit(height: int) -> int:
-    """How many of the next jobs a terminal of so many lines has room for."""
+    """The number of next jobs for which a terminal of so many lines has room."""
     return max(_FEWEST_PLACES, min(_MOST_PLACES, height - _OTHER_LINES))
 
 
@@ -68,7 +68,10 @@ def dashboard(
     columns: int = WIDE_COLUMNS,
     style: Style = unstyled,
 ) -> str:
-    """One frame: tenants, the next jobs with the reason for their place, throughput. Columns: of the terminal."""
+    """A frame of the live view: tenants, the next jobs with the reason for their place, throughput.
+
+    `columns` is the width of the terminal.
+    """
     since = wrapped(f"since this view began: {pulse.words()}", columns)
     head = [style(title, "bold"), style(since, "dim")]
     if tenants is None:

@@ -34,7 +34,7 @@ _FOLLOWABLE = {
 
 
 def steering_lines(steering: Iterable[Steering], *, columns: int, style: Style = unstyled) -> Iterator[str]:
-    """How far each cluster follows the order, and why nothing is written there; not of a plain simulated one."""
+    """Lines on how far each cluster follows the order, and why it does not; none on a plain simulated one."""
     for one in steering:
         why = f": {one.enforcement_why}" if one.enforcement_why else ""
         words = _FOLLOWABLE if one.withheld or one.unheard else _FOLLOWED

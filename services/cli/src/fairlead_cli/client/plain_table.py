@@ -10,12 +10,12 @@ from fairlead_cli.console import Style, cells, unstyled, wrapped
 
 GAP = "  "
 _LEAST_REST = 24
-"""Cells that the wrapped column keeps, where the terminal has so many."""
+"""Cells that the wrapped column keeps at least, where the terminal has so many."""
 _LEAST_NAME = 8
 
 
 class Column(NamedTuple):
-    """One column of a table."""
+    """A column of a table."""
 
     title: str
     right: bool = False
@@ -34,7 +34,7 @@ class Piece(NamedTuple):
 
 
 type Cell = str | Piece | Sequence[Piece]
-"""What stands in a cell; several pieces stand beside one another."""
+"""The text of a cell; several pieces stand beside one another."""
 
 
 def table_lines(
@@ -43,7 +43,7 @@ def table_lines(
     """The table, a line at a time.
 
     Args:
-        columns: from left to right.
+        columns: columns from left to right.
         rows: each with a cell for each column.
         width: cells that the terminal has.
         style: puts texts in bold or colours.
@@ -86,7 +86,7 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Sequence[Piece]]]
 def _row_lines(
     columns: Sequence[Column], row: Sequence[Sequence[Piece]], widths: Sequence[int], style: Style
 ) -> Iterator[str]:
-    """One row: its line, before it that of a name too long, under it what its sentence has more."""
+    """The lines of a row: before it that of a name too long, under it the rest of its sentence."""
     last = len(columns) - 1
     parts = list(row)
     for number, column in enumerate(columns):

@@ -23,7 +23,7 @@ EFFECT = {
 }
 
 type Pools = Mapping[str, PoolTenants]
-"""By name, as the scorers know them."""
+"""Pools by name, as the scorers know them."""
 
 
 async def set_mode(
@@ -67,7 +67,11 @@ async def set_mode(
 
 
 def _check_known(pool: str, pools: Pools | None) -> None:
-    """Raises: CommandError where the scorers know pools, and this one is none of them."""
+    """Refuses a pool that is none of those that the scorers know, if they know any.
+
+    Raises:
+        CommandError: there is no such pool.
+    """
     if pools and pool not in pools:
         raise CommandError(
             f"there is no pool {pool!r}, so nothing was changed",
@@ -88,7 +92,7 @@ async def _known_pools(bus: Bus) -> Pools | None:
 
 
 def _told(mode: Mode, pool: str | None, words: Controls) -> Iterator[str]:
-    """What was set, and each stricter word beside which it does not hold."""
+    """Lines on the word that was set, and on each stricter word beside which it does not hold."""
     stricter = list(_stricter(mode, pool, words))
     if pool is not None:
         yield f"pool {pool}: {mode.value}" + ("" if stricter else f"; {EFFECT[mode]}")

@@ -28,7 +28,7 @@ from fairlead_contracts.messages.questions import (
 from fairlead_contracts.messages.state import job_name
 
 WIDE_COLUMNS, NARROW_COLUMNS, SLIM_COLUMNS = 120, 100, 75
-"""Of a terminal: below the last two the tables leave out what they can, and more."""
+"""Columns of a terminal: below each of the last two the tables leave out more of what they can spare."""
 NARROW_BAR = 10
 """Cells of a share's bar."""
 _IN_A_TREE = (
@@ -50,9 +50,9 @@ def queue_view(
 
     Args:
         reply: the answer.
-        tenant: whose jobs alone, where one was asked for.
-        columns: of the terminal.
-        style: of what leads.
+        tenant: the one whose jobs alone are shown, where one was asked for.
+        columns: width of the terminal.
+        style: puts what leads in bold.
         approvals: whether to say under each table when, why and by whom jobs of it were granted their class.
     """
     lines = [
@@ -219,7 +219,7 @@ def _why(ranked: RankedPlace, *, told: bool, by_weight: bool) -> str:
 
 
 def _quotient(ranked: RankedPlace, *, by_weight: bool) -> tuple[str, str]:
-    """What its tag is the one over the other of, both of the pool unless the other is a weight."""
+    """The two numbers whose quotient is the tag: share, and part of the pool or weight."""
     share = "∞" if ranked.share is None else multiple(ranked.share)
     if by_weight:
         return share, f"{ranked.entitled:g}"
@@ -286,7 +286,7 @@ def _bar_head(*, wide: bool, by_weight: bool) -> str:
 
 
 def _as_tree(lines: Sequence[TenantLine]) -> Iterator[tuple[int, TenantLine]]:
-    """Each with how many stand above it, children right below their parent. Siblings stay in their order."""
+    """The tenants, children right below their parent, each with its depth; siblings stay in their order."""
     shown = {line.standing.tenant for line in lines}
     children: dict[str | None, list[TenantLine]] = {}
     for line in lines:

@@ -62,7 +62,7 @@ async def hearing[T](
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """One look at a running instance; None where no scorer answers."""
+    """A look at a running instance; None where no scorer answers."""
 
     tenants: TenantsReply | None = None
     queue: QueueReply | None = None

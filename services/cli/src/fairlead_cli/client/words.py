@@ -13,7 +13,7 @@ from fairlead_contracts.messages.questions import Adherence, Approval, Promised,
 
 _MOST_PASSING = 5
 _TENANTS_NAMED = 6
-"""On one line."""
+"""Number of tenants named on one line; the others are counted together."""
 _THOUSANDTHS = 1000
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
@@ -50,12 +50,12 @@ def amounts(found: dict[str, int]) -> str:
 
 
 def _decimal(quantity: str) -> str:
-    """Without thousandths: `12500m` is 12.5."""
+    """A quantity without thousandths: `12500m` is 12.5."""
     return f"{int(quantity[:-1]) / 1000:g}" if quantity.endswith("m") else quantity
 
 
 def ahead_in_words(ahead: Sequence[tuple[str, int]]) -> str:
-    """How many jobs of whom stand before one, those with most of them first; all but the first are counted together.
+    """The numbers of jobs that stand before one, by tenant, in words; small ones are counted together.
 
     Args:
         ahead: tenants with their numbers of jobs, the largest first.
@@ -69,18 +69,18 @@ def ahead_in_words(ahead: Sequence[tuple[str, int]]) -> str:
 
 
 def waited(place: Place, now: datetime) -> str:
-    """How long a waiting job has waited."""
+    """The time that a job has waited, in words."""
     return duration(max(0.0, to_seconds(from_datetime(now) - place.submitted)))
 
 
 def reason(place: Place, counts_as: EffectiveJob | Place | None = None, *, relative: bool = True) -> str:
-    """Why a job stands where it stands within its class: what its tenant stands at before it.
+    """The reason for a job's place within its class: what its tenant stands at before it.
 
     Reads on from "its tenant", which heads the column. Pools are shared between top-level tenants: of one below such a
     one, that is named.
 
     Args:
-        place: of the job.
+        place: the job's.
         counts_as: the job by whose terms it counts now, itself or another, where that is known to whoever asks.
         relative: whether tags are of parts; else they are shares over weights.
     """
@@ -91,11 +91,11 @@ def reason(place: Place, counts_as: EffectiveJob | Place | None = None, *, relat
 
 
 def tree_reason(top: str, at: str, behind: str = "") -> str:
-    """The same of a tenant that may stand below others.
+    """The reason for a job's place by what its tenant, or the top-level one above it, stands at.
 
     Args:
         top: the top-level tenant; empty where it is the job's own.
-        at: what that stands at.
+        at: the clause on what that one stands at.
         behind: the job that this one counts as; empty where it counts by itself.
     """
     held = f"is below {top}, which {at}" if top else at
@@ -117,10 +117,10 @@ def _at(place: Place, *, relative: bool) -> str:
 
 
 def share_in_words(tag: float, resource: str | None, *, relative: bool = True) -> str:
-    """What a tenant that stands alone is at before a job of it; reads on from "its tenant".
+    """The clause on what a tenant that stands alone is at before a job of it; reads on from "its tenant".
 
     Args:
-        tag: of the job.
+        tag: the job's.
         resource: the dominant one, in short; None where it has nothing.
         relative: whether tags are of parts; else they are shares over weights.
     """
@@ -140,7 +140,7 @@ def multiple(share: float) -> str:
 
 
 def _cause(unbounded_by: UnboundedBy | None, resource: str) -> str:
-    """What makes a share infinite."""
+    """The clause on what makes a share infinite."""
     match unbounded_by:
         case "weight":
             return "has weight 0"
@@ -155,7 +155,7 @@ def _cause(unbounded_by: UnboundedBy | None, resource: str) -> str:
 
 
 def _held_back(place: Place, counts_as: EffectiveJob | Place | None) -> Iterator[str]:
-    """What puts it behind others beside that."""
+    """The clauses on what puts a job behind others beside its tenant's share."""
     for one in reversed(place.within):
         if one.unbounded_by is not None:
             yield f"{one.tenant} {_cause(one.unbounded_by, 'a resource')}: last of {place.top}'s"
@@ -171,7 +171,7 @@ def _held_back(place: Place, counts_as: EffectiveJob | Place | None) -> Iterator
 
 
 def _named(job: EffectiveJob | Place) -> str:
-    """Others' jobs are not named to a tenant."""
+    """The name of a job, as far as it is known: those of others are not named to a tenant."""
     return job.id or job.uid or "another job"
 
 
@@ -183,7 +183,7 @@ def approval_in_words(approval: Approval) -> str:
 
 
 def unwell_in_words(steering: Steering) -> Iterator[str]:
-    """What keeps a cluster from being told of, or written to: whoever reads an order there has to know it first."""
+    """Reasons for which news of a cluster may be old, or nothing is written: to be read before its order."""
     if steering.unheard:
         yield f"what stands here may be old: {steering.unheard}"
     if steering.withheld:
@@ -191,7 +191,7 @@ def unwell_in_words(steering: Steering) -> Iterator[str]:
 
 
 def untaken_in_words(steering: Steering) -> str:
-    """How many submissions wait to become jobs; empty for none."""
+    """A clause on submissions that wait to become jobs; empty for none."""
     if not steering.untaken:
         return ""
     count = "1 submission is" if steering.untaken == 1 else f"{steering.untaken} submissions are"
@@ -199,7 +199,7 @@ def untaken_in_words(steering: Steering) -> str:
 
 
 def unanswered_in_words(steering: Steering) -> str:
-    """How many jobs start nothing because nobody answers their check; empty for none."""
+    """A sentence on jobs that start nothing because nobody answers their check; empty for none."""
     if not steering.unanswered:
         return ""
     jobs = (
@@ -235,7 +235,7 @@ def promised_in_words(found: Promised) -> str:
 
 
 def levels_left_in_words(steering: Steering) -> str:
-    """How many levels stand that should be gone; empty for none."""
+    """A clause on levels that stand and should be gone; empty for none."""
     if not steering.levels_left:
         return ""
     count = "1 level stands" if steering.levels_left == 1 else f"{steering.levels_left} levels stand"
@@ -243,7 +243,7 @@ def levels_left_in_words(steering: Steering) -> str:
 
 
 def preempted_in_words(steering: Steering) -> str:
-    """How many running jobs were stopped meanwhile, and by what it may be; empty for none."""
+    """A sentence on running jobs that were stopped for others meanwhile, and by what; empty for none."""
     stopped = steering.preemptions_by_left_levels
     if not stopped:
         return ""
@@ -255,7 +255,7 @@ def preempted_in_words(steering: Steering) -> str:
 
 
 def adherence_in_words(found: Adherence) -> str:
-    """How many admissions missed the order, and what stood idle, with the instant since which that is counted."""
+    """Admissions that missed the order and what stood idle, in words, with the instant it counts from."""
     since = f"since {found.since:%Y-%m-%d %H:%M} UTC{_unjudged(found)}"
     if not found.admissions:
         return f"no admission judged {since}; {_idle(found)}"
@@ -264,7 +264,7 @@ def adherence_in_words(found: Adherence) -> str:
 
 
 def _unjudged(found: Adherence) -> str:
-    """What was admitted and nobody could order."""
+    """The numbers of admissions that nobody could judge by the order, in words; empty for none."""
     counted = (
         (found.newcomers, "that had just come"),
         (found.takeovers, "while the lead changed hands"),
@@ -277,7 +277,10 @@ def _unjudged(found: Adherence) -> str:
 
 
 def _idle(found: Adherence) -> str:
-    """What stood idle of the scarcest: of cards, else of cores. Memory and cores of cards are parts of these, not more of them."""
+    """The idle time of the scarcest resource in words: of GPUs, else of cores.
+
+    Memory and cores of cards are parts of these, not more of them.
+    """
     cards = {
         name: amount for name, amount in found.idle.items() if "gpu" in name.lower() and name not in PER_VGPU
     }

@@ -33,7 +33,7 @@ async def hearing_answers(
 
     Args:
         bus: the connection.
-        tenant: whose; None for all, which takes an operator.
+        tenant: the one whose answers are heard; None for all, which takes an operator.
         take: hears them.
         still_open: the submissions that want answers.
     """
@@ -77,7 +77,7 @@ async def _catch_up(
 
 
 async def _asked(bus: Bus, take: Take, names: Sequence[SubmissionName]) -> bool:
-    """Takes the answers to these; False where nobody said them."""
+    """Takes the answers to these submissions; returns False where nobody gave them."""
     for tenant, of_tenant in groupby(names, key=lambda name: name[0]):
         for some in batched(of_tenant, MOST_ANSWERS, strict=False):
             if not await _asked_of_some(bus, take, tenant, [submission for _, submission in some]):
@@ -101,6 +101,6 @@ async def _asked_of_some(bus: Bus, take: Take, tenant: str, submissions: list[st
 
 
 def _take_payload(take: Take, payload: bytes) -> None:
-    """Leaves out what this release cannot read: it comes from a newer one, and there is no one here to tell."""
+    """Takes an answer, unless this release cannot read it: it is of a newer one, and nobody is to be told."""
     with contextlib.suppress(ContractError):
         take(ANSWER.decode(payload))

@@ -12,7 +12,7 @@ from fairlead_cli.options import OfTenant
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class JobFlags:
-    """What a job is to be; None where the flags say nothing."""
+    """The flags that describe a job; None where they say nothing."""
 
     tenant: OfTenant = None
     """Whose job it is."""

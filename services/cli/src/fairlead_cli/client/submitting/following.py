@@ -1,4 +1,4 @@
-"""What becomes of published jobs, as their answers arrive."""
+"""Published jobs followed to their end, as their answers arrive."""
 
 from collections.abc import Iterable
 
@@ -11,18 +11,18 @@ type SubmissionName = tuple[str, str]
 
 
 class SubmissionTally(msgspec.Struct, frozen=True, kw_only=True):
-    """How many came how far."""
+    """Numbers of jobs by how far they came."""
 
     submitted: int
     accepted: int
-    """Taken as new jobs."""
+    """Jobs that were taken as new ones."""
     known: int
-    """Jobs before: the same id with the same body."""
+    """Jobs that were there before: the same id with the same body."""
     refused: int
     started: int
     succeeded: int
     unsuccessful: int
-    """Ended as failed or cancelled."""
+    """Jobs that ended as failed or cancelled."""
 
     @property
     def well(self) -> bool:
@@ -37,12 +37,12 @@ class SubmissionTally(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(parts)
 
     def taken_in_words(self) -> list[str]:
-        """How many are new jobs, and how many are jobs that were there before."""
+        """The numbers of new jobs and of jobs that were there before, in words."""
         new = [f"{self.accepted} accepted"] if self.accepted or not self.known else []
         return [*new, f"{self.known} known already"] if self.known else new
 
     def why_nothing_new_runs(self) -> str:
-        """What to do for a new run of those that are known already; empty where none is."""
+        """Advice for a new run of jobs that are known already; empty where none is."""
         if not self.known:
             return ""
         jobs, them, ids = (
@@ -86,11 +86,11 @@ class Following:
 
     @property
     def open(self) -> int:
-        """How many have not ended."""
+        """The number of jobs that have not ended."""
         return len(self._open)
 
     def left_in_words(self) -> str:
-        """What becomes of those that have not ended, for who stops following them."""
+        """A sentence on the jobs that have not ended, for who stops following them."""
         if self.open == 1:
             return "1 job has not ended; it goes on without being followed"
         return f"{self.open} jobs have not ended; they go on without being followed"
@@ -129,7 +129,7 @@ class Following:
         self._unanswered.discard(name)
 
     def tally(self) -> SubmissionTally:
-        """How many came how far."""
+        """The numbers of jobs by how far they came."""
         ended = len(self._seen[Ended])
         return SubmissionTally(
             submitted=len(self._names),
@@ -143,7 +143,7 @@ class Following:
 
 
 def answer_line(answer: AnyAnswer) -> str:
-    """One answer as one line."""
+    """An answer as one line."""
     again = ": known already" if answer.repeated is True else ""
     who = f"{answer.tenant}/{answer.id}{again}"
     match answer:

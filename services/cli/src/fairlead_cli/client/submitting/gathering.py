@@ -14,7 +14,7 @@ STANDARD_INPUT = "-"
 
 
 def asked_by(flags: JobFlags) -> dict[str, str]:
-    """What the flags ask for, by resource.
+    """The amounts that the flags ask for, by resource.
 
     Raises:
         InputError: a --demand is not NAME=QUANTITY.
@@ -30,7 +30,7 @@ def asked_by(flags: JobFlags) -> dict[str, str]:
 
 
 def template_by(flags: JobFlags) -> dict[str, object]:
-    """What the flags say of its pods.
+    """The template of the job's pods as the flags describe it.
 
     Raises:
         InputError: an --env is not NAME=VALUE, or a quotation mark is missing.
@@ -59,7 +59,7 @@ def _words(flag: str, text: str | None) -> list[str] | None:
 
 
 def defaults_of(flags: JobFlags) -> Defaults:
-    """What a job of a file takes from the flags where it says nothing itself."""
+    """The values that a job of a file takes from the flags where it says nothing itself."""
     fields: dict[str, object] = {
         "class": flags.job_class,
         "pods": flags.pods,
@@ -76,7 +76,7 @@ def defaults_of(flags: JobFlags) -> Defaults:
 
 
 def gather(file: Path | None, flags: JobFlags) -> list[Draft]:
-    """All jobs to publish.
+    """The jobs to publish, all of them.
 
     Raises:
         InputError: something cannot be read, there is nothing to publish, or one id would name many jobs.

@@ -27,23 +27,23 @@ _RANDOM_BYTES = 8
 
 
 class Parcel(msgspec.Struct, frozen=True, kw_only=True):
-    """One message ready to be published."""
+    """A message ready to be published."""
 
     cluster: str
     tenant: str
     id: str
-    """Under which its answers arrive."""
+    """Submission id under which its answers arrive."""
     subject: str
     payload: bytes
     msg_id: str
 
 
 class PublishOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one publish."""
+    """The outcome of one publish."""
 
     parcel: Parcel
     problem: str = ""
-    """Why it is not stored; empty where it is."""
+    """Reason for which it is not stored; empty where it is."""
 
 
 def pack(draft: Draft) -> Parcel:
@@ -71,7 +71,7 @@ async def publish_all(
 
     Args:
         bus: the connection.
-        parcels: what to publish, in this order.
+        parcels: messages to publish, in this order.
         told: hears of each that could not be stored.
     """
     found: list[PublishOutcome] = []

@@ -18,7 +18,7 @@ _LINES = (".jsonl", ".ndjson")
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """One job to publish: where to, and the body."""
+    """A job to publish: where to, and the body."""
 
     cluster: str
     tenant: str
@@ -31,7 +31,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True):
-    """What flags say; a job that says it itself keeps its own."""
+    """Values that the flags give; a job that says one itself keeps its own."""
 
     cluster: str
     tenant: str | None = None
@@ -56,7 +56,7 @@ def read_file(path: Path) -> Iterator[object]:
 
 
 def _parse(text: str, *, name: str) -> list[object]:
-    """JSON where it is JSON, else YAML, which may hold several documents."""
+    """The documents of a text: of JSON, else of YAML, which may hold several."""
     try:
         return [_json(text)]
     except _GivenTwiceError as error:
@@ -89,12 +89,12 @@ def _json(text: str) -> object:
 
 
 def _no_number(name: str) -> object:
-    """Python reads NaN and Infinity, which are not JSON and would reach the service as null."""
+    """Refuses NaN and Infinity: Python reads them, they are no JSON, and the service would see null."""
     raise ValueError(f"{name} is not a number of JSON")
 
 
 def _no_numbers(value: object, path: str) -> Iterator[str]:
-    """NaN and infinities, from flags and YAML: they would be published as null, which says nothing."""
+    """Problems with NaN and infinities of flags and YAML: they would be published as null."""
     if isinstance(value, float) and not math.isfinite(value):
         yield f"{path}: must be a finite number (found {value})"
     elif isinstance(value, dict):
@@ -123,7 +123,7 @@ def read_lines(lines: Iterable[str], *, name: str) -> Iterator[object]:
 
 
 def draft(found: object, defaults: Defaults) -> Draft:
-    """One job, completed by the flags; without an id it is given one, so that its answers can be followed.
+    """A job, completed by the flags; without an id it is given one, so that its answers can be followed.
 
     Raises:
         InputError: it is not a mapping, or nobody says whose it is.

@@ -27,16 +27,17 @@ if TYPE_CHECKING:
     from fairlead_contracts.policyfile.document import PolicyDocument
 
 _MOST_NAMED = 5
-"""Tenants of the policy, to whom one that was refused as a stranger may compare."""
+"""Tenants of the policy that are named at most, to compare with one that was refused as a stranger."""
 _SOON_SECONDS = 5.0
-"""Whoever does not follow jobs hears for so long whether they are taken up: a refusal mostly comes within a tenth of it."""
+"""Seconds for which whoever does not follow jobs hears whether they are taken up: a refusal mostly comes
+within a tenth of it."""
 
 
 class Session:
-    """One run of `fairlead submit`.
+    """A run of `fairlead submit`.
 
     Args:
-        parcels: what to publish.
+        parcels: messages to publish.
         tell: hears of each answer that is news.
     """
 
@@ -159,7 +160,7 @@ def _told_unfollowed(
 
 
 def _published_in_words(following: Following, *, stored: int, of: int) -> str:
-    """How many are stored, and what became of them within a moment."""
+    """A line on how many jobs are stored, and what became of them within a moment."""
     tally = following.tally()
     parts = [f"{stored} of {of} published"]
     parts += tally.taken_in_words() if tally.accepted or tally.known else []
