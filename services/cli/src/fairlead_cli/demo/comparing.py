@@ -1,4 +1,4 @@
-"""How a demo went: the same jobs under other orders, in virtual time, the report of all, and the exit code."""
+"""The end of a demo: its jobs under other orders, in virtual time, the report of all, and the exit code."""
 
 from collections.abc import Sequence
 
@@ -42,15 +42,15 @@ def report_on(
     """The report of a live run.
 
     Args:
-        workload: what was submitted.
-        result: what happened.
+        workload: the jobs that were submitted.
+        result: the histories of the jobs.
         others: see `compare`.
-        finished: how many ran to a good end.
-        lost: how many nobody can account for.
-        facts: how it was run, a sentence each.
+        finished: number of jobs that ran to a good end.
+        lost: number of jobs that nobody can account for.
+        facts: sentences on how it was run.
         made: when, with what and how.
-        told: what was said of one of the jobs while it waited.
-        delays: of each job, seconds by which it was late through no order.
+        told: the answer on one of the jobs while it waited.
+        delays: seconds by which each job was late through no order.
     """
     ours = study(FAIRLEAD, result, classes=workload.policy.classes)
     return DemoReport(
@@ -64,7 +64,7 @@ def report_on(
 
 
 def _story(told: Told, result: RunResult, fifo: OrderedRun) -> JobStory | None:
-    """None where the job never started."""
+    """The story of the job that was told of; None where it never started."""
     job = next((one for one in result.jobs if one.id == told.job), None)
     if job is None:
         return None
@@ -82,7 +82,7 @@ def _figures(
 
 
 def facts_of(workload: SimWorkload, flags: DemoFlags, recording: Recording, restarts: int) -> Sequence[str]:
-    """How it was run, a sentence each."""
+    """Sentences on how the demo was run."""
     took_back = [f"{restarts} processes were started again on the way."] if restarts else []
     gpus = workload.capacity()["nvidia.com/gpu"] // 1000
     return [

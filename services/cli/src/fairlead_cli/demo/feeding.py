@@ -21,12 +21,13 @@ from fairlead_sim.workload import SimWorkload, WorkloadJob
 
 LAP_SECONDS = 240.0
 OVERLOAD = 1.5
-"""While jobs arrive; between two laps the queue grows shorter, so that a dashboard has both to show."""
+"""Demand over capacity while jobs arrive; between two laps the queue grows shorter, so that a dashboard has
+both to show."""
 REST = 0.15
 """Part of a lap that is waited after it: a pool that drains is not full, and the queue must not grow from lap to lap."""
 
 _LOOK_SECONDS = 5.0
-"""Between two looks whether the next lap may begin."""
+"""Seconds between two looks whether the next lap may begin."""
 
 
 async def feed(nats: str | None, *, cluster: str, seconds: float | None) -> int:
@@ -57,7 +58,7 @@ async def feed(nats: str | None, *, cluster: str, seconds: float | None) -> int:
 
 
 async def held_back(bus: Bus, cluster: str) -> str:
-    """Why a lap has to wait: what is published beside submissions that nobody takes up only waits longer. Empty for none."""
+    """The reason for which a lap has to wait: submissions that nobody takes up pile up; empty for none."""
     try:
         reply = await ask(bus, "queue", QueueQuestion(limit=1), QUEUE_REPLY)
     except NoScorerAnswersError as error:

@@ -1,4 +1,4 @@
-"""What `fairlead demo` can be told."""
+"""The flags of `fairlead demo`."""
 
 import os
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ def read_weights(text: str | None) -> Mapping[str, float] | None:
 
 
 def check_writable(page: Path | None) -> None:
-    """Better said now than after the run."""
+    """Refuses a page that cannot be written, before the run rather than after it."""
     if page is not None and not (page.parent.is_dir() and os.access(page.parent, os.W_OK)):
         raise InputError(
             f"the report cannot be written to {page}", hint="Choose another place with --report."

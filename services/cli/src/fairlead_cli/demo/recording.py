@@ -1,4 +1,4 @@
-"""What happened to each job of a live run, out of the events, measured with the same code as a run in virtual time."""
+"""Events of a live run as job histories, measured with the same code as a run in virtual time."""
 
 from collections.abc import Collection, Mapping
 
@@ -13,7 +13,7 @@ from fairlead_sim.virtual import JobResult, RunResult
 from fairlead_sim.workload import SimWorkload
 
 _STEPS: tuple[type[AnyEvent], ...] = (JobQueued, JobStarted, JobEnded)
-"""In this order where they happen at one instant."""
+"""The steps of a job, in their order where they happen at one instant."""
 
 
 class Recording:
@@ -39,7 +39,7 @@ class Recording:
 
     @property
     def finished(self) -> int:
-        """How many ran to a good end."""
+        """The number of jobs that ran to a good end."""
         return sum(_succeeded(life) for life in self._lives.values())
 
     def open(self) -> set[str]:

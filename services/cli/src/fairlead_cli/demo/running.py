@@ -38,16 +38,17 @@ from fairlead_sim.workload import SimWorkload
 
 CLUSTER = "sim"
 SECONDS = 60.0
-"""For how long the pool is kept busy; with start, drain and report that makes a minute and a half."""
+"""Seconds for which the pool is kept busy; with start, drain and report that makes a minute and a half."""
 DEADLINE_SECONDS = 105.0
-"""From the start of the command: whatever still runs then is reported as it stands, within the two minutes promised."""
+"""Seconds from the start of the command to the report: whatever still runs then is reported as it stands,
+within the two minutes promised."""
 STARTED_WITHIN_SECONDS = 15.0
 """A start that takes longer puts the deadline off."""
 INTERRUPTED = 130
 
 
 async def run_demo(flags: DemoFlags) -> int:
-    """Run it and report.
+    """Run the demo and report on it.
 
     Returns:
         The exit code: 0 only if every submitted job finished and none was lost.

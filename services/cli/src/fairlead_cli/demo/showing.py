@@ -32,7 +32,7 @@ LINE_SECONDS = 5.0
 _COLUMNS = 10_000
 """A line for each thing that is said: the page wraps them, on a phone or a wide screen."""
 _DEPTH = 12
-"""Who stands about here waits a while, and not for ever."""
+"""Number of places in which a job is looked for: one about their end waits a while, and not for ever."""
 
 
 class Show:

@@ -1,1 +1,1 @@
-"""What a run came to: figures out of job histories, and the report as text and as one self-contained page."""
+"""The report of a run: figures out of job histories, as text and as one self-contained page."""

@@ -1,4 +1,4 @@
-"""What a report holds."""
+"""The contents of a report."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,19 +12,19 @@ _START = 0.05
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):
-    """Stands under a report's headline."""
+    """A line under a report's headline: when, with which release and by which command it was made."""
 
     at: datetime
     version: str
     command: str
 
     def in_words(self) -> str:
-        """The same as a line of text."""
+        """The line as text."""
         return f"Made on {self.at:%Y-%m-%d %H:%M} UTC by Fairlead {self.version} with: {self.command}"
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What `fairlead explain` said of a job while it waited."""
+    """The answer of `fairlead explain` on a job while it waited."""
 
     job: str
     tenant: str
@@ -60,14 +60,15 @@ def _at(seconds: float) -> str:
 
 
 class DemoReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the text and the page say."""
+    """A report's contents: all that the text and the page say."""
 
     figures: DemoFigures
     runs: Sequence[OrderedRun]
-    """Fairlead's first, then FIFO, then strict priority."""
+    """The same jobs under each order: Fairlead's first, then FIFO, then strict priority."""
     facts: Sequence[str]
-    """What was run and how, a sentence each: the trace and its licence, the speed-up, the cluster."""
+    """Sentences on what was run and how: the trace and its licence, the speed-up, the cluster."""
     made: Made | None = None
     story: JobStory | None = None
     overload: str = ""
-    """That the machine did not keep up, where it did not: the figures tell of it more than of the order."""
+    """Sentence that the machine did not keep up, where it did not: the figures tell of it more than of the
+    order."""

@@ -12,19 +12,19 @@ from fairlead_sim.virtual import RunResult, Waits
 BINS = 120
 """Points of a plotted line."""
 TOLERANCE = 0.10
-"""How far a share may lie from its entitlement, as a fraction of the entitlement, before a report warns."""
+"""Distance of a share from its entitlement, as a fraction of the entitlement, beyond which a report warns."""
 EVERY = "*"
 """The class under which a result holds the waits of all of a tenant's jobs."""
 
 
 class TenantFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """One tenant in the printed figures; waits in seconds of wall time, null where no job of it started."""
+    """A tenant in the printed figures; waits in seconds of wall time, null where no job of it started."""
 
     name: str
     weight: float
     entitlement: float
     share: float | None
-    """Null where the tenants never all had jobs waiting at once."""
+    """Share while all were backlogged; null where the tenants never all had jobs waiting at once."""
     share_fifo: float | None
     wait_p50: float | None
     wait_p90: float | None
@@ -32,7 +32,7 @@ class TenantFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DemoFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What `fairlead demo --json` prints, with exactly these keys."""
+    """The figures that `fairlead demo --json` prints, with exactly these keys."""
 
     tenants: list[TenantFigures]
     submitted: int
@@ -43,12 +43,12 @@ class DemoFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bin(msgspec.Struct, frozen=True, kw_only=True):
-    """One stretch of equal length for a plot."""
+    """A stretch of a plot; all have equal length."""
 
     begin: float
     """Seconds since the first submission."""
     shares: Mapping[str, float]
-    """What each tenant holds of what is in use: means over the stretch."""
+    """Each tenant's part of what is in use: means over the stretch."""
 
 
 class OrderedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,14 +56,14 @@ class OrderedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     shares: Mapping[str, float] | None
-    """Of each tenant, while all were backlogged; None where they never were at once."""
+    """Each tenant's share while all were backlogged; None where they never were at once."""
     jain: float | None
     backlog: tuple[float, float] | None
     """Seconds from the first submission: the first and the last moment at which every tenant had jobs waiting."""
     course: Sequence[Bin]
     by_tenant: Mapping[str, Waits]
     by_class: Mapping[tuple[str, str], Waits]
-    """By tenant and class; groups without jobs are left out."""
+    """Waits by tenant and class; groups without jobs are left out."""
     makespan: float
     """Seconds from the first submission to the last end."""
     first_class: str | None = None
@@ -71,16 +71,16 @@ class OrderedRun(msgspec.Struct, frozen=True, kw_only=True):
     first_class_wait: float | None = None
     """The median wait of its jobs, whose they may be; None where it has none."""
     waited: Mapping[str, float] = {}
-    """By job, seconds."""
+    """Seconds that each job waited, by its id."""
 
 
 def study(title: str, result: RunResult, *, classes: Sequence[str]) -> OrderedRun:
-    """What one run came to.
+    """The figures of one run.
 
     Args:
-        title: of the order, as people read it.
-        result: of the run, virtual or live.
-        classes: of the policy, first goes first; the last is that of jobs that asked for none.
+        title: the order's, as people read it.
+        result: the run's, virtual or live.
+        classes: the policy's, first goes first; the last is that of jobs that asked for none.
     """
     waits = result.waits()
     backlogged = result.backlogged_seconds > 0
@@ -149,12 +149,12 @@ def figures(
     """The figures that are printed.
 
     Args:
-        weights: of each tenant, in the order in which they are shown.
+        weights: each tenant's, in the order in which they are shown.
         ours: the run that happened.
         fifo: the same jobs, first come first served.
-        jobs: how many each tenant submitted.
-        finished: how many ended.
-        lost: how many nobody can account for.
+        jobs: number of jobs that each tenant submitted.
+        finished: number of jobs that ended.
+        lost: number of jobs that nobody can account for.
     """
     total = sum(weights.values())
     return DemoFigures(

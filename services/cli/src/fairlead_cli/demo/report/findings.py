@@ -1,4 +1,4 @@
-"""What a run came to, in sentences: the same on the page and on a terminal."""
+"""Findings of a run in sentences: the same on the page and on a terminal."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -33,8 +33,8 @@ _WORDS = (
 )
 _SAME_POINTS = 0.5
 _MOST, _LATE_SECONDS = 0.9, 1.0
-"""Of the jobs, so many may be late by so much. A queue stands for tens of seconds; a machine that keeps up is late by
-tenths of one."""
+"""Part of the jobs that must come within so many seconds of their time; else the machine was too busy. A
+queue stands for tens of seconds; a machine that keeps up is late by tenths of one."""
 
 
 def finding(figures: DemoFigures, runs: Sequence[OrderedRun], overloaded: str = "") -> str:
@@ -55,7 +55,7 @@ def overload(delays: Sequence[float]) -> str:
     """A sentence that the machine was too busy for the demo to show anything; empty where it kept up.
 
     Args:
-        delays: of each job, seconds by which it was late through no order.
+        delays: seconds by which each job was late through no order.
     """
     late = quantile(delays, _MOST) if delays else 0.0
     if late <= _LATE_SECONDS:

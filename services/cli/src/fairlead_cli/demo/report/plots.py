@@ -97,7 +97,7 @@ def share_ceiling(share: float) -> float:
 
 
 def legend(titles: Sequence[str], *, entitled: bool = True, lines: bool = False) -> str:
-    """What the marks mean, or where there are `lines` the strokes, as HTML beside the plots."""
+    """The legend of the plots as HTML: their marks, or their strokes where there are `lines`."""
     marks = _STROKES if lines else GLYPHS
     items = "".join(
         f'<span class="key"><i class="glyph {kind}">{marks[kind]}</i>{escape(title)}</span>'
