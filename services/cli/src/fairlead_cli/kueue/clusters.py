@@ -20,7 +20,7 @@ _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class KubeTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """One cluster: the name that Fairlead has for it, and how to get there."""
+    """A Kubernetes cluster: the name that Fairlead has for it, and how to get there."""
 
     cluster: str
     kubeconfig: str | None = None
@@ -69,7 +69,7 @@ def targets(*, kubeconfig: str | None, contexts: Sequence[str], cluster: str | N
 
 
 def _absolute(kubeconfig: str | None) -> str | None:
-    """Paths that a child process and a restart find, wherever they run."""
+    """Paths made absolute: a child process and a restart find them, wherever they run."""
     if kubeconfig is None:
         return None
     parts = [str(Path(part).expanduser().absolute()) for part in kubeconfig.split(os.pathsep) if part]

@@ -6,7 +6,7 @@ from fairlead_kube.objects import KubeStruct, ObjectMeta
 from fairlead_kube.resources import Resource
 
 KUEUE_NAMESPACE = "kueue-system"
-"""Where Kueue's manifests and charts install it."""
+"""Namespace in which Kueue's manifests and charts install it."""
 KUEUE_CONFIG = "kueue-manager-config"
 KUEUE_DEPLOYMENT = "kueue-controller-manager"
 
@@ -38,7 +38,7 @@ class DeployedTemplate(KubeStruct, frozen=True, kw_only=True):
 
 
 class DeploymentSpec(KubeStruct, frozen=True, kw_only=True):
-    """What its pods run."""
+    """The template of a Deployment's pods."""
 
     template: DeployedTemplate = DeployedTemplate()
 
@@ -56,7 +56,7 @@ class Deployment(KubeStruct, frozen=True, kw_only=True):
 
 
 class FieldsEntry(KubeStruct, frozen=True, kw_only=True):
-    """Which fields one writer set last (`metadata.managedFields`)."""
+    """Fields of an object that one writer set last (`metadata.managedFields`)."""
 
     manager: str = ""
     operation: str = ""

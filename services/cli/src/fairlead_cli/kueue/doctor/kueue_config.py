@@ -1,4 +1,4 @@
-"""What Kueue was told: its version, feature gates and configuration, as far as they can be read."""
+"""Kueue's version, feature gates and configuration, as far as they can be read."""
 
 import re
 
@@ -11,9 +11,10 @@ _FILE = "controller_manager_config.yaml"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+.].*)?")
 _GATES = "--feature-gates="
 HASHING = "SchedulingEquivalenceHashing"
-"""Equal jobs are parked together, once the first of them was refused (pkg/features/kube_features.go)."""
+"""Gate by which equal jobs are parked together, once the first of them was refused
+(pkg/features/kube_features.go)."""
 _HASHING_OFF = (0, 17)
-"""The release in which it is there and off by default; on since."""
+"""The release in which that gate is there and off by default; on since."""
 
 
 class KueueRelease(msgspec.Struct, frozen=True, order=True):
@@ -39,11 +40,11 @@ class KueueSeen(msgspec.Struct, frozen=True, kw_only=True):
     served: tuple[str, ...] = ()
     """Versions of its API, the preferred one first; none where Kueue is not installed."""
     release: KueueRelease | None = None
-    """None where its deployment cannot be read or its image names no version."""
+    """Its release; None where its deployment cannot be read or its image names no version."""
     deployed: bool = False
     """Whether its Deployment was found and could be read."""
     gates: dict[str, bool] = {}
-    """Those that its configuration or its arguments name."""
+    """Feature gates that its configuration or its arguments name."""
     fair_sharing: bool = False
     manages_all_jobs: bool = False
     """Whether it takes Jobs without a queue name, too (`manageJobsWithoutQueueName`)."""
@@ -56,7 +57,7 @@ class KueueSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def seen(served: list[str], deployment: Deployment | None, config: ConfigMap | None) -> KueueSeen:
-    """What deployment and configuration tell; either may be missing."""
+    """Kueue as deployment and configuration tell; either may be missing."""
     found = _configuration(config)
     return KueueSeen(
         served=tuple(served),
@@ -70,7 +71,7 @@ def seen(served: list[str], deployment: Deployment | None, config: ConfigMap | N
 
 
 def _configuration(config: ConfigMap | None) -> _KueueConfigFile:
-    """What its configuration says; as of an empty one where that cannot be read."""
+    """Kueue's configuration; an empty one where it cannot be read."""
     text = (config.data or {}).get(_FILE) if config is not None else None
     if text is None:
         return _KueueConfigFile()

@@ -1,4 +1,4 @@
-"""What nodes a Karpenter NodePool can make, against what a flavor asks for.
+"""Nodes that a Karpenter NodePool can make, against what a flavor asks for.
 
 Rules: Karpenter documentation, "NodePools" (`spec.template.spec.requirements`) and "Scheduling": a pod's node selector on
 a label that the pool neither sets nor requires, and that Karpenter does not know, rules the pool out.
@@ -36,7 +36,7 @@ class Misfit(msgspec.Struct, frozen=True, kw_only=True):
     value: str
     why: str
     allowed: tuple[str, ...] = ()
-    """What the pool gives instead, where it names it."""
+    """Values that the pool gives instead, where it names them."""
 
 
 def misfits(flavor: ResourceFlavor, pool: NodePool) -> list[Misfit]:

@@ -51,7 +51,7 @@ MOST_WRITTEN = 64
 
 
 class SurveyQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """What the operator says about the cluster."""
+    """The operator's choices for a look at the cluster."""
 
     cluster: str
     policy: PolicyDocument
@@ -71,7 +71,7 @@ class _KindReader:
     async def all[T](
         self, resource: Resource[T], *, labels: str | None = None, fields: str | None = None
     ) -> list[T]:
-        """All objects of the kind; none where it is not installed, or we may not."""
+        """The objects of the kind; none where it is not installed, or we may not list it."""
         try:
             found = await pick_version(self.client, resource)
             if found is None:
@@ -84,7 +84,7 @@ class _KindReader:
         return []
 
     async def one[T](self, resource: Resource[T], name: str, namespace: str) -> T | None:
-        """One object; None where it is not there, or we may not: what it tells is found by other means, too."""
+        """An object; None where it is not there, or may not be read: other means tell what it tells, too."""
         try:
             return await self.client.get(resource, name, namespace)
         except (ForbiddenError, NotFoundError):
@@ -182,7 +182,7 @@ async def _webhooks(reader: _KindReader) -> list[WebhookConfiguration]:
 
 
 async def _probe(client: KubeClient, namespace: str) -> tuple[LeverProbe, str]:
-    """What the probe says; and what the API server said, where Kueue's webhook did not answer."""
+    """The lever that the probe finds, and the API server's error where Kueue's webhook did not answer."""
     try:
         return await probe_lever(client, namespace), ""
     except InternalError as error:

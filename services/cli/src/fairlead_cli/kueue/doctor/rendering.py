@@ -14,16 +14,16 @@ from fairlead_contracts.messages.leave import Leave
 
 
 class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `fairlead doctor -o json` prints."""
+    """The answer of `fairlead doctor -o json`."""
 
     cluster: str
     server: str
     kubernetes: str
     kueue: str | None
-    """Its release, where it is known."""
+    """Kueue's release, where it is known."""
     user: str
     policy: str
-    """Which policy the cluster was measured by."""
+    """The policy that the cluster was measured by, in words."""
     lever: str | None
     passed: bool
     exit_code: int
@@ -31,13 +31,13 @@ class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
     cleared: Leave | None
     """The leave that stands after this run; None where there is none, or where NATS was not reached."""
     said: list[str]
-    """What was done, in words."""
+    """Sentences on what was done."""
 
 
 def report(
     survey: Survey, verdict: DoctorVerdict, *, policy: str, cleared: Leave | None, said: list[str]
 ) -> DoctorReport:
-    """All of it as data."""
+    """The whole answer as data."""
     release = survey.kueue.release
     return DoctorReport(
         cluster=survey.cluster,
@@ -56,7 +56,7 @@ def report(
 
 
 def view(found: DoctorReport, *, quiet: bool = False) -> RenderableType:
-    """All of it for a person; a quiet one leaves out what was fine."""
+    """The findings for a person; a quiet view leaves out what was fine."""
     return Group(*_parts(found, quiet=quiet))
 
 

@@ -1,4 +1,4 @@
-"""What our services must be allowed to do, asked of the API server."""
+"""Rights that our services need, asked of the API server."""
 
 import asyncio
 import shlex
@@ -68,10 +68,10 @@ async def rights_of(
     tenants: Collection[str] = (),
     checks_gangs: bool = False,
 ) -> list[Right]:
-    """Each right that a service needs, and whether it has it.
+    """The rights that the services need, each with whether it is given.
 
     Args:
-        client: of the cluster.
+        client: the cluster's.
         user: our own name there.
         accounts: the namespace of the service accounts, such as `fairlead-watcher`, to ask for; None asks for our own
             user, as whom `fairlead up --kubeconfig` runs all services.

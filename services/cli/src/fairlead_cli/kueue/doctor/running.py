@@ -50,9 +50,9 @@ class DoctorFlags(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
     revoke: bool = False
     give_leave: bool = False
-    """Also where somebody took leave back: a look alone does not go over that person's word."""
+    """Give leave also where somebody took it back: a look alone does not go over that person's word."""
     dry_run: bool = False
-    """Look, and give no leave."""
+    """Whether to look alone and give no leave."""
     ours: bool = False
     """Whether whoever looks started the cluster's services just now: nobody else may know its name yet."""
     checks_gangs: bool = False
@@ -176,7 +176,7 @@ async def _not_written(bus: Bus, survey: Survey) -> list[str]:
 
 
 async def _held_back(bus: Bus, survey: Survey) -> list[str]:
-    """Why a look alone gives no leave, and what does; empty where it gives it."""
+    """Lines on why a look alone gives no leave, and what does; empty where it gives it."""
     cluster = survey.cluster
     command = f"  fairlead doctor --cluster {shlex.quote(cluster)} --give-leave"
     if taken := await leave.revoked(bus, cluster):
@@ -218,7 +218,7 @@ async def _policy(path: Path | None, bus: Bus | None) -> tuple[PolicyDocument, s
 
 
 async def _stated_elsewhere(bus: Bus, question: SurveyQuestion) -> list[PoolState]:
-    """What other clusters last said of the pools that share hardware with this one."""
+    """The pools that share hardware with this cluster's, as other clusters last stated them."""
     found = []
     for pool in question.policy.pools:
         if pool.hardware != "shared":
@@ -247,7 +247,7 @@ async def _revoke(flags: DoctorFlags) -> None:
 
 @contextlib.asynccontextmanager
 async def _bus(nats: str | None) -> AsyncIterator[Bus | None]:
-    """NATS with Fairlead's streams on it; None where it is not there, which is no failure: a look needs none."""
+    """A connection to Fairlead's NATS; None where it is not there, which is no failure: a look needs none."""
     async with contextlib.AsyncExitStack() as stack:
         bus: Bus | None = None
         try:

@@ -21,7 +21,7 @@ from fairlead_kube.workloads import AdmissionCheck, PriorityClass, Workload
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 """The label by which a job says which LocalQueue it enters."""
 GANG_FIT_CONTROLLER = "fairlead.dev/gang-fit"
-"""Who answers the check for gang fit, as it is shipped."""
+"""Controller that answers the check for gang fit, as it is shipped."""
 GANG_LABELS = (
     "batch.kubernetes.io/job-name",
     "training.kubeflow.org/job-name",
@@ -34,38 +34,38 @@ class Right(msgspec.Struct, frozen=True, kw_only=True):
     """Something that one of our services must be allowed to do."""
 
     service: str
-    """`watcher`, `admitter` or `checker`."""
+    """The service that needs it: `watcher`, `admitter` or `checker`."""
     account: str
-    """As whom it would: our own user, or a service account."""
+    """User as whom the service would do it: our own user, or a service account."""
     verb: str
     resource: str
-    """As `kubectl auth can-i` takes it: the plural, and the group where there is one."""
+    """Resource as `kubectl auth can-i` takes it: the plural, and the group where there is one."""
     subresource: str = ""
     namespace: str = ""
-    """Empty for all of them."""
+    """The only namespace that it is about; empty for all of them."""
     name: str = ""
-    """Of the one object that it is about; empty for all of the kind."""
+    """The only object that it is about; empty for all of the kind."""
     allowed: bool
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
-    """One cluster as it was found."""
+    """A cluster as it was found."""
 
     cluster: str
     """The name that Fairlead has for it."""
     server: str = ""
     kubernetes: str = ""
     user: str = ""
-    """As whom the server knows us."""
+    """User as whom the API server knows us."""
     kueue: KueueSeen = KueueSeen()
     probe: LeverProbe = LeverProbe(Lever.UNKNOWN, "Kueue was not asked")
     outage: str = ""
-    """What the API server said when Kueue's webhook did not answer."""
+    """The API server's error when Kueue's webhook did not answer."""
     stated_lever: Lever | None = None
-    """By the operator; None leaves it to the probe."""
+    """Lever as the operator states it; None leaves it to the probe."""
     policy: PolicyDocument
     leave: Leave | None = None
-    """The one that stands."""
+    """The leave that stands."""
     rights: list[Right] = []
     webhooks: list[WebhookConfiguration] = []
     cluster_queues: list[ClusterQueue] = []
@@ -79,7 +79,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     node_pools: list[NodePool] = []
     namespaces: list[Namespace] = []
     workloads: list[Workload] = []
-    """Those that are not finished."""
+    """Workloads that are not finished."""
     written: list[Written] = []
     """Workloads whose priority somebody seems to have moved, with their writers."""
     jobs: list[Job] = []
@@ -88,13 +88,13 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """Running pods of Jobs, PyTorchJobs and pod groups."""
     deployments: list[Deployment] = []
     elsewhere: list[PoolState] = []
-    """What other clusters state of their members of the policy's pools; none where NATS was not reached."""
+    """Members of the policy's pools as other clusters state them; none where NATS was not reached."""
     told_of: list[str] = []
     """The clusters that services of Fairlead tell of, where this one is none of them."""
     checker_leads: bool | None = None
     """Whether a checker of gangs answers for this cluster; None where NATS did not tell."""
     unread: dict[str, str] = {}
-    """By plural: kinds that could not be read, and why."""
+    """Reasons for which kinds could not be read, by plural."""
 
     @property
     def gang_checks(self) -> list[str]:
@@ -132,19 +132,19 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One look at a survey."""
+    """A check of a survey."""
 
     topic: str
     names: tuple[str, ...]
-    """Of all findings that it can have."""
+    """Names of all findings that it can have."""
     look: Callable[[Survey], Iterable[Finding]]
     fine: str
-    """What it says where it finds nothing."""
+    """Sentence that it says where it finds nothing."""
     needs: tuple[str, ...] = ()
     """Kinds, by plural, without which it cannot look."""
 
     def run(self, survey: Survey) -> Iterator[Finding]:
-        """What it finds, or that it found nothing; silent where what it needs could not be read."""
+        """The findings, or that there are none; silent where what it needs could not be read."""
         if any(kind in survey.unread for kind in self.needs):
             return
         found = list(self.look(survey))

@@ -14,11 +14,11 @@ _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2, Severity.OK: 
 
 
 class DoctorVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """All findings, the worst first, and what follows from them."""
+    """The findings, the worst first, and what follows from them."""
 
     findings: list[Finding]
     lever: LeverName | None
-    """What would be written; None where nobody knows."""
+    """The lever to write by; None where nobody knows."""
     passed: bool
     """Whether levels may be written: no error is open, and the lever is known."""
     accepted: list[str]
@@ -51,8 +51,8 @@ def judge(survey: Survey, findings: Iterable[Finding], accept: Collection[str]) 
     What the standing leave accepted stays accepted: a person said so, and takes it back with `--revoke`.
 
     Args:
-        survey: what they were found in.
-        findings: of all checks.
+        survey: the survey that they were found in.
+        findings: those of all checks.
         accept: names that the operator accepts.
     """
     standing = set(survey.leave.accepted) if survey.leave is not None else set()

@@ -32,13 +32,13 @@ class Unanswered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unanswered(workload: Workload, names: Collection[str]) -> Unanswered | None:
-    """Which of the checks a Workload waits for; None where it waits for none of them.
+    """The checks that a Workload waits for; None where it waits for none of them.
 
     It does with quota and `Pending`; and, out of its queue, with a `Retry` that nobody took back, which keeps it there.
 
     Args:
-        workload: as it stands.
-        names: of checks.
+        workload: a Workload as it stands.
+        names: names of checks.
     """
     if workload.holds("Finished") or not workload.active:
         return None
@@ -68,9 +68,9 @@ class CheckGuard:
     """Lets through what waits for longer than it should.
 
     Args:
-        client: of the cluster.
-        names: of the checks.
-        overdue_seconds: how long a check may take.
+        client: the cluster's.
+        names: names of the checks.
+        overdue_seconds: longest time that a check may take.
         say: takes each line of what was done.
     """
 

@@ -14,14 +14,14 @@ from fairlead_kube.resources import CLUSTER_QUEUES
 
 
 class QueueAction(enum.StrEnum):
-    """What to do with the queues."""
+    """An action on the queues."""
 
     WAIT = "wait"
-    """Neither has lasted for long enough."""
+    """Leave the queues as they are: neither a lead nor the lack of one has lasted for long enough."""
     LOOSEN = "loosen"
-    """Nobody has led for too long: let the queues fill their gaps."""
+    """Let the queues fill their gaps: nobody has led for too long."""
     TIGHTEN = "tighten"
-    """Somebody leads for good: let them keep the head's place again."""
+    """Let the queues keep the head's place again: somebody leads for good."""
 
 
 class LeadClock:

@@ -32,7 +32,7 @@ _RETRY_SECONDS = 1.0
 
 
 class WatchdogFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """What `fairlead watchdog` was told."""
+    """The flags of `fairlead watchdog`."""
 
     target: KubeTarget
     queues: Sequence[str]
@@ -147,7 +147,11 @@ async def _unknown[T](client: KubeClient, kind: Resource[T], names: Sequence[str
 
 
 def _look_at(kind: str, cluster: str, names: Sequence[str], unknown: Sequence[str]) -> None:
-    """Raises: InputError where the cluster has none of the names; a warning where it has some."""
+    """Warns of the names that the cluster does not have.
+
+    Raises:
+        InputError: it has none of them.
+    """
     told = f"cluster {cluster} has no {kind} {', '.join(unknown)}"
     if unknown and len(unknown) == len(names):
         raise InputError(told, hint=f"`kubectl get {kind.lower()}s` lists them.")
@@ -210,7 +214,7 @@ async def _carry_out(flags: WatchdogFlags, verdict: QueueAction) -> None:
 
 
 def _said(verdict: QueueAction, last: QueueAction | None, flags: WatchdogFlags) -> str:
-    """What was seen, and what follows from it once it has lasted."""
+    """A line on what was seen, and what follows from it once it has lasted."""
     queues = ", ".join(flags.queues)
     loosened = f"{queues}: {FILLING} once no admitter has led for {flags.after:g} s"
     match verdict, last:

@@ -17,7 +17,7 @@ from fairlead_kube.quantities import in_base_units
 from fairlead_kube.queues import ResourceFlavor
 
 _NOT_OF_NODES = ("pods",)
-"""Quota of pods bounds their number; nodes bound it by other means, too."""
+"""Resources whose quota is not held against the nodes: they bound the number of pods by other means, too."""
 
 
 def quotas(survey: Survey) -> Counter[tuple[str, str]]:
@@ -50,7 +50,7 @@ def _capacity(survey: Survey, flavor: ResourceFlavor, resource: str) -> int:
 
 
 def _on_cards(node: Node) -> dict[str, int]:
-    """What HAMi gives of a node's cards: it registers them by an annotation, and the kubelet knows nothing of it."""
+    """The resources that HAMi gives of a node's cards: it registers them by an annotation alone."""
     try:
         cards = cards_of(node.metadata.name, node.metadata.annotations or {})
     except RegisterError:

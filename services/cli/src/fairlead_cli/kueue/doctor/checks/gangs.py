@@ -25,7 +25,7 @@ from fairlead_policy.fit.unschedulable import NoZoneHoldsAll
 from fairlead_policy.fit.words import all_in_words
 
 _PODS = "pods"
-"""Kueue counts pods where a queue has quota of them, and nowhere else."""
+"""Resource by which Kueue counts pods where a queue has quota of them, and nowhere else."""
 ZONE = "topology.kubernetes.io/zone"
 MOST_SHAPES = 200
 """Gangs of different shapes that are tried; a shape takes milliseconds on a thousand nodes."""
@@ -53,8 +53,8 @@ def gang_of(workload: Workload, flavors: list[list[ResourceFlavor]]) -> Gang:
     """The pods of a Workload, each free to take any flavor of its queue: more than Kueue itself would try.
 
     Args:
-        workload: whose pods.
-        flavors: of its queue, a list for each resource group.
+        workload: the one whose pods they are.
+        flavors: its queue's flavors, a list for each resource group.
     """
     return Gang(shapes=tuple(_shape(pod_set, flavors) for pod_set in workload.spec.pod_sets or ()))
 
@@ -161,7 +161,7 @@ def _shapes(survey: Survey) -> list[tuple[Gang, list[Workload], str]]:
 
 
 def _no_quota(workload: Workload, queue: ClusterQueue, most: Mapping[str, int]) -> str:
-    """Why Kueue never admits it, by what its queue has quota of and all quotas of the pool together; empty where it may."""
+    """The reason for which Kueue never admits it, by the quotas of its queue and its pool; empty for none."""
     covered = {resource for _, resource, _ in quotas_of(queue.spec.resource_groups)}
     asked = {name: amount for name, amount in workload_demand(workload).items() if amount and name != _PODS}
     if uncovered := sorted(asked.keys() - covered):

@@ -15,7 +15,8 @@ OLDEST_TESTED, NEWEST_TESTED = KueueRelease(0, 18), KueueRelease(0, 19, 99)
 OPTIONAL = frozenset({"deployments"})
 """Kinds that an operator need not be allowed to read: a booster also shows by what it writes."""
 REVERTING = (0, 12)
-"""Kueue 0.12 writes spec.priority back on every reconcile of a job with a Pod PriorityClass (jobframework/reconciler)."""
+"""Release of Kueue that writes spec.priority back on every reconcile of a job with a Pod PriorityClass
+(jobframework/reconciler)."""
 
 
 def _absent(survey: Survey) -> Iterator[Finding]:

@@ -115,7 +115,7 @@ def _limits(survey: Survey) -> Iterator[Finding]:
 
 
 def _most(pools: list[NodePool], resource: str) -> int | None:
-    """What the pools may make together; None where one of them has no limit."""
+    """The amount that the pools may make together; None where one of them has no limit."""
     limits = [(pool.spec.limits or {}).get(resource) for pool in pools]
     stated = [in_base_units(resource, limit) for limit in limits if limit is not None]
     return sum(stated) if len(stated) == len(limits) else None

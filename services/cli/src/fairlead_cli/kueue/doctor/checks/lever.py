@@ -14,7 +14,7 @@ featureGates: {PriorityBoost: true}   # ConfigMap kueue-system/kueue-manager-con
 
 
 def lever_of(survey: Survey) -> leave.LeverName | None:
-    """What would be written: as the operator states, else as the probe found; None where nobody knows."""
+    """The lever to write by: as the operator states, else as the probe found; None where nobody knows."""
     lever = survey.stated_lever or survey.probe.lever
     match lever:
         case Lever.BOOST:

@@ -56,7 +56,7 @@ def _preempting_settings(queue: ClusterQueue) -> dict[str, str]:
 
 
 def _levels_left(survey: Survey, queues: set[str]) -> int:
-    """How many Workloads that wait in these ClusterQueues carry a level."""
+    """The number of Workloads that wait in these ClusterQueues and carry a level."""
     behind = {
         (queue.metadata.namespace, queue.metadata.name): queue.spec.cluster_queue
         for queue in survey.local_queues

@@ -37,7 +37,7 @@ def _unreservable(survey: Survey) -> Iterator[Finding]:
 
 
 def _against(queues: Sequence[ClusterQueue]) -> Iterator[tuple[str, str]]:
-    """What stands against a promise, each with what mends it."""
+    """Obstacles to a promise, each with what mends it."""
     if len(queues) > 1:
         names = listed(queue.metadata.name for queue in queues)
         yield (

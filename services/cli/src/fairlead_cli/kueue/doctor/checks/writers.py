@@ -9,9 +9,9 @@ from fairlead_cli.kueue.doctor.survey import Check, Survey
 from fairlead_kube.workloads import PRIORITY_BOOST
 
 OURS = "fairlead"
-"""What our own field managers begin with."""
+"""Beginning of the names of our own field managers."""
 _KUEUE = "kueue"
-"""Kueue co-owns all annotations since 0.12: its status writes carry them along."""
+"""Kueue's field manager: it co-owns all annotations since 0.12, as its status writes carry them along."""
 _BOOSTER = "priority-booster"
 _ANNOTATION = ("f:metadata", "f:annotations", f"f:{PRIORITY_BOOST}")
 _PRIORITY = ("f:spec", "f:priority")
