@@ -27,7 +27,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def told(line: bytes) -> str | None:
-    """What a line of an admitter's log says would be written; None where it speaks of something else."""
+    """The write that a line of an admitter's log tells of, in words; None where it tells of another thing."""
     try:
         found = msgspec.json.decode(line, type=_Line)
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""What `fairlead up` can be told."""
+"""The flags of `fairlead up`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ import sys
 import time
 
 GRACE_SECONDS = 3.0
-"""Between asking the group to end and killing it: a service leaves its leases in well under a second."""
+"""Seconds between asking the group to end and killing it: a service leaves its leases in well under one."""
 
 
 def reap() -> None:

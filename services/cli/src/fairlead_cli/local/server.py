@@ -19,13 +19,13 @@ _PROBE_SECONDS = 0.05
 
 
 class ServerPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """One server: its name tells it from a neighbour's on the same port."""
+    """A server to run: its name tells it from a neighbour's on the same port."""
 
     name: str
     port: int
     program: Program
     password: str | None = None
-    """Of the only user, where not everybody on this machine may connect."""
+    """Password of the only user, where not everybody on this machine may connect."""
 
     @property
     def url(self) -> str:
@@ -40,9 +40,9 @@ def plan_server(
     """A server with its data under `store`; a free port unless one is given.
 
     Args:
-        store: of the instance.
-        port: to listen on.
-        environ: of the server.
+        store: the instance's directory.
+        port: port to listen on.
+        environ: environment of the server.
         guarded: whether it asks for a password. Loopback is open to every user of a machine, and each could else have
             jobs run in a real cluster as any tenant, or disturb a demo.
 
@@ -80,7 +80,7 @@ def plan_server(
 
 
 def _refuse_taken(port: int) -> None:
-    """Tell it at once: the server itself would be started in vain again and again."""
+    """Refuses a port that is taken, at once: the server itself would be started in vain again and again."""
     with socket.socket() as probe:
         # As the server does: connections that have ended just now are in nobody's way.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -35,29 +35,30 @@ _OURS_ALONE = ("FAIRLEAD_NATS_URL", "FAIRLEAD_HEALTH_PORT", "FAIRLEAD_REPLICA", 
 
 
 class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run."""
+    """A plan of what to run on this machine."""
 
     store: Path
-    """Holds everything that outlives a run: JetStream's data, the cluster's own truth, logs."""
+    """Directory that holds everything that outlives a run: JetStream's data, the cluster's own truth,
+    logs."""
     policy: PolicyFile
     keep_policy: bool = False
-    """Leave a policy that is stored already as it is."""
+    """Whether a policy that is stored already is left as it is."""
     scorers: int = 2
     cluster: str | None = "sim"
     """Name of the simulated cluster; None runs none."""
     cluster_file: Path | None = None
     kubernetes: Sequence[KubeTarget] = ()
-    """Clusters to steer."""
+    """Clusters of Kubernetes to steer."""
     slurm: Sequence[SlurmTarget] = ()
-    """Those of Slurm."""
+    """Clusters of Slurm to steer."""
     gang_fit: bool = False
-    """Answer the check for gang fit on each of these."""
+    """Whether the check for gang fit is answered on each cluster of Kubernetes."""
     dry_run: bool = False
-    """Let admitters and checkers say what they would write, and write nothing."""
+    """Whether admitters and checkers say what they would write, and write nothing."""
     nats: str | None = None
-    """An address to use; None runs an embedded server."""
+    """Address of a NATS to use; None runs an embedded server."""
     port: int | None = None
-    """Of the embedded server; None takes a free one."""
+    """Port of the embedded server; None takes a free one."""
     alone: bool = False
     """Whether nobody but this command connects to the embedded server."""
     environ: Mapping[str, str]
@@ -76,13 +77,13 @@ class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stack(msgspec.Struct, frozen=True, kw_only=True):
-    """What runs."""
+    """A whole Fairlead that runs: its address, its connection, its processes."""
 
     url: str
     bus: Bus
     supervisor: Supervisor
     notes: Sequence[str]
-    """What was created or changed on the way up, a line each."""
+    """Lines on what was created or changed on the way up."""
 
 
 @asynccontextmanager
@@ -196,7 +197,7 @@ def _slurm_flags(target: SlurmTarget, store: Path) -> list[str]:
 
 
 def admitter_of(cluster: str) -> str:
-    """What the cluster's admitter is called, its log file too."""
+    """The name of a cluster's admitter and of its log file."""
     return f"admitter-{cluster}"
 
 
@@ -225,7 +226,7 @@ def _make_directories(store: Path) -> Path:
 
 
 def _locked(store: Path) -> IO[bytes]:
-    """Two instances on one store would corrupt it. The lock ends with the process, however that ends."""
+    """Locks the store: two instances on it would corrupt it. The lock ends with the process."""
     file = (store / "lock").open("ab")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -238,7 +239,7 @@ def _locked(store: Path) -> IO[bytes]:
 
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Ours, without what must differ between children; those are told by flags."""
+    """The environment of a child: ours, without what must differ between children and is told by flags."""
     kept = {name: value for name, value in environ.items() if name not in _OURS_ALONE}
     kept.setdefault("PATH", os.defpath)
     return kept

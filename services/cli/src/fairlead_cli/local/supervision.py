@@ -22,15 +22,15 @@ LONGEST_PAUSE_SECONDS = 10.0
 SETTLED_SECONDS = 10.0
 """A child that lived so long was well: its next restart waits the first pause again."""
 END_SECONDS = 5.0
-"""Between asking a child to end and killing it."""
+"""Seconds between asking a child to end and killing it."""
 TAIL_LINES = 8
 BAD_SETTINGS = 2
-"""What a service ends with that cannot take its settings; see fairlead_runtime.service."""
+"""Exit code of a service that cannot take its settings; see fairlead_runtime.service."""
 _REAPER = ("-I", "-m", "fairlead_cli.local.reaper")
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """One child: what to run, and what a person calls it."""
+    """A program to run as a child, and what a person calls it."""
 
     name: str
     command: Sequence[str]
@@ -68,7 +68,7 @@ async def reaper() -> AsyncIterator[Reaper]:
 
 
 class Child:
-    """One running process and its log."""
+    """A running process and its log."""
 
     def __init__(self, program: Program, process: asyncio.subprocess.Process, log: Path) -> None:
         self.program = program

@@ -34,11 +34,11 @@ LAPTOP, KUBERNETES, SLURM = "laptop", "kubernetes", "slurm"
 ADDRESS = "FAIRLEAD_NATS_URL"
 _MOST_NAMED = 5
 _REAL_WITHIN_SECONDS = 30.0
-"""For a real cluster to be told of, before `up` goes on without it."""
+"""Seconds that a real cluster has to be told of, before `up` goes on without it."""
 _LATE_SECONDS = 900.0
-"""For so long a start that was slow is watched."""
+"""Seconds for which a start that was slow is watched."""
 _LONGEST_NAME = 200
-"""Of a directory, whatever clusters are called."""
+"""Characters of a store's name at most, whatever clusters are called."""
 
 
 async def stay_up(flags: UpFlags) -> int:

@@ -49,7 +49,7 @@ async def checked(directory: Path, nats: str | None, *, form: Format = "table") 
 
 
 def stated_in(directory: Path) -> DirectorySource:
-    """What the directory was made from.
+    """The source that the directory was made from.
 
     Raises:
         InputError: the directory is none of `fairlead nats config`.
@@ -61,7 +61,7 @@ def stated_in(directory: Path) -> DirectorySource:
 
 
 def reaching(stated: DirectorySource, nats: str | None) -> ConnectionSettings:
-    """How the server is reached, by nobody yet."""
+    """The settings to reach the server, as nobody yet."""
     plain = connection_settings(nats or stated.server.url, {})
     authority = os.environ.get("FAIRLEAD_NATS_TLS_CA") or stated.server.tls_ca
     return msgspec.structs.replace(plain, tls_ca=authority, connect_timeout_seconds=_CONNECT_SECONDS)
@@ -70,7 +70,7 @@ def reaching(stated: DirectorySource, nats: str | None) -> ConnectionSettings:
 def as_user(
     plain: ConnectionSettings, stated: DirectorySource, made: NatsDirectory, user: str
 ) -> ConnectionSettings:
-    """How one of the directory's users connects."""
+    """The settings with which one of the directory's users connects."""
     if stated.server.jwt:
         return msgspec.structs.replace(plain, creds=str(made.creds_path(user)))
     return msgspec.structs.replace(plain, nkey_seed=str(made.seed_path(user)))

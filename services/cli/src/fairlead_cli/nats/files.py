@@ -26,7 +26,7 @@ _SECRET, _PRIVATE, _PUBLIC = 0o600, 0o700, 0o644
 
 
 class ServerChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """How the server listens and is reached; paths as the server and the services will find them."""
+    """Addresses and files of the server; paths as the server and the services will find them."""
 
     listen: str = "127.0.0.1:4222"
     url: str = "nats://127.0.0.1:4222"
@@ -35,20 +35,20 @@ class ServerChoice(msgspec.Struct, frozen=True, kw_only=True):
     tls_key: str | None = None
     tls_ca: str | None = None
     jwt: bool = False
-    """Operator mode: accounts and users are tokens that an operator's key signs."""
+    """Whether it is in operator mode: accounts and users are tokens that an operator's key signs."""
 
 
 class DirectorySource(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the directory is made from, but the keys."""
+    """The source of the directory: all that it is made from, but the keys."""
 
     layout: AccountLayout
     server: ServerChoice
     revoked: dict[str, dict[str, int]] = {}
-    """In operator mode, public keys of users that are out, by account, with the second of that."""
+    """Public keys of users that are out, by account, each with the second of that; in operator mode alone."""
 
 
 def read_stated(directory: Path) -> DirectorySource | None:
-    """What the directory was made from; None where there is none yet.
+    """The source that the directory was made from; None where there is none yet.
 
     Raises:
         InputError: the file is not what was written.
@@ -93,7 +93,7 @@ class NatsDirectory:
         self.path = path.absolute()
 
     def accounts(self, stated: DirectorySource) -> list[Account]:
-        """All accounts; in operator mode the system's last, whose user hands new tokens to the server."""
+        """The accounts; in operator mode the system's last, whose user hands new tokens to the server."""
         accounts = stated.layout.accounts
         return [*accounts, system_account()] if stated.server.jwt else accounts
 
@@ -101,7 +101,7 @@ class NatsDirectory:
         """Make the files; gives the names of the users whose key is new.
 
         Args:
-            stated: what to make them from.
+            stated: the source to make them from.
             rotate: users whose key is made anew.
 
         Raises:
@@ -236,7 +236,7 @@ class NatsDirectory:
         return "\n".join([*lines, f"include {ACCOUNTS_FILE}", ""])
 
     def _remove_strangers(self, users: set[str]) -> None:
-        """Seeds of users that are none any more: whoever is taken out of the layout is out."""
+        """Removes the seeds of users that are none any more: whoever is taken out of the layout is out."""
         for path in (self.path / USERS).iterdir():
             if path.suffix in {".nk", ".env", ".creds"} and path.stem not in users:
                 path.unlink()
@@ -255,7 +255,7 @@ def _union(known: Iterable[str], more: Iterable[str]) -> list[str]:
 
 
 def _write(path: Path, text: str, *, mode: int = _PUBLIC) -> None:
-    """Whole or not at all, and never readable for others for an instant."""
+    """Writes a file whole or not at all, and never readable for others for an instant."""
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ServerFlags:
-    """How the server listens and is reached; what was said before stays."""
+    """The flags on how the server listens and is reached; what was said before stays."""
 
     listen: str | None = None
     """Address that the server listens on; 127.0.0.1:4222 unless given."""

@@ -1,4 +1,4 @@
-"""What `fairlead nats config` does with what was typed."""
+"""The flags of `fairlead nats config` made into the directory."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

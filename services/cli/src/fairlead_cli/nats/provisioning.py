@@ -23,7 +23,7 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator allows the streams."""
+    """The bounds that an operator sets to the streams."""
 
     max_bytes: Mapping[str, int] = {}
     max_age_seconds: Mapping[str, float] = {}
