@@ -18,19 +18,19 @@ class ArrangedPool(NamedTuple):
 
     pool: OrderedPool
     reservation: PaperReservation | None
-    """Where the policy asks for that."""
+    """Starts that reserve mode promises, where the policy asks for that."""
 
 
 class Arranged(NamedTuple):
-    """All pools of a snapshot."""
+    """The pools of a snapshot in order, and where their jobs fit."""
 
     pools: list[ArrangedPool]
     walk: Walk | None
-    """Where the jobs fit in that order, where the policy asks for that."""
+    """Nodes for the jobs in that order, where the policy asks for that."""
 
 
 def arranged(snapshot: Snapshot) -> Arranged:
-    """Each pool in order, by name, and where its jobs fit.
+    """The pools in order, by name, and where their jobs fit.
 
     Raises:
         DocumentError: cards or asks for them cannot be read, with every problem.
@@ -60,9 +60,9 @@ class PlannedPool(msgspec.Struct, frozen=True):
     pool: OrderedPool
     plan: PlannedLevels | None
     fits: Mapping[str, JobFit] | None = None
-    """By uid, where the policy asks for that."""
+    """Fits of the jobs by uid, where the policy asks for that."""
     reservation: PaperReservation | None = None
-    """Where the policy asks for that."""
+    """Starts that reserve mode promises, where the policy asks for that."""
 
 
 def ids_of(pool: OrderedPool) -> dict[str, str]:

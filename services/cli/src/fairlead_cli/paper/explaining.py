@@ -29,14 +29,15 @@ from fairlead_policy.snapshot.explained import explain_in_snapshot
 from fairlead_policy.snapshot.placement import FitVerdict, JobFit
 
 _NEIGHBOURS = 3
-"""Told of the order that is printed, where it is not the one by fairness alone."""
+"""Jobs right before the one in the printed order that are named, where it is not the order by fairness
+alone."""
 
 
 class PaperExplanations(ExplainReply, frozen=True, kw_only=True):
     """The jobs of one name: the answer of `fairlead explain`, and what the nodes have room for."""
 
     fits: dict[str, FitLine] | msgspec.UnsetType = msgspec.UNSET
-    """By uid, where the policy has a strategy to place jobs by."""
+    """Fits of the jobs by uid, where the policy has a strategy to place jobs by."""
 
 
 def explain_on_paper(path: Path, job: str, *, form: Format, verbose: bool = False) -> None:
@@ -84,7 +85,7 @@ def _print(
 
 
 def _text(reply: PaperExplanations, fits: Mapping[str, JobFit] | None, columns: int, *, verbose: bool) -> str:
-    """Each job as `fairlead explain` tells it, and what the nodes have for it."""
+    """The text of the answer: each job as `fairlead explain` tells it, and what the nodes have for it."""
     told = []
     for one in reply.found:
         alone = ExplainReply(at=reply.at, found=[one])

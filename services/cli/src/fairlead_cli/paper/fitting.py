@@ -31,13 +31,13 @@ class FitLine(
 
     answer: str
     nodes: Sequence[NodeFit] = ()
-    """Where it is placed: pods and, of fractions, vGPUs by card."""
+    """Nodes that the job is placed on: pods of each and, of fractions, vGPUs by card."""
     proven: bool = True
-    """False: no room was found, and more search might find some."""
+    """Whether the answer is proven; where it is not, no room was found, and more search might find some."""
     why: Sequence[str] = ()
-    """Why it is not placed."""
+    """Sentences on why the job is not placed."""
     reasons: Sequence[UnschedulableReason] = ()
-    """The same as data, in base units."""
+    """Reasons for which the job is not placed as data, in base units."""
 
 
 def walked(
@@ -101,7 +101,7 @@ def fit_reasons(places: Sequence[Place], fits: Mapping[str, JobFit]) -> Iterator
 
 
 def reason_in_words(fit: JobFit) -> str:
-    """Why a job is not placed."""
+    """The reason for which a job is not placed."""
     why = all_in_words(fit.reasons)
     match fit.answer:
         case FitVerdict.NEVER:

@@ -20,7 +20,8 @@ type ResultPiece = Callable[[], bytes | bytearray]
 """Makes a part of a result. No other one has to be made before."""
 
 MOST_FORKS = 4
-"""Each has a copy of the memory that it looks at: more of them take more than they save."""
+"""Processes at most: each has a copy of the memory that it looks at, so that more would take more than they
+save."""
 _LENGTH = 8
 """Bytes before a piece that say how long it is."""
 _PIPE = 2**20
@@ -61,7 +62,7 @@ class _Fork(NamedTuple):
         return f"was ended by {signal.Signals(found.si_status).name}"
 
     def end(self) -> None:
-        """End it, if it is still there."""
+        """Ends the process, if it is still there."""
         self.pipe.close()
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
@@ -98,7 +99,7 @@ def made(pieces: Sequence[ResultPiece], *, by: int) -> Generator[bytes | bytearr
 
 
 def _forks(pieces: Sequence[ResultPiece], count: int) -> list[_Fork]:
-    """One for every `count`-th piece; none where the system does not give them all."""
+    """The processes, each with every `count`-th piece; none where the system does not give them all."""
     forks: list[_Fork] = []
     try:
         for number in range(count):

@@ -23,9 +23,9 @@ type TableColumns = list[list[str]]
 """Cells of some lines, none of them empty."""
 
 _WHY = "the one above goes first because"
-"""As `fairlead queue` heads it."""
+"""Head of the column as `fairlead queue` has it."""
 _STANDS = "its tenant"
-"""Where `--explain JOB` alone says what lets another go first."""
+"""Head of the column where `--explain JOB` alone says what lets another go first."""
 _ALIGNED = 2
 """Parts of a table whose columns are aligned together: first the head with a thousand lines, then two thousand each."""
 _MINUTE = 60 * SECOND
@@ -70,7 +70,7 @@ def _order_columns(planned: PlannedPool, now: Micros) -> Iterator[TableColumns]:
 
 
 def _why(causes: RowCauses, part: PositionColumns, stands: list[str]) -> list[str]:
-    """What lets the job above go first; where rows of figures do not tell that, what each job's tenant stands at."""
+    """The causes for which the job above goes first; without them, what each job's tenant stands at."""
     if not causes.tells:
         return stands
     return [cause or f"(its tenant {at})" for cause, at in zip(causes.of(part), stands, strict=True)]
@@ -119,7 +119,7 @@ def _reasons(
 
 
 class _Ages:
-    """How long jobs have waited, in words: beyond an hour each minute is put in words once."""
+    """The ages of jobs in words: beyond an hour each minute is put in words once."""
 
     def __init__(self, now: Micros) -> None:
         self._now = now

@@ -57,7 +57,7 @@ def _keys_of(kind: type[msgspec.Struct]) -> set[str]:
 
 
 def refused(path: Path, error: DocumentError) -> InputError:
-    """What to say of a snapshot that does not validate."""
+    """The error of a snapshot that does not validate."""
     problems = [str(problem) for problem in error.problems[:MOST_PROBLEMS]]
     rest = len(error.problems) - len(problems)
     more = [f"… and {rest} more"] if rest else []

@@ -12,13 +12,13 @@ _SHOWN = 10
 
 
 class ReserveLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What reserve mode does to a pool. Jobs by id."""
+    """The effect of reserve mode on a pool, jobs by id."""
 
     why_not: str
-    """Why nothing can be promised in this pool; empty where it can."""
+    """Reason for which nothing can be promised in this pool; empty where it can."""
     head: str | None
     shadow: str | None
-    """RFC 3339; None where nothing can be promised."""
+    """Start that is promised to the head, as RFC 3339; None where nothing can be promised."""
     in_its_way: list[str]
     """Runs of which nobody knows the end, where that is why."""
     behind: list[str]
@@ -51,7 +51,7 @@ def reserve_words(found: PaperReservation, ids: Mapping[str, str]) -> Iterator[s
 
 
 def reserve_reasons(found: PaperReservation, ids: Mapping[str, str]) -> dict[str, str]:
-    """What to say of each job that it concerns."""
+    """The sentences that reserve mode adds to jobs, by uid."""
     told = dict.fromkeys(found.aside, "It asks for more than the pool has: it is set aside.")
     told |= dict.fromkeys(
         found.stopping,

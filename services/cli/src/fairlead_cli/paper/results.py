@@ -20,30 +20,34 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class JobLine(msgspec.Struct, frozen=True, rename={"job_class": "class"}, gc=False):
-    """One job's place. Made by position: that costs half of what names cost, and a million are made."""
+    """A job's place in the order.
+
+    Made by position: that costs half of what names cost, and a million are made.
+    """
 
     id: str
     rank: int
-    """From 0."""
+    """Number of the place, from 0."""
     tenant: str
     job_class: str
     share: float | None
-    """Of the pool, of its top-level tenant just before it; None where that is of what the pool has not."""
+    """Part of the pool that its top-level tenant has just before it; None where that is of what the pool has
+    not."""
     entitled: float
     """The part of the pool that this tenant is entitled to: the tag is the one over the other."""
     tag: float | None
     key: float | None
-    """Both None where the tag is infinite: JSON has no infinity."""
+    """Tag and key are both None where the tag is infinite: JSON has no infinity."""
     dominant: str
     level: int | msgspec.UnsetType
-    """Once all writes are done."""
+    """The level that it has once all writes are done."""
     fit: FitLine | msgspec.UnsetType
-    """Where the policy has a strategy to place jobs by."""
+    """Fit of the job, where the policy has a strategy to place jobs by."""
     reasons: list[str]
 
 
 class LevelLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One write."""
+    """A write: a job and its new level."""
 
     id: str
     level: int
@@ -74,12 +78,12 @@ def as_json(planned: Iterable[PlannedPool], now: Micros, *, by: int = 1) -> Gene
 
 
 class _PoolAsJson:
-    """One pool as JSON, in pieces: of jobs that are told together, the first with what comes before and the last with the rest.
+    """A pool as JSON, in pieces of many jobs: what comes before is in the first, the rest in the last.
 
     Args:
         planned: the pool.
         now: the instant of the order.
-        before: what parts it from the pool before.
+        before: text that parts it from the pool before.
     """
 
     def __init__(self, planned: PlannedPool, now: Micros, before: str) -> None:
@@ -94,7 +98,7 @@ class _PoolAsJson:
             self._told = reserve_reasons(planned.reservation, self._named)
 
     def pieces(self) -> list[ResultPiece]:
-        """What makes each of them."""
+        """The makers of the pieces, in order."""
         return [partial(self._piece, number) for number in range(max(1, len(self._parts)))]
 
     def _piece(self, number: int) -> bytearray:
@@ -120,7 +124,7 @@ class _PoolAsJson:
         return found
 
     def _lines(self, first: int, part: PositionColumns) -> list[JobLine]:
-        """One of each place, the first with that rank."""
+        """The lines of a part's jobs, the first with that rank."""
         jobs, plan, fits = part.jobs, self._planned.plan, self._planned.fits
         uids = [job.uid for job in jobs] if plan is not None or fits is not None else []
         columns = (
@@ -141,7 +145,7 @@ class _PoolAsJson:
         return list(map(JobLine, *columns))
 
     def _rest(self) -> bytes:
-        """What comes behind the jobs."""
+        """The keys that come behind the jobs."""
         plan, reservation, encode = self._planned.plan, self._planned.reservation, msgspec.json.encode
         found = []
         if reservation is not None:

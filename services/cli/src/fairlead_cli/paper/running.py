@@ -24,7 +24,7 @@ from fairlead_contracts.snapshot.types import Snapshot, name_in_snapshot
 from fairlead_policy.snapshot.levels import plan_snapshot_levels, steering_of
 
 _MANY = 50_000
-"""From so many jobs on several processes write sooner than one."""
+"""Number of jobs from which several processes write sooner than one."""
 
 
 def put_in_order(path: Path, *, levels: bool, form: Format) -> Sequence[PlannedPool]:
@@ -72,12 +72,12 @@ def _print(planned: Sequence[PlannedPool], snapshot: Snapshot, form: Format) -> 
 
 
 def _writers(planned: Sequence[PlannedPool]) -> int:
-    """How many processes the order is best written by."""
+    """The number of processes that the order is best written by."""
     return processes() if sum(len(one.pool.places) for one in planned) >= _MANY else 1
 
 
 def order(snapshot: Snapshot, *, levels: bool) -> list[PlannedPool]:
-    """Each pool in order, with the levels that this takes where they are asked for.
+    """The pools in order, with the levels that this takes where they are asked for.
 
     Raises:
         DocumentError: cards or asks for them cannot be read, with every problem.

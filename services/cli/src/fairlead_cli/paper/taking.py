@@ -45,7 +45,7 @@ async def take_snapshot(nats: str | None, *, pool: str | None, form: Format = "t
 
 
 async def taken(bus: Bus, pool: str | None) -> Snapshot:
-    """What is known now; see take_snapshot."""
+    """The snapshot of what is known now; see take_snapshot."""
     found = await stored_policy(bus)
     if found is None:
         raise CommandError(
@@ -88,7 +88,7 @@ async def _past_uses(bus: Bus, rulebook: Rulebook) -> dict[str, dict[str, dict[s
 
 
 async def _mirrored(bus: Bus) -> dict[str, State]:
-    """All state that stands."""
+    """The state that stands, by subject."""
     mirror: Mirror[State] = Mirror(
         bus,
         stream=topology.STATE,
@@ -102,7 +102,7 @@ async def _mirrored(bus: Bus) -> dict[str, State]:
 
 
 async def _complete[T](mirror: Mirror[T], what: str) -> dict[str, T]:
-    """All that stands, once it is complete."""
+    """The values that a mirror has once it is complete."""
     async with asyncio.TaskGroup() as group:
         following = group.create_task(mirror.run(), name="mirror")
         try:
@@ -115,7 +115,7 @@ async def _complete[T](mirror: Mirror[T], what: str) -> dict[str, T]:
 
 
 def _warn_of_unread_cards(states: dict[str, State]) -> None:
-    """HAMi gives none of them away either."""
+    """Warns of nodes whose register of cards cannot be read: HAMi gives none of their cards either."""
     refused = sorted(
         f"{state.cluster}/{state.name}"
         for state in states.values()
