@@ -35,20 +35,20 @@ from fairlead_contracts.policyfile.validate import check_document
 
 _ATTEMPTS = 5
 _MOST_LINES = 40
-"""Of what changes; the rest is counted."""
+"""Lines of changes that are told; the rest is counted."""
 
 
 class ApplyTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """What the person said beside the file."""
+    """The conditions of a person who puts a file in force."""
 
     onto: int | None = None
     """The revision that it was made from, in place of the one that it names."""
     force: bool = False
-    """Whatever is in force."""
+    """Whether it goes over whatever is in force."""
     exact: bool = False
-    """Grants to single jobs are those of the file alone."""
+    """Whether grants to single jobs are those of the file alone."""
     by: str = ""
-    """Who puts it in force; the history tells."""
+    """Person who puts it in force; the history tells."""
 
 
 PLAIN = ApplyTerms()
@@ -120,11 +120,11 @@ def resulting(
     """The policy that would be in force.
 
     Args:
-        file: what to put in force.
-        standing: what is in force.
-        made_from: what the file was made from, where it says so.
+        file: the policy to put in force.
+        standing: the policy in force.
+        made_from: the policy that the file was made from, where it says so.
         exact: whether grants to single jobs are the file's alone.
-        names: of jobs that are known, for people.
+        names: names of known jobs, for people.
 
     Raises:
         InputError: approvals in force could not be kept.
@@ -178,7 +178,7 @@ def _joined(writers: Sequence[str]) -> str:
 
 
 def _told(file: PolicyFile, standing: StoredPolicy, after: PolicyDocument, names: JobNames) -> list[str]:
-    """What the writing changed, in words."""
+    """Lines on what the writing changed."""
     before = apart_from_approvals(standing.policy)
     changes = [] if before is None else list(differences(before, apart_from_approvals(after)))
     return [

@@ -15,7 +15,7 @@ from fairlead_cli.policy.job_names import NOBODY, JobNames
 from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 
 _MOST_LINES = 8
-"""Of each kind of note; the rest is counted."""
+"""Grants that are listed of each kind of note; the rest is counted."""
 
 type Approvals = Mapping[str, Sequence[Grant]]
 """Grants to single jobs, by the job."""
@@ -58,8 +58,8 @@ def with_approvals(
         stated: the policy to come.
         standing: the one in force.
         made_from: the one that `stated` was made from, where that is known.
-        name: of the file, for people.
-        names: of jobs that are known.
+        name: the file's, for people.
+        names: names of known jobs, by uid.
 
     Raises:
         InputError: a grant that stands cannot be kept: the policy to come has not the class, or not the tenant.
@@ -86,7 +86,7 @@ def changes_of_approvals(
     name: str,
     names: JobNames = NOBODY,
 ) -> Iterator[str]:
-    """What becomes of grants to single jobs beyond what the file says, and of those that stand, in words."""
+    """Lines on what becomes of grants to single jobs: of those that stand, and of the file's."""
     ours, theirs, then = approvals_of(stated), approvals_of(standing), approvals_of(after)
     jobs = [*theirs, *(job for job in ours if job not in theirs)]
     kept = [job for job in jobs if then.get(job) == theirs.get(job) != ours.get(job) and job in then]
@@ -104,7 +104,7 @@ def changes_of_approvals(
 def changes_in_words(
     before: PolicyDocument | None, after: PolicyDocument, names: JobNames = NOBODY
 ) -> Iterator[str]:
-    """What differs: grants to single jobs as sentences, with who and why; all else key by key."""
+    """The differences: grants to single jobs as sentences, with who and why; all else key by key."""
     old, new = (
         [grant for granted in approvals_of(document).values() for grant in granted]
         for document in (before, after)
@@ -141,11 +141,11 @@ def _listed(headline: str, jobs: Sequence[str], grants: Approvals, names: JobNam
 
 
 def grant_in_words(grant: Grant, names: JobNames = NOBODY) -> str:
-    """What was granted to whom, by whom and why.
+    """A grant in words: what was granted to whom, by whom and why.
 
     Args:
-        grant: to a single job.
-        names: of jobs that are known, by uid: what people call them.
+        grant: a grant to a single job.
+        names: names that people have for known jobs, by uid.
     """
     given = f", by {grant.by}" if grant.by else ""
     why = f": {grant.why}" if grant.why else ""

@@ -36,11 +36,11 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator says."""
+    """The request of an operator to grant a class to a job."""
 
     job: str
     job_class: str | None = None
-    """None grants what the job asked for, or else the highest class."""
+    """Class to grant; None grants what the job asked for, or else the highest class."""
     tenant: str | None = None
     by: str = ""
     why: str = ""
@@ -154,7 +154,7 @@ def granted(document: PolicyDocument, job: Explanation, approval: ApprovalReques
 
 
 def _reason_given(document: PolicyDocument, uid: str, job_class: str) -> str:
-    """Why the job has that class already; empty where it has not, or nobody said."""
+    """The reason given when the job got that class; empty where it has it not, or none was given."""
     known = (one.why for one in document.grants if one.job == uid and one.classes == [job_class])
     return next(known, "")
 

@@ -1,4 +1,4 @@
-"""What a policy says without effect: no mistake, and yet not what whoever wrote it may think."""
+"""Words of a policy without effect: no mistake, and yet not what whoever wrote it may think."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ from fairlead_contracts.policyfile.document import Match, PolicyDocument, Tenant
 from fairlead_policy.reserve.easy import reserves
 
 type _Key = tuple[str, ...]
-"""What a job must have to be a tenant's: a kind and a value; empty for every job."""
+"""Key that makes a job a tenant's: a kind and a value; empty for every job."""
 
 
 def without_effect(document: PolicyDocument) -> Iterator[str]:
@@ -19,7 +19,7 @@ def without_effect(document: PolicyDocument) -> Iterator[str]:
 
 
 def remarks(document: PolicyDocument) -> Iterator[str]:
-    """What of a policy in force does nothing, or takes more than the policy; a sentence each."""
+    """Sentences on what of a policy in force does nothing, or takes more than the policy."""
     yield from without_effect(document)
     if document.fit.strategy != "none":
         yield "fit.strategy counts in `fairlead order` alone: the cluster's own scheduler places pods"

@@ -17,7 +17,8 @@ from fairlead_contracts.policyfile.legacy.formats import from_environment, in_ou
 from fairlead_contracts.policyfile.read import read_document
 
 MADE_FROM = "# policy revision "
-"""Above a policy that was printed, before its revision: a file that has it is put over that one alone."""
+"""Beginning of the line above a printed policy, with its revision: a file that has it is put over that one
+alone."""
 _NOTHING: tuple[object, ...] = (None, "", [], {})
 _REVISION = re.compile(re.escape(MADE_FROM) + r"(\d{1,18})\s*")
 
@@ -26,7 +27,7 @@ class PolicyFile(msgspec.Struct, frozen=True, kw_only=True):
     """A policy, and what its file says of where it comes from."""
 
     name: str
-    """Of the file, for people."""
+    """Name of the file, for people."""
     policy: PolicyDocument
     revision: int | None = None
     """The one that it was made from: `fairlead policy show` writes it above the policy."""
@@ -91,7 +92,10 @@ def shipped_policy(name: str) -> PolicyDocument:
 
 
 def _says(found: object) -> frozenset[str] | None:
-    """What an older configuration says in our words. It knows no tenants: the weight of unlisted ones is no word of it."""
+    """The keys that an older configuration states, in our words; None where the file is none.
+
+    It knows no tenants: the weight of unlisted ones is no word of it.
+    """
     if not isinstance(found, Mapping):
         return None
     ours = in_our_words(found).keys
@@ -122,7 +126,7 @@ def as_yaml(document: PolicyDocument) -> str:
 def differences(
     before: PolicyDocument | None, after: PolicyDocument, names: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[str]:
-    """Each key that differs: `- key: value` as it is, `+ key: value` as it would be; jobs by these names."""
+    """The keys that differ: `- key: value` as it is, `+ key: value` as it would be; jobs by these names."""
     old = {} if before is None else _flat(msgspec.to_builtins(before), "", names)
     new = _flat(msgspec.to_builtins(after), "", names)
     for key in sorted(old.keys() | new.keys()):

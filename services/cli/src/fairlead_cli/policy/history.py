@@ -1,4 +1,4 @@
-"""What was the policy before: the revisions that its bucket keeps, and the way back to one.
+"""The history of the policy: the revisions that its bucket keeps, and the way back to one.
 
 What operators said meanwhile of writing levels (`pause`, `resume`, `release`) stands in the same bucket, and is told among them.
 """
@@ -30,34 +30,34 @@ from fairlead_contracts.policyfile.read import decode_document
 
 _NONE = "there is no policy yet"
 _MOST_LINES = 8
-"""Of what one revision changed; the rest is counted."""
+"""Lines of one revision's changes that are told; the rest is counted."""
 
 
 class Revision(msgspec.Struct, frozen=True, kw_only=True):
-    """One state of the policy that was in force."""
+    """A state of the policy that was in force."""
 
     revision: int
     since: datetime
     by: str
-    """Who put it in force; empty where that was not said."""
+    """Person who put it in force; empty where that was not said."""
     policy: PolicyDocument | None
-    """None where it does not validate."""
+    """The policy; None where it does not validate."""
     problem: str = ""
-    """Why not, if so."""
+    """Reason for which it does not validate, if so."""
 
 
 class OperatorWord(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator said of writing levels."""
+    """A word of an operator on writing levels."""
 
     revision: int
-    """Of the bucket: policies and words are numbered together."""
+    """Revision of the bucket: policies and words are numbered together."""
     since: datetime
     by: str
     why: str
     pool: str | None
-    """None for all of them."""
+    """The pool that it is on; None for all of them."""
     mode: Mode | None
-    """None where the word was taken back."""
+    """The mode that was set; None where the word was taken back."""
 
 
 async def print_history(nats: str | None, *, form: Format) -> None:
@@ -89,12 +89,12 @@ async def put_back(
     """Put an earlier revision in force again, as a new one: what came between stays in the history.
 
     Args:
-        nats: where.
-        revision: which; the one before the last unless given, or the one that services go by where the last does not
-            validate.
+        nats: address of NATS; None for that of the running instance.
+        revision: the one to go back to; unless given, the one before the last, or the one that services go by where the
+            last does not validate.
         exact: whether grants to single jobs are put back, too; else they stay as they are now.
         by: who does this.
-        form: of what is printed.
+        form: form of the output.
 
     Raises:
         CommandError: that revision is not kept, or this release does not read it.
@@ -228,7 +228,7 @@ def _when(instant: datetime) -> str:
 
 
 def _changes(before: PolicyDocument, after: PolicyDocument, names: JobNames) -> Iterator[str]:
-    """What one revision changed; see `changes_in_words`."""
+    """Lines on what one revision changed; see `changes_in_words`."""
     lines = list(changes_in_words(before, after, names))
     yield from (f"  {line}" for line in lines[:_MOST_LINES])
     if len(lines) > _MOST_LINES:

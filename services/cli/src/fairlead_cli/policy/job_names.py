@@ -1,4 +1,4 @@
-"""What people call jobs that the policy knows by their uid."""
+"""Names that people have for jobs that the policy knows by their uid."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -11,11 +11,11 @@ from fairlead_contracts.messages.state import job_name
 from fairlead_contracts.policyfile.document import PolicyDocument
 
 type JobNames = Mapping[str, str]
-"""`<scope>/<name>` by uid, as every command takes it."""
+"""Names by uid, each `<scope>/<name>` as every command takes it."""
 
 NOBODY: JobNames = MappingProxyType({})
 _MOST_NAMED = 20
-"""Jobs that are asked about."""
+"""Number of jobs that are asked about at most."""
 
 
 def named(job: Explanation) -> str:

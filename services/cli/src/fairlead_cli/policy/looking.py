@@ -24,9 +24,9 @@ def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format 
     """Check a file and say what it is, what its aging comes to in its pools, and which members they lack.
 
     Args:
-        path: of the file. What is wrong with it is told before anybody is asked.
+        path: path of the file. What is wrong with it is told before anybody is asked.
         ask_pools: asks a running Fairlead for the pools that it knows.
-        form: of what is printed.
+        form: form of the output.
 
     Raises:
         InputError: it is no policy; programs are told its problems, too.
@@ -109,7 +109,7 @@ async def print_differences(
 
 
 def _why_refused(standing: StoredPolicy, onto: StoredPolicy | None) -> str:
-    """Why `apply` would refuse a file that was made from that revision; empty where it would not."""
+    """The reason for which `apply` would refuse a file made from that revision; empty where it would not."""
     if standing.why_not_last is not None:
         return f"{standing.in_words()}: `apply` would refuse to go over it without --force"
     if onto is not None and overtaken(onto, standing):

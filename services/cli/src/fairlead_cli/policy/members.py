@@ -19,19 +19,19 @@ _MOST_NAMED = 5
 
 
 class KnownPools(NamedTuple):
-    """What a running Fairlead knows of pools; nothing where none runs."""
+    """Pools as a running Fairlead knows them; empty where none runs."""
 
     capacities: Capacities = {}
     stated: frozenset[str] = frozenset()
-    """`<cluster>/<pool>` of each pool that a cluster states."""
+    """Pools that clusters state, as `<cluster>/<pool>`."""
     waiting: Mapping[str, int] = {}
-    """Of each tenant, how many jobs wait."""
+    """Numbers of waiting jobs by tenant."""
     running: frozenset[str] = frozenset()
     """The clusters that a service leads."""
 
 
 async def known_pools(nats: str | None) -> KnownPools:
-    """What is known of pools; nothing where no Fairlead runs, which is no failure.
+    """The pools as a running Fairlead knows them; empty where none runs, which is no failure.
 
     Raises:
         NotRunningError: an address is stated, and nobody is there.
@@ -51,7 +51,7 @@ async def known_pools(nats: str | None) -> KnownPools:
 
 
 async def stated_members(bus: Bus) -> list[str]:
-    """`<cluster>/<pool>` of each pool that a cluster states, in order; none where the state may not be read."""
+    """The pools that clusters state, as sorted `<cluster>/<pool>`; none where the state may not be read."""
     found: set[str] = set()
     try:
         async for stored in _each(bus, topology.STATE, subjects.pools_filter()):
@@ -81,7 +81,7 @@ async def running_clusters(bus: Bus) -> set[str]:
 
 
 async def _each(bus: Bus, stream: str, subject: str) -> AsyncIterator[Stored]:
-    """What a stream keeps under these subjects, but for tombstones, which are empty."""
+    """The messages that a stream keeps under these subjects, but for tombstones, which are empty."""
     seq = 1
     while (stored := await bus.jetstream.next_of(stream, subject, seq)) is not None:
         seq = stored.seq + 1
@@ -96,13 +96,16 @@ async def other_clusters(bus: Bus, cluster: str) -> list[str]:
 
 
 def without_unknown(known: KnownPools, document: PolicyDocument) -> Capacities:
-    """What pools have, without those of which the document names a member that no cluster states: nobody knows of these."""
+    """The capacities of pools, without those with a member that no cluster states: nobody knows of these."""
     unknown = {pool.name for pool in document.pools if known.stated and not known.stated >= set(pool.members)}
     return {pool: amounts for pool, amounts in known.capacities.items() if pool not in unknown}
 
 
 def doubts_of(file: PolicyFile, known: KnownPools) -> Iterator[str]:
-    """What of a valid file may not be meant, beside what is known; whom it leaves out only where it says who the tenants are."""
+    """Sentences on what of a valid file may not be meant, beside what is known of pools.
+
+    They tell of jobs that it leaves out only where it says who the tenants are.
+    """
     policy = file.policy
     yield from nobody_let_in(policy)
     yield from unknown_members(policy, known.stated)

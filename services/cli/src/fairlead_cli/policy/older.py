@@ -10,7 +10,7 @@ from fairlead_contracts.policyfile.document import Grant, PolicyDocument
 
 
 def over(file: PolicyFile, standing: PolicyDocument | None) -> PolicyDocument:
-    """What the file says, over the policy in force where it is of an older format; else the file's policy."""
+    """The policy that a file comes to: one of an older format goes over the policy in force."""
     rest = apart_from_approvals(standing)
     if file.says is None or rest is None:
         return file.policy
@@ -29,12 +29,12 @@ def _with_classes(document: PolicyDocument) -> Iterator[Grant]:
 def told_of(
     file: PolicyFile, after: PolicyDocument, revision: int | None, before: PolicyDocument | None = None
 ) -> Iterator[str]:
-    """What a person should know of a file of an older format, a line each; nothing of any other.
+    """Lines that a person should know of a file of an older format; none for any other.
 
     Args:
         file: the one to put in force.
         after: the policy that it comes to.
-        revision: in force now; 0 where none is, None where that is not known.
+        revision: the one in force now; 0 where none is, None where that is not known.
         before: the policy of that revision.
     """
     if file.says is None:

@@ -12,26 +12,26 @@ from fairlead_contracts.policyfile.read import decode_document, encode_document
 
 
 class StoredPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands in the bucket, or stood."""
+    """The policy as it stands in the bucket, or stood."""
 
     revision: int
-    """Written last, so a write goes over exactly this one; 0 where nothing stands."""
+    """Revision written last, so a write goes over exactly this one; 0 where nothing stands."""
     policy: PolicyDocument | None
-    """What services go by; None where there is nothing that validates."""
+    """Policy that services go by; None where there is nothing that validates."""
     followed: int = 0
     """The revision of `policy`: below `revision` where that one does not validate."""
     why_not_last: ContractError | None = None
-    """Why what was written last does not validate."""
+    """Error of what was written last, where that does not validate."""
 
     def problems(self) -> list[str]:
-        """What is wrong with what was written last, a line each."""
+        """The faults of what was written last, a line each."""
         why = self.why_not_last
         if isinstance(why, DocumentError):
             return [str(problem) for problem in why.problems]
         return [] if why is None else [str(why)]
 
     def in_words(self) -> str:
-        """What is the matter where what was written last does not validate."""
+        """A sentence on what was written last and does not validate."""
         instead = (
             f"services go by revision {self.followed}" if self.followed else "no revision that does is kept"
         )
@@ -67,7 +67,7 @@ async def stored_policy(bus: Bus) -> tuple[PolicyDocument, int] | None:
 
 
 def unread(standing: StoredPolicy) -> UnreadPolicyError:
-    """What to tell whoever must not write over what was written last, or cannot go on without it."""
+    """The error for whoever must not write over what was written last, or cannot go on without it."""
     kept_too = "" if standing.followed else "; approvals in it are not kept"
     return UnreadPolicyError(
         f"{standing.in_words()}:",

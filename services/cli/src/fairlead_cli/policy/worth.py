@@ -1,4 +1,4 @@
-"""What the rate of aging in a policy means in pools: in cards a day, where somebody knows how many there are."""
+"""The rate of aging in a policy as cards a day, where somebody knows how many the pools have."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,14 +11,14 @@ from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_policy.explain.aging_text import aging_in_words, worth_in_words
 
 type Capacities = Mapping[str, Mapping[str, int]]
-"""By pool, what it has in base units; empty where nobody knows."""
+"""Capacities by pool, in base units; empty where nobody knows."""
 
 _ANY = "(each)"
-"""Of a policy that names no pools, while nobody says which there are."""
+"""Name that stands for each pool of a policy that names none, while nobody says which there are."""
 
 
 async def known_capacities(nats: str | None) -> Capacities:
-    """What the pools of a running Fairlead have; empty where none runs, which is no failure.
+    """The capacities of a running Fairlead's pools; empty where none runs, which is no failure.
 
     Raises:
         NotRunningError: an address is stated, and nobody is there.
@@ -33,12 +33,12 @@ async def known_capacities(nats: str | None) -> Capacities:
 
 
 async def capacities(bus: Bus) -> Capacities:
-    """The same over a connection; empty where no scorer answers, or none may be asked: what is said of it is beside the point."""
+    """The capacities of pools, over a connection; empty where no scorer answers, or none may be asked."""
     return {pool.pool: pool.capacity for pool in await _pools(bus)}
 
 
 async def waiting_jobs(bus: Bus) -> Mapping[str, int]:
-    """How many jobs of each tenant wait, over all pools; empty where nobody says."""
+    """The numbers of waiting jobs by tenant, over all pools; empty where nobody says."""
     waiting: Counter[str] = Counter()
     for pool in await _pools(bus):
         waiting.update({line.standing.tenant: line.standing.waiting for line in pool.tenants})
