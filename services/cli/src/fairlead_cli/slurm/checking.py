@@ -19,13 +19,13 @@ _OPERATORS = ("operator", "administrator")
 _BACKFILL_DEPTH, _SCHEDULING_DEPTH = 500, 100
 _BACKFILL_SECONDS, _SCHEDULING_SECONDS = 30, 60
 _POLL_SECONDS = 2.0
-"""Between two readings, by default (`poll_seconds`)."""
+"""Seconds between two readings, by default (`poll_seconds`)."""
 
 type SlurmCheck = Callable[[SlurmSurvey], Iterator[Finding]]
 
 
 def examine(survey: SlurmSurvey) -> list[Finding]:
-    """All findings, the worst first; of a check that finds nothing, that it was fine."""
+    """The findings, the worst first; of a check that finds nothing, that it was fine."""
     found: list[Finding] = []
     for topic, check, fine in _CHECKS:
         found += list(check(survey)) or [
@@ -205,7 +205,7 @@ def _roomy(waiting: int) -> int:
 
 
 def _slurmrestd(survey: SlurmSurvey) -> Iterator[Finding]:
-    """What stands against asking a slurmrestd; nothing where none is to be asked."""
+    """Findings against asking a slurmrestd; none where none is to be asked."""
     found = survey.rest
     if found is None:
         return
@@ -237,7 +237,7 @@ def _slurmrestd(survey: SlurmSurvey) -> Iterator[Finding]:
 
 
 def _how_asked(survey: SlurmSurvey) -> str:
-    """What is said where nothing is found."""
+    """The sentence on how Slurm is asked, where nothing is found."""
     found = survey.rest
     if found is None:
         return "Slurm is asked by its commands"
@@ -262,4 +262,4 @@ _CHECKS: tuple[tuple[str, SlurmCheck, Callable[[SlurmSurvey], str]], ...] = (
     ("slurmrestd", _slurmrestd, _how_asked),
     ("hooks", pod_hooks, lambda survey: "set" if has_hooks(survey.settings) else "no job runs as a pod"),
 )
-"""Topic, check, and what is said where it finds nothing."""
+"""Checks, each with its topic and what is said where it finds nothing."""

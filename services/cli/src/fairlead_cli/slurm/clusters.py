@@ -11,12 +11,13 @@ INCLUDE = "include"
 
 
 class SlurmTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """One slurmctld: the name that Fairlead has for it, and its slurm.conf."""
+    """A slurmctld: the name that Fairlead has for it, and its slurm.conf."""
 
     cluster: str
     conf: Path
     users: Path | None = None
-    """Lines `ACCOUNT USER`: as whom submissions run; unless given, as the user of the account's name."""
+    """File of lines `ACCOUNT USER`: as whom submissions run; unless given, as the user of the account's
+    name."""
 
 
 def controller(conf: Path | None, *, seconds: float) -> CommandController:
@@ -54,7 +55,9 @@ def target(conf: Path, users: Path | None = None) -> SlurmTarget:
 
 
 def settings_of(conf: Path) -> dict[str, str]:
-    """What a slurm.conf says, by key as slurm.conf(5) writes it; of several lines the last counts. Included files are not read.
+    """The settings of a slurm.conf, by key; of several lines the last counts.
+
+    Keys are spelled as slurm.conf(5) does, in small letters. Included files are not read.
 
     Raises:
         InputError: it cannot be read.

@@ -16,13 +16,13 @@ from fairlead_cli.slurm.survey import RestTarget, SlurmSurvey, take
 
 
 class SlurmReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `fairlead slurm check -o json` prints."""
+    """The answer of `fairlead slurm check -o json`."""
 
     cluster: str
     version: str
-    """Of slurmctld."""
+    """Version of slurmctld."""
     user: str
-    """Whose rights were looked at."""
+    """User whose rights were looked at."""
     passed: bool
     """Whether levels may be written: no finding is an error."""
     exit_code: int
@@ -39,7 +39,7 @@ async def look(conf: Path | None, user: str, rest: RestTarget | None = None) -> 
 
 
 def weigh(survey: SlurmSurvey) -> SlurmReport:
-    """What follows from a look."""
+    """The report that follows from a survey."""
     findings = examine(survey)
     passed = all(finding.severity is not Severity.ERROR for finding in findings)
     return SlurmReport(
@@ -64,7 +64,7 @@ async def check(conf: Path | None, user: str, form: Format, rest: RestTarget | N
 
 
 def print_report(found: SlurmReport, form: Format) -> None:
-    """All of it, as it was asked for."""
+    """Prints the report in the form that was asked for."""
     result = Result(
         document=lambda: published(found),
         view=lambda _columns: view(found),
@@ -74,7 +74,7 @@ def print_report(found: SlurmReport, form: Format) -> None:
 
 
 def view(found: SlurmReport, *, quiet: bool = False) -> RenderableType:
-    """All of it for a person; a quiet one leaves out what was fine."""
+    """The findings for a person; a quiet view leaves out what was fine."""
     return Group(*_parts(found, quiet=quiet))
 
 

@@ -1,4 +1,4 @@
-"""`fairlead slurm install`: write the hooks of a partition whose jobs run as pods, and say what in slurm.conf is missing or dangerous."""
+"""`fairlead slurm install`: write the hooks that run a partition's jobs as pods, and check slurm.conf."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ def install(settings: HookSettings, conf: Path | None) -> int:
     """Write the files, and nothing else; returns 1 where slurm.conf lacks lines.
 
     Args:
-        settings: of the hooks.
+        settings: the hooks' settings.
         conf: an existing slurm.conf to look at; none is looked at if None.
 
     Raises:

@@ -19,7 +19,7 @@ class LeaveRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster whose leave it is, and who says so."""
 
     cluster: str
-    """As Fairlead calls it."""
+    """Name that Fairlead has for the cluster."""
     by: str
     nats: str | None
     rest: RestTarget | None = None

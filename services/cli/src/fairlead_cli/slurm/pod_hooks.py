@@ -1,4 +1,4 @@
-"""What is missing or dangerous where Slurm's jobs run as pods. Pure; says nothing where Fairlead's hooks are not set."""
+"""Faults of Fairlead's hooks that run Slurm's jobs as pods. Pure; says nothing where they are not set."""
 
 import re
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from fairlead_slurm.hooks.installing import (
 from fairlead_slurm.hooks.slurm_conf import conf_dangers
 
 _LONGEST_UNLIMITED = 65_534
-"""How slurmctld prints that a time is not set."""
+"""Number that slurmctld prints for a time that is not set."""
 _POD_STOP_SECONDS = 25
-"""What a pod has to end, by default (`pods_stop_seconds`)."""
+"""Seconds that a pod has to end, by default (`pods_stop_seconds`)."""
 
 
 def has_hooks(settings: SlurmSettings) -> bool:
@@ -28,7 +28,7 @@ def has_hooks(settings: SlurmSettings) -> bool:
 
 
 def pod_hooks(survey: SlurmSurvey) -> Iterator[Finding]:
-    """All findings."""
+    """The findings on the hooks."""
     if has_hooks(survey.settings):
         yield from _missing(survey.settings.hooks)
         yield from _times(survey.settings.hooks)

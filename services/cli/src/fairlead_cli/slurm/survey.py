@@ -1,4 +1,4 @@
-"""What is looked at in a slurmctld before levels are written to it."""
+"""Survey of a slurmctld: all that is looked at before levels are written to it."""
 
 import os
 import pwd
@@ -33,23 +33,23 @@ class RestTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RestLook(msgspec.Struct, frozen=True, kw_only=True):
-    """What a slurmrestd said."""
+    """The answer of a slurmrestd to a look."""
 
     address: str
     trouble: str = ""
-    """Why it cannot be asked; empty where it can."""
+    """Reason for which it cannot be asked; empty where it can."""
     reads: str = ""
     """The version to read by."""
     levels: str | None = None
     """The version to set SiteFactor by."""
     seconds: float = 0.0
-    """What one reading of the queue took."""
+    """Seconds that one reading of the queue took."""
     tasks_cut: bool = False
     """Whether it does not name all tasks of an array."""
 
 
 class SlurmSurvey(msgspec.Struct, frozen=True, kw_only=True):
-    """One look."""
+    """A slurmctld as it was found."""
 
     settings: SlurmSettings
     waiting: int
@@ -57,9 +57,10 @@ class SlurmSurvey(msgspec.Struct, frozen=True, kw_only=True):
     held_by_admin: int
     """Records of jobs that an administrator holds."""
     user: str
-    """Who shall write levels."""
+    """User who shall write levels."""
     administration: str | None
-    """That user's AdminLevel in accounting, empty for one it does not know; None where it could not be asked."""
+    """AdminLevel of that user in accounting, empty for one it does not know; None where it could not be
+    asked."""
     over_tls: bool = False
     """Whether the installed hooks ask at endpoints that other hosts reach, too."""
     tokens: str | None = None
@@ -67,7 +68,7 @@ class SlurmSurvey(msgspec.Struct, frozen=True, kw_only=True):
     tokens_known: bool = True
     """Whether slurmctld has that licence."""
     rest: RestLook | None = None
-    """None where the bridge asks by Slurm's commands alone."""
+    """The slurmrestd's answer; None where the bridge asks by Slurm's commands alone."""
 
 
 async def take(conf: Path | None, user: str, rest: RestTarget | None = None) -> SlurmSurvey:

@@ -25,31 +25,32 @@ from fairlead_slurm.images.registry import Registries
 from fairlead_slurm.images.remarks import ImageRule
 
 _SECONDS = 5.0
-"""For each question to slurmctld: a person waits, and the form can be told without it."""
+"""Seconds for each question to slurmctld: a person waits, and the form can be told without it."""
 EXIT_REFUSED = 1
 
 
 class BatchVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What `fairlead slurm validate -o json` prints."""
+    """The answer of `fairlead slurm validate -o json`."""
 
     script: str
     cluster: str | None
-    """Whose partitions and accounts it was held against; null where only the form was looked at."""
+    """Cluster whose partitions and accounts the script was held against; null where only the form was looked
+    at."""
     form_alone: str
-    """Why only the form was looked at; empty where all was."""
+    """Reason for which only the form was looked at; empty where all was."""
     refused: bool
     remarks: list[Remark]
 
 
 class ScriptCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """How a script is to be looked at."""
+    """The terms of a look at a script."""
 
     script: Path
     conf: Path | None = None
     user: str = ""
-    """Whose job it would be."""
+    """User whose job it would be."""
     pods_partition: str | None = None
-    """Whose jobs run as pods; what the installed hooks say, if None."""
+    """Partition whose jobs run as pods; what the installed hooks say, if None."""
     images: ImageRule = ImageRule.REFUSE
     registry_auth: Path | None = None
     """A file with credentials for registries; where docker and podman keep them, if None."""
