@@ -1,4 +1,4 @@
-"""What a person is told when a command cannot do its work: plain words, a next step, no stack trace."""
+"""Errors as a person is told of them: plain words, a next step, no stack trace."""
 
 from collections.abc import Iterator
 
@@ -12,9 +12,10 @@ _PARTS = frozenset(
         "numpy",
     }
 )
-"""What commands import that an extra brings; another module that is missing is a fault of ours, and shown as one."""
+"""Modules that commands import and an extra brings; another one that is missing is a fault of ours, and shown
+as one."""
 _EXTRAS = {"doctor": "kube", "watchdog": "kube", "slurm": "slurm"}
-"""By command; all others that need more need what runs Fairlead on this machine (`local`)."""
+"""Extras by command; all others that need more need what runs Fairlead on this machine (`local`)."""
 
 
 class CommandError(Exception):
@@ -28,7 +29,7 @@ class CommandError(Exception):
 
 
 class InputError(CommandError):
-    """What the person gave cannot be read: a file, a flag, a policy. Each problem is one line."""
+    """A file, a flag or a policy of the person's cannot be read. Each problem is one line."""
 
     exit_code = 2
 
@@ -47,7 +48,7 @@ def leaves[E: BaseException](group: BaseExceptionGroup[E]) -> Iterator[E]:
 
 
 def unreadable(path: object, error: OSError | UnicodeDecodeError) -> InputError:
-    """What a person is told of a file that the system does not give, or that is no text."""
+    """The error of a file that the system does not give, or that is no text."""
     reason = (
         "its text must be in UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
     )
@@ -55,7 +56,7 @@ def unreadable(path: object, error: OSError | UnicodeDecodeError) -> InputError:
 
 
 class OvertakenError(InputError):
-    """What the person gave was made from a state that is none any more; each problem is a line of what changed."""
+    """A file was made from a state that is in force no more; each problem is a line of what changed."""
 
     exit_code = 1
 
@@ -93,11 +94,11 @@ class PartMissingError(ProcessFailedError):
 
 
 def missing_part(command: str, error: ModuleNotFoundError) -> PartMissingError | None:
-    """What a person is told of a module that is not there; None where no extra brings it.
+    """The error of a module that is not there; None where no extra brings it.
 
     Args:
-        command: as typed, without what belongs to it.
-        error: of the import.
+        command: the command as typed, without what belongs to it.
+        error: the failure of the import.
     """
     if (error.name or "").partition(".")[0] not in _PARTS:
         return None

@@ -1,4 +1,4 @@
-"""What a check of a cluster finds: one thing, what it is, why it matters, and the command or YAML that mends it."""
+"""Findings of checks: what each is, why it matters, and the command or YAML that mends it."""
 
 import enum
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ EXIT_WARNINGS, EXIT_ERRORS = 1, 2
 
 
 class Severity(enum.StrEnum):
-    """How much a finding matters."""
+    """A grade of how much a finding matters."""
 
     ERROR = "error"
     """Levels must not be written before it is mended, or accepted by name."""
@@ -33,10 +33,10 @@ _MARKS = {
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was found."""
+    """A finding of a check."""
 
     name: str
-    """What it is accepted by: the same for all findings of the kind."""
+    """Name by which it is accepted: the same for all findings of the kind."""
     severity: Severity
     subject: str
     """The object, as `<kind>/<name>` or `<kind>/<namespace>/<name>`."""
@@ -64,7 +64,7 @@ def info(name: str, subject: str, what: str, *, why: str = "", mend: str = "") -
 
 
 def exit_code(findings: Iterable[Finding], *, passed: bool) -> int:
-    """0 where nothing is open but what is good to know, 1 with open warnings, 2 where it did not pass."""
+    """The exit code: 0 if all that is open is good to know, 1 with open warnings, 2 if it did not pass."""
     if not passed:
         return EXIT_ERRORS
     warned = any(one.severity is Severity.WARNING and not one.accepted for one in findings)
@@ -78,7 +78,7 @@ def open_names(findings: Iterable[Finding]) -> list[str]:
 
 
 def listed(names: Iterable[str], *, most: int = 5) -> str:
-    """Some names in words, and how many more there are."""
+    """The first names of a list in words, and how many more there are."""
     found = list(names)
     more = f" and {len(found) - most} more" if len(found) > most else ""
     return ", ".join(found[:most]) + more

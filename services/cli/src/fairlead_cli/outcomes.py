@@ -1,4 +1,4 @@
-"""What commands that look or change something say to programs; people read the same in words."""
+"""Outcomes of commands that look or change something, for programs; people read the same in words."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,79 +9,79 @@ from fairlead_contracts.messages.control import Mode
 
 
 class ControlSaid(msgspec.Struct, frozen=True, kw_only=True):
-    """What `pause`, `resume` or `release` set, and where it holds."""
+    """The mode that `pause`, `resume` or `release` set, and where it holds."""
 
     pool: str | None
-    """None for all of them."""
+    """The pool that it was set for; None for all of them."""
     mode: Mode
     by: str
     why: str
     stricter: Sequence[str]
     """Pools with a stricter word of their own; an empty name stands for all pools."""
     clusters: Sequence[str]
-    """Where it holds; none where no scorer answers."""
+    """Clusters where it holds; none where no scorer answers."""
 
 
 class ClassGranted(msgspec.Struct, frozen=True, kw_only=True):
-    """What `approve` granted to a job, or took back."""
+    """The class that `approve` granted to a job, or took back."""
 
     job: str
     uid: str
     job_class: str | None
-    """None where it was taken back."""
+    """The class that was granted; None where it was taken back."""
     revision: int
-    """Of the policy."""
+    """Revision of the policy that says so."""
     written: bool = True
-    """False where the job had this very grant already: the policy is left as it stands."""
+    """Whether the policy was written: not where the job had this very grant already."""
 
 
 class PolicyChecked(msgspec.Struct, frozen=True, kw_only=True):
-    """What `policy check` says of a file."""
+    """The answer of `policy check` on a file."""
 
     file: str
     valid: bool
     tenants: int = 0
     pools: int = 0
     problems: Sequence[str] = ()
-    """Why it is not valid."""
+    """Reasons for which it is not valid."""
     warnings: Sequence[str] = ()
-    """What has no effect."""
+    """Sentences on what has no effect."""
     notes: Sequence[str] = ()
-    """What its aging comes to, and what it stands for."""
+    """Sentences on what its aging comes to, and what it stands for."""
 
 
 class PolicyCompared(msgspec.Struct, frozen=True, kw_only=True):
-    """What `policy diff` finds."""
+    """The answer of `policy diff`: a file against the policy in force."""
 
     file: str
     revision: int
-    """Of the policy that is in force."""
+    """Revision of the policy that is in force."""
     changes: Sequence[str]
-    """`- key: value` as it is, `+ key: value` as it would be."""
+    """Keys that differ: `- key: value` as it is, `+ key: value` as it would be."""
     notes: Sequence[str]
     refused: str = ""
-    """Why `policy apply` would refuse the file as it is."""
+    """Reason for which `policy apply` would refuse the file as it is; empty where it would not."""
 
 
 class PolicyPut(msgspec.Struct, frozen=True, kw_only=True):
-    """What `policy apply` or `policy revert` came to."""
+    """The outcome of `policy apply` or `policy revert`."""
 
     revision: int
     written: bool
-    """An equal one is left as it stands."""
+    """Whether it was written: an equal one is left as it stands."""
     notes: Sequence[str]
-    """What the person should know, a line each."""
+    """Lines that the person should know."""
 
 
 class NatsChecked(msgspec.Struct, frozen=True, kw_only=True):
-    """What `nats check` finds."""
+    """The answer of `nats check`: faults of a running server."""
 
     users: int
     faults: Sequence[str]
 
 
 class NatsProvisioned(msgspec.Struct, frozen=True, kw_only=True):
-    """What `nats provision` made or changed; with --dry-run, what it would."""
+    """The changes that `nats provision` made; with --dry-run, those that it would make."""
 
     dry_run: bool
     changes: Sequence[str]

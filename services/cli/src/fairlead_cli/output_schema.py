@@ -44,11 +44,11 @@ ANSWERS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "slurm validate": (BatchVerdict,),
     "submit": (Accepted, Refused, Started, Ended),
 }
-"""What each command prints; of several kinds, one a line or document."""
+"""Kinds of answer that each command prints; of several kinds, one a line or document."""
 
 
 def output_schema() -> Schema:
-    """All answers, by command, under `$defs`."""
+    """The schema of all answers, by command, under `$defs`."""
     definitions: dict[str, Schema] = {}
     by_command: Schema = {}
     for command, kinds in ANSWERS.items():

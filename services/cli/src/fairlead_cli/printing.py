@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command found. Each form is made only when it is asked for."""
+    """The result of a command. Each form is made only when it is asked for."""
 
     document: Callable[[], object]
     """Plain values, for JSON and YAML."""
     view: Callable[[int], "RenderableType"]
     """Words and tables, for so many columns. A text is printed as it is."""
     names: Callable[[], Iterable[str]]
-    """What the result lists, by the names that other commands take."""
+    """Names of what the result lists, as other commands take them."""
 
 
 def print_result(result: Result, form: Format) -> None:
@@ -39,7 +39,7 @@ def print_result(result: Result, form: Format) -> None:
 
 
 def print_names(names: Iterable[str]) -> None:
-    """One a line."""
+    """Prints the names, one a line."""
     for name in names:
         write_line(name)
 

@@ -24,7 +24,8 @@ type Schema = dict[str, object]
 
 QUANTITY: Schema = {"type": "string", "description": "A Kubernetes quantity."}
 _AMOUNT: Schema = {"anyOf": [QUANTITY, {"type": "number"}, {"type": "null"}]}
-"""Of a resource, or in another unit that stands beside it; null where nobody knows it."""
+"""Schema of an amount: of a resource, or in another unit that stands beside it; null where nobody knows
+it."""
 _INSTANT: Schema = {"type": "string", "format": "date-time"}
 _PLAIN: dict[object, Schema] = {
     str: {"type": "string"},
@@ -38,7 +39,7 @@ _RENAMED = {"job_class": "class", "urgency": "class", "idle": "idle_unit_seconds
 
 
 class _Writer(NamedTuple):
-    """How values of one type are written."""
+    """A writer of values of one type, and their schema."""
 
     write: Callable[[object], object]
     schema: Schema
@@ -49,7 +50,7 @@ class _Field(NamedTuple):
     key: str
     writer: _Writer
     default: object
-    """Where the struct leaves out what is its default; else nothing equals it."""
+    """Default at which the struct leaves the field out; otherwise nothing equals it."""
 
 
 class _UnitOf(NamedTuple):
@@ -153,7 +154,7 @@ def _writer(hint: object) -> _Writer:
 
 
 def _units() -> dict[TypeAliasType, _Writer]:
-    """How values are written whose type says in what unit they are."""
+    """The writers of values whose type says in what unit they are."""
     numbers: Schema = {"type": "object", "additionalProperties": _PLAIN[float]}
     return {
         Micros: _Writer(_instant, _INSTANT),
