@@ -55,7 +55,7 @@ def _decimal(quantity: str) -> str:
 
 
 def ahead_in_words(ahead: Sequence[tuple[str, int]]) -> str:
-    """The numbers of jobs that stand before one, by tenant, in words; small ones are counted together.
+    """The jobs that stand before one, counted by tenant, in words; beyond the first few tenants together.
 
     Args:
         ahead: tenants with their numbers of jobs, the largest first.

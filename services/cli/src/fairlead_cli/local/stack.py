@@ -38,8 +38,7 @@ class StackPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A plan of what to run on this machine."""
 
     store: Path
-    """Directory that holds everything that outlives a run: JetStream's data, the cluster's own truth,
-    logs."""
+    """Directory of everything that outlives a run: JetStream's data, the cluster's own truth, logs."""
     policy: PolicyFile
     keep_policy: bool = False
     """Whether a policy that is stored already is left as it is."""

@@ -40,7 +40,7 @@ class JobLine(msgspec.Struct, frozen=True, rename={"job_class": "class"}, gc=Fal
     """Tag and key are both None where the tag is infinite: JSON has no infinity."""
     dominant: str
     level: int | msgspec.UnsetType
-    """The level that it has once all writes are done."""
+    """Level of the job once all writes are done."""
     fit: FitLine | msgspec.UnsetType
     """Fit of the job, where the policy has a strategy to place jobs by."""
     reasons: list[str]

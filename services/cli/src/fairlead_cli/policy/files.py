@@ -92,7 +92,7 @@ def shipped_policy(name: str) -> PolicyDocument:
 
 
 def _says(found: object) -> frozenset[str] | None:
-    """The keys that an older configuration states, in our words; None where the file is none.
+    """The keys that an older configuration states, in our words; None of a policy of ours.
 
     It knows no tenants: the weight of unlisted ones is no word of it.
     """

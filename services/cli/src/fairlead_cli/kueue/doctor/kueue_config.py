@@ -14,7 +14,7 @@ HASHING = "SchedulingEquivalenceHashing"
 """Gate by which equal jobs are parked together, once the first of them was refused
 (pkg/features/kube_features.go)."""
 _HASHING_OFF = (0, 17)
-"""The release in which that gate is there and off by default; on since."""
+"""The release in which equal jobs can be parked together and are not by default; they are since."""
 
 
 class KueueRelease(msgspec.Struct, frozen=True, order=True):

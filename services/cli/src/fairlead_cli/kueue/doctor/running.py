@@ -50,7 +50,8 @@ class DoctorFlags(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
     revoke: bool = False
     give_leave: bool = False
-    """Give leave also where somebody took it back: a look alone does not go over that person's word."""
+    """Whether leave is given also where somebody took it back: a look alone does not go over that person's
+    word."""
     dry_run: bool = False
     """Whether to look alone and give no leave."""
     ours: bool = False

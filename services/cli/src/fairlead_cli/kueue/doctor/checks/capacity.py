@@ -17,7 +17,7 @@ from fairlead_kube.quantities import in_base_units
 from fairlead_kube.queues import ResourceFlavor
 
 _NOT_OF_NODES = ("pods",)
-"""Resources whose quota is not held against the nodes: they bound the number of pods by other means, too."""
+"""Resources whose quota is not held against the nodes, which bound the number of pods by other means, too."""
 
 
 def quotas(survey: Survey) -> Counter[tuple[str, str]]:
