@@ -37,7 +37,7 @@ def first_flip(rows: Rows, rules: PoolRules, multipliers: Multipliers) -> Micros
 
 
 def _earliest(rows: Rows, ahead: Ints, rules: PoolRules, multipliers: Multipliers) -> Ints:
-    """Which pairs may be the first by floats. A wide margin: exactness comes after."""
+    """Positions in `ahead` of pairs that may flip first, by floats: a wide margin, exactness comes after."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         tags = rows.tag
         if rows.offset is not None:

@@ -11,7 +11,7 @@ from fairlead_policy.rules.pool_rules import PoolRules, override_of
 
 _NOTHING: Pair = (0, 1)
 _WEIGHTS = 2**31
-"""More than there are; with as many tenants' resources a number of two is still one of 64 bits."""
+"""Bound above the number of class weights; with as many tenants' resources two numbers fit into 64 bits."""
 
 
 class UnitShares:

@@ -21,7 +21,7 @@ type Ints = NDArray[np.int64]
 type Floats = NDArray[np.float64]
 type Flags = NDArray[np.bool_]
 type TieBreak = tuple[str, int]
-"""What settles equal keys and submit instants: a uid, and a position among those that count by it."""
+"""Tie of jobs with equal keys and submit instants: the uid that a job counts by, and its position there."""
 type Names = NDArray[np.object_]
 """Strings by reference: picking many of them is then one call."""
 
@@ -37,7 +37,7 @@ _LONGEST_DENOMINATOR = 2048
 """Bits. A common denominator makes exact keys plain integers; a pool of thousands of odd weights would make it huge."""
 
 _FEW = 16
-"""Up to so many numbers numpy takes longer to bound than Python."""
+"""Largest count of numbers that Python bounds faster than numpy."""
 
 
 def warm_up() -> None:
@@ -67,10 +67,10 @@ class ExactMultipliers(Protocol):
     """Multipliers by number. Number 0 is zero."""
 
     def __getitem__(self, number: int, /) -> Fraction:
-        """One of them."""
+        """The multiplier of a number."""
 
     def __iter__(self) -> Iterator[Fraction]:
-        """Iterates over all rows."""
+        """Iterates over the multipliers, by number."""
 
 
 class RowNumbers(Protocol):
@@ -102,9 +102,9 @@ class Rows:
     """Jobs as columns of equal length: the terms that their order depends on, but the uid."""
 
     rank: Ints
-    """What goes before the key: class, blocked, infinite share; see `PoolRules.leading`."""
+    """Number that goes before the key: class, blocked, infinite share; see `PoolRules.leading`."""
     use: Ints
-    """Of the dominant resource, base units; 0 where the share is infinite or there is none."""
+    """Use of the dominant resource, base units; 0 where the share is infinite or there is none."""
     multiplier: Ints
     """Number of the dominant resource's multiplier; 0 where use is 0."""
     tag: Floats
@@ -117,7 +117,7 @@ class Rows:
         return len(self.rank)
 
     def take(self, rows: Ints | slice) -> "Rows":
-        """Some of the rows."""
+        """The rows at these positions, in that order."""
         return Rows(
             self.rank[rows],
             self.use[rows],
@@ -153,12 +153,12 @@ class Shared(NamedTuple):
     """Ties of rows that may count by the uid of another, as far as they are known without looking at uids."""
 
     counted: Ints
-    """By row, a number: the same where they count by the same uid."""
+    """Number of the uid that each row counts by: the same for rows that count by the same uid."""
     position: Ints
-    """By row: what settles the order of these."""
+    """Number of each row that settles the order among those which count by the same uid."""
 
     def take(self, rows: Ints) -> "Shared":
-        """What some of the rows share."""
+        """The ties of the rows at these positions."""
         return Shared(self.counted[rows], self.position[rows])
 
 
@@ -176,8 +176,8 @@ class Ranking:
     Args:
         rows: of any number of tenants.
         rules: aging rate and cap.
-        multipliers: that the rows refer to.
-        now: what the cap is measured from.
+        multipliers: those that the rows refer to.
+        now: the instant that the cap is measured from.
     """
 
     def __init__(self, rows: Rows, rules: PoolRules, multipliers: RowNumbers, now: Micros) -> None:
@@ -286,17 +286,17 @@ class _Doubt(NamedTuple):
     """Rows that floats cannot tell apart, in clusters."""
 
     slots: Ints
-    """Their positions in the order, ascending."""
+    """Positions of these rows in the order, ascending."""
     cluster: Ints
     rows: Ints
 
     def of(self, chosen: Flags) -> "_Doubt":
-        """Some of them."""
+        """The doubt about the chosen rows alone."""
         return _Doubt(self.slots[chosen], self.cluster[chosen], self.rows[chosen])
 
 
 class _Ties(NamedTuple):
-    """See `Ranking.order`."""
+    """Answers about uids where all else is equal; see `Ranking.order`."""
 
     of: Callable[[int], TieBreak]
     shared: Shared | None
@@ -315,7 +315,7 @@ def _settle(order: Ints, near: Flags, ranking: Ranking, ties: _Ties) -> None:
 
 
 def _settle_equal_tags(order: Ints, doubt: _Doubt, ranking: Ranking, ties: _Ties) -> None:
-    """Equal tags leave the submit instant, by which keys ascend too, and then the uid."""
+    """Sorts rows of equal tags: by the submit instant, by which keys ascend too, and then by the uid."""
     submitted = ranking.submitted(doubt.rows)
     shared = None if ties.shared is None else ties.shared.take(doubt.rows)
     numbered = () if shared is None else (shared.position, shared.counted)

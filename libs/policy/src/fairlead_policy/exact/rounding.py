@@ -23,7 +23,7 @@ _BITS = 63
 _PRECISE = np.finfo(np.longdouble).nmant >= _BITS
 """Whether this machine's longest floats have so many bits; where not, every number is divided out."""
 _FEW = 32
-"""Up to so many numbers are divided out: to prepare estimates costs as much."""
+"""Largest count of numbers that are all divided out: to prepare estimates costs as much."""
 _ERROR = np.longdouble(2) ** -60
 """The relative error of an estimate: it is rounded six times at most, each time by no more than 2^-64 of it."""
 
@@ -32,7 +32,7 @@ class NumberedTerms(Protocol):
     """Fractions by number."""
 
     def __getitem__(self, number: int, /) -> Pair:
-        """One of them."""
+        """The fraction of a number."""
 
 
 class _Estimates(dict[int, np.longdouble]):
@@ -59,7 +59,7 @@ class Fractions:
         """The estimate of each fraction, by number."""
 
     def of(self, number: Ints) -> "NumberedFractions":
-        """One for each job."""
+        """The fractions of jobs, by the number of each job's."""
         return NumberedFractions(number, self)
 
 
@@ -71,7 +71,7 @@ class NumberedFractions:
     fractions: Fractions
 
     def estimated(self) -> LongFloats:
-        """Each, as nearly as can be."""
+        """Estimates of the fractions, job by job, as near as the longest floats come."""
         estimates = map(self.fractions.estimates.__getitem__, self.number.tolist())
         return np.fromiter(estimates, np.longdouble, len(self.number))
 
@@ -85,7 +85,7 @@ class TermFigures:
 
     Args:
         use: base units, by job.
-        multiplier: of each.
+        multiplier: of each job.
         rules: of the pool.
     """
 
@@ -100,13 +100,13 @@ class TermFigures:
         return TermFigures(self._use, multiplier, self._rules)
 
     def tags(self) -> list[float]:
-        """`use * multiplier` of each."""
+        """`use * multiplier` of each job."""
         if not self._estimable:
             return list(map(self._tag, range(len(self._use))))
         return _rounded(self._tags, self._tag)
 
     def keys(self, aged: Ints, added: NumberedFractions | None = None) -> list[float]:
-        """`tag + rate * aged` of each, and what else is added."""
+        """`tag + rate * aged` of each job, and what else is added."""
 
         def exact(at: int) -> float:
             return self._key(at, aged.item(at), (0, 1) if added is None else added.at(at))

@@ -72,7 +72,7 @@ class Measure:
         self.unit_floats = np.array([float(share) for share in rules.unit_shares], np.float64)
         self.denominator = lcm(*(share.denominator for share in rules.unit_shares))
         self.numerators = [int(share * self.denominator) for share in rules.unit_shares]
-        """Of the unit shares, over one denominator."""
+        """Numerators of the unit shares over one denominator."""
         divisor = gcd(*self.numerators) or 1
         self._integers = [scale // divisor for scale in self.numerators]
         self._scales: dict[tuple[int, int], TagScale] = {}
@@ -147,7 +147,7 @@ class Scores:
     dominant: Ints
     """Position of the dominant resource in the pool's resources."""
     use: Ints
-    """Of the dominant resource: the tenant's use and its jobs before this one, base units."""
+    """Use of the dominant resource, base units: the tenant's own and that of its jobs before this one."""
     lacking: Flags
     """Whether that use takes in a resource of which the pool has none."""
 
@@ -156,7 +156,7 @@ class Scores:
 
     @property
     def finite(self) -> Flags:
-        """Whether the shares are, and nothing in them is of a resource that the pool has none of."""
+        """Whether the shares are finite, and nothing in them is of a resource that the pool has none of."""
         found: Flags = (self.rows.rank & 1 == 0) & ~self.lacking
         return found
 
@@ -166,7 +166,7 @@ class Scores:
         return "" if exact is None else str(exact)
 
     def shares_at(self, rows: Ints) -> list[str]:
-        """The same of some rows."""
+        """The exact tags of some rows as fractions; empty where they are made from `use` alone."""
         return [""] * len(rows) if self.exact is None else list(map(self.share_at, rows.tolist()))
 
     def first(self, count: int) -> "Scores":
@@ -221,15 +221,15 @@ class JobColumns(NamedTuple):
     rank: Ints
     """Twice the class position, one beyond the last of a class that the policy does not know; plus one where blocked."""
     submitted: Ints
-    """Microseconds, within what rules.FARTHEST allows."""
+    """Submit instant in microseconds, within what rules.FARTHEST allows."""
     queue: Ints
     """Number of the job's queue; 0 where nobody asks for the first of a queue."""
     lacking: Ints
     """1 where the job asks for a resource of which the pool has none, else 0."""
     grade: Ints
-    """Of the job's class; 0 where classes are strict."""
+    """Number of the class's weight, see `Grades`; 0 where classes are strict."""
     demand: Ints
-    """(resources, jobs), base units between 0 and LARGEST; the resources are those of the rules."""
+    """Demand as (resources, jobs), base units between 0 and LARGEST; the resources are those of the rules."""
 
     @classmethod
     def of(cls, numbers: Ints) -> "JobColumns":
@@ -250,7 +250,7 @@ class JobColumns(NamedTuple):
         return cls(*(np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True)))
 
     def take(self, rows: Ints | slice) -> "JobColumns":
-        """Some of the jobs, in that order."""
+        """The jobs at these positions, in that order."""
         return JobColumns(*(column[..., rows] for column in self))
 
     def demand_of_startable(self, rules: PoolRules) -> Ints:
@@ -264,11 +264,11 @@ class Tenants(NamedTuple):
     """The tenants that serve jobs, and what each has before any of them starts."""
 
     starts: Ints
-    """Where each one's jobs begin; all have some."""
+    """Position of each tenant's first job; all have some."""
     use: Ints
-    """(resources, tenants), base units: what runs, and past use."""
+    """Use before any job starts, (resources, tenants), base units: what runs, and past use."""
     lacking: Flags
-    """Whether that takes in a resource of which the pool has none."""
+    """Whether each tenant's use takes in a resource of which the pool has none."""
     scale: Ints
     """Number of each one's scale."""
     scales: "Sequence[TagScale]"
@@ -378,7 +378,7 @@ def _job_by_job(values: Ints, lengths: Ints) -> Ints:
 
 
 def _large_sums(demand: Ints, use: Ints) -> tuple[Ints, Flags]:
-    """The same of one tenant by Python's integers: sums are bounded by the largest use that can be counted."""
+    """`_sums_before` of one tenant by Python's integers: no sum above the largest use that can be counted."""
     steps = np.column_stack((use, demand[:, :-1])).astype(np.object_)
     sums = np.cumsum(steps, axis=1)
     over: Flags = (sums > LARGEST).any(axis=0)
