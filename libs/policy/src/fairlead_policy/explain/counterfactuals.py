@@ -145,7 +145,7 @@ def _flip(own: Terms, bar: Terms, own_top: str, bar_top: str, rules: PoolRules) 
 def first_to_pass(
     place: Place, behind: Iterable[Place], rules: PoolRules, now: Micros
 ) -> tuple[Micros, Place] | None:
-    """Which of the jobs behind passes a job first by time alone, and when."""
+    """The first instant at which time brings a job from behind past this one, and that job; None if none."""
     found = [
         (at, number, one) for number, one in enumerate(behind) if (at := passes_at(one, place, rules, now))
     ]

@@ -1,4 +1,4 @@
-"""Why a job stands where it stands, put together: what its tag is made of, its neighbours, its moves, and the room."""
+"""A waiting job's explanation put together: the parts of its tag, its neighbours, its moves, and the room."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -30,10 +30,10 @@ from fairlead_policy.order.order import Order
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules
 
 NEIGHBOURS = 8
-"""Looked at on each side of a job."""
+"""Number of jobs that are looked at on each side of a job."""
 _MOST_CLASSES = 4
 _SHOWN = 3
-"""Neighbours told, and instants."""
+"""Number of neighbours that are told, and of instants."""
 
 type AmountsByResource = Mapping[str, int]
 
@@ -45,11 +45,11 @@ class Found(NamedTuple):
     makeup: ShareBreakdown | None
     around: Around
     targets: Sequence[Place]
-    """See `targets_of`."""
+    """Jobs that it could pass; see `targets_of`."""
     ends: Sequence[AmountsByResource | None]
-    """For each target, what of its tenant's running jobs has to end before the job stands before it."""
+    """Amounts of its tenant's running jobs that have to end before the job passes each target."""
     ranks: Sequence[int | None]
-    """For each target, the rank that it would have after these ends, from 0, where that has to be tried."""
+    """Rank that the job would have after each of these ends, from 0; None where it need not be tried."""
     promotions: Sequence[tuple[str, int]]
     """(class, the rank that it would have there), from 0."""
 

@@ -72,7 +72,7 @@ def limits_in_words(found: WhatIf, place: Place, rules: PoolRules, now: Micros) 
 
 
 def _because(place: Place, rules: PoolRules, now: Micros) -> str:
-    """Why time changes nothing: only beyond the cap does a younger job of a lower tag pass, and none here does."""
+    """The reason for which time changes nothing: beyond the cap younger jobs may pass, and none here does."""
     if rules.cap is None:
         return "all jobs age alike"
     if max(place.submitted, counted_as(place, rules, now).submitted) <= now - rules.cap:

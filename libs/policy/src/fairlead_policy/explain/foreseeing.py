@@ -47,10 +47,10 @@ class Foreseen(NamedTuple):
     standing: TenantShare | None
     """The share of its top-level tenant, by which it is compared with others' jobs."""
     waiting: int
-    """How many jobs wait in the pool."""
+    """Number of waiting jobs in the pool."""
     ahead: Sequence[AheadOf]
     found: Found | None
-    """None where the job has no place."""
+    """Orders and facts that the job is explained from; None where it has no place."""
 
 
 # Asking -----------------------------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def foresee(uid: str, tenant: str, rules: PoolRules, at: Micros) -> Asking[Fores
 
 
 def standing_in(replies: Sequence[ShardReply], tenant: str) -> TenantShare | None:
-    """What the tenant has and may have, as its shard tells it."""
+    """The share that the tenant has and may have, as its shard tells it; None where no shard does."""
     return next((one for reply in replies for one in reply.standings if one.tenant == tenant), None)
 
 

@@ -11,7 +11,7 @@ from fairlead_policy.order.position_columns import PositionColumns
 from fairlead_policy.rules.pool_rules import PoolRules
 
 NOT_IN_POLICY = "is not in the policy"
-"""What gives a tenant weight 0 that the policy neither names nor lets in."""
+"""Cause of weight 0 of a tenant that the policy neither names nor lets in."""
 
 
 def infinite_in_words(place: Place, rules: PoolRules) -> str:
@@ -37,7 +37,7 @@ def _cause(place: Place, rules: PoolRules) -> str:
 
 
 def rescaled_in_words(place: Place, rules: PoolRules) -> str:
-    """How H-DRF counts a tenant with others below it: what that holds says little of its tag. Reads on from its name."""
+    """H-DRF's count of a tenant with others below it, whose holding says little of its tag; follows its name."""
     entitled = rules.entitlement_of(place.top or place.tenant)
     rescaled = percent(place.tag * float(entitled))
     of_what = "of the pool over its weight"

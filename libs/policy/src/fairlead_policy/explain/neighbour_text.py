@@ -1,4 +1,4 @@
-"""Why one job stands before another, in words: by which term of the key, against which, and whose terms those are."""
+"""The cause that puts one job before another, in words: by which term, against which, and whose these are."""
 
 from collections.abc import Mapping
 

@@ -29,10 +29,10 @@ class _OfTenant(NamedTuple):
 
 
 class _OfResource(NamedTuple):
-    """The words of it that are the dominant resource's."""
+    """The words of such a sentence that are the dominant resource's."""
 
     written: Callable[[int], str]
-    """Of the use."""
+    """Writes the use."""
     behind: str
 
 
@@ -97,7 +97,7 @@ class Wording:
         return found
 
     def terms(self, place: Place) -> list[str]:
-        """The same without what the class does."""
+        """The reasons of a place without what its class does."""
         return self.reasons(place)[1:]
 
     def _of_class(self, job_class: str, override: float | None) -> str:
@@ -143,7 +143,7 @@ class Wording:
         return f"times the {percent(float(part))} of the pool that it is entitled to"
 
     def _waiting(self, age: Micros) -> str:
-        """Beyond an hour most whole minutes have one sentence from end to end: it is found once."""
+        """The sentence on a job's waiting: beyond an hour most minutes have one throughout, found once."""
         minute, rest = divmod(age, _WHOLE_MINUTE)
         told = self._minute(minute) if rest and age >= HOUR else ""
         return told or self._waited(age)

@@ -1,4 +1,4 @@
-"""Why each job of a whole order stands behind the one right before it, in words: a million of them in seconds.
+"""Causes that put each job of a whole order behind the one right before it, in words: a million in seconds.
 
 Of tenants side by side with strict classes, by the terms of both keys. Where tenants stand in a tree, classes are terms or
 H-DRF scales shares, two rows of figures do not tell it: `explanation.neighbour_of` does, a job at a time.
@@ -21,7 +21,7 @@ class _Row(NamedTuple):
     """The terms that a job is compared by."""
 
     rank: int
-    """Of its class."""
+    """Position of its class."""
     job_class: str
     tenant: str
     tag: float
@@ -32,7 +32,7 @@ class _Row(NamedTuple):
 
 
 class RowCauses:
-    """Says it of one pool's jobs, part by part.
+    """Says why one pool's jobs stand behind one another, part by part.
 
     Args:
         rules: that the places were made by.

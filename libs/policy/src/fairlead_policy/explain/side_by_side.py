@@ -37,7 +37,7 @@ class SideBySide:
 
     Args:
         sequences: of these tenants, whole, each with jobs.
-        bar: what the order goes by, of the place.
+        bar: the sort key of the place.
         rules: of the pool.
         now: the instant.
     """
@@ -61,7 +61,7 @@ class SideBySide:
             self._lead = tags + waiting - target
             self._doubt = FLOAT_DOUBT * (tags + np.abs(waiting) + abs(target)) + _TINY
         self.ahead = self._count()
-        """By sequence, how many of its jobs stand before the place: tuples ascend along it."""
+        """Number of jobs of each sequence that stand before the place: tuples ascend along a sequence."""
         at = np.arange(len(self._part)) - self._starts[self._part]
         self._before: Flags = at < self.ahead[self._part]
 
@@ -159,7 +159,7 @@ def _float(exact: Fraction) -> float:
 
 
 def _sum(column: Ints) -> int:
-    """Exact: 64 bits may not hold it."""
+    """The exact sum, which 64 bits may not hold."""
     if not len(column) or int(column.max()) <= LARGEST // len(column):
         return int(column.sum())
     return sum(column.tolist())

@@ -1,4 +1,4 @@
-"""Why a job waits, as a person reads it: what decides most comes first.
+"""The text on why a job waits, as a person reads it: what decides most comes first.
 
 Whoever shows a few of these sentences shows the first: what keeps it from starting, what puts another before it, what
 would move it. What its tenant has, what its waiting is worth, its class and all else follow.
@@ -24,7 +24,7 @@ from fairlead_policy.explain.reasons import class_in_words, terms_in_words
 from fairlead_policy.rules.pool_rules import PoolRules
 
 _TENANTS_NAMED = 3
-"""How many tenants a sentence names; the rest are summed up."""
+"""Number of tenants that a sentence names; the rest are summed up."""
 
 
 def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[str]:

@@ -1,4 +1,4 @@
-"""What-if questions: where a job would stand in another class, or after ends. A snapshot that differs by just that, put in order.
+"""Answers to what-if questions, such as where a job would stand in another class: a snapshot with just that changed.
 
 Beside them the parts of its start tag: what runs, past use, and its own tenant's jobs before it.
 
