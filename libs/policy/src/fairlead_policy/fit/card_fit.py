@@ -59,7 +59,7 @@ def _started(cards: list[CardState], shape: PodShape, most: int) -> list[tuple[C
 
 
 def _bound(cards: Sequence[CardState], shape: PodShape) -> int:
-    """More pods than this have not enough slots, cores or memory on all cards together."""
+    """The number of pods above which all cards together have not enough slots, cores or memory."""
     usable = [card for card in cards if barred(card, shape.card_annotations) is None]
     free = [
         sum(card.count - card.used_count for card in usable),

@@ -26,7 +26,7 @@ class _NodeCards(msgspec.Struct, frozen=True):
     cards: tuple[CardState, ...]
     columns: Ints
     open: dict[CardAnnotations, Flags]
-    """By annotations, the cards that are not barred to such pods."""
+    """Cards that are not barred to pods with such annotations, by annotations."""
 
 
 class CardTable:

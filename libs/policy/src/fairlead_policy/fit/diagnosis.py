@@ -35,7 +35,7 @@ _TAKEN = (Refusal.SLOTS, Refusal.IN_USE)
 
 
 def reasons_of(gang: Gang, ground: ZoneNodes) -> list[UnschedulableReason]:
-    """Why these nodes don't hold the gang; at least one reason."""
+    """The reasons for which these nodes don't hold the gang; at least one."""
     if not ground.nodes:
         return [NoNodes()]
     found = [
@@ -92,7 +92,7 @@ def _taints(shape: PodShape, matching: Sequence[FitNode], usable: Sequence[FitNo
 
 
 def _one_pod(shape: PodShape, nodes: Sequence[FitNode]) -> Iterator[UnschedulableReason]:
-    """Why not even one pod fits."""
+    """The reasons for which not even one pod fits."""
     demands = {name: amount for name, amount in shape.demand.items() if amount}
     if any(PODS in node.free for node in nodes):
         demands = {**demands, PODS: shape.demand_on(next(node for node in nodes if PODS in node.free))[PODS]}

@@ -34,7 +34,7 @@ from fairlead_policy.hami.annotations import card_annotations_of
 from fairlead_policy.hami.requests import AskError, VgpuRequest, vgpu_asks
 
 UNSCHEDULABLE = NodeTaint(key="node.kubernetes.io/unschedulable")
-"""What Kubernetes itself puts on a node that is cordoned."""
+"""Taint that Kubernetes itself puts on a node that is cordoned."""
 
 type FitJob = SnapshotJob | SnapshotRunning
 

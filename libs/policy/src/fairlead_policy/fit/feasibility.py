@@ -23,7 +23,7 @@ _PODS = "pods"
 _UNSTATED = frozenset({_PODS, *PER_VGPU})
 """Resources that a node may have without stating them: HAMi answers for parts of cards in its own way."""
 _MOST_KEPT = 3
-"""How many nodes the tables may hold for each that exists: nobody asks for those that are gone or have changed."""
+"""Nodes that the tables may hold for each that exists: nobody asks for those that are gone or have changed."""
 
 
 class StatedNodes:
@@ -39,21 +39,21 @@ class StatedNodes:
         """Nodes that were put into the tables, which forget none."""
 
     def outgrown(self, job: JobState, nodes: Iterable[NodeState]) -> tuple[UnschedulableReason, ...]:
-        """What would keep the job from running if nothing else ran; empty where nothing is proven to.
+        """The reasons for which the job could not run if nothing else ran; empty where nothing is proven.
 
         Args:
-            job: that waits.
+            job: a waiting job.
             nodes: of its cluster, those that are not ready too: they may be again. None say nothing.
         """
         known = list(nodes)
         return self._proven_reasons(job, known, self._translated(known), empty=True)
 
     def crowded_out(self, job: JobState, nodes: Iterable[NodeState]) -> tuple[UnschedulableReason, ...]:
-        """What of cards is held that the job would need; empty where nothing is proven, and for jobs that ask for no card.
+        """The reasons for which held cards leave the job no room; empty where none is proven or no card is asked.
 
         Args:
-            job: that waits.
-            nodes: as above; those that are not ready take nothing now.
+            job: a waiting job.
+            nodes: of its cluster; those that are not ready take nothing now.
         """
         known = list(nodes)
         if not any(card.used_count for node in known for card in node.cards):

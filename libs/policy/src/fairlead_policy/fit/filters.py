@@ -1,4 +1,4 @@
-"""Which nodes a pod may use by labels and taints, whatever is free on them.
+"""Nodes that a pod may use by labels and taints, whatever is free on them.
 
 As kube-scheduler's plugins NodeAffinity and TaintToleration decide
 (https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/, .../taint-and-toleration/).

@@ -49,11 +49,11 @@ class Budget:
 
 
 type Kind = tuple[object, ...]
-"""What makes cards alike."""
+"""Facts by which cards are alike."""
 
 
 def kind_of(card: CardState, *, named: bool) -> Kind:
-    """Equal for cards that differ by name alone; never equal where names count."""
+    """The kind of a card: equal for cards that differ by name alone; never equal where names count."""
     used = (card.used_count, card.used_memory, card.used_cores)
     state = (
         card.count,

@@ -1,4 +1,4 @@
-"""The two answers, and nodes after pods were put on them."""
+"""The two answers, a placement or none, and nodes after pods were put on them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -39,9 +39,9 @@ class Unfit(msgspec.Struct, frozen=True, kw_only=True):
     """The gang fits nowhere, or nothing was found."""
 
     reasons: tuple[UnschedulableReason, ...]
-    """What stands in the way; never empty."""
+    """Reasons for which it fits nowhere; never empty."""
     exact: bool
-    """True: proven. False: the search ended at its limit, or a part of the nodes is not modelled (MIG)."""
+    """Whether that is proven; else the search ended at its limit, or some nodes are not modelled (MIG)."""
 
 
 def with_pods(gang: Gang, nodes: Mapping[str, FitNode], pods: Iterable[PlacedPod]) -> dict[str, FitNode]:

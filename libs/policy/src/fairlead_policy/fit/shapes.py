@@ -50,12 +50,12 @@ class FitNode(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     free: Mapping[str, int]
-    """What is missing here is not there. Below zero counts as nothing."""
+    """Amounts that are free, by resource: what is missing here is not there. Below zero counts as nothing."""
     allocatable: Mapping[str, int] | None = None
-    """None where it is not known; what is free stands for it then."""
+    """Amounts when nothing runs; None where they are not known: what is free stands for them then."""
     labels: Mapping[str, str] = _NO_LABELS
     taints: tuple[NodeTaint, ...] = ()
-    """With those that Kubernetes sets itself, `node.kubernetes.io/unschedulable` for one."""
+    """Taints, with those that Kubernetes sets itself, `node.kubernetes.io/unschedulable` for one."""
     cards: tuple[CardState, ...] = ()
 
     def emptied(self) -> "FitNode":
@@ -64,7 +64,7 @@ class FitNode(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, free=free, cards=tuple(card.emptied() for card in self.cards))
 
     def has(self, resource: str) -> int:
-        """How much of it one could have here if nothing ran."""
+        """The amount of a resource that one could have here if nothing ran."""
         return (self.free if self.allocatable is None else self.allocatable).get(resource, 0)
 
 
@@ -77,7 +77,7 @@ class PodShape(msgspec.Struct, frozen=True, kw_only=True):
 
     count: int
     demand: Mapping[str, int] = _NOTHING
-    """Of one pod. The resources of vGPU asks are left out: HAMi answers for them, not the scheduler."""
+    """Demand of one pod, without the resources of vGPU asks: HAMi answers for them, not the scheduler."""
     name: str = "pods"
     selector: Mapping[str, str] = _NO_LABELS
     affinity: tuple[tuple[Requirement, ...], ...] = ()
@@ -115,5 +115,5 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pods(self) -> int:
-        """How many in all."""
+        """The number of pods in all."""
         return sum(shape.count for shape in self.shapes)

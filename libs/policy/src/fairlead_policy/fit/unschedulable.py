@@ -11,7 +11,7 @@ class ShapeReason(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class NoNodes(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """There are no nodes, or none with the label of the zone key."""
+    """No nodes are there, or none with the label of the zone key."""
 
     zone_key: str | None = None
 
@@ -29,9 +29,9 @@ class TaintsInTheWay(ShapeReason, frozen=True, kw_only=True):
     """Nodes that would match have taints that are not tolerated."""
 
     taints: tuple[str, ...]
-    """As kubectl writes them, `key=value:effect`."""
+    """Taints as kubectl writes them, `key=value:effect`."""
     nodes: int
-    """How many nodes they keep the pods off."""
+    """Number of nodes that they keep the pods off."""
     all: bool
     """Whether that is every node that would match."""
 
@@ -42,11 +42,11 @@ class NodeShort(ShapeReason, frozen=True, kw_only=True):
     resource: str
     wanted: int
     largest: int
-    """Free on the node that has most free."""
+    """Amount free on the node that has most free."""
     free: int
-    """Free on all nodes that the pods may use."""
+    """Amount free on all nodes that the pods may use."""
     ever: int
-    """What the largest node has when nothing runs: less than `wanted` means never."""
+    """Amount on the largest node when nothing runs: less than `wanted` means never."""
 
 
 class NoNodeHasAll(ShapeReason, frozen=True, kw_only=True):
@@ -76,15 +76,15 @@ class CardShort(ShapeReason, frozen=True, kw_only=True):
     """`memory` or `cores`."""
     wanted: int
     largest: int
-    """Free on the card that comes closest."""
+    """Amount free on the card that comes closest."""
     free: int
-    """Free on all cards that the pods may use."""
+    """Amount free on all cards that the pods may use."""
     ever: int
-    """What a card has at most when nobody uses it."""
+    """Amount on the largest card when nobody uses it."""
 
 
 class CardRefusals(ShapeReason, frozen=True, kw_only=True):
-    """Why how many cards don't take a vGPU of this ask."""
+    """Cards that don't take a vGPU of this ask, counted by reason."""
 
     cards: int
     """Cards looked at."""
@@ -93,11 +93,11 @@ class CardRefusals(ShapeReason, frozen=True, kw_only=True):
 
 
 class PodsShort(ShapeReason, frozen=True, kw_only=True):
-    """Only some of the pods fit."""
+    """Some of the pods fit, not all."""
 
     wanted: int
     fits: int
-    """How many fit if no other shape of the gang takes anything."""
+    """Number of pods that fit if no other shape of the gang takes anything."""
 
 
 class TotalShort(ShapeReason, frozen=True, kw_only=True):
@@ -121,7 +121,7 @@ class NoZoneHoldsAll(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     zone_key: str
     zones: int
-    """How many zones there are."""
+    """Number of zones."""
     across: tuple[str, ...] = ()
     """Zones over which it would fit; empty where it does not fit even so."""
 
@@ -136,13 +136,13 @@ class BeyondPool(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class PoolFull(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """There is no quota left for the job, whatever the nodes have."""
+    """No quota is left for the job, whatever the nodes have."""
 
     pool: str
     resource: str
     wanted: int
     left: int
-    """After what runs and the jobs before it that are placed."""
+    """Quota left after what runs and the jobs before it that are placed."""
 
 
 class BehindHead(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -158,7 +158,7 @@ class AskRefused(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     resource: str
     wanted: str
-    """As it stands there."""
+    """The ask as it stands there."""
     reason: str
 
 
