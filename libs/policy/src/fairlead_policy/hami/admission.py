@@ -10,7 +10,7 @@ MIG = "mig"
 
 
 class Refusal(StrEnum):
-    """Why a card does not take a vGPU; HAMi's own word for each is in its event on the pod."""
+    """Reason for which a card does not take a vGPU; HAMi's own word for each is in its event on the pod."""
 
     UNHEALTHY = "unhealthy"  # CardNotHealth
     CORDONED = "cordoned"  # CardCordoned
@@ -25,7 +25,7 @@ class Refusal(StrEnum):
 
 
 def barred(card: CardState, card_annotations: CardAnnotations) -> Refusal | None:
-    """Why the card is not for this pod, whatever is used of it."""
+    """The reason for which the card is not for this pod, whatever is used of it; None where it may be."""
     if not card.health:
         return Refusal.UNHEALTHY
     if card.cordoned:
@@ -38,7 +38,7 @@ def barred(card: CardState, card_annotations: CardAnnotations) -> Refusal | None
 
 
 def refusal_of(card: CardState, ask: VgpuRequest, card_annotations: CardAnnotations) -> Refusal | None:
-    """Why the card does not take one vGPU of this ask; None where it does."""
+    """The reason for which the card does not take one vGPU of this ask; None where it takes it."""
     return barred(card, card_annotations) or _full(card, ask, card_annotations)
 
 
@@ -62,7 +62,7 @@ def wants_idle(card: CardState, ask: VgpuRequest, card_annotations: CardAnnotati
 
 
 def room_of(card: CardState, ask: VgpuRequest, card_annotations: CardAnnotations) -> int:
-    """How many vGPUs of this ask the card takes, one after the other."""
+    """The number of vGPUs of this ask that the card takes, one after the other."""
     if refusal_of(card, ask, card_annotations) is not None:
         return 0
     if wants_idle(card, ask, card_annotations):

@@ -20,16 +20,16 @@ from fairlead_contracts.frontend.cards import (
 
 
 class CardStrategy(StrEnum):
-    """How to choose among places that all fit."""
+    """Rule by which places are chosen among those that all fit."""
 
     BINPACK = "binpack"
-    """As few as can be, and those in use first."""
+    """Takes as few nodes or cards as can be, and those in use first."""
     SPREAD = "spread"
-    """As many as can be, evenly."""
+    """Takes as many nodes or cards as can be, evenly."""
 
 
 class CardAnnotations(msgspec.Struct, frozen=True, kw_only=True):
-    """Which cards a pod accepts, and how it chooses among them."""
+    """A pod's wishes about cards: which it accepts, and how they are chosen."""
 
     use_models: tuple[str, ...] = ()
     avoid_models: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class CardAnnotations(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.use_uuids or self.avoid_uuids)
 
     def accept_model(self, model: str) -> bool:
-        """Case does not count and a part is enough: `A100` is any A100 (`CheckType` in `pkg/device/devices.go`)."""
+        """Whether the model is accepted, by a part of it in any case (`CheckType` in `pkg/device/devices.go`)."""
         if not self.use_models and not self.avoid_models:
             return True
         upper = model.upper()
@@ -65,7 +65,7 @@ class CardAnnotations(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def node_strategy_of(annotations: Mapping[str, str], default: CardStrategy) -> CardStrategy:
-    """How HAMi chooses among nodes for the pod.
+    """The rule by which HAMi chooses among nodes for the pod.
 
     Args:
         annotations: of the pod.
@@ -79,7 +79,7 @@ def node_strategy_of(annotations: Mapping[str, str], default: CardStrategy) -> C
 
 
 def card_annotations_of(annotations: Mapping[str, str]) -> CardAnnotations:
-    """Which cards the pod accepts, by its annotations. An empty list excludes none.
+    """The pod's wishes about cards, by its annotations. An empty list excludes none.
 
     Without a policy for cards HAMi spreads (its flag `--gpu-scheduler-policy`); words that no policy has it passes over.
     """

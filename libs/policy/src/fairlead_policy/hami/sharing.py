@@ -1,4 +1,4 @@
-"""Many equal pods on the cards of one node, exactly, without search.
+"""Equal pods on the cards of one node: how many fit, exactly, without search.
 
 A pod wants n vGPUs on n different cards. If card c has room for k_c of them, then m such pods fit if and only if
 `sum(min(k_c, m)) >= n * m`: no card serves a pod twice, and conversely dealing the units of one card after the other
@@ -21,7 +21,7 @@ type Chosen = tuple[int, ...]
 def pods_held(
     cards: Sequence[CardState], ask: VgpuRequest, card_annotations: CardAnnotations, most: int
 ) -> int:
-    """How many pods of this one ask fit on these cards, at most `most`."""
+    """The number of pods of this one ask that fit on these cards, at most `most`."""
     held = 0
     for group in _groups(cards, card_annotations):
         held += _held(
