@@ -19,10 +19,10 @@ from fairlead_contracts.messages.state import CohortQuota, JobState, QueueState
 from fairlead_policy.levels.free_quota import FreeQuota, HeldQuota, QuotaShape, shape_of
 
 HINDERED_SECONDS = 30.0
-"""A job that fits and is not started for so long is hindered. A frontend's own batches take a second, or ten (Kueue's
-SchedulerLongRequeueInterval)."""
+"""Seconds after which a job that fits and is not started is hindered. A frontend's own batches take a second,
+or ten (Kueue's SchedulerLongRequeueInterval)."""
 _FORGOTTEN_SECONDS = 600.0
-"""After so long a hindered job is given another try."""
+"""Seconds after which a hindered job is given another try."""
 
 
 class Holdings(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
     queues: Sequence[QueueState]
     cohorts: Sequence[CohortQuota]
     held: Mapping[str, HeldQuota]
-    """By queue."""
+    """Quota that is held, by queue."""
     strict: Collection[str] = ()
     """The queues whose first job keeps the others back where it does not fit."""
 
@@ -41,11 +41,11 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Passed(NamedTuple):
-    """One admission."""
+    """An admission, and how many jobs it passed over."""
 
     uid: str
     jobs: int
-    """How many waiting jobs that had room stood before it; 0 is right, also where it has room beside all of them."""
+    """Number of waiting jobs before it that had room; 0 is right, also where it has room beside them all."""
 
 
 def charges(job: JobState) -> HeldQuota:
@@ -66,7 +66,7 @@ def passed_over(
     Args:
         order: the waiting jobs with those admitted among them, first goes first. Who is not in it stands behind.
         admitted: as they run.
-        after: with what these hold.
+        after: the quota, with what these hold.
         hindered: the uids of waiting jobs that something else holds back.
     """
     if not admitted:
@@ -94,7 +94,7 @@ def passed_over(
 
 
 def _ahead_of(job: JobState, before: Sequence[JobState], room: FreeQuota, strict: Collection[str]) -> int:
-    """How many jobs before it in the order should have gone first."""
+    """The number of jobs before it in the order that should have gone first."""
     kept_back, ahead = set[str](), 0
     for other in before:
         if other.queue in strict:
@@ -153,9 +153,9 @@ class AdherenceFold:
     """The fold over looks at one pool.
 
     Attributes:
-        judged: admissions.
-        missed: those of them that went before a job that fitted.
-        idle: by resource, base units times seconds.
+        judged: number of admissions.
+        missed: number of those that went before a job that fitted.
+        idle: what stood idle, by resource, base units times seconds.
     """
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ class AdherenceFold:
 
     @property
     def hindered(self) -> int:
-        """How many jobs fit by quota and are held back by something else."""
+        """The number of jobs that fit by quota and are held back by something else."""
         return len(self._hindered) + self._flavorless
 
     def lose_sight(self) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from fairlead_policy.levels.plan import Band
 
 ROOM = 2_000
-"""How many levels a band must have at least: less, and a front of some hundred jobs is rewritten as a whole each time
+"""Least number of levels in a band: with less a front of some hundred jobs is rewritten as a whole each time
 that two of its jobs have no level left between them."""
 
 
@@ -39,7 +39,7 @@ def class_bands(classes: Sequence[str], values: Mapping[str, int], *, width: int
         classes: of the policy, first goes first.
         values: what the cluster says of a class that it knows; the last class is 0 unless it says otherwise, another
             begins where the one below it ends, or shares the room up to the next one that the cluster knows.
-        width: how many levels a class has unless the next one begins before.
+        width: number of levels that a class has unless the next one begins before.
     """
     floors = _floors(classes, values, width)
     ceilings = [None, *floors[:-1]]

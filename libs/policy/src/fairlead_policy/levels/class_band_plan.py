@@ -41,7 +41,7 @@ class QueuedFront(Protocol):
         """The uids of its held jobs that stand above the default level; asked where the window is sealed."""
 
     def level_of(self, uid: str) -> int:
-        """The level of one of these."""
+        """The level of a queued job."""
 
 
 class LevelChange(msgspec.Struct, frozen=True, gc=False):
@@ -58,11 +58,11 @@ class ClassBandPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The writes after which the frontend follows the window."""
 
     changes: list[LevelChange]
-    """In an order that is safe at every step."""
+    """Writes in an order that is safe at every step."""
     kept: int
-    """How many jobs of the window keep their level."""
+    """Number of jobs of the window that keep their level."""
     dropped: int
-    """How many jobs of the ends of class bands there is no level for."""
+    """Number of jobs at the ends of class bands that there is no level for."""
 
 
 def plan_class_bands(

@@ -29,9 +29,9 @@ class _Node(msgspec.Struct, kw_only=True):
 
     parent: str | None
     quota: dict[FlavorResource, int]
-    """Its own, and what its children lend."""
+    """Quota of its own, and what its children lend."""
     used: dict[FlavorResource, int]
-    """By its own jobs, and what its children hold beyond what they do not lend."""
+    """Use by its own jobs, and what its children hold beyond what they do not lend."""
     borrowing: dict[FlavorResource, int]
     lending: dict[FlavorResource, int]
 
@@ -105,7 +105,7 @@ class FreeQuota:
             self._add_use(above, name, beyond)
 
     def free(self, queue: str, name: FlavorResource) -> int:
-        """How much of a resource of a flavor the queue could still take, in base units; below 0 where it holds too much."""
+        """The amount of a flavor's resource that the queue could still take, base units; negative beyond quota."""
         return self._free(self._nodes[queue], name)
 
     def _place(self, part: Mapping[str, int], queue: QueueState, taken: dict[FlavorResource, int]) -> bool:

@@ -30,7 +30,7 @@ class ControlWord(NamedTuple):
 
     mode: Mode = Mode.ACTIVE
     said: Control | None = None
-    """Who said it, when and why; None where nobody did, or it can't be read."""
+    """The word as it was said: who, when and why; None where nobody said one, or it can't be read."""
     of_all: bool = False
     """Whether it was said of all pools."""
 
@@ -42,7 +42,7 @@ class ControlWord(NamedTuple):
         return pools + self.said.told()
 
     def ended_in_words(self) -> str:
-        """What an operator types to have levels written again: a word on one pool is not ended by one on all of them."""
+        """The command that has levels written again, in words: a word on one pool is not ended by one on all."""
         return f"`fairlead resume{'' if self.of_all else ' POOL'}` has them written again"
 
 

@@ -23,7 +23,7 @@ class Band(msgspec.Struct, frozen=True, kw_only=True):
     """The levels that may be written to a queue."""
 
     default: int
-    """Of a job that nobody labelled; it stands behind every labelled one."""
+    """Level of a job that nobody labelled; it stands behind every labelled one."""
     lowest: int
     highest: int
 
@@ -35,7 +35,7 @@ class LabelledJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     level: int
     tie: Tie
     queue: str = ""
-    """Where it stands, if the frontend has no order between jobs of one instant in two queues (see `tied_within`)."""
+    """Queue of the job, if its frontend has no order between jobs of one instant in two; see `tied_within`."""
 
     def surely_before(self, other: "LabelledJob") -> bool:
         """Whether it goes first at equal levels, whatever the frontend does where it has no order."""
@@ -50,9 +50,9 @@ class LevelPlan(msgspec.Struct, frozen=True, kw_only=True):
     writes: list[tuple[str, int]]
     """(uid, level), to be written in this order: at no moment does it turn round a pair that stood right before."""
     kept: int
-    """How many jobs of the window keep their level."""
+    """Number of jobs of the window that keep their level."""
     dropped: int = 0
-    """How many jobs of the window's end the band has no level for; they were treated as outside."""
+    """Number of jobs at the window's end that the band has no level for; they were treated as outside."""
 
 
 def plan_levels(window: Sequence[LabelledJob], outside: Sequence[LabelledJob], band: Band) -> LevelPlan:
@@ -81,7 +81,7 @@ class _KeptLevels(NamedTuple):
     """The jobs that keep their level, ascending."""
 
     at: Ints
-    """Positions."""
+    """Positions of the jobs in the window, ascending."""
     xs: Ints
     """`x` of each."""
 

@@ -12,8 +12,8 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.capabilities import Capabilities, TieRule
 
 type Tie = tuple[Micros, str]
-"""What a frontend compares between equal levels, the lower first: the queue time, then the uid, or a text that is unlike
-any other's and goes as the frontend's own last tie does."""
+"""Terms that a frontend compares between equal levels, the lower first: the queue time, then the uid, or a
+text that is unlike any other's and goes as the frontend's own last tie does."""
 
 type TiedJob = tuple[Tie, str]
 """A tie, and the uid of the job whose it is."""
@@ -23,18 +23,18 @@ _SLURM_ID = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?(?![0-9])")
 _NO_TASK = 0xFFFF_FFFE
 """Slurm's NO_VAL: what is left of an array stands behind its tasks."""
 CHANCE = "?"
-"""In place of a queue's name: its jobs have no order at equal levels. No queue is called so."""
+"""Name in place of a queue's: its jobs have no order at equal levels. No queue is called so."""
 _NO_INSTANT = 0
 _NO_NUMBER = "~"
-"""Behind all digits: an id that is none of Slurm's."""
+"""Text behind all digits, for an id that is none of Slurm's."""
 
 
 def tie_of(rule: TieRule, queue_time: Micros, *, name: str, uid: str) -> Tie:
     """The tie of a job as its frontend breaks it.
 
     Args:
-        rule: the frontend's.
-        queue_time: as stated.
+        rule: the frontend's rule.
+        queue_time: the queue time, as stated.
         name: the frontend's own id of the job; where numbers count, `<job>` or `<job>_<task>`.
         uid: of the job.
     """
@@ -71,7 +71,7 @@ def _slurm_number(name: str) -> str:
 
 
 _FEW = 64
-"""Up to so many insertions a sorted list moves its tail each time (5 µs at 15,000); above, one sort is cheaper."""
+"""Largest number of jobs inserted one by one (5 µs each at 15,000); above, one sort is cheaper."""
 
 
 class TieIndex:

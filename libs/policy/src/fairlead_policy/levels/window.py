@@ -17,8 +17,8 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
     most: int
     """Places of a queue that a decision's front has at most (the policy's `window`)."""
     room: Mapping[str, int] = {}
-    """By resource, what the end of one running job can free, in base units: jobs that fit into it may start together,
-    before anybody can react."""
+    """Amounts that the end of one running job can free, by resource, base units: jobs that fit into them may
+    start together, before anybody can react."""
 
 
 class Candidate[J, Q: Hashable](msgspec.Struct, frozen=True, gc=False):
@@ -26,7 +26,7 @@ class Candidate[J, Q: Hashable](msgspec.Struct, frozen=True, gc=False):
 
     queue: Q
     job: J | None
-    """None where no job stands there that could be labelled: the place fills its queue all the same."""
+    """Job that stands there; None where none could be labelled: the place fills its queue all the same."""
     demand: Mapping[str, int] = {}
     counts: bool = True
     """Whether it counts as one that can start; one that can't be labelled now does not."""
@@ -57,8 +57,8 @@ def take_window[J, Q: Hashable](
 
     Args:
         candidates: in the wanted order.
-        waiting: how many wait in each queue.
-        extent: how far it goes.
+        waiting: number of waiting jobs in each queue.
+        extent: the size of the window.
     """
     taken: list[J] = []
     seen = dict.fromkeys(waiting, 0)

@@ -1,4 +1,4 @@
-"""Why levels are withheld from a cluster, and what becomes of those that stand.
+"""Reasons for which levels are withheld from a cluster, and the fate of those that stand.
 
 The one judgement that writers follow and people are told.
 """
@@ -35,18 +35,18 @@ class Fate(enum.StrEnum):
     """The fate of levels that stand."""
 
     FOLLOW = "follow"
-    """They follow the order."""
+    """Levels follow the order."""
     STAND = "stand"
-    """They stay as they are: nothing is written, not even a level taken back."""
+    """Levels stay as they are: nothing is written, not even a level taken back."""
     GO = "go"
-    """They are taken away, then nothing is written."""
+    """Levels are taken away, then nothing is written."""
 
 
 class Withholding(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a pool's order is not written to a cluster, in words, and what becomes of its levels there."""
+    """Reason for which a pool's order is not written to a cluster, in words, and its levels' fate there."""
 
     why: str = ""
-    """Empty where it is written."""
+    """Reason in words; empty where the order is written."""
     fate: Fate = Fate.FOLLOW
     unsafe: bool = False
     """Whether a level that stands could stop a running job, and the policy does not take that."""
@@ -58,7 +58,7 @@ _FOLLOWED = Withholding()
 
 
 def why_uncleared(queues: Collection[QueueState], leave: Leave | None) -> str:
-    """Why nothing at all may be written to the cluster of these queues, not even a level taken back; empty where it may."""
+    """The reason for which nothing may be written to the queues' cluster, not even levels removed; else empty."""
     if leave is not None or not any(queue.able.needs_leave for queue in queues):
         return ""
     cluster = next(queue.cluster for queue in queues)
@@ -113,7 +113,7 @@ def judge_withholding(
 def _why_none_is_left(
     revocation: Revocation | None, control: ControlWord, leave: Leave | None, found: LeverFound | None
 ) -> str:
-    """Why no mark of ours is to be left anywhere; empty where that is not so."""
+    """The reason for which no mark of ours is to be left anywhere; else empty."""
     if revocation is not None:
         who = f" by {revocation.by}" if revocation.by else ""
         return (
@@ -126,7 +126,7 @@ def _why_none_is_left(
 
 
 def why_crossed(document: PolicyDocument, values: Mapping[str, int]) -> str:
-    """Why the bands of classes overlap, so that a level of the lower class could stand above the higher one; else empty.
+    """The reason for which bands overlap: a level of a lower class could stand above a higher one; else empty.
 
     Narrow bands are followed. What the cluster says of classes are the `values`.
     """
@@ -159,7 +159,7 @@ def may_preempt(queues: Collection[QueueState]) -> bool:
 
 
 def why_preempting(document: PolicyDocument, queues: Collection[MayPreempt]) -> str:
-    """Why a level could stop a running job, where the policy does not take that; else empty."""
+    """The reason for which a level could stop a running job, if the policy does not take that; else empty."""
     if document.preemption != "never":
         return ""
     for queue in sorted(queues, key=lambda queue: queue.name):
