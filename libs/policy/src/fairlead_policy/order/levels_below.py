@@ -11,7 +11,7 @@ from fairlead_policy.tenants.service_order import ServiceOrder
 
 NOBODY = -1
 _FEW = 16
-"""Up to so many jobs are looked up one by one: columns of a whole tree cost more."""
+"""Largest number of jobs that are looked up one by one: columns of a whole tree cost more."""
 
 
 class Depth(NamedTuple):
@@ -22,14 +22,14 @@ class Depth(NamedTuple):
     at: Ints
     """Position in that tenant's sequence."""
     use: Ints
-    """Of the dominant resource; 0 where that tenant's share is of what the pool has not."""
+    """Use of the dominant resource, base units; 0 where that tenant's share is of what the pool has not."""
     dominant: Ints
     effective_row: Ints
     """Position in that sequence of the job that it counts as."""
     finite: Flags
 
     def take(self, rows: Ints | slice) -> "Depth":
-        """Some of the jobs."""
+        """The standings of the jobs at these rows."""
         return Depth(
             self.tenant[rows],
             self.at[rows],
@@ -40,7 +40,7 @@ class Depth(NamedTuple):
         )
 
     def put(self, rows: Ints | slice, other: "Depth") -> None:
-        """Other jobs' columns in place of some."""
+        """Puts other jobs' standings in place of those at some rows."""
         for column, told in zip(self, other, strict=True):
             column[rows] = told
 
@@ -60,11 +60,11 @@ class LevelsBelow:
 
     def __init__(self, rules: PoolRules) -> None:
         self.tenants: list[str] = []
-        """By number."""
+        """Names of tenants, by number."""
         self._numbers: dict[str, int] = {}
         self._rules = rules
         self._known: dict[ServiceOrder, tuple[dict[str, None], list[Depth]]] = {}
-        """By sequence: whose jobs are filled in, and the columns, by number in the field."""
+        """The tenants whose jobs are filled in, and the columns by number in the field, for each sequence."""
 
     def of(self, sequence: ServiceOrder, positions: Ints) -> Sequence[Depth]:
         """The levels below the top of jobs of a sequence, from the top down."""

@@ -23,7 +23,7 @@ class PoolFacts:
     def __init__(self, rules: PoolRules) -> None:
         self._known = PoolSnapshot.of_nobody(rules)
         self._changes: dict[str, TenantChange] = {}
-        """What the snapshot does not hold yet."""
+        """Changes that the snapshot does not hold yet, by tenant."""
         self._waiting: dict[str, WaitingJob] = {}
         self._running: dict[str, tuple[str, Mapping[str, int]]] = {}
         self._past: dict[str, Mapping[str, int]] = {}
@@ -74,7 +74,7 @@ class PoolFacts:
         change.take(counted, 1)
 
     def forget(self, uid: str) -> None:
-        """The job neither waits nor runs, or is not known at all."""
+        """Forgets a job that neither waits nor runs, or is not known at all."""
         waited = self._waiting.pop(uid, None)
         if waited is not None:
             change = self._change_of(waited.tenant)
@@ -88,7 +88,7 @@ class PoolFacts:
             change.take(demand, -1)
 
     def remember(self, tenant: str, past: Mapping[str, int]) -> None:
-        """The tenant's past use comes to this now, in base units; it counts beside what runs."""
+        """Takes in the tenant's past use as it is now, in base units; it counts beside what runs."""
         counted = {resource: amount for resource, amount in sorted(past.items()) if amount > 0}
         if self._past.get(tenant, {}) != counted:
             self._past[tenant] = self._change_of(tenant).past = counted

@@ -26,13 +26,13 @@ class TenantChange:
     """The change of one tenant from one snapshot to the next."""
 
     come: dict[str, WaitingJob] = field(default_factory=dict)
-    """By uid, the jobs that wait from now on."""
+    """Jobs that wait from now on, by uid."""
     gone: dict[str, WaitingJob] = field(default_factory=dict)
-    """By uid, those that waited and wait no more, as they were."""
+    """Jobs that waited and wait no more, as they were, by uid."""
     running: int = 0
-    """How many more jobs run."""
+    """Change of the number of running jobs."""
     use: Counter[str] = field(default_factory=Counter)
-    """What these jobs take, base units."""
+    """Change of what running jobs take, base units by resource."""
     past: Mapping[str, int] | None = None
     """Past use from now on; None where it stays."""
 
@@ -56,11 +56,11 @@ class PoolSnapshot:
 
     measure: Measure
     trees: Mapping[str, TenantTree]
-    """By top-level tenant, what waits and runs below it."""
+    """Trees of tenants by top-level tenant: what waits and runs there."""
     past: Mapping[str, Mapping[str, int]]
-    """By tenant, past use as stated, base units."""
+    """Past use by tenant as stated, base units by resource."""
     fronts: FrontColumns = field(default_factory=FrontColumns)
-    """Shared by all snapshots that come of one another."""
+    """Columns of fronts; shared by all snapshots that come of one another."""
 
     @classmethod
     def of_nobody(cls, rules: PoolRules) -> "PoolSnapshot":

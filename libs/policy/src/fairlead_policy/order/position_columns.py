@@ -17,9 +17,9 @@ class Below:
     """Standings of jobs' tenants among their siblings at one depth below the top-level ones."""
 
     tenant: Sequence[str]
-    """The job's own or one above it; empty where its own stands higher."""
+    """Name of the job's own tenant or one above it; empty where its own stands higher."""
     dominant: Sequence[str]
-    """Empty where that tenant has nothing before the job."""
+    """Dominant resource of that tenant; empty where it has nothing before the job."""
     tag: Sequence[float]
 
 
@@ -36,16 +36,16 @@ class PositionColumns:
     key: Sequence[float]
     """Tags and keys are 0 where the share is infinite."""
     unbounded_by: Sequence[UnboundedBy | None]
-    """What makes a share infinite; None where it is not."""
+    """Cause of an infinite share; None where the share is finite."""
     submitted: Sequence[Micros]
     override: Sequence[float | None]
-    """Where they count."""
+    """Granted number in place of the class's weight; None where it does not count."""
     behind: Sequence[str]
-    """By job, the name of the job whose terms it counts by; empty where these are its own."""
+    """Name of the job whose terms each job counts by; empty where these are its own."""
     below: Sequence[Below]
-    """From the top down."""
+    """Standings among siblings, from the top down."""
     apart: Mapping[int, Place]
-    """Those of which more is to be told than columns hold, by row: shares that are infinite or scaled (H-DRF)."""
+    """Positions of which more is to be told than columns hold, by row: infinite or scaled (H-DRF) shares."""
 
     @classmethod
     def of(cls, places: Sequence[Place]) -> "PositionColumns":
@@ -72,9 +72,9 @@ class PositionParts:
     """Positions as columns, `AT_ONCE` in each part: every part is made when somebody looks at it, whoever made the others."""
 
     positions: int
-    """How many in all."""
+    """Number of all positions."""
     made: Callable[[slice], PositionColumns]
-    """Makes those of some rows of the order."""
+    """Makes the positions of some rows of the order."""
 
     def __len__(self) -> int:
         return (self.positions + AT_ONCE - 1) // AT_ONCE

@@ -31,34 +31,34 @@ class PositionedJobs(Protocol):
 
     @property
     def scores(self) -> Scores:
-        """Each by its own terms."""
+        """The scores of the jobs by their own terms."""
 
     def jobs_at(self, rows: Ints, /) -> Sequence[PlacedJob]:
-        """Some of the jobs."""
+        """The jobs at these rows."""
 
     def cause_at(self, row: int, /) -> InfiniteCause:
-        """What makes a job's share infinite, where that is a resource that the pool has none of."""
+        """The resource that the pool has none of and that makes the share of a job infinite."""
 
     def sequences(self, rows: Ints, /) -> Iterator[InSequence]:
         """The sequences of some jobs whose tenants do not stand alone."""
 
 
 class _Served(NamedTuple):
-    """Some jobs by the sequences that serve them, as equal columns."""
+    """Sequences that serve some jobs, and what these count as there, as equal columns."""
 
     sequences: Sequence[ServiceOrder]
-    """Of tenants that do not stand alone."""
+    """Sequences of tenants that do not stand alone."""
     part: Ints
     """Number of each job's sequence; -1 where its tenant stands alone."""
     at: Ints
-    """Its position there."""
+    """Position of each job in its sequence."""
     behind: Names
-    """By job, the name of the job whose terms it counts by; empty where these are its own."""
+    """Name of the job whose terms each job counts by; empty where these are its own."""
     depths: Sequence[Depth]
-    """From the top down."""
+    """Standings among siblings, from the top down."""
 
     def take(self, rows: slice) -> "_Served":
-        """Some of them."""
+        """The columns of the jobs at these rows."""
         depths = [depth.take(rows) for depth in self.depths]
         return _Served(self.sequences, self.part[rows], self.at[rows], self.behind[rows], depths)
 
@@ -134,7 +134,7 @@ class Positions(Sequence[Place]):
             yield self._order[some], served.take(some)
 
     def _served_of_all(self) -> _Served:
-        """What serves them, looked up for all at once: a thousand trees have a job in each thousand."""
+        """The sequences that serve all jobs, found at once: a thousand trees have a job in each thousand."""
         return self._served(self._order)
 
     def _served(self, rows: Ints) -> _Served:

@@ -12,7 +12,7 @@ from fairlead_policy.rules.pool_rules import PoolRules
 
 
 def divided_by(rules: PoolRules) -> str | UnsetType:
-    """What shares are divided by, where that is no entitlement: answers name it then."""
+    """The word for what shares are divided by, where that is no entitlement: answers name it then."""
     return UNSET if rules.relative else "weight"
 
 
@@ -30,7 +30,7 @@ class Quotients:
         self._entitled = cache(lambda top: _float(rules.entitlement_of(top)))
 
     def of(self, places: PositionColumns) -> tuple[list[float | None], list[float]]:
-        """The two numbers. Of a tenant with children the share is that with H-DRF's rescaling.
+        """The two numbers of each place. Of a tenant with children the share is that with H-DRF's rescaling.
 
         Returns:
             The share of each job's top-level tenant just before it, None where that is of what the pool has not, or beyond

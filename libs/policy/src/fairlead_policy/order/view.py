@@ -16,7 +16,7 @@ from fairlead_policy.tenants.sequence_columns import SequenceColumns
 from fairlead_policy.tenants.service_order import InfiniteCause, InSequence
 
 _FEW = 256
-"""Up to so many jobs are picked one by one."""
+"""Largest number of jobs that are picked one by one."""
 
 
 class TopLevelView:
@@ -33,7 +33,7 @@ class TopLevelView:
         self._measure = measure
         self.jobs = jobs
         self.scores: Scores = jobs.columns.scores
-        """Each job by its own terms."""
+        """Scores of the jobs by their own terms."""
         self._is_own_order = len(jobs.tenants) == 1 and not jobs.served
         """Whether all are jobs of one tenant that stands alone: they are in order already."""
 
@@ -94,7 +94,7 @@ class TopLevelView:
         return found
 
     def cause_at(self, row: int) -> InfiniteCause:
-        """What makes a job's share infinite, where that is a resource that the pool has none of."""
+        """The resource that the pool has none of and that makes the share of a job infinite."""
         return self.jobs.tenants[self._tenant.item(row)].cause_at(self.jobs.columns.at.item(row))
 
     def sequences(self, rows: Ints) -> Iterator[InSequence]:
