@@ -95,7 +95,7 @@ def recalled(scene: ReserveInputs, stands: Sequence[str]) -> str:
 
 
 class _Deciding:
-    """One decision, made from the facts of an instant and the state before."""
+    """A decision, made from the facts of an instant and the state before."""
 
     def __init__(self, scene: ReserveInputs, before: ReservationState) -> None:
         self._scene = scene

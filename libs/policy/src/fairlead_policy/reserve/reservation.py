@@ -16,20 +16,20 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     reaction: Micros
     """The longest time from a fact to the level that follows from it."""
     grace: Micros
-    """From a run's limit to the moment at which the frontend can give away what it held."""
+    """Time from a run's limit to the moment at which the frontend can give away what the run held."""
     rest: Micros
-    """For how long a job gets no pass after one that it did not use."""
+    """Time for which a job gets no pass after one that it did not use."""
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One waiting job."""
+    """A waiting job."""
 
     uid: str
     demand: dict[str, int]
     job_class: str = ""
-    """Its class; the same for all where classes are not strict."""
+    """Class of the job; the same for all where classes are not strict."""
     limit: Micros | None = None
-    """How long it runs at most; None where nobody knows."""
+    """Longest run time of the job; None where nobody knows."""
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     shadow: Micros
     made: Micros
     capacity: dict[str, int]
-    """Of the pool when it was made."""
+    """Capacity of the pool when the promise was made."""
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,37 +48,37 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 
     uid: str
     demand: dict[str, int]
-    """What it was given for, base units."""
+    """Demand that the pass was given for, base units."""
     limit: Micros | None
-    """And for how long; None where nobody knows."""
+    """Longest run time that the pass was given for; None where nobody knows."""
     given: Micros
     begins: Micros
     """The instant by which it has begun, or never will."""
     ends: Micros | None
-    """When it has given back what it holds, at the latest; None where it may run beside the head for ever."""
+    """Latest instant at which it has given back what it holds; None where it may run beside the head."""
     beside: bool = False
     """Whether the head fits beside it."""
     withdrawn: "Withdrawal | None" = None
-    """Why it is taken back. It counts until it is seen to stand behind the head."""
+    """Reason for which it is taken back, else None. It counts until it is seen to stand behind the head."""
 
 
 class Withdrawal(enum.StrEnum):
-    """Why a pass is taken back."""
+    """Reason for which a pass is taken back."""
 
     UNUSED = "unused"
     """The frontend did not start the job although it seemed to fit."""
     HEAD_GONE = "head-gone"
     """The head for which it was given has started, or waits no more."""
     HELD = "held"
-    """Its job may not start just now."""
+    """The job of the pass may not start just now."""
     CHANGED = "changed"
-    """Its job asks for more now than the pass was given for, or runs for longer."""
+    """The job of the pass asks for more now than the pass was given for, or runs for longer."""
     PROMISE_LOST = "promise-lost"
     """The head for which it was given has no promise any more."""
 
 
 class BreakCause(enum.StrEnum):
-    """Why a promise was broken."""
+    """Cause for which a promise was broken."""
 
     HIGHER_CLASS = "higher-class"
     """A job of a higher class came, and does not fit either."""
@@ -93,10 +93,10 @@ class BreakCause(enum.StrEnum):
 
 
 class NoReservation(enum.StrEnum):
-    """Why there is no promise."""
+    """Reason for which there is no promise."""
 
     NO_HEAD = "no-head"
-    """All that waits fits."""
+    """All that waits fits, so nothing is at the head."""
     STARTING = "starting"
     """Jobs before the head, or the head itself, are about to start."""
     NOT_IN_PLACE = "not-in-place"
@@ -130,7 +130,7 @@ class ReserveInputs(msgspec.Struct, frozen=True, kw_only=True):
     running: Sequence[CapacityHold]
     """The runs; their `ends` include the grace."""
     order: Sequence[Waiting]
-    """What waits, as the policy orders it; as far as that is known."""
+    """Waiting jobs as the policy orders them; as far as that is known."""
     writable: bool = True
     """Whether levels can be written now. Where they cannot, nobody gets a pass."""
     held: Sequence[Waiting] = ()
@@ -146,9 +146,9 @@ class ReservationState(msgspec.Struct, frozen=True, kw_only=True):
 
     promise: Promise | None = None
     passes: dict[str, Pass] = {}
-    """By uid: those that count, also those that are taken back."""
+    """Passes that count, by uid, those too that are taken back."""
     resting: dict[str, Micros] = {}
-    """Until when a job gets no pass, by uid."""
+    """Instant until which a job gets no pass, by uid."""
     in_place: InPlace | None = None
     recalled: str = ""
     """The uid of a job that keeps its place in front of its class without a promise: who takes over found it there,
@@ -163,19 +163,19 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     """The uids in the order that is wanted of the frontend."""
     head: Waiting | None = None
     shadow: Shadow | None = None
-    """The head's, as far as is known now; a promise may be earlier."""
+    """The head's shadow, as far as is known now; a promise may be earlier."""
     why_none: NoReservation | None = None
-    """None where there is a promise."""
+    """Reason for which there is no promise; None where there is one."""
     given: tuple[Pass, ...] = ()
     withdrawn: tuple[Pass, ...] = ()
-    """Those that are taken back from now on."""
+    """Passes that are taken back from now on."""
     breach: Breach | None = None
     starting: tuple[str, ...] = ()
     """Jobs before the head, which fit."""
     aside: tuple[str, ...] = ()
     """Jobs that ask for more than the pool has: at the head they would stop the queue for ever."""
     wake: Micros | None = None
-    """When the next pass is due to be taken back, or the promise to be kept."""
+    """Instant at which the next pass is due to be taken back, or the promise to be kept; None for none."""
 
     @property
     def promise(self) -> Promise | None:
@@ -184,5 +184,5 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passing(self) -> list[str]:
-        """The uids of those that go before the head."""
+        """The uids of the jobs that go before the head."""
         return [one.uid for one in self.standing.passes.values() if one.withdrawn is None]

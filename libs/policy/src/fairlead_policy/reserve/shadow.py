@@ -17,22 +17,22 @@ class CapacityHold(msgspec.Struct, frozen=True, kw_only=True):
 
     uid: str
     demand: dict[str, int]
-    """Base units."""
+    """Demand of the job, base units."""
     ends: Micros | None
-    """When it has given back what it holds, at the latest; None where nobody knows."""
+    """Latest instant at which it has given back what it holds; None where nobody knows."""
 
 
 class Shadow(msgspec.Struct, frozen=True, kw_only=True):
     """The latest instant at which a job can start."""
 
     at: Micros | None
-    """None where it cannot be said."""
+    """Instant of the start; None where it cannot be said."""
     endless: tuple[str, ...] = ()
     """The uids of runs without a known end, where these are in the way."""
     overdue: tuple[str, ...] = ()
     """The uids of runs that should have ended, where these are in the way."""
     spare: dict[str, int] = {}
-    """What is left beside the job at that instant, base units."""
+    """Capacity that is left beside the job at that instant, base units."""
 
 
 def free_of(capacity: Mapping[str, int], runs: Iterable[CapacityHold]) -> Counter[str]:
@@ -63,7 +63,7 @@ def shadow_of(
         capacity: of the pool, base units.
         runs: all that holds capacity, as far as is seen.
         now: the instant.
-        lag: how old what is seen may be. What should have ended before that, and has not, is taken to end never.
+        lag: greatest age of what is seen. What should have ended before that, and has not, never ends.
     """
     runs = list(runs)
     free = free_of(capacity, runs)
