@@ -16,13 +16,13 @@ class Weights:
     """The policy's word on who may have what part of one pool."""
 
     listed: Mapping[str, Fraction]
-    """Of the tenants that it names and that count in this pool: those of other pools are no siblings here."""
+    """Weights of the tenants that the policy names and that count in this pool; others are no siblings."""
     parents: Mapping[str, str] = field(default_factory=dict)
-    """By tenant; those at the top have none."""
+    """Parents by tenant; tenants at the top have none."""
     unlisted: Fraction | None = None
-    """Of each tenant that it does not name; None where it lets none in."""
+    """Weight of each tenant that the policy does not name; None where it lets none in."""
     expected_unlisted: int = 10
-    """How many of those the sum at the top counts."""
+    """Number of unlisted tenants that the sum at the top counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Entitlements:
 
     listed: Mapping[str, Fraction]
     unlisted: Fraction
-    """Of each tenant that the policy does not name."""
+    """Part of each tenant that the policy does not name."""
 
 
 def as_stated(weights: Weights) -> Entitlements:

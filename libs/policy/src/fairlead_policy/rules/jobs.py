@@ -7,7 +7,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 
 type JobQueueName = tuple[str, str]
-"""(cluster, queue)."""
+"""Name of a queue: (cluster, queue)."""
 
 
 class OwnJob(Protocol):
@@ -35,7 +35,7 @@ class OwnJob(Protocol):
 
     @property
     def demand(self) -> dict[str, int]:
-        """Base units, of the whole job."""
+        """Demand of the whole job by resource, base units."""
 
 
 class PlacedJob(OwnJob, Protocol):
@@ -51,17 +51,17 @@ class PlacedJob(OwnJob, Protocol):
 
 
 class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One eligible job that waits: the facts that its place depends on, and its names."""
+    """An eligible job that waits: the facts that its place depends on, and its names."""
 
     uid: str
     scope: str
     id: str
     tenant: str
     job_class: str
-    """Its class, as granted."""
+    """Class of the job, as granted."""
     submitted: Micros
     demand: dict[str, int]
-    """Base units, of the whole job."""
+    """Demand of the whole job by resource, base units."""
     queue: JobQueueName
     override: float | None = None
     """A granted number in place of its class's weight, where classes are not strict."""

@@ -17,8 +17,8 @@ NOTHING = Fraction(0)
 FULL = Fraction(1)
 
 LARGEST = 2**62
-"""Base units, four times the largest quantity that one job may ask for. A use beyond it is flagged as an infinite
-share: it sorts last instead of overflowing 64 bits, in memory or on the wire."""
+"""Largest use that counts, in base units, four times what one job may ask for. A use beyond it is flagged as
+an infinite share: it sorts last instead of overflowing 64 bits, in memory or on the wire."""
 
 type ClassMode = Literal["strict", "additive", "multiplicative"]
 
@@ -52,37 +52,37 @@ class PoolRules:
     """
 
     capacity: Mapping[str, int]
-    """Base units by resource."""
+    """Capacity of the pool by resource, base units."""
     classes: tuple[str, ...]
-    """First goes first."""
+    """Classes in order: jobs of the first one go first."""
     rate: Fraction = NOTHING
     """Entitlements per microsecond of waiting: it counts in the unit of tags."""
     cap: Micros | None = None
-    """Waiting beyond it counts no more; None for no cap."""
+    """Longest waiting that counts, microseconds; None for no cap."""
     resource_weights: Mapping[str, Fraction] = field(default_factory=dict)
-    """Default 1; 0 leaves a resource out."""
+    """Weights of resources; 1 by default, 0 leaves a resource out."""
     entitlements: Mapping[str, Fraction] = field(default_factory=dict)
-    """Of the tenants that the policy names, parts of the pool; 0 puts one behind the others of a class."""
+    """Entitlements of named tenants, parts of the pool; 0 puts one behind the others of a class."""
     unlisted_entitlement: Fraction = NOTHING
-    """Of every other tenant."""
+    """Entitlement of every other tenant."""
     weights: Mapping[str, Fraction] = field(default_factory=dict)
-    """As the policy states them, for people to read: entitlements are made of them."""
+    """Weights as the policy states them, for people to read: entitlements are made of them."""
     unlisted_weight: Fraction = NOTHING
-    """Of every other tenant, as stated."""
+    """Weight of every other tenant, as stated."""
     relative: bool = True
     """Whether entitlements are made of weights in relation to each other: more for one is less for all others."""
     parents: Mapping[str, str] = field(default_factory=dict)
-    """By tenant, whom its use counts towards; those at the top have none."""
+    """Parents by tenant: each one's use counts towards its parent. Tenants at the top have none."""
     class_mode: ClassMode = "strict"
     class_weights: Mapping[str, Fraction] = field(default_factory=dict)
-    """Of each class, where the mode is not strict."""
+    """Weights of the classes, where the mode is not strict."""
     rescaled: bool = False
     """Whether waiting siblings count as if they stood at the lowest share among them (H-DRF)."""
     lowest_of_live: bool = False
     """Whether that lowest share is looked for among all that wait, those without use too."""
     saturated: frozenset[str] = frozenset()
-    """With `rescaled`: the resources that are used up; see `saturation`. Jobs that ask for one stand behind the others of
-    their class."""
+    """Resources that are used up, with `rescaled`; see `saturation`. Jobs that ask for one stand behind the
+    others of their class."""
 
     @cached_property
     def resources(self) -> tuple[str, ...]:
