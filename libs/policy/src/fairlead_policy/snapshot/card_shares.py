@@ -66,7 +66,7 @@ def pools_with_cards(snapshot: Snapshot) -> set[str]:
 
 
 class _Serving:
-    """Which nodes a pool's jobs may run on: those of its clusters, where the snapshot tells clusters apart.
+    """Tells which nodes a pool's jobs may run on: its clusters', where the snapshot tells clusters apart.
 
     A pool's clusters are those of its queues, and those that the policy joins; of one that has neither, any.
     """
@@ -101,7 +101,7 @@ class CardCharges:
         self._known: dict[object, dict[str, int]] = {}
 
     def charge(self, job: SnapshotJob | SnapshotRunning) -> dict[str, int]:
-        """The weight of its cards, in base units; nothing where it asks for none.
+        """The weight of a job's cards, in base units; nothing where it asks for none.
 
         Raises:
             FieldError: HAMi does not take what it asks for, or nobody can say which of its pods ask.

@@ -32,10 +32,10 @@ from fairlead_policy.snapshot.stated_jobs import Counted, StatedJobs, counted
 from fairlead_policy.usage.saturation import FlavorRoom, PoolPart, Saturation
 
 type _Queues = Mapping[tuple[str, str], QueueState]
-"""By (cluster, queue)."""
+"""Queues by (cluster, queue)."""
 
 type PastUses = Mapping[str, Mapping[str, Mapping[str, int]]]
-"""By pool and tenant, base units by resource."""
+"""Past use by pool and tenant, base units by resource."""
 
 
 def snapshot_of(

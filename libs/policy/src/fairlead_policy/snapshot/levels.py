@@ -33,14 +33,14 @@ type SteeredFrontend = tuple[str, str]
 
 
 class PaperSteering(msgspec.Struct, frozen=True, kw_only=True):
-    """Which levels one frontend takes."""
+    """Levels that one frontend takes."""
 
     class_bands: Sequence[ClassBand]
-    """The highest first."""
+    """Class bands, the highest first."""
     why_none: str = ""
-    """Why no level is written there, in words."""
+    """Reason for which no level is written there, in words; else empty."""
     able: Mapping[str, Capabilities] = {}
-    """What the frontend of a queue can do, by the queue's name; of one that is not in there, its frontend's name says it."""
+    """Abilities of frontends by the queue's name; of a queue that is not in there the frontend's name says them."""
 
 
 _PLAIN = PaperSteering(class_bands=[ClassBand(band=PLAIN_BAND)])
@@ -50,11 +50,11 @@ class PlannedLevels(msgspec.Struct, frozen=True, kw_only=True):
     """The levels after which the frontends of one pool follow its order."""
 
     levels: dict[str, int]
-    """Of each waiting job, by uid, once all is written."""
+    """Level of each waiting job once all is written, by uid."""
     writes: list[tuple[str, int]]
     """(uid, level), in a safe order."""
     dropped: int = 0
-    """How many jobs of windows' ends there is no level for."""
+    """Number of jobs at windows' ends that there is no level for."""
     withheld: dict[SteeredFrontend, str] = {}
     """Frontends that get no level, and why, in words."""
 
@@ -100,8 +100,8 @@ def plan_snapshot_levels(
 
     Args:
         pool: in order.
-        jobs: that wait; those of other pools are passed over.
-        window: how many jobs of each queue's front are labelled.
+        jobs: waiting jobs; those of other pools are passed over.
+        window: number of jobs of each queue's front that are labelled.
         steering: the levels that each frontend takes; plain ones where it is not in there.
         never: uids of jobs that can never run. They take no place in the window and stand behind it.
     """

@@ -36,9 +36,9 @@ class OrderedPool(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     rules: PoolRules
     places: Sequence[Place]
-    """In order. Mostly each is made when it is looked at: a million of them at once take a gigabyte. See `parts`."""
+    """Places in order, mostly made as they are looked at: a million of them take a gigabyte. See `parts`."""
     standings: dict[str, TenantShare]
-    """Of each tenant that waits or runs there."""
+    """Share of each tenant that waits or runs there."""
     oversized: bool = True
     """Whether some job may ask for more than the pool has."""
 

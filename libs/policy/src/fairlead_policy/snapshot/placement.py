@@ -51,7 +51,7 @@ class NodeFit(msgspec.Struct, frozen=True, kw_only=True):
     """A job's pods and cards on one node."""
 
     node: str
-    """`<cluster>/<node>` where the snapshot has several clusters."""
+    """Name of the node; `<cluster>/<node>` where the snapshot has several clusters."""
     pods: int
     cards: dict[str, int]
     """vGPUs by uuid."""
@@ -62,20 +62,20 @@ class JobFit(msgspec.Struct, frozen=True, kw_only=True):
 
     answer: FitVerdict
     nodes: tuple[NodeFit, ...] = ()
-    """Where it is placed, by name."""
+    """Nodes where it is placed, by name."""
     reasons: tuple[UnschedulableReason, ...] = ()
-    """Why it is not; never empty then."""
+    """Reasons for which it is not placed; never empty then."""
     exact: bool = True
-    """False: no way was found, and that there is none is not proven."""
+    """Whether the answer is proven; False: no way was found, and that there is none is not proven."""
 
 
 class Walk(msgspec.Struct, frozen=True, kw_only=True):
     """The result of walking the order of all pools."""
 
     jobs: dict[str, JobFit]
-    """By uid."""
+    """Answers by uid."""
     placed: dict[str, tuple[Gang, tuple[PlacedPod, ...]]]
-    """By uid, the pods of those that are placed."""
+    """Gangs of the jobs that are placed, and where their pods are, by uid."""
 
     @property
     def never(self) -> frozenset[str]:
@@ -89,7 +89,7 @@ def walk(
     strategy: CardStrategy,
     heads: Mapping[str, str] | None = None,
 ) -> Walk:
-    """Each waiting job placed, or why not.
+    """Each waiting job with where it is placed, or why it is not.
 
     Pools are walked by name; on nodes that several pools may use the later ones get what the earlier ones leave.
 
@@ -227,7 +227,7 @@ class _Proofs:
         self._known: dict[tuple[tuple[str, str], bytes], Unfit | None] = {}
 
     def of(self, gang: Gang, job: SnapshotJob, pool: str) -> Unfit | None:
-        """What stands in the way; None where it fits, or nothing is proven."""
+        """The proof that the gang fits nowhere; None where it fits, or nothing is proven."""
         key = (self._ranges.key_of(job, pool), _shape_key(gang))
         if key not in self._known:
             nodes = [self._nodes[name] for name in self._ranges.of(job, pool)]

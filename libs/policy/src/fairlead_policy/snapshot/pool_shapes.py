@@ -14,9 +14,9 @@ class PoolShape(msgspec.Struct, frozen=True, kw_only=True):
     """A pool of the policy, as far as it is stated."""
 
     capacity: dict[str, int]
-    """Base units, over the stated pools that it is made of; sorted by resource."""
+    """Capacity over the stated pools that it is made of, base units; sorted by resource."""
     rooms: dict[PoolPart, FlavorRoom]
-    """What each of these has by itself."""
+    """Room of each of these stated pools by itself."""
     clusters: frozenset[str]
     """The clusters whose state it is decided from."""
 

@@ -29,27 +29,27 @@ class PaperReservation(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of reserve mode on a pool of a snapshot. All are uids."""
 
     why_not: str = ""
-    """Why no start can be promised in the pool, in words; the rest is empty then."""
+    """Reason for which no start can be promised in the pool, in words; the rest is empty then."""
     head: str | None = None
     """The first job that does not fit; None where all of them do."""
     shadow: Micros | None = None
-    """When it starts at the latest; None where that cannot be said."""
+    """Latest start of the head; None where that cannot be said."""
     why_none: NoReservation | None = None
-    """Why it cannot be said."""
+    """Reason for which the latest start cannot be said; else None."""
     endless: tuple[str, ...] = ()
     """Ids of the runs without a known end, or beyond it, that are in its way."""
     starting: tuple[str, ...] = ()
-    """Those that fit, in order before the head."""
+    """Jobs that fit, in order before the head."""
     passing: tuple[str, ...] = ()
-    """Those that go before the head: they end before its start, or it fits beside them."""
+    """Jobs that go before the head: they end before its start, or it fits beside them."""
     behind: tuple[str, ...] = ()
-    """Those of higher classes before the head that never start as things are: why nothing is promised to it."""
+    """Jobs of higher classes before the head that never start as things are: it is promised nothing for them."""
     aside: tuple[str, ...] = ()
-    """Those that ask for more than the pool has: they stand last in their class."""
+    """Jobs that ask for more than the pool has: they stand last in their class."""
     stopping: tuple[str, ...] = ()
-    """Those of them that jobs of lower classes wait behind: none of these ever starts."""
+    """Jobs of `aside` that jobs of lower classes wait behind: none of these ever starts."""
     unplaceable: tuple[str, ...] = ()
-    """Those that the pool has enough for and that no node ever holds: they stand last in their class, too."""
+    """Jobs that the pool has enough for and that no node ever holds: they stand last in their class, too."""
 
     @property
     def last(self) -> tuple[str, ...]:

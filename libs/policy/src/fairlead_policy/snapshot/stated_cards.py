@@ -30,7 +30,7 @@ class _Part(msgspec.Struct, frozen=True):
     """The cards of one cluster's nodes that are ready."""
 
     cards: tuple[CardState, ...]
-    """Nothing in use, in an order of their own."""
+    """Cards with nothing in use, in an order of their own."""
     plain: int
     """Thousandths of cards that nodes have which register none: other drivers than HAMi's serve them."""
 
@@ -44,7 +44,7 @@ class CardAsker(Protocol):
 
     @property
     def pods(self) -> int:
-        """How many."""
+        """The number of pods."""
 
     @property
     def shapes(self) -> Sequence[JobShape]:

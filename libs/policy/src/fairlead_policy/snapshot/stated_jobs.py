@@ -9,7 +9,7 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.snapshot.stated_cards import PoolCards
 
 type PoolOfQueue = Callable[[str, str], str | None]
-"""By (cluster, queue), the policy's pool that the queue's jobs compete in; None for one that nobody states."""
+"""Finds the policy's pool of a queue's jobs, by (cluster, queue); None where nobody states the queue."""
 
 
 def jobs_of(stated: JobState) -> tuple[JobState, ...]:
@@ -29,25 +29,25 @@ def jobs_of(stated: JobState) -> tuple[JobState, ...]:
 
 
 class Carriers:
-    """Which jobs say that they carry out another one."""
+    """Jobs that say that they carry out another one."""
 
     def __init__(self) -> None:
         self._by_carried: dict[str, set[str]] = {}
 
     def __len__(self) -> int:
-        """How many jobs are said to be carried out."""
+        """The number of jobs that are said to be carried out."""
         return len(self._by_carried)
 
     def __iter__(self) -> Iterator[str]:
-        """The uids of all of them."""
+        """The uids of all jobs that carry out another."""
         return (uid for uids in self._by_carried.values() for uid in uids)
 
     def of(self, uid: str | None) -> list[str]:
-        """The uids of those that carry out this job."""
+        """The uids of the jobs that carry out this one."""
         return sorted(self._by_carried.get(uid, ())) if uid is not None else []
 
     def replace(self, before: JobState | None, after: JobState | None) -> None:
-        """Another statement of one job holds."""
+        """Takes in that another statement of one job holds."""
         if before is not None and before.carries is not None:
             uids = self._by_carried[before.carries]
             uids.discard(before.uid)
@@ -66,7 +66,7 @@ class Carriers:
 
         Args:
             job: that says so, or not.
-            jobs: all.
+            jobs: all jobs.
             pool_of: the policy's pool that a queue of a cluster leads to; None where nobody states it.
             rulebook: the policy.
         """
@@ -97,18 +97,18 @@ class StatedJobs:
     def __init__(self, stated: Mapping[str, JobState] | None = None) -> None:
         self.carriers = Carriers()
         self._by_subject: dict[str, JobState] = {}
-        """As stated."""
+        """Statements by subject."""
         self._parts: dict[str, dict[str, JobState]] = {}
-        """By subject and uid, the jobs that a statement speaks of, where that is not one, as it stands there."""
+        """Jobs that a statement speaks of, by subject and uid, where they are not the one job as stated."""
         self._holding: dict[str, str] = {}
-        """By uid, the subject whose statement holds."""
+        """Subject whose statement holds, by uid."""
         self._older: dict[str, set[str]] = {}
-        """By uid, the other subjects that state the job: rarely any."""
+        """Other subjects that state the job, by uid: rarely any."""
         for subject, job in (stated or {}).items():
             self.replace(subject, job)
 
     def __len__(self) -> int:
-        """How many jobs there are."""
+        """The number of jobs."""
         return len(self._holding)
 
     def __iter__(self) -> Iterator[JobState]:
@@ -188,12 +188,12 @@ class Counted(msgspec.Struct, frozen=True):
 
     job: JobState
     pool: str
-    """The policy's."""
+    """Name of the policy's pool."""
     tenant: str
     weighs: dict[str, int]
-    """Its demand, cards as HAMi gives them where its pool's are known."""
+    """Demand of the job, its cards as HAMi gives them where its pool's are known."""
     flavors: dict[str, str]
-    """What it holds while it runs, by the same names."""
+    """Flavor of each resource that it holds while it runs, by the same names."""
 
 
 def counted(
@@ -207,7 +207,7 @@ def counted(
 
     Args:
         job: whose statement holds.
-        jobs: all.
+        jobs: all jobs.
         pool_of: the pool that a queue of a cluster leads to; None where nobody states it.
         rulebook: the policy.
         cards: by the policy's pool, where its clusters register any.
