@@ -22,7 +22,7 @@ FINE = 192
 """Bits behind the point."""
 _BELOW = FINE - 64
 COARSEST = 1 << _BELOW
-"""What counts further up is off by no more, in parts of 2^-192."""
+"""Largest error of what counts further up, in parts of 2^-192."""
 _HALF = 1 << (_BELOW - 1)
 _PART = (1 << _BELOW) - 1
 _ONE = 1 << FINE
@@ -64,10 +64,10 @@ def bounded_near(near: int, slack: int) -> Ratio | None:
 
 
 class SumTerm(NamedTuple):
-    """One of many terms of a sum, by resource: parts over one denominator, times a factor."""
+    """A term of a sum of many, by resource: parts over one denominator, times a factor."""
 
     near: list[int]
-    """In parts of 2^-192, less than two of them too few."""
+    """The term in parts of 2^-192, less than two of them too few."""
     parts: Sequence[int]
     under: int
     factor: Fraction
@@ -80,7 +80,7 @@ class SumTerm(NamedTuple):
         return cls([part * unit >> spare for part in parts], parts, under, factor)
 
     def exact(self, at: int) -> Ratio:
-        """One of them in lowest terms."""
+        """The term's number for a resource, in lowest terms."""
         over, under = self.parts[at] * self.factor.numerator, self.under * self.factor.denominator
         divisor = gcd(over, under)
         return over // divisor, under // divisor
@@ -91,7 +91,7 @@ class Sum:
 
     def __init__(self, size: int) -> None:
         self.near = [0] * size
-        """In parts of 2^-192, less than `slack` of them too few."""
+        """The sums in parts of 2^-192, less than `slack` of them too few."""
         self._terms: dict[int, SumTerm] = {}
         self._short = dict.fromkeys(range(size), ZERO)
         """The sums themselves by number of the resource, as long as their denominators are short."""
@@ -119,7 +119,7 @@ class Sum:
             self._keep_short(before, term)
 
     def drop(self, number: int) -> None:
-        """One of them adds nothing any more."""
+        """Takes out what one of them added."""
         before = self._terms.pop(number, None)
         if before is not None:
             self.near = list(map(sub, self.near, before.near))

@@ -29,9 +29,9 @@ class Field:
     """Position in the tenant's own order."""
     columns: JobColumns
     starts: Ints
-    """Where each tenant's jobs begin; one more than there are tenants."""
+    """Position of each tenant's first job, and behind them the number of all jobs: tenants + 1 numbers."""
     whole: tuple[bool, ...]
-    """By tenant: whether all its jobs are here."""
+    """Whether all jobs of each tenant are here."""
 
     @classmethod
     def of(cls, tenant_queues: Sequence[TenantQueue], depths: Sequence[int]) -> "Field":
@@ -76,11 +76,11 @@ class Stretch:
     at: Ints
     """Numbers of its jobs in the field."""
     scores: Scores
-    """As the level above compares them: by this node's use and weight."""
+    """Scores as the level above compares them: by this node's use and weight."""
     whole: bool
     """Whether the sequence ends here."""
     compared: Rows | None = None
-    """What its order was made from: the children's rows by their own tuples, ascending."""
+    """Children's rows that the order was made from, ascending; None where time never turns them round."""
 
 
 def leaf_stretch(field: Field, number: int) -> Stretch:
@@ -97,7 +97,7 @@ class ScoredNode:
     tenant: str
     scale: TagScale
     use: list[int]
-    """Of each resource, base units: what runs below it, and past use."""
+    """Use of each resource, base units: what runs below the node, and past use."""
     lacking: bool
     """Whether that use takes in a resource of which the pool has none."""
 

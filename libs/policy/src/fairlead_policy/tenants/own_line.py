@@ -14,9 +14,9 @@ from fairlead_policy.tenants.sorted_jobs import OwnLines, SortedJobs, own_key, s
 
 _NOBODY: Mapping[str, WaitingJob] = {}
 _MOST_UNSORTED = 256
-"""With more changes the line is made anew."""
+"""Largest number of changes that are kept beside a line; with more it is made anew."""
 _DEEPER = 4
-"""So many times as many jobs are looked at where some queue's are not among the first."""
+"""Factor by which more jobs are looked at where some queue's are not among the first."""
 _LONG = 4_096
 """Longer lines are not copied for each change: what somebody looks at is mostly their head."""
 
@@ -25,7 +25,7 @@ class _KnownParts(NamedTuple):
     """The parts that a line is made from."""
 
     lines: OwnLines
-    """What was sorted last, beside the jobs of other tenants."""
+    """The lines that were sorted last: this tenant's and those of other tenants beside it."""
     number: int
     """The tenant's number among the lines."""
     gone: Mapping[str, WaitingJob] = _NOBODY
@@ -40,7 +40,7 @@ class _KnownParts(NamedTuple):
 
     @property
     def sorted_count(self) -> int:
-        """How many jobs were sorted last."""
+        """The number of jobs that were sorted last."""
         bounds, number = self.lines.bounds, self.number
         return bounds[number + 1] - bounds[number]
 
@@ -111,7 +111,7 @@ class OwnLine:
 
     @cached_property
     def waiting_by_queue(self) -> Mapping[JobQueueName, int]:
-        """How many jobs wait in each queue."""
+        """The number of waiting jobs in each queue."""
         known, queues = self._known, self._measure.queues.queues
         found = np.bincount(known.sorted.columns().queue).tolist()
         counts = Counter({queues[number]: count for number, count in enumerate(found)})

@@ -47,7 +47,7 @@ _OWN = -1
 """Number of the node itself among its children."""
 
 type ScaledDemand = list[Fraction]
-"""By resource of the pool, the part that is held, times the resource's weight."""
+"""Parts of the pool that are held, each times its resource's weight, by resource of the pool."""
 
 
 def parts_of(total: Sequence[int], rules: PoolRules) -> ScaledDemand:
@@ -133,13 +133,13 @@ class Kin:
         self._rules = rules
         self._live: set[int] = set()
         self._shares: Least[tuple[float, ExactFraction]] = Least()
-        """Of the live children that the lowest share is looked for among; as floats first: these are told apart fast."""
+        """Shares of the live children that the lowest is looked for among; first as floats, which compare fast."""
         self._in_full = Sum(len(own))
         """The sum of what counts in full."""
         past = CountedHolding.of([part.as_integer_ratio() for part in own])
         self._in_full.put(_OWN, SumTerm.of(past.parts, past.under))
         self._scaled = Sum(len(own))
-        """What live children that use something would hold at a share of 1."""
+        """Sum of what live children that use something would hold at a share of 1."""
 
     def copy(self) -> "Kin":
         """The same children, for another future."""

@@ -19,10 +19,10 @@ class TopLevelTenant(Protocol):
     """Jobs by their positions in a top-level tenant's sequence."""
 
     def job_at(self, position: int) -> PlacedJob:
-        """A job."""
+        """The job at a position."""
 
     def jobs_at(self, positions: Ints) -> Sequence[PlacedJob]:
-        """Some jobs."""
+        """The jobs at these positions."""
 
     def tie_at(self, position: int) -> TieBreak:
         """The tie that settles equal keys and submit instants."""
@@ -35,16 +35,16 @@ class Columns(NamedTuple):
     """Equal columns, a row a job."""
 
     at: Ints
-    """Its position in the sequence of its top-level tenant."""
+    """Position of each job in the sequence of its top-level tenant."""
     scores: Scores
-    """By its own terms."""
+    """Scores of the jobs by their own terms."""
     rows: Rows
-    """By the terms of what it counts as: those of `scores` where that is itself."""
+    """Rows by the terms that each job counts by: those of `scores` where they are its own."""
     queue: Ints
-    """Number of its queue."""
+    """Number of each job's queue."""
 
     def slice(self, start: int, end: int) -> "Columns":
-        """Some rows."""
+        """The rows from `start` up to `end`."""
         if end - start == len(self.at):
             return self
         some = slice(start, end)
@@ -83,14 +83,14 @@ class SequenceColumns:
 
     tenants: Sequence[TopLevelTenant]
     counts: Sequence[int]
-    """How many jobs of each are here, tenant by tenant."""
+    """Number of jobs that are here, tenant by tenant."""
     served: Mapping[int, ServiceOrder]
-    """By number of the tenant, the sequences of those that do not stand alone."""
+    """Sequences of the tenants that do not stand alone, by number of the tenant."""
     columns: Columns
 
     @classmethod
     def of_nobody(cls, tenant: TopLevelTenant) -> "SequenceColumns":
-        """No job of a tenant."""
+        """The columns of a tenant without a job."""
         return cls([tenant], [0], {}, Columns.joined([]))
 
     @classmethod

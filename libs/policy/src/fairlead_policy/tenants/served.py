@@ -81,7 +81,7 @@ class _ServedNode(NamedTuple):
 
     stretch: Stretch
     standings: Iterator[SiblingState]
-    """How the node stands after each of them."""
+    """States of the node, one after each of its jobs."""
 
 
 def served_whole(top: Member, field: Field, measure: Measure, now: Micros) -> dict[str, Stretch]:

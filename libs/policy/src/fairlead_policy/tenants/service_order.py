@@ -15,17 +15,17 @@ from fairlead_policy.tenants.merging import Field, Stretch, ranked
 from fairlead_policy.tenants.tenant_queue import TenantQueue
 
 _FEW = 64
-"""Up to so many jobs are picked one by one."""
+"""Largest number of jobs that are picked one by one."""
 
 
 class InfiniteCause(NamedTuple):
     """The cause of an infinite share, where that is a resource that the pool has none of."""
 
     resource: str
-    """Empty where nothing of the kind does."""
+    """Name of the resource; empty where no such resource is the cause."""
     amount: int
     held: bool
-    """Whether it runs, or did; else a job before asks for it. The first cause along the sequence is told."""
+    """Whether it is held, or was; else a job before asks for it. The first cause in sequence is told."""
 
 
 def cause_of(use: Mapping[str, int], first: OwnJob | None, rules: PoolRules) -> InfiniteCause:
@@ -48,9 +48,9 @@ class InSequence(NamedTuple):
 
     sequence: "ServiceOrder"
     which: Ints
-    """Numbers of them among the jobs that were asked for."""
+    """Numbers of these jobs among those that were asked for."""
     at: Ints
-    """Their positions."""
+    """Positions of these jobs in the sequence."""
 
 
 class ServiceOrder:
@@ -96,12 +96,12 @@ class ServiceOrder:
 
     @property
     def scores(self) -> Scores:
-        """Each job by its own terms."""
+        """The scores of the jobs by their own terms."""
         return self.stretch.scores
 
     @property
     def own(self) -> Rows:
-        """The rows of these."""
+        """The rows of the jobs by their own terms."""
         return self.scores.rows
 
     def first_columns(self, count: int) -> JobColumns:
@@ -110,7 +110,7 @@ class ServiceOrder:
 
     @cached_property
     def rows(self) -> Rows:
-        """Each job as what it counts as."""
+        """The rows of the jobs by the terms that each counts by."""
         return self.own if self.alone else self.own.take(self.effective_row)
 
     @cached_property
@@ -121,7 +121,7 @@ class ServiceOrder:
         return self._largest(self.measure, self._now)
 
     def effective_row_in(self, tenant: str) -> Ints:
-        """The same in the sequence of a tenant on its way up: what its jobs count as among its siblings'."""
+        """The positions in a tenant's sequence of the jobs that its jobs count as among siblings'."""
         found = self._effective_rows.get(tenant)
         if found is None:
             stretch = self.stretches[tenant]
@@ -153,13 +153,13 @@ class ServiceOrder:
         return self.uid_at(position if self.alone else self.effective_row.item(position)), position
 
     def job_at(self, position: int) -> WaitingJob:
-        """A job."""
+        """The job at a position."""
         if self.alone:
             return self.field.tenant_queues[0].job_at(position)
         return self.job_within(self.top, position)
 
     def jobs_at(self, positions: Ints) -> list[WaitingJob]:
-        """Some jobs."""
+        """The jobs at these positions."""
         if self.alone and len(positions):
             return self.field.tenant_queues[0].jobs_at(positions)
         if len(positions) <= _FEW:

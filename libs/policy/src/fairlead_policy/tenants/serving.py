@@ -41,7 +41,7 @@ class Facts(Protocol):
 
     @property
     def tenant_queues(self) -> Mapping[str, TenantQueue]:
-        """What runs and waits, by tenant."""
+        """The tenant queues by tenant: what runs and waits."""
         ...
 
     def own_past(self, tenant: str) -> Mapping[str, int]:
@@ -49,7 +49,7 @@ class Facts(Protocol):
         ...
 
     def use_below(self, tenant: str) -> Mapping[str, int]:
-        """What runs below a tenant, and past use."""
+        """The use below a tenant: what runs, and past use."""
         ...
 
 
@@ -149,7 +149,7 @@ class Leaf:
         return CountedHolding(parts, self._measure.denominator, max(parts, default=0))
 
     def standings(self, rank: Ints, demand: Ints) -> Iterator[SiblingState]:
-        """How it stands after each of its jobs, told by their ranks and demands, (resources, jobs). It stays as it is."""
+        """Tells the leaf's state after each of its jobs, by their ranks and demands, (resources, jobs)."""
         totals, free = self.totals, self._free
         for one, asked in zip(rank.tolist(), demand.T.tolist(), strict=True):
             totals = list(map(add, totals, asked))
@@ -215,11 +215,11 @@ class ServedLine:
 
     def __init__(self) -> None:
         self.leaf: list[int] = []
-        """The number of each job's tenant."""
+        """Number of each job's tenant."""
         self.row: list[int] = []
-        """Its position in that tenant's own order."""
+        """Position of each job in its tenant's own order."""
         self.held: list[Dominant] = []
-        """The largest part of what the node counted to hold before it."""
+        """The largest part of what the node counted to hold before each job."""
 
 
 class Branch:
@@ -349,7 +349,7 @@ class Branch:
 
     @property
     def holds_lacking(self) -> bool:
-        """Whether that takes in a resource of which the pool has none."""
+        """Whether the use below takes in a resource of which the pool has none."""
         return lacking_of(self.use, self._measure.rules) is not None
 
     def told(self) -> ScoredNode:

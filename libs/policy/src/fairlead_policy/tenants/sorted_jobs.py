@@ -56,7 +56,7 @@ def _distinct(demands: Sequence[Mapping[str, int]]) -> tuple[Sequence[Mapping[st
 
 
 def _lacking(demands: Sequence[Mapping[str, int]], rules: PoolRules) -> Ints:
-    """1 for each that asks for what the pool has not."""
+    """The number 1 for each demand that asks for what the pool has not, else 0."""
     if set(itertools.chain.from_iterable(demands)) <= rules.unit_share_by_name.keys():
         return np.zeros(len(demands), np.int64)  # nearly always
     return np.array([lacking_of(demand, rules) is not None for demand in demands], np.int64)
@@ -69,7 +69,7 @@ def _numbered[T](found: Iterable[T], count: int) -> tuple[Ints, list[T]]:
 
 
 def _amounts(demands: Sequence[Mapping[str, int]], rules: PoolRules) -> Ints:
-    """(resources, demands), as they count."""
+    """The amounts as they count, (resources, demands)."""
     names = rules.resources
     # Demand by demand: what one asks for lies together in memory.
     stated = bounded([one.get(name, 0) for one in demands for name in names], 0, LARGEST)
@@ -88,7 +88,7 @@ def own_orders(
     Args:
         columns: of the jobs.
         tenant: number of each job's tenant.
-        tenants: how many there are.
+        tenants: their number.
         uid_of: the uid of a job by its number; asked only where it decides.
         terms: what an own order goes by between class and submit instant, where classes are not strict.
     """
@@ -135,7 +135,7 @@ type OwnKey = tuple[int, int, Micros, str]
 """(class, 0, submitted, uid) where classes are strict: what a tenant's own order goes by; see `PoolRules.own_terms`."""
 
 _FEW = 16
-"""Up to so many jobs are put in one by one; with more the line is sorted anew."""
+"""Largest number of jobs that are put in one by one; with more the line is sorted anew."""
 
 
 class SortedJobs(NamedTuple):
@@ -143,7 +143,7 @@ class SortedJobs(NamedTuple):
 
     jobs: Names
     numbers: Ints
-    """(what each is, jobs): see `JobColumns.of`."""
+    """Jobs as numbers, (what each is, jobs): see `JobColumns.of`."""
 
     @classmethod
     def of_none(cls, rules: PoolRules) -> "SortedJobs":
@@ -209,7 +209,7 @@ class OwnLines:
         line: numbers of these, in this order; None where they came in it.
         numbers: what each is, in this order: see `JobColumns.of`.
         tenants: by name, all that have jobs.
-        starts: where the jobs of each of them begin; one more than there are tenants.
+        starts: the row of each one's first job, and behind them the number of all jobs.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class OwnLines:
         tenants: Sequence[str],
         measure: Measure,
     ) -> "OwnLines":
-        """The same where the jobs are numbers already.
+        """The lines of jobs that are numbers already.
 
         Args:
             columns: of the jobs as they came.
@@ -285,13 +285,13 @@ class OwnLines:
 
     @cached_property
     def jobs(self) -> Names:
-        """Iterates over all jobs."""
+        """All jobs, tenant by tenant."""
         told: Names = np.empty(len(self._told), np.object_)
         told[:] = self._told
         return told if self._line is None else told[self._line]
 
     def job_at(self, row: int) -> PlacedJob:
-        """One job."""
+        """The job of a row."""
         job: PlacedJob = self._told[row if self._line is None else self._line.item(row)]
         return job
 

@@ -40,9 +40,9 @@ class TenantHeld(NamedTuple):
     """A tenant's holding before any of its waiting jobs starts, base units by resource."""
 
     running: int = 0
-    """How many jobs run."""
+    """Number of running jobs."""
     use: Mapping[str, int] = _NOBODY
-    """What these take."""
+    """Use of the running jobs together."""
     past: Mapping[str, int] = _NOBODY
     """Decayed past use: it counts beside what runs."""
 
@@ -51,7 +51,7 @@ HOLDS_NOTHING = TenantHeld()
 
 
 class TenantQueue:
-    """One tenant's state in a pool.
+    """A tenant's state in a pool.
 
     Args:
         tenant: its name.
@@ -76,8 +76,8 @@ class TenantQueue:
         """The tenant with other jobs that wait, and other ones that run.
 
         Args:
-            gone: by uid, those that wait no more, as they were.
-            come: by uid, those that wait from now on.
+            gone: the jobs that wait no more, as they were, by uid.
+            come: the jobs that wait from now on, by uid.
             held: what runs from now on, and past use.
         """
         return TenantQueue(self.tenant, self._measure, self.line.changed(gone, come), held)
@@ -136,7 +136,7 @@ class TenantQueue:
         return self.line.job_at(row)
 
     def jobs_at(self, rows: Ints) -> list[WaitingJob]:
-        """Some jobs of the own order; there must be one."""
+        """The jobs at these rows of the own order; there must be one."""
         jobs: list[WaitingJob] = self.line.head(int(rows.max()) + 1).jobs[rows].tolist()
         return jobs
 
@@ -158,7 +158,7 @@ class TenantQueue:
 
     @property
     def is_scored(self) -> bool:
-        """Whether all its jobs are."""
+        """Whether all its jobs are scored."""
         known = self._scores
         return self._scored_among is not None or (known is not None and len(known.rows) >= len(self))
 
@@ -214,7 +214,7 @@ def _scored_anew(queues: Sequence[TenantQueue], lines: OwnLines, measure: Measur
 
 
 def _side_by_side(queues: Sequence[TenantQueue], measure: Measure) -> OwnLines:
-    """All their jobs: as they were sorted together, or put together now."""
+    """The lines of all jobs of these queues: as they were sorted together, or put together now."""
     among = [queue.line.beside() for queue in queues]
     lines = among[0][0]
     if len(among) == len(lines.tenants) and all(
@@ -230,7 +230,7 @@ def _scores(jobs: JobColumns, queues: Sequence[TenantQueue], starts: Ints, measu
     Args:
         jobs: of them.
         queues: of the tenants.
-        starts: where each one's jobs begin.
+        starts: the position of each tenant's first job.
         measure: of the pool.
     """
     rules = measure.rules

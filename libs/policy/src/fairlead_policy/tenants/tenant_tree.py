@@ -32,15 +32,15 @@ _ALL = 2**62
 
 
 class TenantTree:
-    """One top-level tenant's state in a pool, and that of all tenants below it. One that stands alone is a tree of one node.
+    """The state of a top-level tenant and all below it in a pool. One that stands alone is a tree of one node.
 
     Args:
         top: the top-level tenant.
         measure: of the pool.
         tenant_queues: of the tenants that wait or run, or did of late.
-        past: use of tenants with children: it is nobody's below.
-        planted: what an earlier state of the tree was served from (H-DRF).
-        standings: of an earlier state of the tree, those that hold.
+        past: past use of tenants with children that is nobody's below.
+        planted: the tree that an earlier state was served from (H-DRF).
+        standings: shares that were worked out for an earlier state of the tree and hold.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class TenantTree:
         self._made: tuple[Micros | None, int, ServiceOrder] | None = None
         self._serving: Serving | None = None
         self._served: tuple[int, ServiceOrder] | None = None
-        """How many jobs of it, and these (H-DRF)."""
+        """Number of jobs that were served, and their sequence (H-DRF)."""
         self._front: tuple[int, Collection[str] | None, ServiceOrder | None, SequenceColumns] | None = None
-        """Of a window and these tenants, taken from this sequence."""
+        """Front that was looked at last: its window, its tenants, the sequence it was taken from, its jobs."""
 
     def changed(
         self, tenant_queues: Iterable[TenantQueue], past: Mapping[str, Mapping[str, int]]
@@ -150,7 +150,7 @@ class TenantTree:
         return made[2]
 
     def all(self, now: Micros, tenants: Collection[str] | None = None) -> SequenceColumns:
-        """All jobs of these tenants, or of all; it does not stand alone."""
+        """All jobs of these tenants, or of the whole tree; it does not stand alone."""
         sequence = self.sequence(now)
         return SequenceColumns.of(sequence, self.positions(sequence, tenants))
 
@@ -178,19 +178,19 @@ class TenantTree:
         return self.tenant_queues[self.top]
 
     def job_at(self, position: int) -> PlacedJob:
-        """A job of a tenant that stands alone."""
+        """The job at a position; the tenant stands alone."""
         return self.own.placed_at(position)
 
     def jobs_at(self, positions: Ints) -> Sequence[PlacedJob]:
-        """Some jobs of a tenant that stands alone."""
+        """The jobs at these positions; the tenant stands alone."""
         return self.own.jobs_at(positions)
 
     def tie_at(self, position: int) -> TieBreak:
-        """The tie that settles equal keys and submit instants of them."""
+        """The tie that settles equal keys and submit instants; the tenant stands alone."""
         return self.own.uid_at(position), 0
 
     def cause_at(self, position: int) -> InfiniteCause:
-        """The resource that the pool has none of and that makes the share of one of them infinite."""
+        """The resource that the pool has none of and that makes the share of a job infinite."""
         return self.sequence(0, position + 1).cause_at(position)
 
     def _first(self, now: Micros, window: int, tenants: Collection[str] | None) -> tuple[ServiceOrder, Ints]:
@@ -281,7 +281,7 @@ class TenantTree:
     def _first_of_queues(
         self, sequence: ServiceOrder, window: int, tenants: Collection[str] | None
     ) -> Ints | None:
-        """None where the sequence is too short to tell."""
+        """The positions of each queue's first jobs, ascending; None where the sequence is too short."""
         waiting = self._waiting(tenants)
         among = self.positions(sequence, tenants)
         numbers = sequence.queues[among]
@@ -294,7 +294,7 @@ class TenantTree:
         return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
 
     def _waiting(self, tenants: Collection[str] | None) -> Counter[JobQueueName]:
-        """How many jobs of these tenants, or of all, wait in each queue."""
+        """The number of waiting jobs of these tenants, or of all, in each queue."""
         waiting: Counter[JobQueueName] = Counter()
         for name, tenant_queue in self.tenant_queues.items():
             if tenants is None or name in tenants:
