@@ -44,8 +44,8 @@ class Decay:
     """The decay of use from tick to tick.
 
     Args:
-        half_life: after which use counts half; above 0.
-        tick: of decay; above 0.
+        half_life: time after which use counts half, microseconds; above 0.
+        tick: time between two steps of decay, microseconds; above 0.
     """
 
     def __init__(self, half_life: Micros, tick: Micros) -> None:
@@ -61,8 +61,8 @@ class Decay:
 
         Args:
             past: parts at their beginning.
-            integral: of use over each tick, base units times microseconds.
-            ticks: how many; whole ticks, one by one, so that it does not matter how often somebody looks.
+            integral: integral of use over each tick, base units times microseconds.
+            ticks: their number; whole ticks, one by one, so that it does not matter how often somebody looks.
         """
         kept, whole = self.left * self.tick, _ONE * self.tick
         gained = integral * PARTS * (_ONE - self.left)
@@ -75,12 +75,12 @@ class Decay:
 
 
 class _Run(NamedTuple):
-    """One run of a job."""
+    """A run of a job."""
 
     tenant: str
     started: Micros
     ended: Micros | None
-    """None while it runs."""
+    """End of the run; None while it runs."""
     demand: PastAmounts
 
 
@@ -94,7 +94,7 @@ class PastUse:
     def __init__(self, decay: Decay) -> None:
         self._decay = decay
         self._settled: dict[str, dict[str, int]] = {}
-        """Parts, by tenant and resource, at the settled tick."""
+        """Past use in parts, by tenant and resource, at the settled tick."""
         self.settled: int | None = None
         """The number of the tick up to which use is settled, counted since 1970; None before `begin`."""
         self._runs: dict[RunKey, _Run] = {}
@@ -286,7 +286,7 @@ def _counted(demand: PastAmounts) -> PastAmounts:
 
 
 def _steps(start: Micros, stop: Micros, tick: Micros) -> list[tuple[int, int]]:
-    """How the time that a run takes of each tick changes: (tick, by how many microseconds). Tick n ends at n * tick."""
+    """The changes of a run's time from tick to tick: (tick, microseconds). Tick n ends at n * tick."""
     first, last = start // tick + 1, -(-stop // tick)
     begun, done = first * tick - start, stop - (last - 1) * tick
     if first == last:

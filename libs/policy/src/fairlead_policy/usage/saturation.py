@@ -1,4 +1,4 @@
-"""Which resources of a pool are used up (H-DRF): nobody who waits could get more of them.
+"""Used-up resources of a pool (H-DRF): nobody who waits could get more of them.
 
 A resource is used up when less of it is free than the jobs need that wait for it, not only when nothing is left: one free
 card of ten is nobody's while all that wait ask for two. What is needed is judged by what really waits, and by how much it
@@ -24,10 +24,10 @@ LEFT_OUT = 10
 wants to park them needs a ninth of all that others honestly wait for. Held jobs and ended ones are not asked."""
 
 type PoolPart = tuple[str, str]
-"""Of a pool: (cluster, its name there)."""
+"""Part of a pool: (cluster, the pool's name there)."""
 
 type FlavorRoom = Mapping[str, Mapping[str, int]]
-"""What a part has, by flavor and resource, base units. The flavor is empty where there are none."""
+"""Amounts that a part has, by flavor and resource, base units. The flavor is empty where there are none."""
 
 
 _UNTOLD = "\0"
@@ -132,7 +132,7 @@ class _Asks:
         self.met = 0
         self._free = 0
         self._amounts: list[int] = []
-        """Distinct ones, ascending."""
+        """Distinct amounts that are asked for, ascending."""
         self._counts: dict[int, int] = {}
 
     def add(self, amount: int, step: int) -> None:
