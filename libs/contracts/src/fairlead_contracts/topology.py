@@ -34,67 +34,73 @@ MOST_OF_A_TENANT = 100_000
 LEASE_SECONDS = 3.0
 """A lease that is not renewed for so long is gone: the bucket of leases lets its keys go."""
 TOMBSTONE_SECONDS = HOUR
-"""How long a delete stays: longer than any reader is expected to be away without replaying from scratch."""
+"""Time for which a delete stays: longer than any reader is expected to be away without replaying from
+scratch."""
 
 
 class Retention(enum.StrEnum):
     """The moment at which a stream lets go of a message."""
 
     LAST_VALUE = "last-value"
-    """One message per subject."""
+    """One message per subject is kept: the last."""
     AGE = "age"
-    """After a time."""
+    """A message goes after a time."""
     WORK_QUEUE = "work-queue"
-    """When it was acked."""
+    """A message goes when it was acked."""
 
 
 class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One stream."""
+    """The specification of one stream."""
 
     name: str
     subjects: list[str]
     retention: Retention
     max_age_seconds: float = 0.0
-    """0 for ever."""
+    """Age at which a message goes; 0 keeps it for ever."""
     max_age_given: bool = False
-    """Whether an operator has said so; what stands on the server counts otherwise."""
+    """Whether an operator has set the age; if not, the age that stands on the server is kept."""
     max_bytes: int = 0
-    """How much it may hold; 0 leaves what stands. Full, one that keeps messages for a time drops the oldest, the others
-    take no more."""
+    """The most bytes that the stream may hold; 0 leaves the server's limit as it is. A full stream that keeps
+    messages for a time drops the oldest; the others take no more."""
     most_of_a_subject: int = 0
-    """Messages of one subject; more are refused. 0 for any number."""
+    """The most messages of one subject; more are refused. 0 allows any number."""
     message_ttl: bool = False
     """Whether single messages may carry a TTL: tombstones do."""
     duplicate_window_seconds: float = 120.0
-    """How long the server drops a message whose Nats-Msg-Id it has seen; 0 where it must store every one."""
+    """Time for which the server drops a message whose Nats-Msg-Id it has seen; 0 where it must store every
+    one."""
 
 
 class BucketSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One KV bucket."""
+    """The specification of one KV bucket."""
 
     name: str
     history: int = 1
     ttl_seconds: float = 0.0
     max_bytes: int = 0
-    """How much it may hold; 0 leaves what stands. Full, it takes no more."""
+    """The most bytes that the bucket may hold; 0 leaves the server's limit as it is. A full bucket takes no
+    more."""
     expiry_markers: bool = False
     """Whether watchers hear of an expired key."""
 
 
 class DurableSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One durable pull consumer, shared by the replicas of its readers."""
+    """The specification of one durable pull consumer, shared by the replicas of its readers."""
 
     stream: str
     name: str
     filter: str
     ack_wait_seconds: float = 10.0
-    """Above the slowest handling: after it, the message is given to another replica."""
+    """Time to handle a message, above the slowest handling: after it, another replica is given the
+    message."""
     max_deliver: int = 8
-    """After so many failures the message goes to its dead-letter subject."""
+    """Number of failures after which a message goes to its dead-letter subject."""
     max_unfinished: int = 64
-    """So it does after so many deliveries of which nobody knows how they ended: it may be what ends its workers."""
+    """Number of deliveries that ended nobody knows how after which a message goes to its dead-letter subject,
+    too: it may be the message that ends its workers."""
     max_ack_pending: int = 16_384
-    """What waits for a tenant in trouble must not fill it up: it keeps the others' messages back."""
+    """The most messages delivered and not acked. Messages that wait for a tenant in trouble must not fill it
+    up, for then the others' are kept back."""
 
 
 class Topology(msgspec.Struct, frozen=True, kw_only=True):

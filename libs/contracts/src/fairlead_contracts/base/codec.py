@@ -47,7 +47,7 @@ class Codec[T]:
 
     Args:
         kind: a subclass of Message, or a union of several of one schema version.
-        name: what errors call the message.
+        name: the message's name in errors.
         packed: whether it travels as MessagePack; else as JSON.
     """
 

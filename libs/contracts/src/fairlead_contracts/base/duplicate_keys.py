@@ -24,7 +24,7 @@ def parse_json(
     Args:
         text: UTF-8.
         constant: makes a value of NaN, Infinity and -Infinity, which are not JSON; floats unless given.
-        most: so many keys are told; by default all.
+        most: the largest number of keys that are told; by default all are.
 
     Raises:
         ValueError: it is not JSON.

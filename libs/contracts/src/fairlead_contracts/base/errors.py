@@ -25,9 +25,9 @@ class UnsupportedVersionError(ContractError):
 
 
 class FieldError(ContractError):
-    """One field of a message or document is wrong: which, what was found and why it cannot be taken.
+    """A fault in one field of a message or document: the field, its value, and why that cannot be taken.
 
-    Of `UNSET` nothing is quoted: nothing was found.
+    The value `UNSET` means that nothing was found, and then none is quoted.
     """
 
     def __init__(self, field: str, value: object, reason: str) -> None:

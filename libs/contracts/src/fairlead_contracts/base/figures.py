@@ -6,7 +6,7 @@ from fairlead_contracts.base.quantities import base_units, quantity_format
 
 _SMALL_SHARE, _TINY_SHARE = 0.0005, 0.00005
 MANY = 10.0
-"""From so many wholes on a percentage says less than the number of them."""
+"""Smallest multiple of a whole that is told as a number of wholes: a larger percentage is hard to read."""
 _UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 
@@ -38,7 +38,7 @@ def duration(seconds: float) -> str:
 
 
 def amount_format(resource: str) -> Callable[[int], str]:
-    """How amounts of the resource are written in sentences: `71897.6`, where programs read `71897600m`."""
+    """The function that writes the resource's amounts in sentences: `71897.6`, for programs `71897600m`."""
     return quantity_format(resource) if base_units(resource) == 1 else _decimal
 
 

@@ -20,7 +20,8 @@ HOUR: Micros = 3600 * SECOND
 DAY: Micros = 24 * HOUR
 FIRST_NAMED: Micros = -62_135_596_800 * SECOND
 LAST_NAMED: Micros = 253_402_300_740 * SECOND
-"""From the first minute of the year 1 to the last one of the year 9999: no calendar here names an instant beyond."""
+"""The first minute of the year 1 and the last one of the year 9999: calendars here name no instant beyond
+them."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -15,10 +15,11 @@ from functools import lru_cache
 from fairlead_contracts.base.errors import FieldError
 
 type Quantities = dict[str, int]
-"""Of resources by name, in base units. Messages say so where they hold amounts: a mapping to numbers may count other things."""
+"""Amounts by resource, in base units. Messages use this type wherever they hold amounts: a plain mapping to
+numbers may count other things."""
 
 type QuantitySeconds = dict[str, float]
-"""Of resources by name, in base units times seconds."""
+"""Amounts by resource, in base units times seconds."""
 
 MAX_QUANTITY = 2**60
 """The largest quantity of one job or node, in base units: an exbibyte of memory, 10^15 cards."""
@@ -47,7 +48,7 @@ _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 @lru_cache(maxsize=1024)
 def base_units(resource: str) -> int:
-    """How many base units make one unit of the resource: 1 for bytes, 1000 for everything counted."""
+    """The number of base units in one unit of the resource: 1 for bytes, 1000 for everything counted."""
     return 1 if resource in _BYTES or resource.startswith("hugepages-") else 1000
 
 
@@ -126,7 +127,7 @@ def format_quantity(resource: str, amount: int) -> str:
 
 
 def quantity_format(resource: str) -> Callable[[int], str]:
-    """How quantities of the resource are written: for whoever writes many of them."""
+    """The function that writes quantities of the resource: for callers that write many of them."""
     return _written_bytes if base_units(resource) == 1 else _written_count
 
 

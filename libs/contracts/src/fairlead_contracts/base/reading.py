@@ -58,9 +58,9 @@ def _word(hint: object) -> str:
 
 
 _NEAR_ENOUGH = 0.8
-"""How alike a misspelt key is to the one that was meant, of 1."""
+"""Likeness, of 1, from which on a misspelt key is taken for one that is known."""
 EMPTY = "is empty"
-"""What is wrong with a document without a word."""
+"""Reason told of a document without a word."""
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,7 +79,7 @@ class StructReader:
 
     Attributes:
         problems: all that were found.
-        kept: by list, the positions of the entries that could be read: problems of their sense name these.
+        kept: positions of the entries that could be read, by list: problems of their sense name these.
     """
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class StructReader:
 
 
 def with_unread(unread: Collection[FieldError], problems: Iterable[FieldError]) -> list[FieldError]:
-    """All problems: what a parser could not read is told once, and not again for what stands in its place."""
+    """All problems. A field that a parser could not read is told once, not again for its stand-in."""
     told = {problem.field for problem in unread}
     return [*unread, *(problem for problem in problems if problem.field not in told)]
 

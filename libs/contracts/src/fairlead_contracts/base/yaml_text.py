@@ -20,7 +20,8 @@ from fairlead_contracts.base.errors import ContractError, FieldError
 DEEPEST = 100
 """Lists and mappings inside one another. A snapshot's deepest value lies under ten."""
 FREE_REPEATS, MOST_REPEATS = 100_000, 10
-"""So many values may a text mean, or so many times as many as it writes; each alias counts with all that it means."""
+"""The most values that a text may mean: this number, or this multiple of the values it writes, whichever is
+more; each alias counts with all the values that it means."""
 
 _ODD_NUMBER = re.compile(
     r"""[-+]?(?:
@@ -29,9 +30,9 @@ _ODD_NUMBER = re.compile(
     )""",
     re.VERBOSE,
 )
-"""Those of YAML 1.1's numbers that are not decimal (yaml.org/type/int.html, yaml.org/type/float.html)."""
+"""Numbers of YAML 1.1 that are not decimal (yaml.org/type/int.html, yaml.org/type/float.html)."""
 _NO_FILE = re.compile(r'in "<(?:unicode|byte) string>", ')
-"""What the parser calls a text that it did not open itself. Whoever did knows the file's name."""
+"""The parser's name for a text that it did not open itself. Whoever did knows the file's name."""
 _PLACE = re.compile(r"line (\d+), column (\d+): ")
 _TAGS = frozenset((None, "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"))
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -50,9 +51,9 @@ class Yaml(NamedTuple):
     """The documents of a text, and its problems."""
 
     documents: list[object]
-    """None for an empty one."""
+    """Values of the documents, in order; None for an empty document."""
     problems: list[FieldError]
-    """By path, each with its line and column."""
+    """Problems by path, each with its line and column."""
 
     @property
     def only(self) -> object:
@@ -139,9 +140,9 @@ class _Collection:
         self.named = False
         """Whether the key of the next value was read."""
         self.lines: dict[object, int] = {}
-        """Of a mapping: where each key stands."""
+        """Line of each key; filled for a mapping only."""
         self.merged: list[object] = []
-        """What the merge key `<<` brings."""
+        """Values of the merge key `<<`."""
 
 
 class _Merges:
@@ -165,7 +166,7 @@ class _Builder:
         self._known: dict[str, object] = {}
         """Plain scalars that were read before: most texts say the same again and again."""
         self._anchored: dict[str, tuple[object, int, int]] = {}
-        """By anchor: the value, how many values it stands for, and how deep they nest."""
+        """Values by anchor: each with the number of values that it stands for, and how deep they nest."""
         self._values = self._written = 0
 
     def read(self, text: str | bytes) -> None:
@@ -349,7 +350,7 @@ class _Marker(_Builder):
     def __init__(self) -> None:
         super().__init__()
         self.places: dict[str, str] = {}
-        """By path."""
+        """Line and column by path."""
 
     def take(self, event: yaml.Event) -> None:
         """Takes up the next event, and notes its place."""
