@@ -13,20 +13,20 @@ import msgspec
 
 
 class TieRule(enum.StrEnum):
-    """How a frontend orders jobs of one level."""
+    """The rule by which a frontend orders jobs of one level."""
 
     INSTANT = "instant"
-    """By queue time to the microsecond, then by uid."""
+    """Queue time to the microsecond, then uid."""
     SECOND = "second"
-    """By queue time in whole seconds, then by uid."""
+    """Queue time in whole seconds, then uid."""
     JOB_NUMBER = "job-number"
-    """By queue time in whole seconds, then by the numbers of the job and of its task in an array."""
+    """Queue time in whole seconds, then the numbers of the job and of its task in an array."""
     CHANCE = "chance"
-    """By what nobody outside can tell: each place needs a level of its own."""
+    """Something that nobody outside can tell: each place needs a level of its own."""
 
 
 _AS_IT_TRAVELS = {"needs_leave": "needs_clearance"}
-"""Leave was called clearance in the first release."""
+"""Fields that have another name in messages than in code: leave was called clearance in the first release."""
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_AS_IT_TRAVELS):
@@ -34,13 +34,15 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     ties: TieRule = TieRule.INSTANT
     orders_across_queues: bool = True
-    """Whether it has an order between jobs of one level and one instant in two of its queues; else that is chance."""
+    """Whether the frontend orders jobs of one level and one instant across its queues; if not, that is
+    chance."""
     needs_leave: bool = True
     """Whether levels are written only where somebody gave leave."""
     open_queues: bool = True
     """Whether a submission may name any queue, where its tenant has no entry of its own to one."""
     preempted: str = ""
-    """Its word, in an eviction, for room that was made for another job; empty where it has none."""
+    """The frontend's word, in an eviction, for room that was made for another job; empty where it has
+    none."""
     batch: int = 1
     """The most levels that one request to it carries."""
     labelled_ahead: int = 0
@@ -51,17 +53,17 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 KUEUE = Capabilities(
     ties=TieRule.SECOND, orders_across_queues=False, open_queues=False, preempted="Preempted"
 )
-"""Within a ClusterQueue the timestamp, in the whole seconds that Kubernetes writes, then the UID (`baseCompareFunc`,
-pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the timestamp is the last that is compared
-(`entryOrdering.Less`, pkg/scheduler/scheduler.go)."""
+"""Kueue. A ClusterQueue orders by the timestamp, in the whole seconds that Kubernetes writes, then by the UID
+(`baseCompareFunc`, pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the timestamp is the last
+thing compared (`entryOrdering.Less`, pkg/scheduler/scheduler.go)."""
 SLURM = Capabilities(ties=TieRule.JOB_NUMBER, batch=256, labelled_ahead=32)
-"""Where its priority weights are 0; else its own factors sort what is equal. The submit time, a `time_t`, then the job id and the number of the array's task (`sort_job_queue2`,
-src/slurmctld/job_scheduler.c)."""
+"""Slurm with priority weights of 0; with others its own factors sort what is equal. It orders by the submit time, a
+`time_t`, then by the job id and the number of the array's task (`sort_job_queue2`, src/slurmctld/job_scheduler.c)."""
 SIMULATED = Capabilities(needs_leave=False, batch=256)
-"""It is nobody's: nothing can be broken there."""
+"""The simulated cluster. It needs nobody's leave: there is nothing to break."""
 
 SHIPPED = {"kueue": KUEUE, "slurm": SLURM, "sim": SIMULATED}
-"""By name, what frontends can do whose facts do not state it: a snapshot's, an older release's."""
+"""Capabilities by a frontend's name, for facts that do not state them: a snapshot's, an older release's."""
 _UNKNOWN = Capabilities()
 
 
@@ -76,7 +78,7 @@ _SAFE: Mapping[str, frozenset[str]] = {
     "reclaimWithinCohort": frozenset({"Never", "Any"}),
     "borrowWithinCohort": frozenset({"Never"}),
 }
-"""By setting, the values under which levels decide nothing."""
+"""Values of a queue's setting under which levels decide nothing, by setting."""
 
 
 def preempting_settings(preemption: Mapping[str, str]) -> dict[str, str]:

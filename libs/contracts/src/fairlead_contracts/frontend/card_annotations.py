@@ -96,8 +96,8 @@ def decode_register(node: str, value: str | bytes, field: str = REGISTER) -> tup
     """The cards in either encoding.
 
     Args:
-        node: that says so, for the error.
-        value: of the annotation.
+        node: the node that says so, for the error.
+        value: the annotation's value.
         field: the annotation's name, for the error; other vendors use other ones.
 
     Raises:

@@ -13,10 +13,10 @@ MOST_COUNTED = 2**31 - 1
 """HAMi counts vGPUs, MiB and percents in an int32 (`DeviceInfo` and `ContainerDeviceRequest` in `pkg/device/devices.go`
 @v2.10.0)."""
 type CardCount = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNTED)]
-"""vGPUs, MiB or percent, as HAMi counts them."""
+"""An amount of vGPUs, MiB or percent, as HAMi counts them."""
 
 VGPUS = "nvidia.com/gpu"
-"""How many vGPUs, each on a card of its own."""
+"""Number of vGPUs, each on a card of its own."""
 CARD_MEMORY = "nvidia.com/gpumem"
 """MiB for each vGPU."""
 CARD_MEMORY_PERCENT = "nvidia.com/gpumem-percentage"
@@ -26,16 +26,16 @@ CARD_CORES = "nvidia.com/gpucores"
 
 CARD_RESOURCES = (VGPUS, CARD_MEMORY, CARD_MEMORY_PERCENT, CARD_CORES)
 PER_VGPU = (CARD_MEMORY, CARD_MEMORY_PERCENT, CARD_CORES)
-"""Those that are said of each vGPU, wherever they stand: they are never summed up over pods."""
+"""Resources that are stated for each vGPU, wherever they stand: they are never summed up over pods."""
 
 REGISTER = "hami.io/node-nvidia-register"
-"""On a node: its cards."""
+"""Annotation of a node: its cards."""
 CORDON = "hami.io/device-cordon"
-"""On a node: cards that take nobody new."""
+"""Annotation of a node: cards that take nobody new."""
 ALLOCATED = "hami.io/vgpu-devices-allocated"
-"""On a pod: what it holds of cards."""
+"""Annotation of a pod: the parts of cards that it holds."""
 HOLDER = "hami.io/vgpu-node"
-"""On a pod that HAMi gave cards: their node. An annotation, and since HAMi v2.5.0 a label, too."""
+"""Annotation of a pod that HAMi gave cards, with their node. Since HAMi v2.5.0 it is a label, too."""
 
 NODE_POLICY = "hami.io/node-scheduler-policy"
 CARD_POLICY = "hami.io/gpu-scheduler-policy"
@@ -46,7 +46,7 @@ AVOID_UUID = "nvidia.com/nouse-gpuuuid"
 NUMA_BIND = "nvidia.com/numa-bind"
 MODE = "nvidia.com/vgpu-mode"
 CARD_ANNOTATIONS = (NODE_POLICY, CARD_POLICY, USE_MODEL, AVOID_MODEL, USE_UUID, AVOID_UUID, NUMA_BIND, MODE)
-"""On a pod template: which cards its pods accept, and how HAMi chooses among them."""
+"""Annotations of a pod template: the cards that its pods accept, and how HAMi chooses among them."""
 
 # Go's strconv.ParseBool, by which HAMi reads its own words.
 TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
@@ -58,11 +58,11 @@ class CardState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     uuid: str
     count: int
-    """How many vGPUs may share it."""
+    """Number of vGPUs that may share the card."""
     memory: int
-    """MiB."""
+    """Memory in MiB."""
     cores: int
-    """Percent."""
+    """Compute capacity in percent: where HAMi scales cores, 100 % is not the whole card."""
     model: str = ""
     index: int = 0
     numa: int = 0
@@ -98,7 +98,7 @@ class CardState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
-    """One vGPU that a container holds: MiB and percent of the cores of that card."""
+    """One vGPU that a container holds: memory in MiB and cores in percent of that card."""
 
     uuid: str
     memory: int

@@ -18,7 +18,7 @@ _KEY = re.compile(
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 _STEERING = ("kubernetes.io", "k8s.io", "fairlead.dev", "kubeflow.org")
-"""By keys of these domains and of those below them controllers steer, and we do."""
+"""Domains, with those below them, whose keys steer controllers, ours among them: templates may set none."""
 
 
 class JobTemplate(Strict, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class JobTemplate(Strict, frozen=True, kw_only=True):
     """
 
     image: str = ""
-    """Of its pods; a batch job of Slurm's that runs as no pod needs none."""
+    """Image of its pods; a batch job of Slurm's that runs as no pod needs none."""
     kind: Literal["job", "pod-group", "pytorch-job"] = "job"
     """A Kubernetes Job, plain pods that are admitted together, or a PyTorchJob of one master and workers."""
     command: list[str] = []
@@ -38,7 +38,7 @@ class JobTemplate(Strict, frozen=True, kw_only=True):
     working_dir: str | None = None
     node_selector: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    """Of the pods."""
+    """Annotations of the pods."""
 
 
 def read_template(found: Mapping[str, object]) -> JobTemplate:

@@ -27,20 +27,20 @@ class CreateJob(msgspec.Struct, frozen=True, kw_only=True):
     scope: str
     id: str
     digest: str
-    """Of the submission's body: the same name with another digest is refused as a conflict."""
+    """Digest of the submission's body: the same name with another digest is refused as a conflict."""
     queue: str | None
-    """None takes the scope's queue."""
+    """Queue for the job; None takes the scope's queue."""
     demand: Quantities
     pods: int
     requested_class: str | None
     submission: str
     submitted: Micros
     run: Micros | None = None
-    """How long it is expected to run; None where its submission does not say."""
+    """Time for which the job is expected to run; None where its submission does not say."""
     run_limit: Micros | None = None
     labels: dict[str, str] = {}
     template: JobTemplate | None = None
-    """What to run, where its submission says it."""
+    """Program to run; None where its submission does not say."""
     traceparent: str | None = None
 
 
@@ -55,7 +55,7 @@ class CreateOutcome(enum.StrEnum):
     NO_QUEUE = "no-queue"
     """The scope has no queue, or no queue of that name exists."""
     REFUSED = "refused"
-    """It is no job that can be kept."""
+    """The job is none that can be kept."""
 
 
 class CreateReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class CreateReply(msgspec.Struct, frozen=True, kw_only=True):
     outcome: CreateOutcome
     queue: str = ""
     reason: str = ""
-    """Why it is refused."""
+    """Reason for which the job is refused."""
     job: str = ""
     """The name that it has there; empty where it is the one asked for."""
 
@@ -89,12 +89,12 @@ class VerbOutcome(enum.StrEnum):
 
 
 class LevelReply(msgspec.Struct, frozen=True, kw_only=True):
-    """`rev` is the revision of the job's state that shows the level; None where it is not done, or not known yet."""
+    """Answer to one level; `rev`, the revision of the job's state that shows it, is None until it is known."""
 
     verdict: VerbOutcome
     rev: int | None = None
     reason: str = ""
-    """Why it is refused."""
+    """Reason for which the level is refused."""
 
 
 class DeleteJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,22 +103,22 @@ class DeleteJob(msgspec.Struct, frozen=True, kw_only=True):
     scope: str
     id: str
     uid: str | None = None
-    """None takes whichever job has the name now."""
+    """The job's uid; None takes whichever job has the name now."""
 
 
 class DeleteReply(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether it is away."""
+    """Whether the job is away."""
 
     verdict: VerbOutcome
     reason: str = ""
-    """Why it is refused."""
+    """Reason for which the deletion is refused."""
 
 
 class FrontendRequest(Message, frozen=True, kw_only=True):
     """The base of every batch."""
 
     epoch: int
-    """Of the leader who asks."""
+    """Epoch of the leader who asks."""
 
 
 class CreateJobs(FrontendRequest, frozen=True, kw_only=True):
