@@ -15,7 +15,7 @@ class Mode(enum.StrEnum):
     ACTIVE = "active"
     """Levels follow the order."""
     PAUSED = "paused"
-    """Nothing is written; what stands, stands."""
+    """Levels stay as they stand; none is written."""
     RELEASED = "released"
     """Every level is taken away again, then nothing is written."""
 

@@ -15,8 +15,9 @@ from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.base.quantities import Quantities
 
 type UnboundedBy = Literal["weight", "held", "asked", "beyond"]
-"""What makes a share infinite: the tenant's weight is 0; it holds a resource of which the pool has none; its jobs before
-this one ask for one; or its use is larger than can be counted. The first of these that is so is told."""
+"""The cause of an infinite share: the tenant's weight is 0; it holds a resource of which the pool has none;
+its jobs before this one ask for one; or its use is larger than can be counted. The first of these that is so
+is told."""
 
 
 AS_IT_TRAVELS = {
@@ -57,17 +58,17 @@ class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     dominant: str
     use: int
     tag: float
-    """Its start tag, counted by its own entitlement; 0 where it is infinite."""
+    """Start tag of the tenant, counted by its own entitlement; 0 where it is infinite."""
     share: str = ""
     """The exact tag as a fraction, where it is not made from `use` alone (H-DRF)."""
     unbounded_by: UnboundedBy | None = None
-    """What makes its tag infinite: its siblings' jobs of the class go first."""
+    """Cause of an infinite tag: the jobs of its siblings, of the same class, go first."""
     effective: EffectiveJob | None = None
     """The job of this tenant that is served before and counts for this one among the siblings; None where that is itself."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename=AS_IT_TRAVELS):
-    """One waiting job's place, with the terms that put it there.
+    """A waiting job's place, with the terms that put it there.
 
     `key = tag + rate * max(submitted, now - cap)` with `tag = weight_r * use / capacity_r / entitlement`, r being
     the dominant resource. `tag` and `key` are the floats for people; `use` and `submitted` are the exact terms.
@@ -83,30 +84,33 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     id: str
     tenant: str
     job_class: str
-    """Its class, as granted."""
+    """Class of the job, as granted."""
     dominant: str
     """The resource that gives the tag; empty where the tenant uses nothing yet and asks for nothing."""
     use: int
     """Base units of the dominant resource that the tenant's use and its jobs before this one come to."""
     tag: float
     key: float
-    """Both are finite, and 0 where `unbounded`: JSON has no infinity."""
+    """The value that orders jobs of a class. Tag and key are finite, and 0 where `unbounded`: JSON has no
+    infinity."""
     submitted: Micros
     unbounded: bool = False
-    """The tag is infinite (weight 0 or capacity 0): the job stands behind every bounded one of its class."""
+    """Whether the tag is infinite (weight 0 or capacity 0): the job stands behind every bounded one of its
+    class."""
     unbounded_by: UnboundedBy | None = None
-    """What makes it so; None in places of earlier releases."""
+    """Cause of an infinite tag; None where it is finite, and in places of earlier releases."""
     demand: Quantities = {}
     override: float | None = None
     """A granted number in place of its class's weight."""
     share: str = ""
     """The exact tag as a fraction, where it is not made from `use` alone (H-DRF)."""
     blocked: bool = False
-    """It asks for a resource that is saturated (H-DRF): it stands behind the others of its class."""
+    """Whether the job asks for a resource that is saturated (H-DRF): it stands behind the others of its
+    class."""
     top: str = ""
     """The top-level tenant; empty where that is `tenant` itself."""
     position: int = 0
-    """Along the top-level tenant's sequence."""
+    """Position in the top-level tenant's sequence."""
     effective: EffectiveJob | None = None
     """The job with the largest key, as submitted, up to this one; None where that is itself."""
     effective_late: EffectiveJob | None = None
@@ -121,7 +125,7 @@ class Front(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     queue: str
     waiting: int
-    """How many wait in this shard's part of the queue, labelled or not."""
+    """Number of jobs that wait in this shard's part of the queue, labelled or not."""
     places: list[Place]
 
 
@@ -138,11 +142,11 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TenantShare(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One tenant in a pool: what it may have, what it has."""
+    """The standing of one tenant in a pool: its use, and what it is entitled to."""
 
     tenant: str
     weight: float
-    """As the policy states it."""
+    """Weight of the tenant, as the policy states it."""
     entitled: float = 0.0
     """The part of the pool that its weight comes to among its siblings', from the top: its tag is its share over it. 0 puts
     its jobs last."""
@@ -168,11 +172,12 @@ class KeptPast(msgspec.Struct, frozen=True, kw_only=True):
     at: Micros
     half_life: Micros
     tenants: dict[str, dict[str, str]] = {}
-    """Of each resource, in parts of a base unit (see `PastUse`): integers as text, for they may pass 64 bits."""
+    """Past use by tenant and resource, in parts of a base unit (see `PastUse`): integers as text, for they
+    may pass 64 bits."""
 
 
 class Decision(Message, frozen=True, kw_only=True):
-    """One shard's decision."""
+    """The decision of one shard."""
 
     pool: str
     shard: int
@@ -183,13 +188,14 @@ class Decision(Message, frozen=True, kw_only=True):
     """Counts the decisions of this epoch."""
     at: Micros
     basis: Basis | None
-    """None in a claim that has not decided yet."""
+    """Basis of the keys; None in a claim that has not decided yet."""
     revision: dict[str, int]
-    """For each cluster joined into the pool, the state-stream sequence that this was decided from."""
+    """Revisions, by cluster joined into the pool: the sequence in the state stream that this was decided
+    from."""
     fronts: list[Front] = []
     standings: list[TenantShare] = []
     kept: KeptPast | None = None
-    """None where past use does not count."""
+    """Past use of the tenants; None where it does not count."""
     traceparent: str | None = None
 
 
@@ -199,7 +205,7 @@ class Keeping(Message, frozen=True, kw_only=True):
     pool: str
     shard: int
     basis: Basis | None = None
-    """By whose policy the shard's tenants are its own."""
+    """Basis of the decision: under its policy the shard's tenants are its own."""
     kept: KeptPast | None = None
 
 
@@ -207,7 +213,7 @@ def is_decided_at(subject: str, told: Decision | Keeping, seq: int) -> bool:
     """Whether a decision stands where its shard's belongs, and is none of an epoch that is yet to come.
 
     Args:
-        subject: where it stands.
+        subject: the subject that it stands under.
         told: the decision.
         seq: its own stream sequence: a claim stands before what is decided under it.
     """

@@ -56,7 +56,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     demand: Quantities
     pods: int = 1
     shapes: tuple[JobShape, ...] = ()
-    """What its pods asked of cards, where the demand does not say it."""
+    """Requests of its pods for cards, where the demand does not say them."""
     local_queue: str | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
@@ -84,7 +84,7 @@ class JobEvicted(Event, frozen=True, kw_only=True, tag_field="kind", tag="evicte
     reason: str
     """The frontend's own word for it, such as `Preempted`."""
     run: Run | None = None
-    """None from a writer that does not tell it."""
+    """The run that was stopped; None from a writer that does not tell it."""
 
 
 class JobEnded(Event, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
@@ -93,7 +93,7 @@ class JobEnded(Event, frozen=True, kw_only=True, tag_field="kind", tag="ended"):
     outcome: Outcome
     ran_seconds: float
     run: Run | None = None
-    """None where it never ran, and from a writer that does not tell it."""
+    """The last run; None where the job never ran, and from a writer that does not tell it."""
 
 
 class LevelWritten(Event, frozen=True, kw_only=True, tag_field="kind", tag="level"):
@@ -114,19 +114,19 @@ class Reserving(enum.StrEnum):
     """An event of a job in reserve mode."""
 
     PROMISED = "promised"
-    """It heads its line, and starts by `by` at the latest."""
+    """The job heads its line, and starts by `by` at the latest."""
     KEPT = "kept"
-    """It started in time."""
+    """The job started in time."""
     BROKEN = "broken"
-    """It did not, or will not: something that no promise is made against."""
+    """The job started late, or will: something happened that no promise is made against."""
     LET_GO = "let-go"
-    """It waits no more, or starts are not promised there any more."""
+    """The job waits no more, or starts are not promised there any more."""
     PASSED = "passed"
-    """It may start before the head."""
+    """The job may start before the head."""
     TAKEN = "taken"
-    """It did."""
+    """The job started before the head."""
     WITHDRAWN = "withdrawn"
-    """It did not, and stands behind the head again."""
+    """The job did not start before the head, and stands behind it again."""
 
 
 class JobReserved(Event, frozen=True, kw_only=True, tag_field="kind", tag="reserved"):
@@ -135,10 +135,10 @@ class JobReserved(Event, frozen=True, kw_only=True, tag_field="kind", tag="reser
     what: Reserving
     pool: str
     by: Moment | None = None
-    """Of a promise: when it starts at the latest. Of a pass: when it has ended at the latest; None for one beside which
-    the head fits."""
+    """Instant at which a promised job starts at the latest, or a passing one has ended; None for one that
+    leaves room for the head."""
     head: str | None = None
-    """Of a pass: the uid of the job that it goes before."""
+    """The uid of the job that a passing one goes before; None with a promise."""
     because: str
 
 
@@ -191,9 +191,9 @@ def about(cluster: str, job: Subject, at: Micros, what: str) -> About:
     """The common part of an event of a frontend, which knows no tenants: it names the scope.
 
     Args:
-        cluster: of the job.
-        job: that it happened to.
-        at: when.
+        cluster: the job's cluster.
+        job: the job that it happened to.
+        at: the instant at which it happened.
         what: makes the event's id with the job's uid: each thing happens once, in every copy the same.
     """
     return About(

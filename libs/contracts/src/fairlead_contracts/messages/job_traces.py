@@ -30,13 +30,14 @@ _TRACEPARENT = re.compile(
 _LONGEST = 512
 _SAMPLED = 1
 _REMEMBERED = 4096
-"""Of the jobs that were asked for last: each is asked for at every stage of its life, most of them for nothing."""
+"""Number of jobs whose traces are remembered, the last asked for: each is asked for at every stage of its
+life, most of them for nothing."""
 _LOW_BITS = 1 << 64
-"""So many values have the low 64 bits of an id."""
+"""Number of values of an id's low 64 bits."""
 
 
 class TraceContext(NamedTuple):
-    """One span, as others refer to it."""
+    """One span, as other spans refer to it."""
 
     trace_id: str
     """32 hexadecimal digits."""
@@ -52,7 +53,7 @@ class TraceContext(NamedTuple):
 
 
 _DROPPED = TraceContext("0" * 32, "0" * 16, kept=False)
-"""Of each job whose trace is not kept and has no id that anybody would look for."""
+"""The trace of each job that is not kept and has no id that anybody would look for."""
 
 
 class Traced(Protocol):
@@ -82,7 +83,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     attributes: Attributes = {}
     links: tuple[TraceContext, ...] = ()
     error: str = ""
-    """What went wrong; empty where nothing did."""
+    """Reason for which it failed; empty where it did not."""
 
 
 def read_traceparent(text: str | None) -> TraceContext | None:
@@ -130,10 +131,10 @@ def trace_of_submission(
     """The root that a job carries that was submitted on NATS: in its sender's trace, where that has one.
 
     Args:
-        tenant: of the submission.
+        tenant: the submission's tenant.
         submission: its id.
-        at: when the server took it in: the same at each delivery.
-        ratio: which part of all traces is kept; a sender's own choice is followed.
+        at: the instant at which the server took it in: the same at each delivery.
+        ratio: the part of all traces that is kept; a sender's own choice is followed.
         caller: the sender's span.
 
     Returns:
@@ -204,9 +205,9 @@ def spans_of_event(event: Event, ratio: float, seen: Micros | None = None) -> It
     """The stages that an event of a job's frontend ends; of a job that nobody submitted on NATS the root, too.
 
     Args:
-        event: of the job.
-        ratio: which part of the traces is kept that begin here.
-        seen: when the event was noticed; None where it is told again.
+        event: the job's event.
+        ratio: the part that is kept of the traces that begin here.
+        seen: the instant at which the event was noticed; None where it is told again.
     """
     root = trace_of_job(event, ratio)
     if not root.kept:

@@ -11,7 +11,8 @@ from fairlead_contracts.base.codec import Codec, Message
 from fairlead_contracts.base.instants import Moment
 
 type LeverName = Literal["boost", "priority", "site-factor"]
-"""What is written: for Kueue the annotation `kueue.x-k8s.io/priority-boost`, or `spec.priority`; for Slurm SiteFactor."""
+"""The field that levels are written into: for Kueue the annotation `kueue.x-k8s.io/priority-boost`, or
+`spec.priority`; for Slurm SiteFactor."""
 
 
 class LeverFound(Message, frozen=True, kw_only=True):
@@ -22,7 +23,7 @@ class LeverFound(Message, frozen=True, kw_only=True):
     """`boost` where both are obeyed."""
     at: Moment
     evidence: str = ""
-    """For people."""
+    """Observation that shows it, for people."""
 
 
 class Leave(Message, frozen=True, kw_only=True):
@@ -38,7 +39,7 @@ class Leave(Message, frozen=True, kw_only=True):
     """The lever of the leave before this one, where it was another: what was written by it is taken away first."""
 
     def why_ineffective(self, found: LeverFound | None) -> str:
-        """Why levels by its lever would change nothing, in words; empty where they count, or nobody knows better.
+        """The reason for which its lever would change nothing, in words; empty where it counts, or unknown.
 
         A priority always counts. A boost does where Kueue's feature gate PriorityBoost is on, and Kueue may be restarted
         without it at any time.
@@ -61,7 +62,7 @@ class Revocation(Message, frozen=True, kw_only=True):
 
     cluster: str
     lever: LeverName
-    """By which they were written."""
+    """Lever by which the levels were written."""
     at: Moment
     by: str = ""
 

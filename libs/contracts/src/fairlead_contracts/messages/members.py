@@ -22,7 +22,7 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberLease(Message, frozen=True, kw_only=True):
-    """One live replica of a role."""
+    """The lease of one live replica of a role."""
 
     role: str
     replica: str
@@ -39,30 +39,32 @@ class Reserved(
 
     pool: str
     why_not: str = ""
-    """Why nothing can be promised there although the policy wants it; empty where it can."""
+    """Reason for which nothing can be promised there although the policy wants it; empty where promises can
+    be made."""
     head: str | None = None
     """The first job that does not fit; None where all of them do."""
     shadow: Micros | None = None
-    """When it starts at the latest; None where nothing is promised to it."""
+    """Instant at which the head starts at the latest; None where it is promised no start."""
     why_none: str = ""
-    """Why nothing is, in words."""
+    """Reason for which the head is promised no start, in words."""
     in_its_way: list[str] = []
     """The runs of which nobody knows the end, where that is why: the first ones, where they are many."""
     passing: list[str] = []
-    """Those that may start before it: the first ones, where they are many."""
+    """Jobs that may start before the head: the first ones, where they are many."""
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How well the admissions of a pool of its cluster followed the order, as an admitter saw it since it leads."""
+    """The record of how admissions followed a pool's order, as its cluster's admitter saw it since it leads."""
 
     pool: str
     since: Micros
     admissions: int = 0
-    """Those that could be judged."""
+    """Number of admissions that could be judged."""
     missed: int = 0
-    """Those of them that took room which a waiting job before them should have had."""
+    """Number of those that took room which a waiting job before them should have had."""
     idle: dict[str, float] = {}
-    """By resource, base units times seconds that stood free while a job waited that would have fitted."""
+    """Amounts, in base units times seconds, by resource, that stood free while a job waited that would have
+    fitted."""
     hindered: int = 0
     """Waiting jobs that fit by quota, and that something else holds back: not counted."""
     newcomers: int = 0
@@ -85,20 +87,20 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     """0 in the write that acquires the lease: the epoch is that write's own sequence."""
     renewed: Micros
     reserved: list[Reserved] = []
-    """Of an admitter."""
+    """Promises of an admitter, a pool each."""
     followed: list[Followed] = []
-    """Of an admitter."""
+    """Records of an admitter, a pool each."""
     preemptions_by_left_levels: dict[str, int] = {}
-    """Of an admitter: by pool, running jobs that the frontend stopped for others while levels stood that should have been
-    gone; without those that have none."""
+    """Number, by pool, of running jobs that the frontend stopped for others while levels stood that should
+    have been gone, as an admitter counts them; pools with none are left out."""
     untaken: int = 0
-    """Of an admitter: submissions for its cluster that are published and that it has not handled yet."""
+    """Number of submissions for an admitter's cluster that are published and that it has not handled yet."""
     late_by: float = 0.0
-    """Of an admitter: seconds that may as well pass between two looks, where many of its levels come to jobs that wait no
-    more; 0 where they come in time. Who states the cluster tells changes together meanwhile."""
+    """Seconds that an admitter lets pass between two looks, where many of its levels come to jobs that wait
+    no more; 0 where they come in time. The watcher of the cluster tells changes together meanwhile."""
     silent: str = ""
-    """Empty while the cluster answers. Of who states it: why what it states may be old. Of an admitter: why nothing can be
-    written there."""
+    """Reason for which the cluster does not answer; empty while it does. A watcher says why its statements
+    may be old, an admitter why it cannot write there."""
 
 
 MEMBER_LEASE: Codec[MemberLease] = Codec(MemberLease, "member lease", packed=False)

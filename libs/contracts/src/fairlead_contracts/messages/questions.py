@@ -16,16 +16,17 @@ from fairlead_contracts.messages.explanations import Around, Promoted, ShareBrea
 
 
 class Adherence(msgspec.Struct, frozen=True, kw_only=True):
-    """How well admissions followed a pool's order, as one cluster's admitter saw it since it leads."""
+    """The record of how admissions followed a pool's order, as one cluster's admitter saw it since it leads."""
 
     since: Moment
     admissions: int
     missed: int
-    """Those that took room which a waiting job before them should have had."""
+    """Number of admissions that took room which a waiting job before them should have had."""
     idle: QuantitySeconds
-    """By resource, base units times seconds that stood free while a job waited that would have fitted."""
+    """Amounts, in base units times seconds, by resource, that stood free while a job waited that would have
+    fitted."""
     hindered: int = 0
-    """Waiting jobs that fit by quota, and that something else holds back: not counted."""
+    """Number of waiting jobs that fit by quota, and that something else holds back: not counted."""
     newcomers: int = 0
     """Admissions of jobs that had come just before: not judged."""
     takeovers: int = 0
@@ -40,57 +41,61 @@ class Promised(msgspec.Struct, frozen=True, kw_only=True, rename={"why_none": "o
     """The promises of reserve mode in a pool of one cluster: the jobs behind the first that does not fit wait for it."""
 
     why_not: str = ""
-    """Why nothing can be promised there although the policy wants it."""
+    """Reason for which nothing can be promised there although the policy wants it."""
     job: str = ""
     """The first that does not fit, as `<scope>/<name>`; empty where all fit, and where a tenant asks about another's."""
     tenant: str = ""
     by: Moment | None = None
-    """When it starts at the latest; None where nothing is promised to it."""
+    """Instant at which the job starts at the latest; None where it is promised no start."""
     why_none: str = ""
-    """Why nothing is."""
+    """Reason for which the job is promised no start."""
     in_its_way: list[str] | msgspec.UnsetType = msgspec.UNSET
-    """The runs of which nobody knows the end, as `<scope>/<name>`, where that is why. Left out for none."""
+    """Runs of which nobody knows the end, as `<scope>/<name>`, where that is the reason. Left out for
+    none."""
     passing: list[str] = []
-    """Those that may start before it, as `<scope>/<name>`: they end by then, or leave room for it."""
+    """Jobs that may start before that job, as `<scope>/<name>`: they end by then, or leave room for it."""
 
 
 class Steering(msgspec.Struct, frozen=True, kw_only=True):
-    """How far one cluster follows a pool's order."""
+    """The steering of one cluster: how closely it follows a pool's order, and why no closer."""
 
     cluster: str
     frontend: str
     enforcement: str
-    """`exact`, `standing`, `close`, `within-queue` or `tie-break`."""
+    """Closeness to the order: `exact`, `standing`, `close`, `within-queue` or `tie-break`."""
     enforcement_why: str = ""
     withheld: str = ""
-    """Why nothing is written just now: paused, not cleared, a level could preempt, no admitter leads. Empty where levels are
-    written."""
+    """Reason for which no levels are written just now: paused, not cleared, a level could preempt, no
+    admitter leads. Empty where levels are written."""
     unheard: str | msgspec.UnsetType = msgspec.UNSET
-    """Why what is known of the cluster may be old: it does not answer, or nobody watches it. Left out where all is heard."""
+    """Reason for which the news of the cluster may be old: it does not answer, or nobody watches it. Left out
+    where all is heard."""
     untaken: int | msgspec.UnsetType = msgspec.UNSET
-    """Submissions that are published for the cluster and not taken up yet, as of a few seconds ago. Left out for none."""
+    """Number of submissions that are published for the cluster and not taken up yet, as of a few seconds ago.
+    Left out for none."""
     unanswered: int | msgspec.UnsetType = msgspec.UNSET
-    """Jobs that have their quota and start nothing, as nobody answers the check of gangs: no checker leads there. Left out for
-    none, and where a tenant asks."""
+    """Number of jobs that have their quota and start nothing, as nobody answers the check of gangs: no
+    checker leads there. Left out for none, and where a tenant asks."""
     promised: Promised | msgspec.UnsetType = msgspec.UNSET
-    """Left out without reserve mode, and where all jobs fit."""
+    """Promises of reserve mode. Left out without it, and where all jobs fit."""
     levels_left: int = 0
-    """Levels that stand there all the same: they are being taken away, or a pause keeps them."""
+    """Number of levels that stand there all the same: they are being taken away, or a pause keeps them."""
     preemptions_by_left_levels: int = 0
-    """Running jobs that the frontend stopped for others while such levels stood, as far as the admitter that leads
-    heard; said for as long as it leads, though the levels are gone by then."""
+    """Number of running jobs that the frontend stopped for others while such levels stood, as far as the
+    admitter that leads heard; said for as long as it leads, though the levels are gone by then."""
     adherence: Adherence | None = None
-    """None where nobody measures it: without a leading admitter, or where queues state no quota."""
+    """Record of how admissions followed the order; None where nobody measures: without a leading admitter,
+    or where queues state no quota."""
 
 
 class QueueQuestion(Message, frozen=True, kw_only=True):
     """A question for the waiting jobs, in order."""
 
     pool: str | None = None
-    """None for all pools."""
+    """Pool asked about; None for all pools."""
     tenant: str | None = None
     limit: Annotated[int, msgspec.Meta(ge=0)] = 50
-    """At most so many places a pool; 0 for as many as an answer holds."""
+    """Largest number of places of each pool in an answer; 0 for as many as it holds."""
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
@@ -100,7 +105,8 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
     by: str = ""
     why: str = ""
     since: Moment | None = None
-    """When; None where whoever answers does not know: the policy keeps who and why, its history when."""
+    """Instant of the grant; None where whoever answers does not know: the policy keeps who and why, its
+    history when."""
 
 
 class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,29 +115,31 @@ class RankedPlace(msgspec.Struct, frozen=True, kw_only=True):
     rank: int
     place: Place
     share: float | None = None
-    """Of the pool, of its top-level tenant just before it; None where that is of what the pool has not."""
+    """Share of the pool that its top-level tenant has just before it; None where it is of a resource that the
+    pool does not have."""
     entitled: float = 0.0
-    """The part of the pool that this tenant is entitled to: the place's tag is the one over the other."""
+    """Part of the pool that this tenant is entitled to: the place's tag is its share over this."""
     owner: str | None = None
-    """What the job was made for, as `<kind>/<name>`: people know that name."""
+    """Object that the job was made for, as `<kind>/<name>`: people know that name."""
     name: str | msgspec.UnsetType = msgspec.UNSET
-    """What people call the job, after what it was made for; left out where that is its id."""
+    """Name by which people call the job, after the object that it was made for; left out where that is its
+    id."""
     approved: Approval | None = None
-    """Of a class that was granted to this job alone."""
+    """Grant of a class to this job alone."""
     why: str = ""
-    """In words, what lets the job at the rank before this one go first (`it` and `its tenant` are that job's); empty of
-    the first, and where it is not told: of one tenant's jobs alone, and far down."""
+    """Reason for which the job at the rank before this one goes first, in words (`it` and `its tenant` are
+    that job's); empty of the first, and where it is not told: between jobs of one tenant, and far down."""
 
 
 class UnplacedJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A job that has not started and has no place in the order."""
 
     job: str
-    """As `<scope>/<name>`."""
+    """Job, as `<scope>/<name>`."""
     tenant: str
     why: str
     tasks: int = 1
-    """How many it counts as: of an array the tasks that have no place."""
+    """Number of jobs that it counts as: of an array the tasks that have no place."""
 
 
 class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,21 +149,23 @@ class PoolQueue(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     places: list[RankedPlace]
     steering: list[Steering] = []
-    """Of each cluster that is joined into the pool."""
+    """Steering of each cluster that is joined into the pool."""
     silent_shards: list[int] = []
     """Shards whose owner did not answer: the order lacks their tenants."""
     more: int = 0
-    """Jobs that wait, too, and that the places leave out: of the tenant, where one was asked for."""
+    """Number of jobs that wait, too, and that the places leave out: of the tenant, where one was asked
+    for."""
     unplaced: int = 0
-    """Jobs that have not started and have no place: held, or with quota whose pods may not start yet. Of the tenant, where one was
-    asked for."""
+    """Number of jobs that have not started and have no place: held, or with quota whose pods may not start
+    yet. Of the tenant, where one was asked for."""
     unplaced_first: list[UnplacedJob] = []
-    """The first of them, who was submitted first before others."""
+    """Jobs without a place, the first of them: who was submitted first before others."""
     most: int | None = None
-    """So many places an answer holds at most, whatever the limit; None from a scorer that does not say."""
+    """Largest number of places that an answer holds, whatever the limit; None from a scorer that does not
+    say."""
     divide_by: str | msgspec.UnsetType = msgspec.UNSET
-    """`weight` where the policy divides shares by weights as they stand: then `entitled` is the weight, and tags are multiples
-    of no part. Left out otherwise."""
+    """Unit of shares: `weight` where the policy divides shares by weights as they stand. Then `entitled` is
+    the weight, and tags are multiples of no part. Left out otherwise."""
 
 
 class QueueReply(Message, frozen=True, kw_only=True):
@@ -164,12 +174,14 @@ class QueueReply(Message, frozen=True, kw_only=True):
     at: Moment
     pools: list[PoolQueue]
     unheard: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
-    """By cluster: why what is known of it may be old, also of one of which nothing is known yet. Left out for none."""
+    """Reasons for which the news of a cluster may be old, by cluster, also of one that has sent none yet.
+    Left out for none."""
     nowhere: int | msgspec.UnsetType = msgspec.UNSET
-    """Jobs that have not started and whose queue leads to no pool: there is none of that name, or no ClusterQueue behind it.
-    Of the tenant, where one was asked for. Left out for none, and where one pool was asked for."""
+    """Number of jobs that have not started and whose queue leads to no pool: there is none of that name, or
+    no ClusterQueue behind it. Of the tenant, where one was asked for. Left out for none, and where one pool
+    was asked for."""
     nowhere_first: list[UnplacedJob] | msgspec.UnsetType = msgspec.UNSET
-    """The first of them."""
+    """Jobs whose queue leads to no pool, the first of them."""
 
 
 class TenantsQuestion(Message, frozen=True, kw_only=True):
@@ -183,9 +195,10 @@ class TenantLine(msgspec.Struct, frozen=True, kw_only=True):
 
     standing: TenantShare
     tag: float | None
-    """Its share over what it is entitled to: 1 is exactly its part. None where it is infinite."""
+    """Tag of the tenant: its share over its part, so 1 is exactly its part. None where it is infinite."""
     part_now: float
-    """The part of the pool that its weight comes to among the tenants that run or wait; 0 for one that does neither."""
+    """Part of the pool that its weight comes to among the tenants that run or wait; 0 for one that does
+    neither."""
 
 
 class PoolTenants(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,11 +208,11 @@ class PoolTenants(msgspec.Struct, frozen=True, kw_only=True):
     capacity: Quantities
     tenants: list[TenantLine]
     steering: list[Steering] = []
-    """Of each cluster that is joined into the pool."""
+    """Steering of each cluster that is joined into the pool."""
     silent_shards: list[int] = []
     divide_by: str | msgspec.UnsetType = msgspec.UNSET
-    """`weight` where the policy divides shares by weights as they stand: then `entitled` is the weight, and tags are multiples
-    of no part. Left out otherwise."""
+    """Unit of shares: `weight` where the policy divides shares by weights as they stand. Then `entitled` is
+    the weight, and tags are multiples of no part. Left out otherwise."""
 
 
 class TenantsReply(Message, frozen=True, kw_only=True):
@@ -210,15 +223,16 @@ class TenantsReply(Message, frozen=True, kw_only=True):
 
 
 class ExplainQuestion(Message, frozen=True, kw_only=True):
-    """Why does this job stand where it stands?"""
+    """A question for the reasons of one job's place."""
 
     job: str
-    """Its name; or its uid, its frontend's own id, or its submission id. Each but the uid with or without its scope."""
+    """Name of the job; or its uid, its frontend's own id, or its submission id. Each but the uid with or
+    without its scope."""
     tenant: str | None = None
 
 
 class AheadOf(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs of a tenant stand before the job."""
+    """Number of a tenant's jobs that stand before the explained one."""
 
     tenant: str
     jobs: int
@@ -233,13 +247,14 @@ class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
     """A resource; or of cards `card-memory`, `card-cores` and `cards`; or `pods` of the job."""
     wanted: int
     most: int
-    """Of cards and nodes, on the one that has most of it now, or ever where `never` is said; of a pool, what is left."""
+    """Amount that there is: of cards and nodes, on the one that has most of it now, or ever where `never` is
+    said; of a pool, the amount left."""
     total: int | None = None
-    """Free in all; None where nobody summed it up."""
+    """Amount that is free in all; None where nobody summed it up."""
     unit: str = ""
-    """`MiB` and `%` of cards, `cards`, `pods`; empty for base units of the resource."""
+    """Unit of the numbers: `MiB` and `%` of cards, `cards`, `pods`; empty for base units of the resource."""
     who: str
-    """The pods that it is too little for, by their name in the job, or the pool that has too little."""
+    """Pods that it is too little for, by their name in the job, or the pool that has too little."""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,43 +273,45 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int | None = None
     place: Place | None = None
     standing: TenantShare | None = None
-    """Of its top-level tenant: by that it is measured against the jobs of others."""
+    """Standing of its top-level tenant: by that it is measured against the jobs of others."""
     level: int = 0
     base: int = 0
     owner: str | None = None
     name: str | msgspec.UnsetType = msgspec.UNSET
-    """What people call the job, after what it was made for; left out where that is its id. Every command takes it, alone or
-    behind the scope and a `/`."""
+    """Name by which people call the job, after the object that it was made for; left out where that is its
+    id. Every command takes it, alone or behind the scope and a `/`."""
     said: str = ""
-    """What the frontend last said of why it waits."""
+    """Reason for which it waits, as the frontend said last."""
     unchecked: str | msgspec.UnsetType = msgspec.UNSET
-    """Of a running job that has its quota and no pods yet: what has yet to let it start, in words. Left out of all others."""
+    """Check that has yet to let the job start, in words: of a running job that has its quota and no pods yet.
+    Left out of all others."""
     steering: Steering | None = None
     ahead: list[AheadOf] = []
     waited_seconds: float = 0.0
     refused_class: str | None = None
     """A class that it asked for and was not granted."""
     approved: Approval | None = None
-    """Of a class that was granted to this job alone."""
+    """Grant of a class to this job alone."""
     prospects: WhatIf | None = None
-    """Of a waiting job: what its place is made of, its neighbours, and what would move it."""
+    """Terms of a waiting job's place, its neighbours, and the changes that would move it."""
     reasons: list[str] = []
-    """The same in words."""
+    """Sentences that tell the same."""
     never: list[str] = []
-    """In words, why the nodes of its cluster could not hold it even if nothing ran; empty where they could, or where
-    that is not known."""
+    """Reasons for which the nodes of its cluster could not hold it even if nothing ran, in words; empty where
+    they could, or where that is not known."""
     no_quota: list[str] = []
-    """In words, what its pool has too little of after what runs; of a job that could run otherwise."""
+    """Resources that its pool has too little of, after the running jobs, in words; of a job that could run
+    otherwise."""
     no_room: list[str] = []
-    """In words, why the cards of its cluster cannot hold it now though its pool has quota left; empty where they could, or
-    where that is not known."""
+    """Reasons for which the cards of its cluster cannot hold it now though its pool has quota left, in words;
+    empty where they could, or where that is not known."""
     shortfalls: list[Shortfall] = []
-    """The numbers of these three."""
+    """Numbers behind `never`, `no_quota` and `no_room`."""
     trace: str | msgspec.UnsetType = msgspec.UNSET
     """The id of its trace; left out where that is not kept."""
     divide_by: str | msgspec.UnsetType = msgspec.UNSET
-    """`weight` where the policy divides shares by weights as they stand: then `entitled` is the weight, and tags are multiples
-    of no part. Left out otherwise."""
+    """Unit of shares: `weight` where the policy divides shares by weights as they stand. Then `entitled` is
+    the weight, and tags are multiples of no part. Left out otherwise."""
 
 
 class ExplainReply(Message, frozen=True, kw_only=True):
@@ -303,22 +320,23 @@ class ExplainReply(Message, frozen=True, kw_only=True):
     at: Moment
     found: list[Explanation]
     near: list[str] | msgspec.UnsetType = msgspec.UNSET
-    """Where nobody knows it, up to three jobs whose names begin so, with their scopes. Left out for none."""
+    """Jobs, three at most, whose names begin like one that nobody knows, with their scopes. Left out for
+    none."""
 
 
 MOST_ANSWERS = 100
-"""Answers to submissions, and submissions asked about, in one message."""
+"""The most answers to submissions, and submissions asked about, in one message."""
 
 
 class AnswerQuestion(Message, frozen=True, kw_only=True):
     """A question for the fate of submissions, by senders that were away while it was told: answers are kept for an hour."""
 
     tenant: str | None = None
-    """The subject's, unless that is `_`."""
+    """Tenant that asks: the subject's, unless that is `_`."""
     submissions: Annotated[list[str], msgspec.Meta(max_length=MOST_ANSWERS)] | None = None
-    """Their ids; None for all of the tenant."""
+    """Ids of the submissions; None for all of the tenant."""
     after: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Only what was told behind this place: the `after` of the reply before; 0 for all that is kept."""
+    """Place behind which answers are wanted: the `after` of the reply before; 0 for all that are kept."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_ANSWERS)] = MOST_ANSWERS
 
 
@@ -326,11 +344,11 @@ class AnswerReply(Message, frozen=True, kw_only=True):
     """Answers, oldest first; of several submissions one after the other."""
 
     answers: list[msgspec.Raw]
-    """As they were published, see `submissions`."""
+    """Answers as they were published, see `submissions`."""
     after: int
-    """Ask again from here."""
+    """Place to ask again from."""
     more: bool
-    """Whether there is more behind them now."""
+    """Whether there are more answers behind these now."""
 
 
 class ShardQuestion(Message, frozen=True, kw_only=True):
@@ -340,18 +358,19 @@ class ShardQuestion(Message, frozen=True, kw_only=True):
     limit: Annotated[int, msgspec.Meta(ge=0)] = 0
     tenant: str | None = None
     below: Place | None = None
-    """Count the places that stand before this one, by tenant."""
+    """Place before which the owner counts places, by tenant."""
     uid: str | None = None
-    """Give this job's place alone."""
+    """Job whose place alone the owner gives."""
     among: list[Place] = []
-    """For each of these places, count how many of the shard's jobs stand before it."""
+    """Places before each of which the owner counts the shard's jobs."""
     prospects: bool = False
-    """With `uid`, also what its place is made of and where it would stand in higher classes; with `below`, also what
-    stands around it; with `higher`, these counts."""
+    """Whether the owner says more: with `uid`, the terms of its place and its places in higher classes; with
+    `below`, its surroundings; with `higher`, these counts."""
     higher: list[Place] = []
-    """For each of these, places that the job would have, count the jobs of other top-level tenants before it."""
+    """Places that the job would have; before each the owner counts the jobs of other top-level tenants."""
     passing: list[Place] = []
-    """With `uid`: for each of these, what of its tenant's running jobs has to end before the job passes it."""
+    """Places, with `uid`, that the job might pass: for each the owner tells the amounts of its tenant's
+    running jobs that have to end first."""
 
 
 class ShardReply(Message, frozen=True, kw_only=True):
@@ -366,20 +385,20 @@ class ShardReply(Message, frozen=True, kw_only=True):
     standings: list[TenantShare] = []
     ahead: list[AheadOf] = []
     before: list[int] = []
-    """The counts for the question's `among`, in its order."""
+    """Counts for the question's `among`, in its order."""
     makeup: ShareBreakdown | None = None
     promoted: list[Promoted] = []
     around: Around | None = None
     higher: list[int] = []
-    """The counts for the question's `higher`, in its order."""
+    """Counts for the question's `higher`, in its order."""
     ends: list[Quantities | None] = []
-    """Base units by resource for the question's `passing`, in its order; None where no end does it."""
+    """Amounts for the question's `passing`, in its order; None where no end does it."""
     ended: list[Promoted | None] = []
-    """Where the job would stand after each of these, where its rank has to be tried."""
+    """Places of the job after each of these ends, where its rank has to be tried."""
 
 
 class Problem(Message, frozen=True, kw_only=True):
-    """A question that could not be answered: the field, what was found, why."""
+    """A fault for which a question could not be answered: the field, the value found there, and why."""
 
     field: str
     value: str

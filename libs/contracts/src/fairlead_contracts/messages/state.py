@@ -18,7 +18,7 @@ from fairlead_contracts.frontend.capabilities import Capabilities, preempting_se
 from fairlead_contracts.frontend.cards import CardState
 
 HIGHEST_LEVEL = 2**31 - 1
-"""Of all frontends: Kueue's priorities are 32 bits wide, with a sign."""
+"""The highest level of all frontends: Kueue's priorities are 32 bits wide, with a sign."""
 
 
 class Phase(enum.StrEnum):
@@ -35,7 +35,7 @@ class Phase(enum.StrEnum):
 
 
 class Outcome(enum.StrEnum):
-    """How a job ended."""
+    """The outcome of a job that ended."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -49,7 +49,7 @@ class Stated(Message, frozen=True, kw_only=True):
     epoch: int
     """Leadership epoch of the writer."""
     rev: int
-    """Grows with each change of this object."""
+    """Revision: it grows with each change of this object."""
 
     @property
     def stamp(self) -> tuple[int, int]:
@@ -65,12 +65,14 @@ class NodeState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="node")
     labels: dict[str, str] = {}
     ready: bool = True
     taints: list[str] = []
-    """As kubectl writes them: `key=value:effect`."""
+    """Taints as kubectl writes them: `key=value:effect`."""
     unschedulable: bool = False
     cards: list[CardState] = []
-    """Those that HAMi registers here, with what its pods hold of them. Empty where it registers none, and for older watchers."""
+    """Cards that HAMi registers here, with the parts that its pods hold. Empty where it registers none, and
+    for older watchers."""
     cards_refused: str = ""
-    """Why what is registered cannot be read: the node is stated without cards then, as HAMi has none of it either."""
+    """Reason for which the registered cards cannot be read: the node is stated without cards then, as HAMi
+    has none of it either."""
 
 
 class FlavorQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,13 +81,13 @@ class FlavorQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     flavor: str
     nominal: Quantities
     borrowing: Quantities = {}
-    """The most that may be borrowed; a resource that is not named has no limit."""
+    """The most that may be borrowed, by resource; a resource that is not named has no limit."""
     lending: Quantities = {}
-    """The most that is lent; of a resource that is not named, all."""
+    """The most that is lent, by resource; a resource that is not named is lent whole."""
 
 
 class CohortQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A node above queues that share quota."""
+    """The quota of a node above queues that share quota."""
 
     name: str
     parent: str = ""
@@ -98,21 +100,23 @@ class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool")
     name: str
     capacity: Quantities
     flavors: dict[str, Quantities] = {}
-    """The same by flavor, where several give one resource: a job takes each of its resources from one of them. Else empty."""
+    """Capacity by flavor, where several give one resource: a job takes each of its resources from one of
+    them. Else empty."""
     enforcement: str = "exact"
-    """How exactly the frontend can follow an order: `exact`, `standing`, `close`, `within-queue` or `tie-break`."""
+    """Closeness with which the frontend can follow an order: `exact`, `standing`, `close`, `within-queue` or
+    `tie-break`."""
     enforcement_why: str = ""
-    """What makes it no better than that, in words; empty where it is exact."""
+    """Reason for which it is no closer, in words; empty where it is exact."""
     enforcement_mixed: str = ""
-    """The same where the jobs that wait are not all alike; empty where that makes no difference."""
+    """Closeness where the jobs that wait are not all alike; empty where that makes no difference."""
     enforcement_mixed_why: str = ""
-    """Why, in words."""
+    """Reason for the closeness among unlike jobs, in words."""
     reservable: bool = False
     """Whether the first job that does not fit keeps its place here, and what is free can be had by nobody else."""
     reservable_why: str = ""
-    """Why not, in words; empty where it is so, or where nobody says."""
+    """Reason for which no place is kept, in words; empty where one is, or where nobody says."""
     cohorts: list[CohortQuota] = []
-    """The nodes above its queues; empty where its queues share nothing, and for older watchers."""
+    """Nodes above its queues; empty where its queues share nothing, and for older watchers."""
 
 
 class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue"):
@@ -122,27 +126,29 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
     pool: str
     frontend: str
     default_level: int = 0
-    """The level of a job that nobody labelled."""
+    """Level of a job that nobody labelled."""
     lowest_level: int = 1
     highest_level: int = 1_000_000
-    """The band in which levels may be written."""
+    """Highest level that may be written; with the lowest, the band of levels here."""
     bands_by_class: bool = False
     """Whether each class has levels of its own here, above the value that the cluster gives it (see ClassState)."""
     preemption: dict[str, str] = {}
-    """What the frontend may stop for a waiting job, by the frontend's own words: for Kueue `withinClusterQueue`,
-    `reclaimWithinCohort` and `borrowWithinCohort`. Empty where it never preempts."""
+    """Settings that say which jobs the frontend may stop for a waiting one, by its own words: for Kueue
+    `withinClusterQueue`, `reclaimWithinCohort` and `borrowWithinCohort`. Empty where it never preempts."""
     strategy: str = ""
-    """What happens behind a job that does not fit: Kueue's `StrictFIFO` or `BestEffortFIFO`; empty where unknown."""
+    """Rule for the jobs behind one that does not fit: Kueue's `StrictFIFO` or `BestEffortFIFO`; empty where
+    unknown."""
     active: bool = True
-    """Whether it starts jobs at all just now."""
+    """Whether the queue starts jobs at all just now."""
     cohort: str = ""
     """The node of the pool that it stands under; empty for none."""
     quotas: list[FlavorQuota] = []
-    """What its jobs can have, in the order in which its frontend tries the flavors; empty where nobody says."""
+    """Quotas that its jobs can have, in the order in which its frontend tries the flavors; empty where nobody
+    says."""
     by_quota_alone: bool = False
     """Whether its jobs start as soon as there is quota, whatever a single node could hold: nodes keep none waiting."""
     capabilities: Capabilities | None = None
-    """Of its frontend; None where an older release states it."""
+    """Capabilities of its frontend; None where an older release states the queue."""
 
     @property
     def able(self) -> Capabilities:
@@ -171,7 +177,7 @@ class TenantState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="tena
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """Something in a job's own words that cannot be followed: which field, what stands there, what to do."""
+    """A fault in a job's own words, which cannot be followed: the field, the value there, and the remedy."""
 
     field: str
     value: str
@@ -183,14 +189,14 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True, rename={"card_annotati
 
     name: str
     pods: int
-    """Of which the job starts no fewer."""
+    """Number of these pods: the job starts with no fewer."""
     demand: Quantities
-    """Of one pod."""
+    """Amounts that one pod asks for."""
     selector: dict[str, str] = {}
     """Labels that their nodes must have."""
     card_asks: list[dict[str, int]] = []
-    """Of one pod, what each container that asks for cards says of them (`CARD_RESOURCES`). In `demand` they are summed up.
-    Empty where the demand says it all: one container that asks for whole cards."""
+    """Requests of one pod for cards, one of each container that makes any (`CARD_RESOURCES`). In `demand`
+    they are summed up. Empty where the demand says it all: one container that asks for whole cards."""
     card_annotations: dict[str, str] = {}
     """Annotations of the pods by which HAMi chooses cards (`cards.CARD_ANNOTATIONS`); they travel as `card_wishes`, the first
     release's word."""
@@ -211,9 +217,9 @@ class JobArray(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Waiting tasks of one array, stated together: they ask for the same, one behind the other."""
 
     tasks: int
-    """How many wait."""
+    """Number of tasks that wait."""
     window: list[int]
-    """The numbers of those that have a place, in their order: the rest comes when these have started."""
+    """Numbers of the tasks that have a place, in their order: the rest comes when these have started."""
 
 
 def task_uid(array: str, task: int) -> str:
@@ -222,11 +228,11 @@ def task_uid(array: str, task: int) -> str:
 
 
 def job_name(id: str, owner: str | None) -> str:  # noqa: A002 - the word of the contracts
-    """The one name by which people know a job: that of what it was made for, where it was made for something.
+    """The one name by which people know a job: that of the object that it was made for, if any, else its id.
 
     Args:
-        id: the frontend's own, such as that of a Workload.
-        owner: what it was made for, as `<kind>/<name>`.
+        id: the frontend's own id, such as that of a Workload.
+        owner: the object that it was made for, as `<kind>/<name>`.
     """
     return (owner or "").partition("/")[2] or id
 
@@ -235,77 +241,83 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job", g
     """One job: the unit of admission."""
 
     id: str
-    """Its name, unique in its scope."""
+    """Name of the job, unique in its scope."""
     uid: str
-    """Unique over all clusters and all time; the last tie-breaker of the order."""
+    """Identity over all clusters and all time; the last tie-breaker of the order."""
     scope: str
     """Namespace or account."""
     queue: str
-    """Where it stands, or what it runs in."""
+    """Queue in which it stands, or runs."""
     demand: Quantities
-    """Of the whole job, all pods together; of an array, of one task."""
+    """Amounts that the whole job asks for, all pods together; of an array, one task."""
     phase: Phase
     submitted: Micros
     queue_time: Micros
     """The instant by which the frontend breaks ties between equal levels."""
     level: int = 0
     levelled_by: str = ""
-    """Who gave a queued job its level, by the name under which the frontend keeps that; empty where it does not say, and of
-    a job that nobody gave one."""
+    """Writer of a queued job's level, by the name under which the frontend keeps that; empty where it does
+    not say, and of a job that nobody gave one."""
     base: int = 0
-    """The level that it has when nobody steers: its class's value in the cluster. Never read back from a level."""
+    """Level that it has when nobody steers: its class's value in the cluster. Never read back from a
+    level."""
     pods: int = 1
     shapes: tuple[JobShape, ...] = ()
-    """Of a waiting job, what its pods ask for one by one. Empty where `demand` and `pods` say it: pods that are all
-    alike, select no nodes and ask for no parts of cards. Of one that runs, or ran, the same where its pods ask for cards."""
+    """Pods of a waiting job, by their kinds. Empty where `demand` and `pods` say it: pods that are all alike,
+    select no nodes and ask for no parts of cards. A job that runs, or ran, has them where its pods ask for
+    cards."""
     equivalence: str = ""
-    """Of a waiting job: its frontend tries one of those that have this in common, and knows of the others. Empty where what
-    jobs ask for says it."""
+    """Mark that a waiting job shares with others: its frontend tries one of them, and knows of the rest.
+    Empty where the jobs' requests say it."""
     requested_class: str | None = None
     priority_override: int | None = None
-    """A priority that it asks for in its class's place."""
+    """Priority that it asks for in its class's place."""
     local_queue: str | None = None
     """The tenant's entry queue, where the frontend has such: a Kueue LocalQueue of the scope."""
     owner: str | None = None
-    """What it was made for, as `<kind>/<name>`: people know that name."""
+    """Object that it was made for, as `<kind>/<name>`: people know that name."""
     submission: str | None = None
     """The id under which it was submitted on NATS, where it was."""
     flavors: dict[str, str] = {}
-    """Of a running job, by resource: the flavor that it holds it of, where several give it."""
+    """Flavors of a running job by resource, where several give it."""
     charged: dict[str, Quantities] = {}
-    """What a running job holds of its queue's quota: by flavor, of each resource. Empty where nobody says."""
+    """Quota that a running job holds of its queue's, by flavor and resource. Empty where nobody says."""
     started: Micros | None = None
     unchecked: str = ""
-    """Of a running job: what has yet to let it start, in words, as an admission check of Kueue. It counts as use, and has no
-    pods. Empty where it started."""
+    """Check that has yet to let a running job start, in words, such as an admission check of Kueue. It counts
+    as use, and has no pods. Empty where it started."""
     open_checks: list[str] | msgspec.UnsetType = msgspec.UNSET
-    """Of the same: the names of the admission checks that have not been answered yet. Left out for none."""
+    """Names of the admission checks that such a job waits for. Left out for none."""
     ended: Micros | None = None
     outcome: Outcome | None = None
     run_limit: Micros | None = None
-    """How long it may run from its next start, or from its last; None for as long as it likes."""
+    """Time for which it may run from its next start, or from its last; None for as long as it likes."""
     ends_by: Micros | None = None
-    """When the frontend stops it at the latest, while it runs; None where it has no limit, or its time does not run yet."""
+    """Instant at which the frontend stops it at the latest, while it runs; None where it has no limit, or its
+    time does not run yet."""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    """Short ones, of the job and what it was made for: policy may tell tenants by them."""
+    """Annotations that are short, of the job and of the object that it was made for: policy may tell tenants
+    by them."""
     said: str = ""
-    """What the frontend last said of why it waits."""
+    """Reason for which it waits, as the frontend said last."""
     flavorless: bool | msgspec.UnsetType = msgspec.UNSET
-    """Of a waiting job: the frontend said that none of its queue's flavors takes it, whatever quota is free, and passes it by.
-    Left out where it did not."""
+    """Whether the frontend said of a waiting job that none of its queue's flavors takes it, whatever quota is
+    free, and passes it by. Left out where it did not."""
     held_by: str = ""
-    """Why it is held, in words; empty where it is not, and from writers that do not say."""
+    """Reason for which it is held, in words; empty where it is not, and from writers that do not say."""
     holder: JobHolder | None = None
-    """Who holds it; None where it is not held, and where its frontend has other reasons."""
+    """Holder of the job; None where it is not held, and where its frontend has other reasons."""
     queues: tuple[str, ...] = ()
-    """Those in which it may start, where there are several: it is ranked in the first of them, and starts in any."""
+    """Queues in which it may start, where there are several: it is ranked in the first of them, and starts in
+    any."""
     array: JobArray | None = None
-    """Where this states waiting tasks of an array: the task of number n is the job `<id>_<n>`, its uid that of `task_uid`. Once it
-    has a level of its own, or runs, it is stated by itself under that name, and leaves the window."""
+    """Array whose waiting tasks this states: the task of number n is the job `<id>_<n>`, its uid that of
+    `task_uid`. Once it has a level of its own, or runs, it is stated by itself under that name, and leaves
+    the window. None for a single job."""
     carries: str | None = None
-    """The uid of a job of another cluster that this one carries out, as a pod carries out a Slurm job. In a pool whose
-    clusters share hardware the two count once, as that one."""
+    """Uid of a job of another cluster that this one carries out, as a pod carries out a Slurm job. In a pool
+    whose clusters share hardware the two count once, as that one."""
     faults: tuple[Fault, ...] = ()
     traceparent: str | None = None
 
@@ -316,7 +328,7 @@ class JobState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="job", g
 
     @property
     def full_name(self) -> str:
-        """The same with its scope: every command takes it."""
+        """The name with its scope: every command takes it."""
         return f"{self.scope}/{self.name}"
 
 
@@ -349,7 +361,7 @@ _KINDS: dict[type[State], subjects.StateKind] = {
     QueueState: "queue",
     ClassState: "class",
 }
-"""Those that are known by their names alone."""
+"""Kinds of objects that are known by their names alone."""
 
 
 def subject_of(state: State) -> str:

@@ -38,10 +38,11 @@ MAX_ID = 128
 _ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _RESOURCE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?")
 MAX_RESOURCES = 64
-"""In one demand. Each is checked by itself: twenty thousand of them, in a body that is not too long, held the intake for 30 ms."""
+"""The most resources in one demand. Each is checked by itself: twenty thousand of them, in a body that is not
+too long, held the intake for 30 ms."""
 MAX_PODS = 100_000
 _MOST_WARNINGS = 8
-"""Of each kind in one answer: a body may have any number of odd fields."""
+"""The most warnings of each kind in one answer: a body may have any number of odd fields."""
 _MOST_LOOKED_THROUGH = 16 * 1024
 """Bytes of a body in which duplicate keys are looked for: in the longest that may be sent it took 144 ms, and nobody else was served."""
 _OFTEN_MEANT = {
@@ -51,30 +52,32 @@ _OFTEN_MEANT = {
     "name": "id",
     "gpus": "demand",
 }
-"""What people call fields elsewhere, and our word for it."""
+"""Names that people know fields by elsewhere, and our word for each."""
 MAX_RUN_SECONDS = 366 * 86_400.0
 
 
 class Submission(Message, frozen=True, kw_only=True, rename=AS_IT_TRAVELS):
-    """One job that somebody asks for, as checked: quantities are in base units."""
+    """A job that somebody asks for, as checked: quantities are in base units."""
 
     id: str
     tenant: str
     demand: Quantities
-    """Of the whole job, all pods together."""
+    """Amounts that the whole job asks for, all pods together."""
     pods: int = 1
     job_class: str | None = None
     """The class asked for; None takes the policy's last one."""
     queue: str | None = None
-    """None takes the tenant's queue."""
+    """Queue for the job; None takes the tenant's queue."""
     run_seconds: float | None = None
-    """How long it is expected to run. A simulated cluster runs it so long; others take it as an estimate."""
+    """Time for which it is expected to run. A simulated cluster runs it so long; others take it as an
+    estimate."""
     run_limit_seconds: float | None = None
     labels: dict[str, str] = {}
     template: JobTemplate | None = None
-    """What to run. A simulated cluster runs nothing; a Kubernetes cluster refuses a submission without it."""
+    """Program to run. A simulated cluster runs nothing; a Kubernetes cluster refuses a submission without
+    it."""
     frontend: str | None = None
-    """The queueing system that it is for, as `kueue` or `slurm`: no other takes it. None takes any."""
+    """Queueing system that it is for, as `kueue` or `slurm`: no other takes it. None takes any."""
     traceparent: str | None = None
 
     def digest(self) -> str:
@@ -175,7 +178,7 @@ def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submiss
 
     Args:
         payload: the body as published.
-        tenant: of the subject that it was published on.
+        tenant: the tenant of the subject that it was published on.
         fallback_id: the Nats-Msg-Id or `seq-<stream sequence>`, used where the body has no id.
 
     Raises:
@@ -205,10 +208,10 @@ def read_submission(payload: bytes, *, tenant: str, fallback_id: str) -> Submiss
 
 
 def field_of(error: ContractError, payload: bytes) -> FieldError:
-    """What was wrong with a payload, as its sender is told: the field, what was found there, and why.
+    """The fault in a payload, as its sender is told: the field, the value found there, and why.
 
     Args:
-        error: of `read_submission`, or of what was checked after it.
+        error: an error of `read_submission`, or of a check after it.
         payload: the body as published.
     """
     match error:
@@ -282,7 +285,7 @@ def _body_in(payload: bytes) -> _Body:
 
 
 def _typed(found: dict[str, msgspec.Raw]) -> _Body:
-    """Each field by itself, the version first, so that the error can name the field and show its value."""
+    """The body, read field by field, the version first, so that an error can show the field and its value."""
     values: dict[str, object] = {}
     for name, field in _FIELDS.items():
         if name not in found:
@@ -373,7 +376,8 @@ class Accepted(
     job_class: str = ""
     """`class` where it is written; empty from an admitter of an earlier release."""
     warnings: list[str] = []
-    """What of the body counts for nothing: fields that nobody knows, and keys that are given twice."""
+    """Warnings of parts of the body that count for nothing: fields that nobody knows, and keys that are given
+    twice."""
 
 
 class Refused(Answer, frozen=True, kw_only=True, tag_field="kind", tag="refused"):
