@@ -51,7 +51,7 @@ def read_document(
         tenants: names that it may grant classes to beside its own tenants.
         pools: names that its tenants may have as pools beside its own.
         beside: tenants with what is stated of them elsewhere, which counts before the document's own word.
-        unread: what its parser could not read, told with the rest.
+        unread: problems of its parser, told with the rest.
 
     Raises:
         DocumentError: with every problem found; of another version, with that alone.

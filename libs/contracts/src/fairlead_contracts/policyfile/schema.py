@@ -32,7 +32,7 @@ _MEMBER: _Schema = {**_TEXT, "pattern": r"^[^/]+/[\s\S]"}
 _WEIGHT: _Schema = {
     "anyOf": [{"const": 0}, {"minimum": validate.LEAST_WEIGHT, "maximum": validate.LARGEST_WEIGHT}]
 }
-"""Beside the type."""
+"""Bounds of a weight, beside its type."""
 
 _BOUNDS: Mapping[tuple[str, str], _Schema] = {
     ("Aging", "entitlement_per_day"): {"minimum": 0, "maximum": validate.LARGEST_RATE},
@@ -87,7 +87,7 @@ _RULES: Mapping[str, _Schema] = {
         ]
     },
 }
-"""What several keys of one part mean together."""
+"""Rules for several keys of one part together, by part."""
 
 
 def schema_text() -> str:

@@ -12,7 +12,7 @@ def check_tree(parents: Mapping[str, str | None], others: Collection[str] = ()) 
     A cycle is told once, at the first of its tenants by name.
 
     Args:
-        parents: by tenant, each tenant that is known; None at the top.
+        parents: the parent of each known tenant, by its name; None at the top.
         others: names that may be parents beside them.
     """
     told: set[str] = set()
@@ -40,8 +40,8 @@ def check_pools_of_tree(
     A share is one of a pool: what a tenant has in one pool can count towards no share in another.
 
     Args:
-        parents: by tenant, each tenant that is known; None at the top.
-        pools: by tenant, the pool that it names; None or left out where it takes that of those above, or any.
+        parents: the parent of each known tenant, by its name; None at the top.
+        pools: the pool that each tenant names; None or left out where it takes that of those above, or any.
     """
     for name, parent in sorted(parents.items()):
         own = pools.get(name)

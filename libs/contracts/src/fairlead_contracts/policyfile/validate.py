@@ -49,8 +49,8 @@ def check_document(
     """Finds every fault of the document's sense, which the types alone do not tell.
 
     Args:
-        document: as far as it could be read.
-        kept: by list, the positions in the file of the entries that are in the document; by default all are.
+        document: the document, as far as it could be read.
+        kept: positions in the file of the entries that are in the document, by list; by default all are.
         tenants: names that it may grant classes to, and have as parents, beside its own tenants.
         stated: names of tenants that the file has, also of entries that could not be read.
         pools: names that tenants may have as pools beside the document's own.
@@ -139,7 +139,7 @@ def _check_classes(document: PolicyDocument) -> Iterator[FieldError]:
 
 
 def _check_class_weights(document: PolicyDocument) -> Iterator[FieldError]:
-    """One of each class where weights count; of a size and sign that the mode can use."""
+    """Checks that each class has a weight where weights count, of a size and sign that the mode can use."""
     if document.class_mode == "strict":
         return
     missing = [name for name in document.classes if name not in document.class_weights]

@@ -13,10 +13,10 @@ from fairlead_contracts.policyfile.document import PRESETS
 
 _RATE, _CAP = "share_per_hour", "cap_hours"
 _USUAL_RATE, _USUAL_CAP = Decimal("0.06"), Decimal(336)
-"""What they were where the file did not say."""
+"""Values of both keys where the file did not say."""
 _HOURS_A_DAY = 24
 _MOST = Decimal(10) ** 12
-"""As the document's bound."""
+"""Largest `entitlement_per_day` that a document may have."""
 _DIGITS = 15
 
 type Keys = Mapping[object, object]
@@ -114,6 +114,6 @@ def _number(found: object) -> Decimal | None:
 
 
 def _written(number: Decimal) -> str:
-    """Without an exponent, which YAML takes for text; as many digits as a float has."""
+    """The number without an exponent, which YAML takes for text, and with as many digits as a float has."""
     text = f"{Decimal(f'{number:.{_DIGITS}g}'):f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -47,20 +47,20 @@ _EXAMPLES = {
     "PRIORITY_WEIGHTS": '{"urgent": 1000, "approved": 100, "normal": 1}',
     "RESOURCE_WEIGHTS": '{"cpu": 1, "nvidia.com/gpu": 1}',
 }
-"""What a mapping looks like where all values are text, as in a ConfigMap."""
+"""Examples of a mapping where all values are text, as in a ConfigMap."""
 _WDRF_WEIGHTS = {"urgent": 1000.0, "approved": 100.0, "normal": 1.0}
 _HOURS_A_DAY, _SECONDS_A_DAY = 24, 86_400
 _LIKENESS = 0.7
-"""From here on a variable is taken for one of the controller's, misspelled (difflib's ratio)."""
+"""Likeness (difflib's ratio) from which on a variable is taken for one of the controller's, misspelled."""
 _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*)")
 
 type Plain = dict[object, object]
 type Problems = list[FieldError]
 
 _UNBOUNDED = Context(traps=[])
-"""Counts what is beyond every number as infinite: the document's bounds refuse it."""
+"""Context that counts a number beyond all others as infinite: the document's bounds refuse it."""
 _OF_NULL = "; leave it null for no cap"
-"""What the document says of its cap and the older formats do not have."""
+"""Hint of the document about its cap, which the older formats do not know."""
 
 
 class Origin(NamedTuple):
@@ -84,12 +84,12 @@ class Translation(NamedTuple):
 
     keys: Mapping[object, object]
     problems: Problems
-    """What is wrong with the file that the keys no longer show, told by the keys of the file."""
+    """Problems of the file that the keys no longer show, told by the keys of the file."""
     origins: Mapping[str, Origin]
-    """By key of the document, where it was made from; empty where the file is a policy document."""
+    """Origins in the file by key of the document; empty where the file is a policy document."""
 
     def told(self, problems: Problems) -> Problems:
-        """All that is wrong, by the keys of the file: its own problems, and these of the document made from it."""
+        """All problems by the keys of the file: its own, and these of the document made from it."""
         if not self.origins:
             return [*self.problems, *problems]
         found = {str(problem): problem for problem in self.problems}
@@ -114,7 +114,7 @@ def _is_wdrf(keys: Mapping[object, object]) -> bool:
 
 
 def _apart(variables: Plain) -> Plain:
-    """Without those that are other programs': an environment is shared. What looks like a misspelled key stays."""
+    """The variables without other programs': an environment is shared. A key that looks misspelled stays."""
     ours = (*_WDRF_KEYS, *_WDRF_SETTINGS)
     return {
         name: value
@@ -211,8 +211,8 @@ class _StringReader:
         """A number from 0; the default, and a problem, where it is none.
 
         Args:
-            key: of the file.
-            default: what its authors took.
+            key: the file's key.
+            default: the value that its authors took.
             ours: the document's key that it becomes.
             counted: the document's unit, where that is another one.
         """
