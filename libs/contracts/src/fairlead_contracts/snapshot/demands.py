@@ -1,4 +1,4 @@
-"""What a snapshot's jobs ask for, in base units."""
+"""Demands of a snapshot's jobs, in base units."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,14 +15,14 @@ _REMEMBERED = 32_768
 type _Shape = tuple[str, tuple[str, ...]]
 """A pool, and the resources that demands there name in this order."""
 type _StatedAmounts = tuple[object, ...]
-"""What a demand states of each resource of its shape."""
+"""Amounts that a demand states, one of each resource of its shape."""
 
 
 class DemandReader:
     """Reads demands, without what is 0. Jobs that ask for the same mostly share one dict, which is read once.
 
     Args:
-        resources: by pool.
+        resources: names of the pools' resources, by pool.
         values: reads amounts, and collects problems.
     """
 
@@ -31,10 +31,10 @@ class DemandReader:
         self._values = values
         self._known: defaultdict[_Shape, dict[_StatedAmounts, dict[str, int]]] = defaultdict(dict)
         self._varied: set[_Shape] = set()
-        """Those whose demands hardly repeat: to look for one costs a third of reading it."""
+        """Shapes whose demands hardly repeat: to look for one costs a third of reading it."""
 
     def one(self, place: EntryPlace, found: Mapping[str, object], pool: str) -> dict[str, int]:
-        """One demand, with its problems told."""
+        """Reads one demand, and tells its problems."""
         amounts = self._values.amounts(place, found)
         self._values.check_resources(place, found, pool, self._resources.get(pool))
         return {resource: amount for resource, amount in amounts.items() if amount}
@@ -46,8 +46,8 @@ class DemandReader:
 
         Args:
             at: the position of the first; problems are told of that one.
-            found: as written.
-            pools: of each.
+            found: the demands as written.
+            pools: the pool of each.
         """
         shapes = list(zip(pools, map(tuple, found), strict=True))
         if len(distinct := set(shapes)) == 1:
@@ -102,7 +102,7 @@ class DemandReader:
 
 
 def _rows_of(found: Sequence[Mapping[str, object]]) -> list[_StatedAmounts] | None:
-    """What demands state, a row each; None where something is neither number nor text."""
+    """The amounts that demands state, a row each; None where something is neither number nor text."""
     rows = [tuple(one.values()) for one in found]
     kinds = set(map(type, chain.from_iterable(rows)))
     if float in kinds:  # its digits are what it means, and it is taken for no integer that it equals

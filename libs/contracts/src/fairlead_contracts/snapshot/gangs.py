@@ -63,7 +63,7 @@ def check_node(node: WrittenNode, amounts: AmountsReader, fail: Fail) -> Snapsho
 def check_gang(
     gang: WrittenGang | None, annotations: dict[str, str] | None, amounts: AmountsReader, fail: Fail
 ) -> tuple[int, SnapshotGang | None]:
-    """How many pods there are, and what is said of them; None where that is no more than their number."""
+    """The number of pods, and the gang's word on them; None where that is no more than their number."""
     found = gang or WrittenGang()
     shapes = _shapes(found, amounts, fail) if found.shapes else [_only_shape(found, amounts, fail)]
     pods = sum(shape.pods for shape in shapes)
@@ -89,7 +89,7 @@ def check_asks(
     `resources.transformations`, by pods that may be fewer, by pods that ended.
 
     Args:
-        job: as it was read.
+        job: the job as it was read.
         written: its demand.
         counted: resources of its pool.
         on_nodes: resources that a node has: pods may ask for some that no pool counts.

@@ -16,11 +16,11 @@ class JobIds:
     def __init__(self, values: SnapshotValues) -> None:
         self._values = values
         self._ids: set[str] = set()
-        """Of what runs, and of jobs that state a uid, too."""
+        """Ids of running jobs, and of jobs that state a uid, too."""
         self._uids: set[str] = set()
-        """As stated."""
+        """Uids as stated."""
         self._only_ids: set[str] = set()
-        """Of jobs whose ids are their uids, too."""
+        """Ids of jobs whose ids are their uids, too."""
 
     def take_running(self, at: int, id: str) -> None:  # noqa: A002 # the snapshot's own word
         """Adds the id of a running job, and tells what is wrong with it."""

@@ -31,9 +31,9 @@ class JobChecks:
     """Checks the jobs of a snapshot whose other parts are known.
 
     Args:
-        policy: as far as it is known.
-        tenants: with their pools.
-        resources: by pool.
+        policy: the policy, as far as it is known.
+        tenants: the tenants with their pools.
+        resources: names of the pools' resources, by pool.
         on_nodes: resources that nodes have: pods may ask for some that no quota counts.
         values: reads single values, and collects problems.
     """
@@ -61,10 +61,10 @@ class JobChecks:
         self._job_classes: dict[str | None, str] = {}
         self._frontends: dict[str | None, str] = {}
         self._named: dict[str | None, str] = {}
-        """Queues and clusters."""
+        """Names of queues and clusters that are right."""
 
     def running(self, written: Iterable[WrittenRunning]) -> list[SnapshotRunning]:
-        """Each running job."""
+        """Reads the running jobs."""
         return [self._running(at, job) for at, job in enumerate(written)]
 
     def _running(self, at: int, job: WrittenRunning) -> SnapshotRunning:
@@ -96,14 +96,14 @@ class JobChecks:
         check_asks(read, written.demand, counted, self._on_nodes, self._values.telling(key, at)[1])
 
     def waiting(self, written: Iterable[WrittenJob]) -> list[SnapshotJob]:
-        """Each waiting job."""
+        """Reads the waiting jobs."""
         read = list[SnapshotJob]()
         for jobs in batched(written, AT_ONCE, strict=False):
             read += self._side_by_side(len(read), jobs)
         return read
 
     def _side_by_side(self, at: int, jobs: Sequence[WrittenJob]) -> list[SnapshotJob]:
-        """Some jobs; where something is wrong, each is read anew by itself, so that problems are told job by job."""
+        """Reads jobs together; where something is wrong, one by one, so that problems are told job by job."""
         known = len(self._values.problems)
         read = self._columns(at, jobs, known)
         if len(self._values.problems) == known and self._ids.take_all(jobs):
@@ -123,7 +123,7 @@ class JobChecks:
         Args:
             at: position of the first.
             jobs: some, or one: then its problems are told.
-            known: how many problems there were before these jobs.
+            known: the number of problems before these jobs.
         """
         tenants, pools, classes, clusters, frontends, queues = self._names(at, jobs)
         since = [job.submitted for job in jobs]
@@ -202,7 +202,7 @@ class JobChecks:
         return read
 
     def _once[K, V](self, known: dict[K, V], found: Sequence[K], read: Callable[[K], V]) -> list[V]:
-        """What many jobs say alike, read until it was right."""
+        """Reads values that many jobs share, each once if it is right."""
         return [known[one] if one in known else self._learned(known, one, read) for one in found]
 
     def _learned[K, V](self, known: dict[K, V], found: K, read: Callable[[K], V]) -> V:

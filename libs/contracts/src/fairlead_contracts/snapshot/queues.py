@@ -42,8 +42,8 @@ def check_class_value(found: WrittenClassValue, classes: Collection[str], fail: 
     """Checks a cluster's value of one class.
 
     Args:
-        found: as written.
-        classes: of the policy; empty where they are not known.
+        found: the value as written.
+        classes: the policy's classes; empty where they are not known.
         fail: tells a problem.
     """
     if classes and found.job_class not in classes:
@@ -94,7 +94,7 @@ def queue_to_plain(queue: SnapshotQueue, alone: str | None) -> Mapping[str, obje
     """The queue as it is written, without what goes without saying.
 
     Args:
-        queue: to write.
+        queue: the queue to write.
         alone: the only pool, where there is one.
     """
     plain: dict[str, object] = {"name": queue.name}

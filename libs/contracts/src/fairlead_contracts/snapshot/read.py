@@ -85,7 +85,7 @@ def read_snapshot(found: object, *, unread: Collection[FieldError] = ()) -> Snap
 
     Args:
         found: the values.
-        unread: what its parser could not read, told with the rest.
+        unread: problems of its parser, told with the rest.
 
     Raises:
         DocumentError: with every problem found.

@@ -16,14 +16,14 @@ class TenantChecks:
 
     Args:
         written: the snapshot's tenants.
-        policy: as far as it is known.
+        policy: the policy, as far as it is known.
         by_policy: names of the policy's tenants, known or not.
-        names: of tenants that the file has, also of entries that could not be read.
+        names: names of tenants that the file has, also of entries that could not be read.
         values: reads single values, and collects problems.
 
     Attributes:
-        names: as given.
-        pool_of: by tenant, the pool that its jobs stand in; None where nothing says. Once looked for.
+        names: the names as given.
+        pool_of: the pool that each tenant's jobs stand in; None where nothing says. Filled by `find_pools`.
         misnamed: pools that a tenant names and that are none: told there, not once more a job.
         inner: tenants with others below them: they have no jobs of their own. Once the tree is checked.
     """
@@ -72,7 +72,7 @@ class TenantChecks:
         )
 
     def _check_unlisted(self, at: int, tenant: WrittenTenant) -> None:
-        """One that the policy does not name stands at the top, with the weight that the policy gives to all of them."""
+        """Checks that a tenant that the policy does not name has no word of its own: it stands at the top."""
         if tenant.name in self._by_policy:
             self._values.fail(
                 ("tenants", at, "unlisted"), tenant.unlisted, "must be left out: the policy names this tenant"
@@ -108,7 +108,7 @@ class TenantChecks:
                 self._values.problems.append(FieldError(field, values[name], reason))
 
     def find_pools(self) -> None:
-        """Each known tenant's pool: its own word, then the policy's, then those above it, then the only one."""
+        """Finds each known tenant's pool: its own word, then the policy's, its parents', or the only one."""
         alone = next(iter(self._values.pools)) if len(self._values.pools) == 1 else None
         self.pool_of = dict.fromkeys(self.names, alone)
         self.pool_of |= dict.fromkeys(self._by_policy, alone)
@@ -133,7 +133,7 @@ def pools_of_tenants(
     """The pool that the jobs of each tenant of policy or snapshot stand in; None where nothing says.
 
     Args:
-        policy: as far as it is known.
+        policy: the policy, as far as it is known.
         stated: the snapshot's tenants; their word counts before the policy's.
         alone: the only pool, where there is one.
     """

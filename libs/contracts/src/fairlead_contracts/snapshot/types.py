@@ -28,15 +28,15 @@ class CardUse(Strict, frozen=True, kw_only=True):
 
 
 class SnapshotCard(Strict, frozen=True, kw_only=True, rename={"model": "type"}):
-    """One physical card, by the fields of HAMi's register."""
+    """A physical card, by the fields of HAMi's register."""
 
     uuid: str
     memory: CardCount
-    """MiB."""
+    """Memory in MiB."""
     cores: CardCount = 100
-    """Percent."""
+    """Cores in percent."""
     count: CardCount = 10
-    """How many vGPUs may share it: HAMi's `deviceSplitCount`."""
+    """Number of vGPUs that may share it: HAMi's `deviceSplitCount`."""
     model: str = ""
     index: CardCount = 0
     numa: int = 0
@@ -209,8 +209,9 @@ class SnapshotPool(msgspec.Struct, frozen=True, kw_only=True):
     """Whether asks for cards that nodes register weigh shares of physical cards; else they weigh what their demand says, as
     in a running Fairlead, and cards only say where jobs fit."""
     saturated: list[str] | None = None
-    """With H-DRF, the resources that are used up, where that does not follow from what waits and runs: in a pool of several
-    clusters or flavors, what is free in one is no use to who waits for another. None where it does."""
+    """Resources that are used up, with H-DRF, where that does not follow from what waits and runs: in a pool
+    of several clusters or flavors, room that is free in one is no use to a job that waits for another. None
+    where it follows."""
 
 
 class SnapshotTenant(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,7 +220,8 @@ class SnapshotTenant(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     weight: float | None = None
     pool: str | None = None
-    """Where its jobs stand. Of one that the policy does not name, also the only pool that it has a part in."""
+    """Pool in which its jobs stand. Of a tenant that the policy does not name, also the only pool that it has
+    a part in."""
     parent: str | None = None
     unlisted: bool = False
     """Whether it is one that the policy does not name, and counts as such: it adds nothing to the sum of the weights."""
@@ -234,18 +236,18 @@ class SnapshotNode(msgspec.Struct, frozen=True, kw_only=True):
     allocatable: Quantities
     labels: dict[str, str] = {}
     used: Quantities | None = None
-    """None where it is not said: nothing, unless something runs."""
+    """Amounts in use; None where that is not said: nothing, unless something runs."""
     cards: list[SnapshotCard] = []
     annotations: dict[str, str] = {}
-    """HAMi's: cards may be registered here instead."""
+    """Annotations of HAMi's: cards may be registered here instead."""
     pods: list[SnapshotPod] = []
     taints: list[str] = []
-    """As kubectl writes them: `key=value:effect`."""
+    """Taints as kubectl writes them: `key=value:effect`."""
     unschedulable: bool = False
     pool: str | None = None
-    """Whose jobs alone may run here; None for those of all pools."""
+    """Pool whose jobs alone may run here; None for those of all pools."""
     cluster: str = ""
-    """Where several clusters are in one snapshot."""
+    """Cluster of the node, where several are in one snapshot."""
 
     @property
     def registers_cards(self) -> bool:
@@ -260,7 +262,7 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     frontend: str = ""
     cluster: str = ""
-    """Where several clusters are in one snapshot."""
+    """Cluster of the queue, where several are in one snapshot."""
     default_level: int = 0
     """The level of a job that nobody labelled."""
     lowest_level: int = 1
@@ -268,9 +270,10 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
     bands_by_class: bool = False
     """Whether each class has levels of its own there, above the value that the cluster gives it."""
     preemption: dict[str, str] = {}
-    """What the frontend may stop for a waiting job, in its own words; empty where it never preempts."""
+    """Settings that say which jobs the frontend may stop for a waiting one, in its own words; empty where it
+    never preempts."""
     ties: TieRule | None = None
-    """How the frontend orders jobs of one level; None where its name says it."""
+    """Rule by which the frontend orders jobs of one level; None where its name says it."""
     orders_across_queues: bool | None = None
     """Whether that holds between two of its queues, too; None where its name says it."""
 
@@ -306,9 +309,10 @@ class SnapshotShape(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     pods: int
     demand: Quantities | None = None
-    """Of one pod; None where the job's demand goes evenly over its pods."""
+    """Amounts that one pod asks for; None where the job's demand goes evenly over its pods."""
     containers: list[Quantities] = []
-    """Of one pod, what each container that asks for cards says of them, in place of what `demand` sums up. Empty for one."""
+    """Requests of one pod for cards, one of each container that makes any, in place of their sum in `demand`.
+    Empty for a single container."""
     selector: dict[str, str] = {}
     tolerations: list[SnapshotToleration] = []
 
@@ -320,7 +324,7 @@ class SnapshotGang(msgspec.Struct, frozen=True, kw_only=True):
     zone_key: str | None = None
     """A label whose value must be the same on all nodes of the gang."""
     annotations: dict[str, str] = {}
-    """Of its pods: the annotations by which HAMi chooses nodes and cards."""
+    """Annotations of its pods, by which HAMi chooses nodes and cards."""
 
 
 class SnapshotRunning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -368,7 +372,7 @@ class SnapshotJob(msgspec.Struct, frozen=True, gc=False):
     """A number in place of its class's weight, as granted."""
     pods: int = 1
     gang: SnapshotGang | None = None
-    """None where it says no more of its pods than their number."""
+    """Word on the job's pods; None where it says no more than their number."""
 
     @property
     def scope(self) -> str:
@@ -395,7 +399,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     tenants: list[SnapshotTenant] = []
     nodes: list[SnapshotNode] = []
     queues: list[SnapshotQueue] = []
-    """Where a pool has one here, it has all: its jobs stand in no other. Without any, queues take plain levels."""
+    """Queues. Where a pool has one here, it has all: its jobs stand in no other. Without any, queues take
+    plain levels."""
     class_values: list[SnapshotClassValue] = []
     running: list[SnapshotRunning] = []
     jobs: list[SnapshotJob] = []

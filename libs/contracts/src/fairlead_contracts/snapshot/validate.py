@@ -31,9 +31,9 @@ class SnapshotChecks[Job]:
     """Checks a snapshot whose shape is right, and puts it into base units.
 
     Args:
-        written: as far as it could be read.
+        written: the snapshot, as far as it could be read.
         jobs: its jobs.
-        kept: by list, the positions in the file of the entries that are in it; by default all are.
+        kept: positions in the file of the entries that are in it, by list; by default all are.
         stated: names of pools and tenants that the file has, also of entries that could not be read.
     """
 
@@ -52,7 +52,7 @@ class SnapshotChecks[Job]:
         by_queue = dict.fromkeys(queue.frontend for queue in written.queues if queue.frontend and queue.ties)
         self._values = SnapshotValues(kept, pools, [*SHIPPED, *(by_queue.keys() - SHIPPED.keys())])
         self._resources: dict[str, set[str]] = {}
-        """By pool."""
+        """Names of the pools' resources, by pool."""
         self._on_nodes: set[str] = set()
 
     @property

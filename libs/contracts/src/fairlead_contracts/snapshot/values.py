@@ -60,13 +60,13 @@ class SnapshotValues:
     """Reads single values, and collects the problems of a snapshot.
 
     Args:
-        kept: by list, the positions in the file of the entries that are in it; by default all are.
+        kept: positions in the file of the entries that are in it, by list; by default all are.
         pools: names that a pool may be called by.
         frontends: names that a frontend may be called by.
 
     Attributes:
         problems: all that were found.
-        pools: as given.
+        pools: the pools as given.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class SnapshotValues:
         self._amounts = _AmountsByResource()
 
     def telling(self, key: str, at: int) -> tuple[AmountsReader, Fail]:
-        """How the parts of one entry are read into base units, and how their problems are told."""
+        """The reader of the amounts in one entry's parts, and the function that tells their problems."""
 
         def amounts(name: str, found: Mapping[str, object]) -> dict[str, int]:
             return self.amounts((key, at, name), found)
@@ -109,7 +109,7 @@ class SnapshotValues:
         """Quantities in base units, resource by resource: a list of each, as long as the rows.
 
         Args:
-            resources: that each row states amounts of.
+            resources: the resources that each row states amounts of.
             rows: amounts in the order of the resources, texts and integers.
 
         Raises:
@@ -134,10 +134,10 @@ class SnapshotValues:
         """The same field of several entries as instants, see `instant`.
 
         Args:
-            found: of each entry.
+            found: the field of each entry.
             key: their list.
             at: the position of the first; as many as there are, problems are told of that one.
-            name: of the field.
+            name: the field's name.
         """
         whole = [one for one in found if type(one) is int]
         if len(whole) == len(found) and min(whole) >= FIRST_SECOND and max(whole) <= LAST_SECOND:
@@ -192,7 +192,7 @@ class SnapshotValues:
         return known
 
     def refuse_twice(self, key: str, names: list[str]) -> None:
-        """Each name once."""
+        """Tells each name that is there twice."""
         seen: set[str] = set()
         for at, name in enumerate(names):
             if name in seen:
@@ -211,10 +211,10 @@ class SnapshotValues:
     def check_resources(
         self, place: EntryPlace, found: Mapping[str, object], pool: str, known: AbstractSet[str] | None
     ) -> None:
-        """Each is one of the pool's: what is none of them would count for nothing.
+        """Checks that each resource is one of the pool's: another would count for nothing.
 
         Args:
-            place: of the amounts.
+            place: where the amounts stand.
             found: amounts by resource.
             pool: its name.
             known: the pool's resources; None where they are not known.
