@@ -19,7 +19,7 @@ class FatalBusError(BusError):
 
 
 class DisconnectedError(RetryableBusError):
-    """There is no connection right now; nothing was sent, and nothing is kept to be sent later."""
+    """The connection is down right now; nothing was sent, and nothing is kept to be sent later."""
 
 
 class ConnectionLostError(RetryableBusError):
@@ -27,11 +27,11 @@ class ConnectionLostError(RetryableBusError):
 
 
 class AnswerTimeoutError(RetryableBusError):
-    """Nobody answered in time; the question may have been heard all the same."""
+    """An answer did not come in time; the question may have been heard all the same."""
 
 
 class NobodyAnswersError(RetryableBusError):
-    """Nobody listens on the subject."""
+    """The subject has no listener."""
 
 
 class NoStreamError(RetryableBusError):
@@ -90,7 +90,7 @@ class JetStreamRefusedError(FatalBusError):
 
 
 class JetStreamNotFoundError(JetStreamRefusedError):
-    """There is no such stream, consumer or message."""
+    """The stream, consumer or message does not exist."""
 
 
 class NotProvisionedError(JetStreamNotFoundError):
@@ -116,7 +116,7 @@ class KeyExistsError(WrongLastSequenceError):
 
 
 class LostOwnershipError(FatalBusError):
-    """Somebody else has written the owned subject: this owner's epoch is over."""
+    """The owned subject was written by somebody else: this owner's epoch is over."""
 
 
 class RemoteError(FatalBusError):

@@ -54,7 +54,7 @@ class EpochFence:
     """The highest epoch that a frontend has obeyed.
 
     Args:
-        kept: as it was kept before.
+        kept: the highest epoch, as it was kept before.
         keep: called with each new one, before the request that brought it is carried out.
     """
 
@@ -67,8 +67,8 @@ class EpochFence:
         """Lets a request pass, unless a later leader was obeyed already.
 
         Args:
-            epoch: of the leader who asks.
-            own: of the frontend's own leadership. Both are sequences of one stream: whatever was obeyed before the
+            epoch: epoch of the leader who asks.
+            own: epoch of the frontend's own leadership. Both are sequences of one stream: whatever was obeyed before the
                 frontend took its lead is below that, or the stream was made anew since.
 
         Raises:
@@ -90,10 +90,10 @@ class FrontendEndpoints:
 
     Args:
         bus: the connection.
-        cluster: its name.
-        frontend: does what is asked for.
-        leadership: of the cluster's state: who does not own that may change nothing.
-        fence: against leaders of the past.
+        cluster: the cluster's name.
+        frontend: the code that does what is asked for.
+        leadership: leadership for the cluster's state: who does not own that may change nothing.
+        fence: refuses leaders of the past.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ def read_request[R: FrontendRequest](codec: Codec[R], payload: bytes) -> R:
     """The batch in a request.
 
     Raises:
-        Rejected: it is none, or too large.
+        Rejected: the body is no such request, or too large.
     """
     if len(payload) > LARGEST_REQUEST:
         raise Rejected(MALFORMED, f"a request of {len(payload)} bytes; {LARGEST_REQUEST} are taken")

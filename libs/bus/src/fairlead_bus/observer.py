@@ -1,4 +1,4 @@
-"""How the bus tells what it meets, without a metrics or log library of its own."""
+"""Reports of the bus on what it meets, without a metrics or log library of its own."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ class BusObserver(Protocol):
         """`amount` more of `what`; the set of names is small and fixed."""
 
     def note(self, what: str, **facts: object) -> None:
-        """Something worth a log line."""
+        """Notes an occurrence that is worth a log line."""
 
 
 class _SilentBusObserver:
@@ -26,7 +26,7 @@ class _SilentBusObserver:
 
 
 SILENT: BusObserver = _SilentBusObserver()
-"""For callers that do not listen."""
+"""The observer of callers that do not listen."""
 
 
 class BusTally:

@@ -1,4 +1,4 @@
-"""How fast one of many may go on: a rate of its own in the long run, and a burst after a rest."""
+"""The pace of each of many lines: a rate of its own in the long run, and a burst after a rest."""
 
 import time
 from collections import OrderedDict
@@ -9,8 +9,8 @@ class LinePace:
     """Lets each line spend at a rate of its own.
 
     Args:
-        a_second: in the long run.
-        burst: at once, after a rest.
+        a_second: rate of each line in the long run.
+        burst: number that a line may spend at once after a rest.
         clock: monotonic seconds.
     """
 
@@ -19,7 +19,8 @@ class LinePace:
         self._ahead = (burst - 1) / a_second
         self._clock = clock
         self._paid_until: OrderedDict[str, float] = OrderedDict()
-        """When each line has made up for all that it spent, by line; the one that spent last at the end."""
+        """Monotonic second at which a line has made up for all that it spent, by line; the one that spent last at the
+        end."""
 
     def spend(self, line: str, amount: float = 1.0) -> None:
         """Counts one more of this line, or another amount."""

@@ -84,12 +84,12 @@ class Bus:
         """Publishes to a stream and waits for its ack.
 
         Args:
-            subject: where to.
-            payload: what.
+            subject: subject that the message goes to.
+            payload: bytes of the message.
             headers: own headers; the active trace context is added.
             msg_id: lets the stream refuse a repeat for a while; no guarantee over a server's crash.
             expect_last: the last sequence of this very subject, 0 for none; anything else is refused.
-            ttl_seconds: how long the stream keeps the message; rounded up to whole seconds.
+            ttl_seconds: seconds for which the stream keeps the message; rounded up to whole ones.
             timeout: seconds to wait for the ack.
 
         Raises:
@@ -107,7 +107,7 @@ class Bus:
         """Leaves a tombstone: an empty message that stays for `TOMBSTONE_SECONDS`. Never a purge: mirrors hear nothing of one.
 
         Args:
-            subject: of the object.
+            subject: the object's subject.
             stamp: the object's epoch and rev, so that mirrors which never saw it know a late duplicate of it.
         """
         return await self.publish(
@@ -145,9 +145,9 @@ class Bus:
         """Answers the questions on a subject until the endpoint is closed.
 
         Args:
-            subject: may hold wildcards.
+            subject: pattern of the questions' subjects; may hold wildcards.
             handle: returns the answer; `Rejected` becomes the asker's `RemoteError`.
-            queue: each question goes to one server of this group; None gives it to all.
+            queue: group of servers of which one gets each question; None gives it to all.
         """
         endpoint = Endpoint(self.wire, handle)
         await endpoint.open(subject, queue)
@@ -208,7 +208,7 @@ async def connect(
 
     Args:
         settings: servers and credentials.
-        name: of the role. Our inboxes are named after the public key that we connect as, which no two users share, or
+        name: the role's name. Our inboxes are named after the public key that we connect as, which no two users share, or
             after the role where we have none.
         observer: hears what the bus meets.
 

@@ -92,7 +92,7 @@ class UnbufferedClient(Client):
         await super()._connect_to_server(s)
 
     def _connect_command(self) -> bytes:
-        """What follows a handshake. Trap: the reader of an upgraded connection is not told of it; asyncio warns at each end."""
+        """The CONNECT command. Trap: an upgraded connection's reader is not told of TLS; asyncio warns at each end."""
         writer = getattr(self._transport, "_io_writer", None)
         if writer is not None and writer.get_extra_info("sslcontext") is not None:
             writer.transport.get_protocol()._over_ssl = True  # noqa: SLF001 - as `StreamWriter.start_tls` does

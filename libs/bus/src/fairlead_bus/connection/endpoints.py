@@ -14,8 +14,8 @@ from fairlead_bus.errors import BusError, PayloadTooLargeError, Rejected
 ERROR_TEXT = "Nats-Service-Error"
 ERROR_CODE = "Nats-Service-Error-Code"
 REPLY_SUBJECTS = re.compile(r"_R_\.|_INBOX(_[^.]*)?\.")
-"""What a reply subject begins with: an account that imports the service asks on the first (nats-server's
-`replyPrefix`; it lets no client name it itself), everybody else from an inbox of a client."""
+"""Beginnings of reply subjects: an account that imports the service asks on the first (nats-server's `replyPrefix`;
+it lets no client name it itself), everybody else from an inbox of a client."""
 TOO_LARGE = 413
 INTERNAL_ERROR = 500
 

@@ -14,7 +14,7 @@ _SEED_BYTES = 32
 
 
 class KeyKind(IntEnum):
-    """What a key is for; NATS writes it into the first letter: O, A, U."""
+    """The role that a key is for; NATS writes it into the first letter: O, A, U."""
 
     OPERATOR = nkeys.PREFIX_BYTE_OPERATOR
     ACCOUNT = nkeys.PREFIX_BYTE_ACCOUNT
@@ -31,7 +31,7 @@ def public_key(seed: str) -> str:
     """The public key of a seed.
 
     Raises:
-        InvalidCredentialsError: it is no seed.
+        InvalidCredentialsError: the text is no seed.
     """
     # nkeys leaves the padding of account seeds off and wants none of a public key: 35 bytes are 56 letters exactly.
     found: bytes = _pair(seed).public_key
@@ -42,7 +42,7 @@ def sign(seed: str, content: bytes) -> bytes:
     """The signature of the seed's holder.
 
     Raises:
-        InvalidCredentialsError: it is no seed.
+        InvalidCredentialsError: the text is no seed.
     """
     signature: bytes = _pair(seed).sign(content)
     return signature
@@ -56,7 +56,7 @@ def user_of_creds(creds: str) -> str:
     """The user's public key in the text of a credentials file. The signature is not checked: the server does that.
 
     Raises:
-        InvalidCredentialsError: there is no user JWT in it.
+        InvalidCredentialsError: the text holds no user JWT.
     """
     lines = [line.strip() for line in creds.splitlines()]
     begins = [number for number, line in enumerate(lines) if "BEGIN NATS USER JWT" in line]

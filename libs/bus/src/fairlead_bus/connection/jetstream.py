@@ -76,7 +76,7 @@ class Ack(msgspec.Struct, frozen=True):
 
     seq: int
     duplicate: bool = False
-    """True: it had one with this Msg-Id and did not store this one."""
+    """Whether the stream had a message with this Msg-Id and did not store this one."""
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str]
     seq: int
     at: Micros
-    """When the server stored it."""
+    """The instant at which the server stored it."""
 
 
 class _ApiError(msgspec.Struct):
@@ -125,7 +125,7 @@ class Position(msgspec.Struct):
 
 
 class ConsumerFacts(msgspec.Struct):
-    """What the pieces here need of a consumer's information."""
+    """A consumer's information, as far as it is needed here."""
 
     name: str
     delivered: Position
@@ -181,7 +181,7 @@ class JetStream:
         *,
         timeout: float = API_TIMEOUT_SECONDS,  # noqa: ASYNC109 - becomes AnswerTimeoutError
     ) -> bytes:
-        """One call of the API, `$JS.API.<verb>`, and the JSON of its answer.
+        """Calls the API once, `$JS.API.<verb>`; returns the JSON of its answer.
 
         Raises:
             JetStreamNotFoundError, WrongLastSequenceError, JetStreamRefusedError: what the server said.
@@ -271,7 +271,7 @@ class JetStream:
         """A consumer that was made before any service started.
 
         Raises:
-            NotProvisionedError: it was not.
+            NotProvisionedError: nobody has made it.
         """
         try:
             return await self.consumer(stream, name)

@@ -36,7 +36,7 @@ class Replies:
         return self._prefix + token
 
     def forget(self, reply: str) -> None:
-        """Nobody waits for this answer any more."""
+        """Forgets an answer that nobody waits for any more."""
         self._waiting.pop(reply[self._skip :], None)
 
     def take(self, message: Msg) -> None:

@@ -1,4 +1,4 @@
-"""How to reach NATS and who we are there."""
+"""Settings of a connection: how to reach NATS, and who we are there."""
 
 import contextlib
 import ssl
@@ -16,7 +16,7 @@ _SECRETS = frozenset({"password", "token", "url"})
 
 @contextlib.contextmanager
 def _readable(what: str, path: str | None) -> Iterator[None]:
-    """What cannot be read is named: the errors of ssl and of the client do not say which file it was."""
+    """Names the file that cannot be read: the errors of ssl and of the client do not say which it was."""
     try:
         yield
     except (OSError, ValueError, InvalidCredentialsError) as error:
@@ -53,7 +53,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Servers and credentials. `repr` shows no secret, so it may be logged."""
 
     url: str = "nats://127.0.0.1:4222"
-    """One server, or several separated by commas."""
+    """Address of a server, or of several, separated by commas."""
     user: str | None = None
     password: str | None = None
     token: str | None = None
@@ -67,7 +67,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of our own certificate, for servers that verify clients."""
     tls_key: str | None = None
     connect_timeout_seconds: float = 10.0
-    """How long to try before the first connection stands. Later ones are tried for ever."""
+    """Seconds of trying until the first connection stands. Later ones are tried for ever."""
     ping_interval_seconds: float = 2.0
     """A server that misses two pings counts as gone: the client's own default takes six minutes to notice."""
 
@@ -103,7 +103,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
         """The servers one by one.
 
         Raises:
-            ConnectFailedError: one is no address; the client would fail with an error of its own.
+            ConnectFailedError: some URL is no address; the client would fail with an error of its own.
         """
         found = [part.strip() for part in self.url.split(",") if part.strip()]
         for number, server in enumerate(found, start=1):

@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
 _CONTEXTS = "opentelemetry.context"
-"""Where nobody has imported this module no span is active: a short command need not wait for its import."""
+"""Module that holds the active span. In a process that has not imported it no span is active: a short command need
+not wait for its import."""
 
 MAX_CONTEXT = 512
 """Characters of a header: W3C Trace Context has 55 in `traceparent` and asks for 512 to be kept of `tracestate`."""

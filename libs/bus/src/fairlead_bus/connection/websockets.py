@@ -10,7 +10,7 @@ def enable(addresses: list[str]) -> None:
     """Gives nats-py what it needs for these addresses.
 
     Raises:
-        ConnectFailedError: one is a WebSocket's, and aiohttp is not installed.
+        ConnectFailedError: some URL is a WebSocket's, and aiohttp is not installed.
     """
     if not any(address.startswith(_SCHEMES) for address in addresses):
         return

@@ -34,7 +34,7 @@ _HEADER_PUNCTUATION = len(b": \r\n")
 
 
 class Wire:
-    """One connection as the rest of this library uses it."""
+    """The connection to NATS, as the rest of this library uses it."""
 
     def __init__(self, observer: BusObserver, has_new_key: Callable[[], bool] = lambda: False) -> None:
         """A wire that is not connected yet.
@@ -86,7 +86,7 @@ class Wire:
         """Returns as soon as the connection stands.
 
         Raises:
-            ClosedError: it never will again.
+            ClosedError: the connection never will stand again.
         """
         await self._up.wait()
         if self.closed.is_set():
@@ -158,7 +158,7 @@ class Wire:
 
         Raises:
             DisconnectedError: there is no connection.
-            ClosedError: there will be none.
+            ClosedError: there will be no connection any more.
             PayloadTooLargeError: the server would close the connection over it.
             InvalidMessageError: the subject or a header cannot be sent.
         """
@@ -239,8 +239,8 @@ class Wire:
         """Sends and waits for one answer.
 
         Raises:
-            AnswerTimeoutError: none came within `timeout` seconds.
-            ConnectionLostError: none can come any more.
+            AnswerTimeoutError: no answer came within `timeout` seconds.
+            ConnectionLostError: no answer can come any more.
             NobodyAnswersError: nobody listens on the subject.
             DeniedError: our user may not send to it.
             DisconnectedError, ClosedError, PayloadTooLargeError, InvalidMessageError: nothing was sent.

@@ -31,17 +31,17 @@ LOOK_SECONDS = 5.0
 """Seconds between two looks whether the sync mark still stands: nobody hears of a purge."""
 
 type Statements = dict[str, State | None]
-"""By subject; None where the object is gone."""
+"""Statements of objects by subject; None where the object is gone."""
 
 
 class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
-    """One event that is to be published, at least once."""
+    """An event that is to be published, at least once."""
 
     subject: str
     msg_id: str
     payload: bytes
     seq: int = 0
-    """Its number in the outbox of an owner that keeps one."""
+    """The event's number in the outbox of an owner that keeps one."""
 
 
 class RequestEndpoints(Protocol):
@@ -111,15 +111,15 @@ class Announcer:
 
         Args:
             bus: the connection.
-            leadership: for the cluster; sets `wake` when it changes.
-            cluster: its name.
+            leadership: our leadership for the cluster; sets `wake` when it changes.
+            cluster: the cluster's name.
             wake: set when there is something to do.
             next_rev: a revision above all that were given: for the mark, for deletes and for unstamped statements.
-            clock: now, for the mark.
+            clock: the time now, for the mark.
             endpoints: opened and closed with the leadership.
             story: the events between what NATS has and what is. They are acked before the state that hides
                 the transition is sent, so that one is told even if this process dies in between.
-            missing: why what was told is not all there is. Without all, nothing is reconciled and no mark given.
+            missing: the reason for which not all there is was told. Without all, nothing is reconciled and no mark given.
             published: told which events of the outbox are acked.
             taken_over: told once in each epoch what stood on NATS when it began.
         """
@@ -137,7 +137,7 @@ class Announcer:
         self._has_truth = False
         self._truth: dict[str, State] = {}
         self._acked_states: dict[str, State] = {}
-        """What NATS has acked to us, as it was true then; of use while nobody else leads."""
+        """State that NATS has acked to us, by subject, as it was true then; of use while nobody else leads."""
         self._acked_epoch: int | None = None
         """The epoch in which that was acked."""
         self._changed: set[str] = set()
@@ -175,7 +175,7 @@ class Announcer:
         return self.why_not_reconciled()
 
     def why_not_reconciled(self) -> str | None:
-        """Why NATS may differ from the truth; None where it does not, and where we do not lead."""
+        """The reason for which NATS may differ from the truth; None where it does not, and where we do not lead."""
         epoch = self._leadership.epoch
         if epoch is None or self._reconciled_for == (epoch, self._connections):
             return None

@@ -1,4 +1,4 @@
-"""What stands on NATS of one cluster, held against what its owner knows to be true."""
+"""The state of one cluster on NATS, held against what its owner knows to be true."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,17 +17,18 @@ from fairlead_contracts.messages.state import STATE, State, is_stated_at
 
 REPLAY_SECONDS = 300.0
 UNSTAMPED = 0
-"""What an owner leaves to the announcer: always the epoch; the revision, too, where the owner keeps none."""
+"""Epoch or revision that an owner leaves to the announcer: always the epoch; the revision, too, where the owner keeps
+none."""
 
 
 class Comparison:
-    """One replay of a cluster's subjects, each message judged as it comes: nothing that is right is kept twice.
+    """A replay of one cluster's subjects, each message judged as it comes: nothing that is right is kept twice.
 
     Args:
         bus: the connection.
-        cluster: whose subjects.
-        truth: by subject. What changes in it during the replay is to be stated anew in any case.
-        epoch: of the owner. A message of a later epoch is forged: mirrors would keep it for ever.
+        cluster: the cluster whose subjects are compared.
+        truth: the owner's objects by subject. What changes in it during the replay is to be stated anew in any case.
+        epoch: the owner's. A message of a later epoch is forged: mirrors would keep it for ever.
     """
 
     def __init__(self, bus: Bus, cluster: str, truth: Mapping[str, State], epoch: int) -> None:
@@ -37,12 +38,13 @@ class Comparison:
         self._epoch = epoch
         self._mark = subjects.mark(cluster)
         self.found: dict[str, State] = {}
-        """What stands and can be read, but for the mark; the owner's own object where it says the same."""
+        """State on NATS that can be read, by subject, but for the mark; the owner's own object where it says the
+        same."""
         self.wrong: set[str] = set()
         """Subjects that differ from the truth as it was when they came by, that one of both lacks, or that cannot be
         read."""
         self.forged: set[str] = set()
-        """Those of them that no owner wrote: they are put right over whatever stamp stands there."""
+        """Wrong subjects that no owner wrote: they are put right over whatever stamp stands there."""
         self.seq = 0
         """Stream sequence up to which the replay went."""
 

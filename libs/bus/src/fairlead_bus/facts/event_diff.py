@@ -1,4 +1,4 @@
-"""What happened to a job between two statements of it, as events. Pure.
+"""Events of a job, made of the difference between two statements of it. Pure.
 
 A transition that happened while nobody watched shows in the difference as well. Ids are made of the uid, the kind of
 transition and the instant of the run that it is about: what is told again has the same ids.
@@ -29,7 +29,7 @@ EVICTED = "Evicted"
 
 
 class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a job ended that is stated no more, and its last run."""
+    """The end of a job that is stated no more, and its last run."""
 
     at: Micros
     outcome: Outcome
@@ -44,10 +44,10 @@ class LastEviction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobMemory(Protocol):
-    """What an owner of state knows of its jobs beyond what it states."""
+    """Knowledge that an owner of state has of its jobs beyond what it states."""
 
     def end_of(self, job: JobState) -> RunEnd | None:
-        """How a job ended that is stated no more; None where nobody knows."""
+        """The end of a job that is stated no more; None where nobody knows it."""
 
     def eviction_of(self, job: JobState) -> LastEviction | None:
         """The job's last eviction; None where nobody knows."""
@@ -72,7 +72,7 @@ class EventDiff:
 
     Args:
         memory: knows what became of a job.
-        clock: now: the only instant that there is for a deletion.
+        clock: the time now: the only instant that there is for a deletion.
         told: hears of each event; counts.
     """
 

@@ -1,4 +1,4 @@
-"""What somebody else wrote under the subjects of one owner."""
+"""Messages that somebody else wrote under the subjects of one owner."""
 
 import asyncio
 from collections import deque
@@ -21,8 +21,8 @@ class ForeignWrites:
 
     Args:
         bus: the connection that the owner writes by.
-        stream: of the subjects.
-        filter: of the subjects.
+        stream: the subjects' stream.
+        filter: pattern of the subjects.
         wake: set when there may be something to take.
     """
 

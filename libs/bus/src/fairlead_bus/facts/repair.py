@@ -31,8 +31,8 @@ class Audit:
 
     Args:
         bus: the connection.
-        stream: of the subjects.
-        filter: of the subjects.
+        stream: the subjects' stream.
+        filter: pattern of the subjects.
         said: the subjects that were acked to the owner and not deleted since; none while nobody knows.
         lacks: told those that do not stand.
     """
@@ -81,12 +81,12 @@ class Audit:
 
 
 class Repair:
-    """Which subjects of a cluster are due to be said again, and when.
+    """The subjects of a cluster that are due to be said again, and the time of it.
 
     Args:
         bus: the connection that the owner writes by.
-        leadership: of the owner.
-        cluster: whose subjects.
+        leadership: the owner's.
+        cluster: the cluster whose subjects are repaired.
         wake: set when there may be something due.
         said: the subjects that should stand; none while nobody knows.
     """

@@ -1,4 +1,4 @@
-"""Which replica takes which item: the same answer everywhere, without a word between the replicas."""
+"""The assignment of items to replicas: the same answer everywhere, without a word between the replicas."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""One leader a role and cluster, by compare-and-swap on one key."""
+"""The leader of each role and cluster, one at a time, by compare-and-swap on one key."""
 
 import asyncio
 import time
@@ -66,14 +66,14 @@ class Leadership:
 
     @property
     def epoch(self) -> int | None:
-        """Our epoch while we lead and may trust it; None otherwise. Read it again before each write."""
+        """The epoch of our leadership while we lead and may trust it; None otherwise. Read it again before each write."""
         return self._held if time.monotonic() < self._trusted_until else None
 
     async def is_confirmed(self) -> bool:
         """Whether the key is ours by the server's word, not by our memory alone.
 
         Raises:
-            RetryableBusError: it could not be found out.
+            RetryableBusError: the leader could not be found out.
         """
         found = await self._bus.last(self._stream, self._subject)
         held = self._held

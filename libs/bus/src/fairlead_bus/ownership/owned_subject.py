@@ -1,4 +1,4 @@
-"""One writer a subject: a claim, then compare-and-swap."""
+"""The single writer of a subject: a claim, then compare-and-swap."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ class OwnedSubject:
 
         Raises:
             LostOwnershipError: somebody else claimed at the same time and was first.
-            RetryableBusError: it could not be done or could not be found out; claim again.
+            RetryableBusError: the claim failed or its outcome could not be found out; claim again.
         """
         self.epoch = None
         last = await self._bus.last(self._stream, self._subject)
@@ -64,7 +64,7 @@ class OwnedSubject:
 
         Raises:
             LostOwnershipError: somebody else has written.
-            RetryableBusError: it could not be found out.
+            RetryableBusError: the outcome could not be found out.
         """
         if self.epoch is None:
             raise LostOwnershipError(f"{self._subject} is not ours")

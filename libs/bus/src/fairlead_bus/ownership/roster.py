@@ -62,7 +62,7 @@ class Roster:
         }
 
     def member(self, role: str, replica: str) -> MemberLease | None:
-        """One replica's lease."""
+        """The lease of one replica; None where it has none."""
         return self._members.values.get(kv_subject(MEMBERS, member_key(role, replica)))
 
     def leader(self, role: str, cluster: str) -> LeaderLease | None:

@@ -28,27 +28,27 @@ ANSWER_ONCE = {"max": 1, "expires": "30s"}
 
 
 class NatsUser(msgspec.Struct, frozen=True, kw_only=True):
-    """One who connects, with a key of its own."""
+    """A user of NATS with a key of its own."""
 
     name: str
     grants: Grants
     tenant: str | None = None
-    """Whose jobs it submits; None of a service or an operator."""
+    """The tenant whose jobs the user submits; None for a service or an operator."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """One account and its users."""
+    """An account of NATS and its users."""
 
     name: str
     users: list[NatsUser]
     tenants: list[str] = []
-    """Whose it is; empty for the services'."""
+    """The tenants that share the account; empty for the services' account."""
     connections: int | None = None
-    """How many may be open at once; None for no limit but the server's."""
+    """Number of connections that may be open at once; None for no limit but the server's."""
 
     @property
     def imports(self) -> list[Share]:
-        """What crosses into it from the services' account."""
+        """Services and streams that cross into the account from the services'."""
         return [share for tenant in self.tenants for share in permissions.shares(tenant)]
 
 
@@ -62,8 +62,8 @@ class AccountLayout(msgspec.Struct, frozen=True, kw_only=True):
     operators: list[str]
     """People who steer, with the `fairlead` command."""
     tenant_connections: int = TENANT_CONNECTIONS
-    """How many each tenant may hold at once: a server takes so many from all together (65,536 unless it is told another
-    number, or its own limit of open files), and who comes then is turned away."""
+    """Number of connections that each tenant may hold at once: a server takes so many from all together (65,536
+    unless it is told another number, or its own limit of open files), and who comes then is turned away."""
 
     def check(self) -> None:
         """Raises FieldError where a name is no name, or is there twice."""
@@ -103,8 +103,8 @@ def user_permissions(grants: Grants, key: str) -> dict[str, object]:
     """A user's permissions as a server's configuration and a user's JWT have them, its own inbox among them.
 
     Args:
-        grants: of its role.
-        key: its public key, which its inbox is named after.
+        grants: grants of the user's role.
+        key: the user's public key, which its inbox is named after.
     """
     found: dict[str, object] = {
         "publish": grants.publish,

@@ -43,7 +43,7 @@ class Signers(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def grown(cls, known: Mapping[str, str], accounts: Sequence[Account]) -> "Signers":
-        """What is known, and new seeds for those who have none."""
+        """Signers with the known seeds, and new seeds for those who have none."""
         kinds = {OPERATOR: KeyKind.OPERATOR, SYSTEM: KeyKind.ACCOUNT} | {
             account.name: KeyKind.ACCOUNT for account in accounts
         }
@@ -70,7 +70,7 @@ def account_token(signers: Signers, account: Account, *, revoked: Mapping[str, i
     """An account's, signed by the operator.
 
     Args:
-        signers: who sign.
+        signers: holders of the keys that sign.
         account: the services', a tenant's or the system's.
         revoked: public keys of users who are out, with the second until which their tokens were issued.
     """
@@ -120,8 +120,8 @@ def operator_config(signers: Signers, tokens: Mapping[str, str], store: str) -> 
     """The part of a nats-server's configuration that trusts the operator and knows these accounts.
 
     Args:
-        signers: who sign.
-        tokens: of accounts, by their public keys.
+        signers: holders of the keys that sign.
+        tokens: the accounts' tokens, by their public keys.
         store: the directory in which the server keeps the tokens that it is handed.
     """
     preload = json.dumps(dict(tokens), indent=2)

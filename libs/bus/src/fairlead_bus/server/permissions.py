@@ -16,7 +16,7 @@ from fairlead_contracts.base.tokens import encode_token
 
 
 class Grants(msgspec.Struct, frozen=True, kw_only=True):
-    """What one user may publish and subscribe to; `answers` also allows replies to what it was asked."""
+    """Subjects that one user may publish and subscribe to; `answers` also allows replies to what it was asked."""
 
     publish: list[str]
     subscribe: list[str]
@@ -142,7 +142,7 @@ def submitter(tenant: str) -> Grants:
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """What crosses from the services' account into a tenant's: a service that it may call, or a stream that it hears."""
+    """A service that a tenant's account may call in the services' account, or a stream that it hears from there."""
 
     name: str
     subject: str
@@ -155,7 +155,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shares(tenant: str) -> list[Share]:
-    """All that crosses for one tenant, and nothing of anybody else."""
+    """Services and streams that cross for this one tenant, and nothing of anybody else."""
     return _shares(encode_token(tenant))
 
 
@@ -168,7 +168,7 @@ def _shares(tenant_token: str) -> list[Share]:
 
 
 SHARES_OF_ALL = _shares("*")
-"""What crosses for some tenant."""
+"""Services and streams that cross for some tenant, with a wildcard in the tenant's place."""
 
 
 def _follow(stream: str, filtered: str) -> list[str]:
@@ -180,7 +180,7 @@ def _follow(stream: str, filtered: str) -> list[str]:
 
 
 def _read(stream: str, filtered: str) -> list[str]:
-    """What follows a filter, and the last message of a subject."""
+    """Subjects by which a user follows a filter and reads the last message of a subject."""
     return [*_follow(stream, filtered), *_look(stream)]
 
 

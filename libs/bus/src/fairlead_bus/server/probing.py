@@ -32,13 +32,14 @@ SAMPLE = "fairlead-check"
 NO_BODY = b"{"
 """No JSON, but what begins as such: a pull whose body is anything else counts as one for a message, and takes it."""
 _TIMEOUT_SECONDS = 10.0
-"""Whatever is allowed is answered by a stream, a service, or the server that says that nobody listens; a denial is told."""
+"""Longest wait for an answer. An allowed message is answered by a stream, by a service, or by the server that says
+that nobody listens; a denial is told."""
 _STRANGER_SECONDS = 2.0
 _AT_ONCE = 32
 
 
 class Login(msgspec.Struct, frozen=True, kw_only=True):
-    """One user and how it connects."""
+    """A user and how it connects."""
 
     user: NatsUser
     account: str
@@ -49,10 +50,10 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
 def logins(
     accounts: Iterable[Account], how: Callable[[NatsUser], tuple[str, ConnectionSettings]]
 ) -> list[Login]:
-    """All users.
+    """Logins of all users.
 
     Args:
-        accounts: as they shall be.
+        accounts: the accounts and users that shall be let in.
         how: the public key of a user and how it connects.
     """
     found = []
@@ -64,7 +65,7 @@ def logins(
 
 
 async def find_faults(everybody: Sequence[Login]) -> list[str]:
-    """What is too wide or missing, a sentence each; empty where the server does as the shipped grants say."""
+    """Faults of a server, a sentence each: rights too wide or missing; empty where it does as the shipped grants say."""
     found = [fault for login in everybody for fault in await _faults_of(login, everybody)]
     found += await _strangers(everybody[0].settings)
     inside = next(login for login in everybody if login.account == SERVICES)
@@ -177,7 +178,7 @@ async def _may_subscribe(bus: Bus, tally: BusTally, tried: Sequence[str]) -> dic
 
 
 async def _strangers(settings: ConnectionSettings) -> list[str]:
-    """Whoever has no key must not be let in."""
+    """The fault of a server that lets in somebody without a key; empty where it does not."""
     plain = msgspec.structs.replace(
         settings, nkey_seed=None, creds=None, connect_timeout_seconds=_STRANGER_SECONDS
     )

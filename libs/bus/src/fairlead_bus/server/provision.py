@@ -15,17 +15,17 @@ from fairlead_contracts.topology import DEAD, BucketSpec, DurableSpec, Retention
 
 _NANO = 1_000_000_000
 _MARKER_SECONDS = 1.0
-"""How long an expiry marker stays: the server takes no less, and a watcher that is connected sees it at once."""
+"""Life of an expiry marker: the server takes no less, and a watcher that is connected sees it at once."""
 _DUPLICATE_SECONDS = 120.0
 _LEAST_DUPLICATE_SECONDS = 0.1
 """The server takes no shorter window, and reads 0 as its own two minutes."""
 _WINDOW_CAN_BE_OFF = (2, 14)
-"""From this release on, a stream that has a source besides its subjects may do without."""
+"""First release in which a stream that has a source besides its subjects may do without a window for duplicates."""
 _NO_SOURCE = {"name": DEAD, "filter_subject": f"{ROOT}.dead._none"}
 """A source that never gives anything: nobody publishes this subject."""
 
 _TIMEOUT_SECONDS = 30.0
-"""How long servers that do not answer are asked again."""
+"""Longest time for which servers that do not answer are asked again."""
 _LOOK_AGAIN_SECONDS = 0.5
 
 type Config = dict[str, object]
@@ -39,16 +39,16 @@ _stream_info = msgspec.json.Decoder(_StreamInfo)
 
 
 class TopologyChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes one stream, bucket or durable as it is wanted."""
+    """A change that makes one stream, bucket or durable as it is wanted."""
 
     what: str
-    """As `stream state` or `durable submit/submit-c1`."""
+    """The object that changes, as `stream state` or `durable submit/submit-c1`."""
     differing: list[str]
-    """Each setting that is not as wanted, as `max_age 0 -> 5`; empty where the whole of it is missing."""
+    """Settings that are not as wanted, as `max_age 0 -> 5`; empty where the object is missing as a whole."""
     config: Config
-    """What it shall be told."""
+    """The configuration that the server is given."""
     stream: str
-    """Its name, or that of the stream that the durable is of."""
+    """The stream's name, or that of the stream that the durable is of."""
     is_durable: bool = False
 
     @property
@@ -57,7 +57,7 @@ class TopologyChange(msgspec.Struct, frozen=True, kw_only=True):
         return not self.differing
 
     def sentence(self, missing: str = "created") -> str:
-        """One line for people."""
+        """The change in one line for people."""
         return f"{self.what}: {missing if self.is_new else ', '.join(self.differing)}"
 
 
@@ -87,13 +87,13 @@ async def provision(bus: Bus, topology: Topology, *, replicas: int | None = None
 
 
 async def find_changes(bus: Bus, topology: Topology, *, replicas: int | None = None) -> list[TopologyChange]:
-    """What the server lacks, and what it has otherwise; in the order in which it is to be made. Changes nothing.
+    """Finds what the server lacks or has otherwise, in the order in which it is to be made. Changes nothing.
 
     Subjects are only ever added: a submit stream keeps the clusters that it knows.
 
     Args:
         bus: connected as a user who may manage streams.
-        topology: what shall be there.
+        topology: the streams, buckets and durables that shall be there.
         replicas: copies of each stream in a cluster of servers; None leaves the server's default or what stands.
 
     Raises:
@@ -129,10 +129,10 @@ async def require_durables(bus: Bus, *durables: tuple[str, str]) -> None:
 
     Args:
         bus: the connection.
-        durables: each as stream and name.
+        durables: the stream and the name of each.
 
     Raises:
-        NotProvisionedError: one of them is missing.
+        NotProvisionedError: some of them is missing.
     """
     for stream, name in durables:
         try:
@@ -179,7 +179,7 @@ async def _durable_change(bus: Bus, spec: DurableSpec) -> TopologyChange | None:
 
 
 def _differences(found: Mapping[str, object], wanted: Mapping[str, object]) -> list[str]:
-    """Each setting that is not as wanted; one that the server leaves out is at its zero."""
+    """Differences of settings from the wanted ones, as `max_age 0 -> 5`; one that the server leaves out is at its zero."""
     return [
         f"{name} {found.get(name)!r} -> {value!r}"
         for name, value in wanted.items()

@@ -30,13 +30,14 @@ class Readable[T](msgspec.Struct, frozen=True, kw_only=True):
     """The newest value of a key that can be read."""
 
     value: T | None
-    """None where there is none: nothing was ever written, it was deleted, or nothing that is kept can be read."""
+    """The newest value that can be read; None where there is none: nothing was ever written, it was deleted, or
+    nothing that is kept can be read."""
     rev: int = 0
-    """Of that value; 0 where there is none."""
+    """Revision of that value; 0 where there is none."""
     last_rev: int = 0
-    """Of what was written last; 0 where nothing stands. Above `rev` where that cannot be read."""
+    """Revision written last; 0 where nothing stands. Above `rev` where that cannot be read."""
     why_not_last: ContractError | None = None
-    """Why what was written last cannot be read."""
+    """The reason for which the revision written last cannot be read."""
     deleted: bool = False
     """Whether a delete stands, or stands right before what cannot be read."""
 
@@ -52,7 +53,7 @@ def bucket_stream(bucket: str) -> str:
 
 
 class Bucket:
-    """One KV bucket, in the layout that every NATS client knows.
+    """A KV bucket, in the layout that every NATS client knows.
 
     Traps of nats-py's own: `get` may be served by a replica that lags; an expired key looks alive; `create` fails on
     a key that has expired until its marker is gone; `update(last=None)` means "must not exist"; `keys(filters=)` is
@@ -81,12 +82,12 @@ class Bucket:
         """Writes where there is no value; returns the revision.
 
         Args:
-            key: of the value.
+            key: the value's key.
             value: whole.
-            by: who writes it, for those who read the history.
+            by: name of the writer, for those who read the history.
 
         Raises:
-            KeyExistsError: there is one.
+            KeyExistsError: the key has a value.
         """
         found = await self._bus.last(self._stream, self._subject(key))
         if found is not None and not is_deletion(found.headers):
@@ -100,13 +101,13 @@ class Bucket:
         """Writes if `rev` is the key's last revision; returns the new one.
 
         Args:
-            key: of the value.
+            key: the value's key.
             value: whole.
-            rev: that it is written over.
-            by: who writes it, for those who read the history.
+            rev: revision that the value is written over.
+            by: name of the writer, for those who read the history.
 
         Raises:
-            WrongRevisionError: it is not.
+            WrongRevisionError: the key's last revision is another one.
         """
         try:
             return await self._swap(key, value, rev, by)
@@ -127,7 +128,7 @@ class Bucket:
         All who read the same history find the same one, whenever they start.
 
         Args:
-            key: of the value.
+            key: the value's key.
             read: raises ContractError where it cannot.
         """
         found = await self._bus.last(self._stream, self._subject(key))
@@ -151,7 +152,7 @@ class Bucket:
         return Readable(value=None, last_rev=found.seq, why_not_last=why)
 
     async def history(self, key: str) -> list[Stored]:
-        """All that the bucket keeps of the key, oldest first, deletes too; as many as its history is long."""
+        """The key's revisions, oldest first, deletes too; as many as the bucket keeps."""
         last = await self._bus.last(self._stream, self._subject(key))
         kept: list[Stored] = []
         seq = 1

@@ -15,8 +15,8 @@ class CatchingUp:
 
     Args:
         bus: the connection.
-        stream: of the feed.
-        filter: of the feed.
+        stream: the feed's stream.
+        filter: the feed's pattern of subjects.
     """
 
     def __init__(self, bus: Bus, *, stream: str, filter: str) -> None:  # noqa: A002 - the word of NATS

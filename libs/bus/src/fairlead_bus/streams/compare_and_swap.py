@@ -42,17 +42,17 @@ async def swap(
 
     Args:
         bus: the connection.
-        stream: of the subject.
-        subject: what to write.
+        stream: the subject's stream.
+        subject: the subject to write.
         payload: the new value.
         expected: last sequence of the subject.
-        msg_id: never used before.
+        msg_id: an id never used before.
         is_ours: tells the Msg-Id of an earlier write of the same owner whose outcome was never learnt; it becomes the
             expected one.
 
     Raises:
         SwapRefusedError: somebody else wrote.
-        PublishUncertainError: it could not be found out.
+        PublishUncertainError: the outcome could not be found out.
         DisconnectedError, ClosedError, DeniedError, PayloadTooLargeError, RefusedError: nothing was written now.
     """
     for _ in range(ATTEMPTS):

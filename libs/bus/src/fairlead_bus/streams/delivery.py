@@ -14,7 +14,7 @@ _NANOS_PER_MICRO = 1000
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """One message and what the server says of it."""
+    """A message and what the server says of it."""
 
     subject: str
     payload: bytes
@@ -23,9 +23,9 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     deliveries: int
     """1 for the first time."""
     at: Micros
-    """When the server stored it."""
+    """The instant at which the server stored it."""
     behind: int = 0
-    """How many the server had not delivered yet when it delivered this one."""
+    """Number of messages that the server had not delivered yet when it delivered this one."""
 
     @property
     def msg_id(self) -> str | None:

@@ -1,4 +1,4 @@
-"""One ordered replay of a stream, from a start until the first doubt.
+"""A single ordered replay of a stream, from a start until the first doubt.
 
 A consumer without acks, in the server's memory. Whatever could hide a message breaks the feed: a gap, silence, a
 lost connection. It is never resumed by sequence here: a delete whose tombstone expired meanwhile would be missed.
@@ -39,10 +39,11 @@ type DeliverMsg = Callable[[Msg, int], None]
 SLICE = 256
 """Messages asked for at a time; two slices are on the way, so that the reader never waits for the next."""
 _ASKED_SECONDS = 60.0
-"""How long the server keeps an unanswered request."""
+"""Seconds for which the server keeps an unanswered request."""
 _GONE_SECONDS = 5.0
 _UNASKED_SECONDS = 30.0
-"""How long the server keeps a consumer that nobody hears, or that nobody asks for more: a reader may stand still."""
+"""Seconds for which the server keeps a consumer that nobody hears, or that nobody asks for more: a reader may stand
+still."""
 
 LAST_PER_SUBJECT: Mapping[str, object] = {"deliver_policy": "last_per_subject"}
 NEW: Mapping[str, object] = {"deliver_policy": "new"}
@@ -53,11 +54,11 @@ class Feed:
 
     Args:
         bus: the connection.
-        stream: to read.
+        stream: the stream to read.
         subject: filter of its subjects.
         deliver: takes each message.
-        start: where to begin, as the server's configuration of consumers says it.
-        create_seconds: how long the server may take to begin.
+        start: the point at which to begin, as the server's configuration of consumers says it.
+        create_seconds: seconds that the server may take to begin.
         sliced: asked for slice by slice. Where the stream has durables this takes the right to ask for the messages of
             those, too, and it is better pushed.
     """
@@ -187,7 +188,7 @@ class Feed:
 
         Args:
             seq: the sequence.
-            within: after so many seconds it returns anyway.
+            within: seconds after which it returns anyway.
 
         Raises:
             ReplayBrokenError: it will not be.

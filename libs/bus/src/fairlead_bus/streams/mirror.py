@@ -29,11 +29,11 @@ REMEMBERED_DELETES = 32_768
 """Deletes that a mirror remembers: until an owner has put its state right, a server may bring deleted objects back."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 2.0
 _CREATE_SECONDS = (1.0, 1.0, 1.0, API_TIMEOUT_SECONDS)
-"""How long a replay may take to begin, one try after the other. Trap: a cluster gives it to the memory of any of its servers,
-for up to half a minute to one that has just died, too, and then says nothing. Asked again it draws anew. Each fourth try has
-the time that a very large stream may need."""
+"""Seconds that a replay may take to begin, one try after the other. Trap: a cluster gives it to the memory of any of
+its servers, for up to half a minute to one that has just died, too, and then says nothing. Asked again it draws
+anew. Each fourth try has the time that a very large stream may need."""
 ANEW_SECONDS = 5.0
-"""How long a stream that was there may be missing."""
+"""Seconds for which a stream that was there may be missing."""
 _KV_DELETES = frozenset({"DEL", "PURGE"})
 
 
@@ -45,10 +45,10 @@ class Decodes[T](Protocol):
 
 
 class MirrorChanges[T](msgspec.Struct, frozen=True):
-    """What changed since the last look."""
+    """Changes of a mirror since the last look."""
 
     changed: dict[str, T | None]
-    """By subject; None for deleted."""
+    """Changed values by subject; None for deleted."""
     seq: int
     complete: bool
 
@@ -91,8 +91,8 @@ class Mirror[T]:
 
         Args:
             bus: the connection.
-            stream: to mirror.
-            filter: of its subjects.
+            stream: the stream to mirror.
+            filter: pattern of the mirrored subjects.
             codec: reads a payload.
             wake: set when there is something to take.
             stamp: tells which of two values of a subject is the newer, where writers say so.
@@ -100,7 +100,7 @@ class Mirror[T]:
                 subject could state another's object there.
             repeats: whether a subject's value and the one after it say the same: the later one is kept, and wakes nobody.
                 By default each is news.
-            remember: how many deletes are remembered; never fewer than half as many.
+            remember: number of deletes that are remembered at most; never fewer than half as many.
         """
         self._bus = bus
         self._stream = stream
@@ -154,11 +154,11 @@ class Mirror[T]:
 
     @property
     def pending(self) -> Mapping[str, T | None]:
-        """What changed since the last take, by subject; None for deleted."""
+        """Values changed since the last take, by subject; None for deleted."""
         return self._changed
 
     def take(self) -> MirrorChanges[T]:
-        """What changed since the last take; several changes of a subject are one."""
+        """Takes the changes since the last take; several changes of a subject are one."""
         changed, self._changed = self._changed, {}
         return MirrorChanges(changed, self.seq, self.complete)
 
@@ -392,7 +392,7 @@ def check_written(headers: Mapping[str, str] | None) -> None:
     by direct get would write so, with the rights of the server, what he may not write himself.
 
     Raises:
-        MalformedError: it is such an answer.
+        MalformedError: the answer is of that kind.
     """
     if headers is not None and _READ_OUT_OF in headers:
         stream = headers[_READ_OUT_OF]

@@ -1,4 +1,4 @@
-"""Many publishes in flight at once."""
+"""Publishes that are in flight at once, many of them."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ ACK_SECONDS = 5.0
 
 
 class PublishFailedError(PublishUncertainError):
-    """Some of what was put since the last flush was not acked; `errors` holds what happened to each."""
+    """Publishes since the last flush that were not acked; `errors` holds what happened to each."""
 
     def __init__(self, errors: list[tuple[str, BusError]]) -> None:
         subject, first = errors[0]
@@ -44,7 +44,7 @@ class Publisher:
 
         Args:
             bus: the connection.
-            window: so many unacked messages at a time.
+            window: number of unacked messages at a time.
             ack_seconds: the longest silence of the server.
             acked: hears each ack as it comes, without a future to be kept for it.
         """

@@ -16,6 +16,6 @@ class Revisions:
         self._last = 0
 
     def next(self) -> int:
-        """Above all that were given."""
+        """The next revision, above all that were given."""
         self._last = max(self._last + 1, self._clock())
         return self._last

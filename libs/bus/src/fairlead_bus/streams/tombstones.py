@@ -7,7 +7,7 @@ type RevisionStamp = tuple[int, int]
 
 
 class Tombstone(NamedTuple):
-    """What is known of a deleted object."""
+    """Knowledge of a deleted object."""
 
     stamp: RevisionStamp | None
     """The last one seen or told by the tombstone."""
@@ -22,7 +22,7 @@ class Tombstones:
     nobody outside of this process can foresee.
 
     Args:
-        most: how many deletes are remembered; never fewer than half as many.
+        most: number of deletes that are remembered at most; never fewer than half as many.
     """
 
     def __init__(self, most: int) -> None:
@@ -40,7 +40,7 @@ class Tombstones:
         return hash(subject) in self._young or hash(subject) in self._old
 
     def of(self, subject: str) -> Tombstone | None:
-        """What is remembered of the object; None where nothing is."""
+        """The object's tombstone; None where nothing is remembered."""
         key = hash(subject)
         found = self._young.get(key) or self._old.get(key)
         return None if found is None else _unpacked(found)

@@ -1,4 +1,4 @@
-"""How often a worker has tried its messages, by its own count.
+"""Counts of a worker's attempts at its messages, its own ones.
 
 The server counts deliveries, and each hand-back is one: a message that waited out an outage has many, and never failed.
 So failures are counted here. What the server's count is good for is the message that kills its worker, of which nobody

@@ -67,8 +67,8 @@ class Overtaking:
 
     Args:
         bus: the connection.
-        stream: of the durable.
-        pattern: what the durable delivers.
+        stream: the durable's stream.
+        pattern: pattern of the subjects that the durable delivers.
         clock: monotonic seconds.
     """
 
@@ -84,7 +84,7 @@ class Overtaking:
         """Subjects in which something was found, and when last; the latest at the end."""
         self._taken: dict[int, _Taken] = {}
         self._counts: Counter[str] = Counter()
-        """How many messages that were taken the durable has not brought yet, by subject."""
+        """Number of messages that were taken and that the durable has not brought yet, by subject."""
         self._last_taken: dict[str, int] = {}
         """The sequence last taken, by subject: no message is taken twice, even one that was given back meanwhile."""
         self.read_to = 0
@@ -101,7 +101,7 @@ class Overtaking:
         """Takes the first messages of each subject that stand behind what was read; returns how many.
 
         Args:
-            held: how many messages that the durable brought the worker holds, by subject.
+            held: number of messages that the durable brought and the worker holds, by subject.
             passed_over: whether enough messages of a subject wait already.
             found: takes each as it is read.
 

@@ -33,7 +33,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._lines: dict[str, deque[QueuedMessage]] = {}
-        """In the order of their turns; none is empty."""
+        """Waiting messages by line, the lines in the order of their turns; none is empty."""
         self._count = 0
         self.bytes = 0
         """Bytes of all payloads together."""
@@ -51,7 +51,7 @@ class Turns:
         return list(self._lines)
 
     def waiting_in(self, line: str) -> int:
-        """How many messages wait in this line."""
+        """Number of messages that wait in this line."""
         return len(self._lines.get(line, ()))
 
     def put(self, waiting: QueuedMessage) -> None:
@@ -85,13 +85,13 @@ class Shares:
     """Shares of lines: the same for all, but a crowded line has less while somebody stands in a short one.
 
     Args:
-        most: of one line.
+        most: number of one line's messages that may be handled at once.
         clock: monotonic seconds.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.most = most
-        """How many messages of any line are handled at once."""
+        """Number of messages of any line that are handled at once at most."""
         self._beside_calm = max(1, most // BESIDE_CALM)
         self._clock = clock
         self._calm: OrderedDict[str, float] = OrderedDict()
@@ -109,7 +109,7 @@ class Shares:
             self._calm.popitem(last=False)
 
     def of(self, line: str, waiting: int) -> int:
-        """How many messages of the line may be handled at once while so many wait in it."""
+        """Number of messages of the line that may be handled at once while so many wait in it."""
         if waiting < self.most or not self._is_another_calm(line):
             return self.most
         return self._beside_calm

@@ -108,14 +108,14 @@ class Worker:
 
         Args:
             bus: the connection.
-            stream: of the durable.
-            durable: its name.
+            stream: the durable's stream.
+            durable: the durable's name.
             handle: handles one delivery.
-            parallel: how many are handled at once.
+            parallel: number of messages that are handled at once.
             line_of: the line that a subject's messages stand in; by default there is one for all.
-            share: how many of one line are handled at once; by default all. Of a crowded one it is less while somebody stands
-                in a short one; see `Shares`.
-            overtaking: what the durable delivers, where those that stand behind a flood shall be found; see `Overtaking`.
+            share: number of one line's messages that are handled at once; by default all. A crowded line has less while
+                somebody stands in a short one; see `Shares`.
+            overtaking: pattern of what the durable delivers, where those behind a flood shall be found; see `Overtaking`.
                 It takes the rights to a stream's information and to its messages by number.
             concerns: whether a message is any business of `handle`; one that is none is acked as it is read, without a
                 turn and a task. By default all are.
@@ -130,9 +130,9 @@ class Worker:
         self._concerns = concerns
         self._turns = Turns()
         self._serving: Counter[str] = Counter()
-        """How many messages are being handled, by line."""
+        """Number of messages that are being handled, by line."""
         self._held: Counter[str] = Counter()
-        """How many messages that the durable brought wait here or are being handled, by subject."""
+        """Number of messages that the durable brought and that wait here or are being handled, by subject."""
         self._max_deliver = DEFAULT_MAX_DELIVER
         self._max_unfinished = DEFAULT_MAX_UNFINISHED
         self._attempts = Attempts()
@@ -143,7 +143,7 @@ class Worker:
             (READ_AHEAD_OVERTAKING, PULL_BATCH_OVERTAKING) if overtaking else (READ_AHEAD, PULL_BATCH)
         )
         self._behind = 0
-        """How many messages stood behind the last one when it was delivered."""
+        """Number of messages that stood behind the last one when it was delivered."""
         self._crowded = asyncio.Event()
         self._ack_wait = 30.0
         self._inbox = ""
@@ -160,7 +160,7 @@ class Worker:
 
     @property
     def parked(self) -> int:
-        """How many messages it keeps until they can be handled."""
+        """Number of messages that the worker keeps until they can be handled."""
         return len(self._parked)
 
     @property
@@ -190,7 +190,7 @@ class Worker:
 
         Raises:
             NotProvisionedError: there is no such durable.
-            DeniedError: it is not ours to pull from.
+            DeniedError: we may not pull from the durable.
             ExceptionGroup: of a ClosedError, once the connection is closed for good.
         """
         forget = self._bus.on_connection(lambda _: self._forget_pull())
