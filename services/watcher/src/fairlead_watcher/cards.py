@@ -29,7 +29,7 @@ class Registered(NamedTuple):
 
     cards: list[CardState]
     refused: str
-    """Why it cannot be read; empty where it can."""
+    """The reason for which the node's cards cannot be read; empty where they can."""
 
 
 class CardHolding(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class CardHolding(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     held: tuple[Allocation, ...] = ()
     refused: str = ""
-    """Why the note cannot be read; empty where it can."""
+    """The reason for which the note cannot be read; empty where it can."""
 
 
 def registered_on(node: str, annotations: Mapping[str, str]) -> Registered:
@@ -121,7 +121,7 @@ class CardBook:
 
     @property
     def refused(self) -> Mapping[str, int]:
-        """How many nodes and pods have words on cards that cannot be read."""
+        """Number of nodes and pods whose words on cards cannot be read, by `node` and `pod`."""
         nodes, pods = self._refused
         return {"node": len(nodes), "pod": len(pods)}
 

@@ -1,4 +1,4 @@
-"""What a job asks for by annotations: a class, or a priority in its place. Pure.
+"""The request that a job makes by annotations: a class, or a priority in its place. Pure.
 
 The annotations are those of the WDRF controller: `wdrf.x-k8s.io/urgent`, `…/approved` and, after their model, any other
 class by its name; `wdrf.x-k8s.io/priority-override` with an integer. Asking is free: policy grants.

@@ -38,8 +38,8 @@ class ClusterView:
         """Empty.
 
         Args:
-            cluster: its name.
-            ended_stay: how long a job that ended stays stated.
+            cluster: the cluster's name.
+            ended_stay: time for which a job that ended stays stated.
         """
         self._cluster = cluster
         self._ended_stay = ended_stay
@@ -61,7 +61,7 @@ class ClusterView:
         self._from_quota: set[str] = set()
         """Subjects of pools and queues."""
         self.phases: Counter[Phase] = Counter()
-        """How many jobs are stated, by phase."""
+        """Number of stated jobs, by phase."""
 
     # --- what comes in
 
@@ -132,7 +132,7 @@ class ClusterView:
 
         Args:
             now: the time; holds and stays that have ended by then do so here.
-            at_most: how many Workloads; `unsettled` then says whether more wait.
+            at_most: number of Workloads; `unsettled` then says whether more wait.
         """
         if self._quota_changed:
             self._quota_changed = False
@@ -172,12 +172,12 @@ class ClusterView:
 
     @property
     def stated(self) -> dict[str, State]:
-        """All that is stated, by subject."""
+        """Stated objects by subject."""
         return self._stated
 
     @property
     def cards_refused(self) -> Mapping[str, int]:
-        """How many nodes and pods have words on cards that cannot be read."""
+        """Number of nodes and pods whose words on cards cannot be read, by `node` and `pod`."""
         return self._cards.refused
 
     def jobs(self) -> Iterable[JobState]:

@@ -1,4 +1,4 @@
-"""How exactly Kueue can follow an order in a pool, and what makes it no better. Pure.
+"""The exactness with which Kueue can follow an order in a pool, and what makes it no better. Pure.
 
 One integer a Workload is the lever, and Kueue puts other things before it: the queue's turn, who borrows, its own fair
 shares. Rules: kueue.sigs.k8s.io, `pkg/scheduler` (`entryOrdering`, `fairSharingIterator`) and `pkg/cache/queue`

@@ -1,4 +1,4 @@
-"""Why a Workload that is queued cannot start, whatever its place. Pure."""
+"""Holds: the reasons for which a queued Workload cannot start, whatever its place. Pure."""
 
 import msgspec
 
@@ -22,11 +22,11 @@ _DEACTIVATED = {
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
-    """One reason why a Workload cannot start."""
+    """A reason for which a Workload cannot start."""
 
     why: str
     until: Micros | None = None
-    """When it ends by itself; None where only a change of some object ends it."""
+    """The instant at which the hold ends by itself; None where only a change of some object ends it."""
     fault: Fault | None = None
     """The fault, where the Workload's author can mend it."""
 
@@ -61,7 +61,7 @@ def _own_hold(facts: WorkloadFacts, now: Micros) -> Hold | None:
 
 
 def _deactivated_by_kueue(facts: WorkloadFacts) -> str:
-    """Why Kueue deactivated it, where it did: most people look for somebody who edited the Workload."""
+    """The reason for which Kueue deactivated the Workload, where it did: most people look for somebody who edited it."""
     why = _DEACTIVATED.get(facts.eviction.reason) if facts.eviction is not None else None
     return f": Kueue stopped it, as {why}" if why else ""
 

@@ -16,7 +16,7 @@ _WORDS: Mapping[type[Event], str] = {
 
 
 class WatcherInstruments:
-    """What it counts and measures."""
+    """Counts and measurements of the watcher."""
 
     def __init__(self, metrics: Metrics) -> None:
         """Declare them in the process's registry."""

@@ -54,14 +54,14 @@ class Kinds:
     """Makes the sources of a cluster.
 
     Args:
-        client: of the cluster.
-        cluster: its name.
+        client: the cluster's client.
+        cluster: the cluster's name.
         view: takes the objects.
-        clock: now.
-        ended_stay: how long ago a job may have ended and still be stated when it is first seen.
+        clock: the time now.
+        ended_stay: longest time since a job's end with which it is still stated when it is first seen.
         wake: set when there is something to look at.
         observer: hears of troubles.
-        probe_seconds: between two questions whether a kind is served.
+        probe_seconds: seconds between two questions whether a kind is served.
     """
 
     def __init__(

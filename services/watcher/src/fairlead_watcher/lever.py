@@ -19,7 +19,7 @@ class DeliverLever(Protocol):
 
 
 class LeverSource:
-    """One more source of the view; see `Source`.
+    """The source that tells whether Kueue reads boosts; see `WatchedKind`.
 
     Args:
         bus: the connection.

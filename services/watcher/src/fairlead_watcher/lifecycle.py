@@ -1,4 +1,4 @@
-"""What became of Workloads, for the events between two statements of a job."""
+"""Ends and evictions of Workloads, for the events between two statements of a job."""
 
 from fairlead_bus.facts.event_diff import LastEviction, RunEnd
 from fairlead_contracts.messages.state import JobState
@@ -7,13 +7,13 @@ from fairlead_watcher.cluster_view import ClusterView
 
 
 class Memory:
-    """What the view knows of a job beyond its statement; see the bus's `Chronicle`."""
+    """The view's knowledge of a job beyond its statement; see the bus's `JobMemory`."""
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
 
     def end_of(self, job: JobState) -> RunEnd | None:
-        """How a Workload ended that is stated no more."""
+        """The end of a Workload that is stated no more; None where nobody knows it."""
         end = self._view.end_of(Key(job.scope, job.id), job.uid)
         return None if end is None else RunEnd(at=end.at, outcome=end.outcome, started=end.started)
 

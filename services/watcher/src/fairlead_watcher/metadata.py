@@ -1,4 +1,4 @@
-"""What people wrote on objects: labels and annotations, cut down to what policy and questions can use. Pure."""
+"""Labels and annotations that people wrote on objects, cut down to what policy and questions can use. Pure."""
 
 from collections.abc import Iterable, Mapping
 
@@ -25,14 +25,14 @@ class MetadataWords(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     left_out: int = 0
-    """How many entries were left out as too many; none of them asks for anything."""
+    """Number of entries that were left out as too many; none of them asks for anything."""
 
 
 NO_WORDS = MetadataWords()
 
 
 def words_of(metadata: ObjectMeta) -> MetadataWords:
-    """What is kept of an object's metadata, or of a pod template's."""
+    """Labels and annotations that are kept of an object, or of a pod template."""
     labels, fewer_labels = _within_bounds(metadata.labels or {})
     annotations, fewer = _within_bounds(_worth_keeping(metadata.annotations or {}))
     if not labels and not annotations and not fewer and not fewer_labels:

@@ -28,7 +28,7 @@ FRONTEND = "kueue"
 
 
 def pools_and_queues(cluster: str, forest: Forest) -> Iterator[PoolState | QueueState]:
-    """All pools, each followed by its queues."""
+    """Yields every pool, followed by its queues."""
     for tree in forest.trees():
         how = enforcement(tree, forest)
         mixed = where_jobs_differ(how)
@@ -125,7 +125,7 @@ def node(cluster: str, found: Node) -> NodeState:
 
 
 def _allocatable(found: Node) -> dict[str, int]:
-    """What a node can allocate. A device plugin may say anything: an amount that cannot be read is left out."""
+    """Amounts that a node can allocate. A device plugin may say anything: an amount that cannot be read is left out."""
     amounts = {}
     for resource, amount in (found.status.allocatable or {}).items():
         try:

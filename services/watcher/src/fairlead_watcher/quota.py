@@ -31,9 +31,9 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
 
     nominal: int
     borrowing: int | None = None
-    """None: as much as there is."""
+    """The most that may be borrowed; None for as much as there is."""
     lending: int | None = None
-    """None: all of it."""
+    """The most that may be lent; None for all of it."""
 
 
 type Quotas = dict[QuotaKey, Quota]
@@ -46,7 +46,7 @@ class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     parent: str = ""
-    """Its cohort; empty for none."""
+    """The queue's cohort; empty for none."""
     quotas: Quotas = {}
     preemption: dict[str, str] = {}
     strategy: str = ""
@@ -71,7 +71,7 @@ class CohortFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def queue_facts(queue: ClusterQueue) -> QueueFacts:
-    """What is kept of a ClusterQueue."""
+    """The part that is kept of a ClusterQueue."""
     spec = queue.spec
     scope = spec.admission_scope
     return QueueFacts(
@@ -89,7 +89,7 @@ def queue_facts(queue: ClusterQueue) -> QueueFacts:
 
 
 def cohort_facts(cohort: Cohort) -> CohortFacts:
-    """What is kept of a Cohort."""
+    """The part that is kept of a Cohort."""
     return CohortFacts(
         name=cohort.metadata.name,
         parent=cohort.spec.above,
@@ -134,7 +134,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forest:
-    """All ClusterQueues and Cohorts of a cluster."""
+    """The ClusterQueues and Cohorts of a cluster, as trees."""
 
     def __init__(self, queues: Iterable[QueueFacts], cohorts: Iterable[CohortFacts]) -> None:
         self._queues = {queue.name: queue for queue in sorted(queues, key=lambda one: one.name)}
@@ -202,7 +202,7 @@ class Forest:
         return [queue.quotas for queue in tree.queues] + [self._cohorts[one].quotas for one in tree.cohorts]
 
     def cohort(self, name: str) -> CohortFacts:
-        """One of the cohorts of a tree."""
+        """The cohort of this name."""
         return self._cohorts[name]
 
     def potential(self, queue: QueueFacts) -> dict[QuotaKey, int]:
@@ -250,7 +250,7 @@ class Forest:
 
 
 def _with_implicit(queues: Iterable[QueueFacts], cohorts: Iterable[CohortFacts]) -> dict[str, CohortFacts]:
-    """All cohorts, also those that are named without an object of their own."""
+    """Cohorts by name, also those that are named without an object of their own."""
     found = {cohort.name: cohort for cohort in cohorts}
     named = {queue.parent for queue in queues} | {cohort.parent for cohort in found.values()}
     return {name: CohortFacts(name=name) for name in sorted(named - found.keys() - {""})} | found

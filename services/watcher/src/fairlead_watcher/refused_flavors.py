@@ -14,7 +14,7 @@ _UNSUITED = re.compile(
 )
 
 type RefusedFlavors = tuple[frozenset[str], ...]
-"""By pod set, the flavors whose nodes do not suit it."""
+"""The flavors whose nodes do not suit a pod set, one entry for each pod set."""
 
 
 def refused_flavors(message: str) -> RefusedFlavors:
@@ -35,8 +35,8 @@ def has_no_flavor(
     one without a flavor only where all of them are named.
 
     Args:
-        refused: as the frontend said.
-        demand: of the job.
+        refused: the refused flavors, as the frontend said.
+        demand: the job's demand.
         givers: the flavors of its queue, by resource that they give.
     """
     return any(givers.get(resource) and givers[resource] <= one for resource in demand for one in refused)

@@ -12,7 +12,7 @@ STRICT = "StrictFIFO"
 
 
 def why_not_reservable(tree: Tree, forest: Forest) -> str:
-    """Why no start can be promised, in words; empty where one can."""
+    """The reason, in words, for which no start can be promised; empty where one can."""
     if len(tree.queues) != 1:
         names = [queue.name for queue in tree.queues]
         return f"{len(names)} ClusterQueues draw on its quota ({', '.join(names[:3])}): reserve mode needs one that is alone"

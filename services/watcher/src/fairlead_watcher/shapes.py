@@ -15,7 +15,7 @@ _PODS = "pods"
 
 
 def shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
-    """What the pods of a Workload ask for; empty where its demand says it all, and where it cannot be read.
+    """Shapes of the pods of a Workload that waits; empty where its demand says it all, and where it cannot be read.
 
     So the state of most jobs stays small: only pods of several kinds, selectors, parts of cards, and demands that Kueue
     was told to count otherwise (`resources.transformations`) are stated. Where a pod set may shrink, its fewest pods
@@ -23,7 +23,7 @@ def shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
 
     Args:
         workload: a waiting one.
-        demand: of the whole Workload, as Kueue counts it.
+        demand: demand of the whole Workload, as Kueue counts it.
     """
     try:
         shapes = [_shape(one) for one in workload.spec.pod_sets or ()]
@@ -33,7 +33,7 @@ def shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
 
 
 def held_shapes_of(workload: Workload, demand: Mapping[str, int]) -> list[JobShape]:
-    """What the pods of a Workload that holds quota ask of cards; empty where its demand says it all, and of others.
+    """Shapes of the pods of a Workload that holds quota, cards among it; empty where none are, or its demand says it all.
 
     Nobody asks any more where these pods may run. Pods that ended, and those that were never admitted, are left out.
     """

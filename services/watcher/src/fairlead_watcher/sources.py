@@ -1,4 +1,4 @@
-"""One kind of a cluster's objects, mirrored for as long as the API server serves the kind."""
+"""Sources: mirrors of one kind of a cluster's objects for as long as the API server serves the kind."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ LISTEN_SECONDS = 1.0
 
 
 class WatchedKind(Protocol):
-    """What the watcher asks of each kind."""
+    """Questions of the watcher to each kind."""
 
     @property
     def name(self) -> str:
@@ -28,7 +28,7 @@ class WatchedKind(Protocol):
 
     @property
     def missing(self) -> str | None:
-        """Why not all objects of the kind are known; None where they are, or where the kind need not be there."""
+        """The reason for which not all objects of the kind are known; None where they are, or may be missing."""
 
     def age_seconds(self) -> float:
         """The time for which nothing could be heard of the kind."""
@@ -68,18 +68,18 @@ class KindSource[T: Described, U]:
         """Knows nothing yet.
 
         Args:
-            client: of the cluster.
+            client: the cluster's client.
             resource: the kind, in the version that is preferred.
-            project: what is kept of an object.
+            project: makes what is kept of an object; None for nothing.
             deliver: takes each change when somebody looks; None for what is gone.
             wake: set when there is something to look at.
             observer: hears of troubles.
-            probe_seconds: between two questions whether the kind is served.
+            probe_seconds: seconds between two questions whether the kind is served.
             optional: whether a cluster without the kind is whole.
-            label_selector: of the objects; by default all.
-            field_selector: of the objects; by default all.
-            called: its name, where some objects of a kind are mirrored apart from others; by default the kind's plural.
-            rest: for how many seconds changes may wait now before they are looked at.
+            label_selector: the objects' labels; by default all objects.
+            field_selector: the objects' fields; by default all objects.
+            called: the source's name, where some objects of a kind are mirrored apart; by default the kind's plural.
+            rest: seconds for which changes may wait now before they are looked at.
         """
         self._client = client
         self._resource = resource
@@ -227,13 +227,13 @@ class KindSource[T: Described, U]:
 
 
 class WatchedKinds:
-    """All kinds of a cluster."""
+    """The kinds of a cluster, all together."""
 
     def __init__(self, sources: list[WatchedKind]) -> None:
         self._sources = sources
 
     def missing(self) -> str | None:
-        """Why not everything is known, if so."""
+        """The reason for which not everything is known; None where it is."""
         return next((source.missing for source in self._sources if source.missing is not None), None)
 
     def why_silent(self, longest_seconds: float) -> str | None:
@@ -244,7 +244,7 @@ class WatchedKinds:
         return f"the API server has said nothing of {name} for {age:.0f} s"
 
     def ages(self) -> Mapping[str, Callable[[], float]]:
-        """How long nothing could be heard, by kind."""
+        """Seconds for which nothing could be heard, by kind."""
         return {source.name: source.age_seconds for source in self._sources}
 
     def look(self) -> None:

@@ -15,11 +15,11 @@ from fairlead_watcher.workload_facts import OwnerFacts
 type ClassKind = Literal["WorkloadPriorityClass", "PriorityClass"]
 type Labels = dict[str, str]
 type OwnerKind = str
-"""As in an ownerReference: `Job`, `PyTorchJob`, `Pod`."""
+"""Kind of an owner, as in an ownerReference: `Job`, `PyTorchJob`, `Pod`."""
 
 
 class Dependency(NamedTuple):
-    """One object that a translation depends on, there or not."""
+    """An object that a translation depends on, there or not."""
 
     kind: Literal["local queue", "queue", "class", "owner", "namespace", "lever"]
     of: str
@@ -48,7 +48,7 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     flavored: bool = False
     """Whether several flavors give one resource in its pool."""
     givers: dict[str, frozenset[str]] = {}
-    """Its flavors, by resource that they give."""
+    """The queue's flavors, by resource that they give."""
     strategy: str = ""
     """`StrictFIFO` or `BestEffortFIFO`."""
     selector: LabelSelector | None = LabelSelector()
@@ -82,17 +82,17 @@ class WorkloadContext(Protocol):
 
 
 def local_queue_facts(local_queue: LocalQueue) -> LocalQueueFacts:
-    """What is kept of a LocalQueue."""
+    """The part that is kept of a LocalQueue."""
     return LocalQueueFacts(queue=local_queue.spec.cluster_queue, stopped=local_queue.spec.stopped)
 
 
 def namespace_labels(namespace: PartialObject) -> Labels:
-    """What is kept of a namespace."""
+    """The labels of a namespace, all that is kept of it."""
     return namespace.metadata.labels or {}
 
 
 def class_value(priority_class: PriorityClass) -> int:
-    """What is kept of a WorkloadPriorityClass or PriorityClass."""
+    """The value of a WorkloadPriorityClass or PriorityClass, all that is kept of it."""
     return priority_class.value
 
 
@@ -117,12 +117,12 @@ def queue_view(queue: QueueFacts, forest: Forest) -> QueueView:
 
 
 class LookupTables(msgspec.Struct, kw_only=True):
-    """Everything that translations look up, by key."""
+    """Objects that translations look up, by key."""
 
     local_queues: dict[Key, LocalQueueFacts] = {}
     queues: Mapping[str, QueueView] = {}
     classes: dict[tuple[str, str], int] = {}
-    """By kind and name."""
+    """Values of classes, by kind and name."""
     owners: dict[tuple[OwnerKind, Key], OwnerFacts] = {}
     namespaces: dict[str, Labels] = {}
     """Labels by name."""

@@ -37,11 +37,11 @@ class Watcher:
     """Keeps the view of a cluster up to date and hands on what changes in it.
 
     Args:
-        sources: of the cluster's objects; they deliver into the view.
-        view: of the cluster.
+        sources: sources of the cluster's objects; they deliver into the view.
+        view: the view of the cluster.
         audience: tells NATS, or the log.
         instruments: counts.
-        clock: now.
+        clock: the time now.
         wake: set by the sources.
     """
 
@@ -76,7 +76,7 @@ class Watcher:
             self._instruments.settled(self._view, len(stated))
 
     def unknown(self) -> str | None:
-        """Why the cluster is not known yet; None from then on, as what is known is stated, however old."""
+        """The reason for which the cluster is not known yet; None once it was: what is known is stated, however old."""
         return None if self._all_heard else self._sources.missing() or "the first look is under way"
 
     async def _wait_for_work(self) -> None:

@@ -62,7 +62,7 @@ class QuotaHold(msgspec.Struct, frozen=True, kw_only=True):
     """The ClusterQueue; empty where the admission does not say."""
     since: Micros
     admitted: Micros | None = None
-    """When its run limit began to count; None while admission checks are open."""
+    """The instant at which the Workload's run limit began to count; None while admission checks are open."""
     flavors: dict[str, str] = {}
     """The flavor of each resource; without resources that its pod sets hold of several flavors."""
     charged: dict[str, dict[str, int]] = {}
@@ -70,7 +70,7 @@ class QuotaHold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
-    """How a Workload ended, and its last run."""
+    """The end of a Workload, and its last run."""
 
     uid: str
     at: Micros
@@ -108,18 +108,18 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     levelled_by: str = ""
     """The field manager that wrote the boost, or the priority in its place, while it is queued; see `lever_owner`."""
     noted_base: int | None = None
-    """Its priority before we wrote one."""
+    """The Workload's priority before we wrote one; None where none is noted."""
     class_kind: str = ""
     class_name: str = ""
     demand: dict[str, int] = {}
-    """In base units, without the resource `pods`."""
+    """Demand of the whole Workload in base units, without the resource `pods`."""
     pods: int = 0
     shapes: list[JobShape] = []
     """The demand of each kind of its pods while it waits; once it holds quota, of cards alone; see `shapes_of`."""
     equivalence: str = ""
     """The digest of its shape, while it waits; see `equivalence`."""
     unreadable: Fault | None = None
-    """Why its demand cannot be read; empty where it can."""
+    """The fault for which the demand cannot be read; None where it can."""
     run_limit: Micros | None = None
     """The time that is left of its run limit."""
     run: QuotaHold | None = None
@@ -131,10 +131,10 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     open_checks: str = ""
     """The admission checks that do not let it start, in words with what they say."""
     unanswered: tuple[str, ...] = ()
-    """Those of them that are `Pending`, by name."""
+    """Names of those open checks that are `Pending`."""
     said: str = ""
     refused: RefusedFlavors = ()
-    """While it waits: the flavors that Kueue says do not suit it."""
+    """The flavors that Kueue says do not suit the Workload, while it waits."""
 
 
 type Known = WorkloadFacts | End
@@ -142,10 +142,10 @@ type Known = WorkloadFacts | End
 
 
 def workload_facts(workload: Workload, *, ended_after: Micros = 0) -> Known:
-    """What is kept of a Workload.
+    """The part that is kept of a Workload.
 
     Args:
-        workload: as the server has it.
+        workload: the Workload, as the server has it.
         ended_after: only the end is kept of a Workload that ended before this instant. Kueue keeps Workloads for ever.
     """
     end = _end(workload)
@@ -200,7 +200,7 @@ def _noted_base(metadata: ObjectMeta) -> int | None:
 
 
 def owner_facts(owner: PartialObject) -> OwnerFacts:
-    """What is kept of an owner."""
+    """The part that is kept of an owner."""
     return OwnerFacts(uid=owner.metadata.uid, words=words_of(owner.metadata))
 
 
