@@ -2,7 +2,7 @@
 
 
 class AdmitterError(Exception):
-    """Anything that goes wrong between a decision or a submission and the frontend."""
+    """A failure between a decision or a submission and the frontend."""
 
 
 class FrontendDownError(AdmitterError):

@@ -46,20 +46,20 @@ class Reconciler:
     """Makes one cluster follow the order of its pools.
 
     Args:
-        watch: what is seen.
+        watch: tells what is seen.
         planner: remembers, and views pool by pool what is known.
-        adherence: how well the cluster follows the order.
+        adherence: judges how well the cluster follows the order.
         applier: carries plans out.
         expectations: the trail of writes, as `applier` keeps it.
         events: logs each level written on the event stream.
-        reservations: what happened to promises and passes.
+        reservations: notes what happened to promises and passes.
         reserve_events: logs those on the event stream, too.
         record: metrics and log.
-        traces: of jobs.
-        staleness: how long pools have lacked an order.
+        traces: the jobs' spans.
+        staleness: tells for how long pools have lacked an order.
         release: cleans what a release leaves behind.
-        clock: of the planner's turns.
-        frontend_backoff: how long to leave the frontend alone.
+        clock: time of the planner's turns.
+        frontend_backoff: tells for how long to leave the frontend alone.
         lead: the epoch under which this replica leads and may trust it, else None; asked before each write.
         wake: set when there is something to look at.
         tick: seconds after which a turn is made anyway.

@@ -19,8 +19,8 @@ class FailureScope:
     """Draws the consequences of a plan that was carried out.
 
     Args:
-        backoff: of jobs and scopes.
-        frontend_backoff: of the frontend.
+        backoff: rests of jobs and scopes.
+        frontend_backoff: rest of the frontend.
     """
 
     def __init__(self, backoff: JobBackoff, frontend_backoff: FrontendBackoff) -> None:
@@ -31,8 +31,8 @@ class FailureScope:
         """Notes whose writes failed and whose did not.
 
         Args:
-            applied: what became of the plan.
-            queued: all jobs that wait or are held; looked at only where writes failed and none went well.
+            applied: outcome of the plan.
+            queued: jobs that wait or are held, all of them; looked at only where writes failed and none went well.
 
         Returns:
             Whether to plan anew at once: there was more to write, or it can be written around the jobs that rest now.

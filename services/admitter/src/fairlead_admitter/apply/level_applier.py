@@ -77,7 +77,7 @@ class DryRunApplier:
 
 
 class _PlanUnderway:
-    """One plan on its way."""
+    """A plan that is being carried out."""
 
     def __init__(self, may_write: Callable[[], bool], requests: int) -> None:
         self.may_write = may_write
@@ -85,7 +85,7 @@ class _PlanUnderway:
         self.room = asyncio.Semaphore(requests)
         self.missed = Barrier()
         self.balked: Counter[str] = Counter()
-        """By scope."""
+        """Number of writes that a webhook of the scope stood in the way of, by scope."""
         self.sent: dict[asyncio.Task[None], Barrier] = {}
         """Batches without a reply."""
 
@@ -102,10 +102,10 @@ class LevelApplier:
         writer: the frontend.
         expectations: the trail of writes, kept up here.
         newest: the newest state of a job, by uid.
-        queues: as their frontend states them, by name: how many levels one request takes.
-        in_flight: how many requests may be on the way at once.
-        at_once: how many writes of one plan are carried out; the rest is planned anew from what stands then.
-        longest: for how many seconds a plan is carried out: neither a slow frontend nor our own slowness shall keep us
+        queues: queues by name, as their frontend states them: each says how many levels one request takes.
+        in_flight: number of requests that may be on the way at once.
+        at_once: number of one plan's writes that are carried out; the rest is planned anew from what stands then.
+        longest: seconds for which a plan is carried out: neither a slow frontend nor our own slowness shall keep us
             from looking.
     """
 

@@ -44,9 +44,9 @@ class Obeyed(msgspec.Struct, frozen=True, kw_only=True):
     """The levers that a probe found obeyed."""
 
     lever: LeverName | None
-    """None where it cannot tell."""
+    """The lever that is obeyed; None where the probe cannot tell."""
     evidence: str
-    """For people."""
+    """The evidence for it, in words for people."""
 
 
 class LeverProber(Protocol):
@@ -54,20 +54,20 @@ class LeverProber(Protocol):
 
     @property
     def outages(self) -> int:
-        """How often the frontend did not answer so far: it may have been restarted."""
+        """Number of times so far that the frontend did not answer: it may have been restarted."""
 
     async def probe(self) -> Obeyed:
         """Ask it. Nothing is written.
 
         Raises:
-            AdmitterError: nobody answers just now.
+            AdmitterError: the frontend does not answer just now.
         """
 
     async def glance(self) -> LeverName | None:
         """The lever that one request hints at; None for no hint. Nothing is written.
 
         Raises:
-            AdmitterError: nobody answers just now.
+            AdmitterError: the frontend does not answer just now.
         """
 
 
@@ -77,10 +77,10 @@ class LeverWatch:
     Args:
         probing: asks the frontend.
         leave: the leave to steer the cluster; None where there is none, and nothing to ask.
-        found: what is stated now.
+        found: the finding that is stated now.
         state: states something else.
         lead: the epoch under which this replica leads, else None.
-        metrics: of the process.
+        metrics: the process's.
         every: seconds between two probes.
         clock: monotonic seconds.
     """
@@ -111,10 +111,10 @@ class LeverWatch:
         self._unconfirmed: LeverName | None = None
         self._doubt = ""
         self._unanswered_since: float | None = None
-        """Since when it was asked and did not answer; None where the last question was answered."""
+        """Monotonic second of the first question without an answer; None where the last question was answered."""
         self._unanswered_why = ""
         self._stated: LeverFound | None = None
-        """Our finding under this lead and leave."""
+        """Our finding under this lead and leave; None until it is stated."""
         self._stated_by_others: LeverFound | None = None
         self._put_back_at = -REST_SECONDS
         self._probes = metrics.counter(
@@ -208,7 +208,7 @@ class LeverWatch:
         return "; ".join(said)
 
     def why_silent(self) -> str | None:
-        """Why nothing can be written to the frontend: it has not answered for some time, also while a question is open."""
+        """The frontend's long silence, for which nothing can be written to it, in words; None where it answers."""
         since = self._unanswered_since
         if since is None or (age := self._clock() - since) <= SILENT_SECONDS:
             return None

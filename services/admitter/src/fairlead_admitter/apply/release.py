@@ -27,7 +27,7 @@ class Sweep(Protocol):
             How many jobs carried a mark.
 
         Raises:
-            AdmitterError: something stays marked; ask again.
+            AdmitterError: some job stays marked; ask again.
         """
 
 
@@ -35,7 +35,7 @@ class PoolRelease:
     """Sweeps released pools, each once.
 
     Args:
-        sweep: of the frontend; None where only queued jobs carry marks.
+        sweep: takes marks off in the frontend; None where only queued jobs carry marks.
         record: hears of it.
         frontend_backoff: paces the attempts.
     """
@@ -47,7 +47,8 @@ class PoolRelease:
         self._record = record
         self._frontend_backoff = frontend_backoff
         self._requested: dict[tuple[str, LeverName | None], tuple[Collection[str], Callable[[], bool]]] = {}
-        """By pool and lever; None as lever means both levers."""
+        """Wanted sweeps by pool and lever, each with the pool's queues and whether to go on; None as lever means both
+        levers."""
         self._swept: set[tuple[str, LeverName | None]] = set()
         self._wake = asyncio.Event()
 

@@ -32,7 +32,7 @@ from fairlead_kube.throttle import Throttle
 from fairlead_policy.levels.withholding import unsteered_level
 
 _EVENTS_QPS, _EVENTS_BURST = 5.0, 25
-"""As client-go holds its Events back."""
+"""Events a second, and in a burst: as client-go holds its Events back."""
 
 _SWEEP_QPS, _SWEEP_BURST = 10.0, 20
 """Marks on what finished are in nobody's way: a release has time."""
@@ -41,11 +41,11 @@ _PROBE_QPS, _PROBE_BURST = 1.0, 6
 """A probe is three dry runs."""
 
 type Background = Callable[[], Coroutine[Any, Any, None]]
-"""Something that runs as long as the admitter serves."""
+"""A task that runs as long as the admitter serves."""
 
 
 class Frontend(msgspec.Struct, frozen=True, kw_only=True):
-    """One frontend, as the rest of the admitter sees it."""
+    """A frontend, as the rest of the admitter sees it."""
 
     levels: LevelWriter
     jobs: JobCreator
@@ -56,7 +56,7 @@ class Frontend(msgspec.Struct, frozen=True, kw_only=True):
     lever: LeverProber | None = None
     """Tells which lever it obeys, where there is more than one."""
     background: Mapping[str, Background] = {}
-    """By name, what must run beside them."""
+    """Tasks that must run beside levels and jobs, by name."""
 
 
 @asynccontextmanager
@@ -73,9 +73,9 @@ async def open_frontend(
     Args:
         settings: name it.
         bus: the connection.
-        watch: what is seen.
+        watch: the watch, which tells what is seen.
         observer: counts calls to an API server.
-        epoch: of our leadership; None while we do not lead.
+        epoch: epoch of our leadership; None while we do not lead.
 
     Raises:
         ConfigurationError: the way to the cluster is not known.

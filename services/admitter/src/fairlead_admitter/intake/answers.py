@@ -26,8 +26,8 @@ class AnswerLane:
 
     Args:
         replies: publishes answers.
-        facts: of the cluster.
-        policy: what holds.
+        facts: the cluster's facts.
+        policy: the policy in force.
         evicted: hears of every job that was stopped and put back.
     """
 
@@ -57,7 +57,7 @@ class AnswerLane:
         """Answer one event.
 
         Raises:
-            PoisonError: it can't be read.
+            PoisonError: the event can't be read.
         """
         try:
             event = EVENT.decode(delivery.payload)

@@ -40,7 +40,7 @@ class SubmissionLane(Protocol):
 
     @property
     def settled(self) -> int:
-        """How many submissions were handled to their end."""
+        """Number of submissions that were handled to their end."""
 
 
 class IntakeBacklog:
@@ -48,8 +48,8 @@ class IntakeBacklog:
 
     Args:
         bus: the connection.
-        cluster: whose submissions they are.
-        metrics: of the process.
+        cluster: the cluster whose submissions they are.
+        metrics: the process's.
         stale_after: seconds for which nothing may be taken in although several tenants wait.
     """
 
@@ -102,11 +102,11 @@ class IntakeBacklog:
         return self._untaken
 
     def full(self) -> str | None:
-        """Why nothing more may be taken in; None where there is room."""
+        """The reason for which nothing more may be taken in; None where there is room."""
         return self._full
 
     def stuck(self) -> str | None:
-        """Why this replica takes nothing in although it should; None where it does, or has nothing to take in.
+        """The reason for which this replica takes nothing in although it should; None where it does or has nothing to take.
 
         One tenant's trouble is no such reason: its submissions are parked or wait in a line of their own.
         """

@@ -40,7 +40,7 @@ class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     submission: Submission
     submitted: Micros
-    """When the server took the submission in: the same at each delivery."""
+    """The instant at which the server took the submission in: the same at each delivery."""
     job_class: str = ""
     """The class that the job has, asked for or not."""
     traceparent: str | None = None
@@ -92,7 +92,7 @@ class JobCreator(Protocol):
         """Carry the order out, or say what stands in its way.
 
         Raises:
-            FrontendDownError: nobody knows whether it was carried out; ask again.
+            FrontendDownError: the outcome is not known; ask again.
             FrontendRefusedError: the frontend will not take it.
         """
 
@@ -125,7 +125,7 @@ class _ScopeSlots:
         self._line: dict[asyncio.Future[None], None] = {}
         """Orders that wait, in the order of asking; without those that gave up."""
         self._called = 0
-        """How many orders were called and have not come back yet."""
+        """Number of orders that were called and have not come back yet."""
 
     def arrive(self) -> None:
         """Notes an order that asks for a slot; called or not, it stands for one that was called."""
@@ -160,7 +160,7 @@ class _ScopeSlots:
 
     @property
     def waiting(self) -> int:
-        """How many orders wait for a slot."""
+        """Number of orders that wait for a slot."""
         return len(self._line)
 
     @property
@@ -178,7 +178,7 @@ class RetryingCreator:
 
     Args:
         creator: the frontend.
-        share: how many orders of one scope are carried out at once.
+        share: number of one scope's orders that are carried out at once.
         troubled: hears of each attempt that failed: the scope, why, and whether that is new of the scope.
         clock: monotonic seconds.
     """
@@ -196,7 +196,7 @@ class RetryingCreator:
         self._share = share
         self._clock = clock
         self._slots: dict[str, _ScopeSlots] = {}
-        """By scope with orders on the way."""
+        """Slots of each scope that has orders on the way."""
         self._troubles: dict[str, _Trouble] = {}
         self._silent = False
         """Whether the frontend left the last order, of any scope, without an answer."""

@@ -30,7 +30,7 @@ class IntakeLane:
     """Handles the deliveries of the durable `submit-<cluster>`.
 
     Args:
-        cluster: whose submissions they are.
+        cluster: the cluster whose submissions they are.
         admission: tells what is wrong with a submission.
         pressure: tells when there are too many.
         creator: makes the jobs.
@@ -67,7 +67,7 @@ class IntakeLane:
 
         Raises:
             NotYetError: the frontend does not answer for its tenant now.
-            PoisonError: its subject names a tenant so long that its sender cannot be answered.
+            PoisonError: the subject names a tenant so long that its sender cannot be answered.
         """
         await self._known()
         ruled = self._admission.rule(delivery)

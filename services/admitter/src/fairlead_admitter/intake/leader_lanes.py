@@ -21,20 +21,20 @@ _GRACE_SECONDS = 2.0
 
 
 def share_of_a_tenant(parallel: int) -> int:
-    """How many deliveries of one tenant are handled at once, of `parallel` in all."""
+    """Number of deliveries of one tenant that are handled at once, of `parallel` in all."""
     return max(1, parallel // _SHARE_OF_A_TENANT)
 
 
 class DurableLane:
-    """One durable's deliveries, handled while the lane runs.
+    """The lane of one durable's deliveries, which are handled while it runs.
 
     Args:
         bus: the connection.
-        stream: of the durable.
-        durable: its name.
+        stream: the durable's stream.
+        durable: the durable's name.
         handle: handles one delivery; may be cancelled anywhere.
-        parallel: how many are handled at once; of one tenant, `share_of_a_tenant` of these. Tenants take turns.
-        overtaking: what the durable delivers, where a tenant's flood shall not stand before the others'.
+        parallel: number of deliveries handled at once; of one tenant, `share_of_a_tenant` of these. Tenants take turns.
+        overtaking: pattern of the durable's subjects, where a tenant's flood shall not stand before the others'.
         concerns: whether a delivery is to be handled at all; by default each is.
     """
 
@@ -59,7 +59,7 @@ class DurableLane:
         self._worker: Worker | None = None
         self._busy: set[asyncio.Task[object]] = set()
         self.settled = 0
-        """How many deliveries were handled to their end."""
+        """Number of deliveries that were handled to their end."""
 
     @property
     def held(self) -> list[Delivery]:
@@ -73,7 +73,7 @@ class DurableLane:
 
     @property
     def parked(self) -> int:
-        """How many deliveries are kept until they can be handled."""
+        """Number of deliveries that are kept until they can be handled."""
         return 0 if self._worker is None else self._worker.parked
 
     async def run(self) -> None:
@@ -119,7 +119,7 @@ class LeaderLanes:
     """Runs lanes while this replica leads.
 
     Args:
-        lanes: what to run.
+        lanes: the lanes to run.
         begin: called before the lanes run, at the beginning of each lead.
         lead: the epoch under which this replica leads, else None.
         led: set when that changes.

@@ -1,4 +1,4 @@
-"""How much one tenant may submit, and when nobody may: limits that keep a flood from the others.
+"""Limits of what one tenant may submit, and of what all may: they keep a flood from the others.
 
 Rates go by the moment at which NATS stored a submission, not by when it is handled: what waited for an admitter to come
 back is not taken for a flood. Jobs that wait are counted as the cluster states them, so a limit is passed by what was
@@ -35,7 +35,7 @@ class TenantLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LimitExceeded(msgspec.Struct, frozen=True):
-    """Why a submission is not taken now, and the counter's label."""
+    """A limit that a submission exceeds: the error for its sender, and the counter's label."""
 
     error: FieldError
     label: RefusalReason
@@ -50,10 +50,10 @@ class IntakeLimits:
     """Objects to submissions beyond the limits.
 
     Args:
-        cluster: whose submissions they are.
-        limits: of each tenant.
-        waiting: how many jobs of a tenant wait in the cluster.
-        full: why nothing more is taken in from anybody; None where there is room.
+        cluster: the cluster whose submissions they are.
+        limits: each tenant's limits.
+        waiting: number of a tenant's jobs that wait in the cluster.
+        full: the reason for which nothing more is taken in from anybody; None where there is room.
         clock: monotonic seconds.
     """
 
@@ -73,10 +73,11 @@ class IntakeLimits:
         self._clock = clock
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
         self._let_through: OrderedDict[int, float] = OrderedDict()
-        """When each submission was let through, by its sequence in the stream: one may be handled several times."""
+        """Monotonic second at which each submission was let through, by its sequence in the stream: one may be
+        handled several times."""
 
     def objection(self, tenant: str, delivery: Delivery) -> LimitExceeded | None:
-        """Why this submission of the tenant is not taken; None where it is taken, and counted."""
+        """The limit for which this submission of the tenant is not taken; None where it is taken, and counted."""
         if delivery.stream_seq in self._let_through:
             self._remember(delivery.stream_seq)
             return None
@@ -94,7 +95,7 @@ class IntakeLimits:
 
     @property
     def remembered(self) -> int:
-        """How many submissions it remembers to have let through."""
+        """Number of submissions that are remembered as let through."""
         return len(self._let_through)
 
     def _remember(self, seq: int) -> None:

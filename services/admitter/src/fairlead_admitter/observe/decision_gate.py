@@ -1,4 +1,4 @@
-"""Which decisions count: the gate between what scorers publish and what is written to a cluster.
+"""The gate between what scorers publish and what is written to a cluster: it tells which decisions count.
 
 A decision is followed only while its shard's owner lives, owns the shard by its own lease, and has current state;
 and a pool's order exists only while all its shards were decided from one basis. Everything else is worse than none:
@@ -23,7 +23,7 @@ class DecisionVerdict(enum.StrEnum):
 
     TAKEN = "taken"
     CLAIM = "claim"
-    """Its shard changes hands; what was decided before stands, but isn't followed."""
+    """The shard changes hands; what was decided before stands, but isn't followed."""
     REPEATED = "repeated"
     """Seen before: a mirror that reconnects replays what it has."""
     LOWER_EPOCH = "lower-epoch"
@@ -36,7 +36,7 @@ class DecisionVerdict(enum.StrEnum):
 
 
 class Doubt(enum.StrEnum):
-    """Why a pool is unsettled."""
+    """The doubt for which a pool is unsettled."""
 
     MISSING = "missing"
     """A shard has no decision."""
@@ -51,9 +51,9 @@ class Doubt(enum.StrEnum):
     OTHER_POLICY = "other-policy"
     """A shard was decided from another revision of the policy than the one known here."""
     MIXED_BASIS = "mixed-basis"
-    """Two shards were decided from different capacities: their keys don't compare."""
+    """The decisions of two shards were made from different capacities: their keys don't compare."""
     NO_POLICY = "no-policy"
-    """There is no valid policy here to merge by."""
+    """The policy here is missing or invalid: there is none to merge by."""
     NO_BAND = "no-band"
     """The pool's queues take levels in bands that have nothing in common."""
 
@@ -96,7 +96,7 @@ class PoolHeads(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def waiting(self, cluster: str) -> dict[str, int]:
-        """How many jobs wait in each queue of the cluster, in its fronts or behind them."""
+        """Number of jobs that wait in each queue of the cluster, in its fronts or behind them."""
         waiting: dict[str, int] = {}
         for decision in self.decisions:
             for front in decision.fronts:
@@ -129,7 +129,7 @@ class Holders:
 
 
 class _Shard:
-    """One shard as it is known. An epoch that was once seen is never forgotten."""
+    """A shard as it is known. An epoch that was once seen is never forgotten."""
 
     __slots__ = ("claimed", "decision", "epoch", "turn")
 
@@ -178,7 +178,7 @@ class DecisionGate:
     def __init__(self) -> None:
         self._pools: dict[str, dict[int, _Shard]] = {}
         self._settled_pools: dict[str, _SettledPool] = {}
-        """By pool: two callers ask in each turn, and mostly no shard of the pool has changed."""
+        """Settled pools by name: two callers ask in each turn, and mostly no shard of the pool has changed."""
 
     def accept(self, decision: Decision) -> DecisionVerdict:
         """Takes a decision in, unless it is of the past."""
@@ -198,7 +198,7 @@ class DecisionGate:
 
         Args:
             pool: a pool, as the policy names it.
-            shards: how many shards the policy gives a pool.
+            shards: number of shards that the policy gives a pool.
             policy: the revision of the policy document known here.
             holders: the scorers that live now; never changed.
         """

@@ -47,9 +47,9 @@ class Sighting(enum.StrEnum):
 
     EXPECTED = "expected"
     DRIFT = "drift"
-    """Somebody else changed a level that we wrote."""
+    """A level that we wrote was changed by somebody else."""
     FIGHT = "fight"
-    """Once too often: from now on the job is left alone."""
+    """A level was changed once too often: from now on the job is left alone."""
 
 
 class _Unseen(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class _Unseen(msgspec.Struct, frozen=True):
 
 
 class _Trail:
-    """Our writes to one job."""
+    """The trail of our writes to one job."""
 
     __slots__ = (
         "blind",
@@ -80,9 +80,9 @@ class _Trail:
         self.sent: list[int] = []
         """Levels without a reply: they may have landed."""
         self.unknown: list[int] = []
-        """Those of them of which no later reply says whether they landed."""
+        """Levels without a reply of which no later reply says whether they landed."""
         self.unseen: list[_Unseen] = []
-        """In the order of their landing."""
+        """Confirmed writes that the state doesn't show yet, in the order of their landing."""
         self.last: int | None = None
         """The level that was confirmed last."""
         self.given = False
@@ -163,7 +163,7 @@ class Expectations:
 
     @property
     def fights(self) -> int:
-        """How many queued jobs are left alone because somebody else keeps writing to them."""
+        """Number of queued jobs that are left alone, as somebody else keeps writing to them."""
         return len(self._fought)
 
     def drifted(self, uid: str) -> bool:
@@ -183,7 +183,7 @@ class Expectations:
 
         Args:
             job: the newest state of the job here. It may already show the write: a reply can come after the state.
-            level: what was written.
+            level: the level that was written.
             landed: the confirmation; None: no such job waits any more.
             now: seconds of a monotonic clock.
 
@@ -210,8 +210,8 @@ class Expectations:
         """Take note of the state of a queued job.
 
         Args:
-            job: its state now.
-            before: its state before, None where it is new here.
+            job: the job's state now.
+            before: the job's state before, None where it is new here.
             now: seconds of a monotonic clock.
         """
         trail = self._trails.get(job.uid)

@@ -31,7 +31,7 @@ _QUEUED = (Phase.WAITING, Phase.HELD)
 
 
 class JobChange(msgspec.Struct, frozen=True):
-    """One job before and after a change; None where it wasn't there, or isn't any more."""
+    """A job before and after a change; None where it wasn't there, or isn't any more."""
 
     before: JobState | None
     after: JobState | None
@@ -47,16 +47,16 @@ class JobChange(msgspec.Struct, frozen=True):
 
 
 class ClusterFacts:
-    """One cluster's jobs, queues, pools and tenants."""
+    """Facts of one cluster: its jobs, queues, pools and tenants."""
 
     def __init__(self, cluster: str) -> None:
         self.cluster = cluster
         self.queues: dict[str, QueueState] = {}
         self.pools: dict[str, PoolState] = {}
         self.classes: dict[str, int] = {}
-        """What the cluster itself says of a class: the level of its jobs when nobody steers."""
+        """Levels by class that the cluster itself gives its jobs when nobody steers."""
         self.changes = 0
-        """How many changes were taken in: while this number stands, so do the facts."""
+        """Number of changes that were taken in: while it stands, so do the facts."""
         self.mark: SyncMark | None = None
         """Says on which incarnation of the server the state was made equal to the cluster."""
         self._queues_by_scope: dict[str, dict[str, str]] = {}
@@ -66,12 +66,12 @@ class ClusterFacts:
         self._job_class: dict[str, str] = {}
         """The class under which a queued job is kept, by uid."""
         self._waiting: Counter[str] = Counter()
-        """By scope, how many of its jobs wait or are held."""
+        """Number of jobs that wait or are held, by scope."""
         self._queued: dict[str, dict[str, QueuedJobs]] = {}
-        """By queue and class."""
+        """Queued jobs by queue and class."""
         self.running = RunningSizes()
         self._moved: dict[str, set[str]] = {}
-        """By queue, the uids of queued jobs that have another level than if nobody steered."""
+        """Uids of queued jobs that have another level than if nobody steered, by queue."""
 
     def job(self, uid: str) -> JobState | None:
         """The job of that uid, in whatever phase."""
@@ -103,7 +103,7 @@ class ClusterFacts:
         return unsteered_level(job, self.queues.get(job.queue))
 
     def tie(self, job: JobState) -> Tie:
-        """How its frontend has the job in line among those of its level."""
+        """The rank of the job among those of its level, as its frontend has them in line."""
         queue = self.queues.get(job.queue)
         rule = TieRule.INSTANT if queue is None else queue.able.ties
         return tie_of(rule, job.queue_time, name=job.id, uid=job.uid)
@@ -117,7 +117,7 @@ class ClusterFacts:
         return self._queues_by_scope.get(scope, {}).get(entry)
 
     def waiting(self, scope: str) -> int:
-        """How many jobs of a scope wait or are held."""
+        """Number of jobs of a scope that wait or are held."""
         return self._waiting[scope]
 
     def queued_jobs(self) -> Iterator[JobState]:

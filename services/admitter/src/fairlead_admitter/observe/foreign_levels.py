@@ -7,8 +7,8 @@ from fairlead_contracts.frontend.marks import LEVEL_WRITER
 from fairlead_contracts.messages.state import JobState
 
 UNSURE_SECONDS = 30.0
-"""After the lead began, a level that nobody here wrote may be the leader's before, where the frontend does not say whose it
-is: longer than its writes last."""
+"""Seconds after the lead began in which a level that nobody here wrote may be the former leader's, where the frontend
+does not say whose it is: longer than its writes last."""
 
 
 class ForeignLevels:

@@ -16,7 +16,7 @@ FIRST_SECONDS = 0.25
 LONGEST_SECONDS = 30.0
 """The first and the longest pause, also of the whole frontend."""
 _FAILED_JOBS_OF_A_SCOPE = 2
-"""How many jobs of a scope must fail before the whole scope rests."""
+"""Number of jobs of a scope that must fail before the whole scope rests."""
 
 
 class _Backoff(msgspec.Struct):
@@ -42,10 +42,10 @@ class JobBackoff:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._jobs: dict[str, _Backoff] = {}
-        """By uid, of jobs whose last write failed; also when their rest is over."""
+        """Rests of jobs whose last write failed, by uid; also when the rest is over."""
         self._scopes: dict[str, _Backoff] = {}
         self._failing: dict[str, set[str]] = {}
-        """By scope, the uids of those jobs."""
+        """Uids of jobs whose last write failed, by scope."""
         self._newly_failing: set[str] = set()
         """The scopes among these that began to fail since a write landed anywhere."""
 

@@ -15,7 +15,7 @@ class QueuedJobs:
 
     def __init__(self) -> None:
         self.waiting: dict[int, TieIndex] = {}
-        """By level."""
+        """Waiting jobs by level."""
         self.held: dict[int, set[str]] = {}
         """Uids by level."""
 

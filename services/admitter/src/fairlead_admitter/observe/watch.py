@@ -112,7 +112,7 @@ class Watch:
         self._bus = bus
         self._leases: list[MemberLease] = []
         self._holders = Holders([])
-        """What these leases come to."""
+        """Scorers that live and what they hold, made of these leases."""
         self._bucket = Bucket(bus, topology.POLICY)
         self._words_heard: dict[str, bytes | None] = {}
         self._shards: dict[str, tuple[str, int]] = {}
@@ -176,7 +176,7 @@ class Watch:
         return None
 
     def why_no_policy(self) -> str | None:
-        """Why there is no policy to follow; None where there is one. Levels can be taken back without a policy."""
+        """The reason for which there is no policy to follow; None where there is one. Levels are taken back without it."""
         return None if self.policy.rulebook is not None else "the policy bucket holds no valid document"
 
     def intake_known(self) -> bool:

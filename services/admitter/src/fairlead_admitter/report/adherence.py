@@ -42,7 +42,7 @@ _STRICT = "StrictFIFO"
 
 
 class Unjudged(enum.StrEnum):
-    """Why an admission is not judged."""
+    """The reason for which an admission is not judged."""
 
     NEWCOMER = "newcomer"
     TAKEOVER = "takeover"
@@ -96,7 +96,7 @@ class AdherenceRecord:
 
 
 class _Order:
-    """One front, and the jobs in its order once they are asked for."""
+    """A front, and the jobs in its order once they are asked for."""
 
     def __init__(self, at: float, front: PoolHeads) -> None:
         self.at = at
@@ -110,7 +110,7 @@ class _PoolAdherence:
         self.adherence = AdherenceFold()
         self.orders: deque[_Order] = deque()
         self.arrived: dict[str, float] = {}
-        """When each job came that may be in no order yet, by uid; monotonic seconds."""
+        """Monotonic second at which each job came that may be in no order yet, by uid."""
         self.settled = 0.0
         """Monotonic seconds at which the pool had an order last."""
         self.queues: list[QueueState] = []
@@ -122,7 +122,7 @@ class _Standby:
 
     def __init__(self) -> None:
         self.led_until: Micros | None = None
-        """Until when somebody is known to have led; None where nobody ever did."""
+        """Instant until which somebody is known to have led; None where nobody ever did."""
         self._leader: LeaderLease | None = None
         self._admitted: deque[tuple[Micros, str, int]] = deque()
 
@@ -137,7 +137,7 @@ class _Standby:
             self._admitted.popleft()
 
     def take(self, pool: str) -> int:
-        """How many jobs of the pool were admitted since somebody led; each is given once."""
+        """Takes the number of the pool's jobs that were admitted since somebody led; each is given once."""
         since = self.led_until
         mine = [(at, jobs) for at, name, jobs in self._admitted if name == pool]
         self._admitted = deque(one for one in self._admitted if one[1] != pool)
@@ -148,7 +148,7 @@ class AdherenceWatch:
     """Measures each pool whose queues state their quota, as long as this replica leads.
 
     Args:
-        watch: what is seen.
+        watch: tells what is seen.
         record: the metrics.
         merge: the order of a pool's front.
         clock: microseconds since the Unix epoch.
@@ -164,9 +164,9 @@ class AdherenceWatch:
         self._pools: dict[str, _PoolAdherence] = {}
         self._standby = _Standby()
         self._unseen = Counter[str]()
-        """By pool that is not measured yet, what was admitted while not everything was known."""
+        """Number of jobs admitted while not everything was known, by pool that is not measured yet."""
         self._took_over: float | None = None
-        """When this replica took the lead from another."""
+        """Monotonic second at which this replica took the lead from another; None where nobody led before."""
 
     @property
     def _facts(self) -> ClusterFacts:
@@ -209,7 +209,7 @@ class AdherenceWatch:
         Args:
             seen: the look; the facts hold it already.
             pools: the queues of each.
-            leader: who leads, as the roster has it.
+            leader: the leader, as the roster has it.
         """
         self.lose_sight()
         self._standby.note(self._clock(), leader, _admissions(seen, pools))
@@ -391,7 +391,7 @@ class AdherenceWatch:
 
 
 def _admissions(seen: Observation, pools: Mapping[str, frozenset[str]]) -> dict[str, int]:
-    """How many jobs of each pool a look saw admitted; what a first replay shows happened long ago."""
+    """Number of jobs of each pool that a look saw admitted; what a first replay shows happened long ago."""
     if not seen.news:
         return {}
     admitted = [change.after.queue for change in seen.jobs if change.admitted and change.after is not None]

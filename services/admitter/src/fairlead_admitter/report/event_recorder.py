@@ -59,10 +59,10 @@ class EventSink(Protocol):
         """Says the objection, unless the same one was said before, or the job is gone.
 
         Raises:
-            FrontendRefusedError: this one cannot be said.
-            FrontendForbiddenError: none can in the job's scope.
-            FrontendBalkedError: this one cannot be just now, nor perhaps others of the job's scope.
-            AdmitterError: none can just now.
+            FrontendRefusedError: the frontend does not take this objection.
+            FrontendForbiddenError: the job's scope takes no objection.
+            FrontendBalkedError: the job's scope does not take this objection just now, nor perhaps others.
+            AdmitterError: the frontend takes no objection just now.
         """
 
 
@@ -78,11 +78,11 @@ class EventRecorder:
 
     Args:
         sink: the frontend.
-        facts: of the cluster.
+        facts: the cluster's facts.
         rulebook: the policy in force; None where none is known, or the cluster is not known completely.
         leads: whether this replica leads.
         foreign: the levels that somebody else gave to queued jobs, by uid.
-        metrics: of the process.
+        metrics: the process's.
         clock: monotonic seconds.
         wall: the time, as jobs' times are.
     """
@@ -116,7 +116,7 @@ class EventRecorder:
         self._said: dict[_JobObjection, float] = {}
         self._pause_until = 0.0
         self._silenced: dict[str, _SilencedScope] = {}
-        """By scope."""
+        """Silenced scopes, by name."""
         self._count = metrics.counter(
             "objections", "What was said against jobs, by reason.", labels=["reason"]
         )

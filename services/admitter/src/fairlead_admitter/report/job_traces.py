@@ -28,8 +28,7 @@ from fairlead_contracts.messages.submissions import Submission
 from fairlead_runtime.spans import Spans
 
 _TOLD_AGAIN: Micros = 600 * SECOND
-"""How far back from a takeover spans are told again: the leader before may have died a while ago without telling
-them."""
+"""Time before a takeover from which spans are told again: the leader before may have died without telling them."""
 _MOST_TOLD_AGAIN = 1000
 
 
@@ -37,8 +36,8 @@ class JobTraces:
     """Tells the stages of a cluster's jobs that end with the admitter.
 
     Args:
-        spans: where they are told.
-        cluster: whose jobs.
+        spans: takes the spans that are told.
+        cluster: the cluster whose jobs are traced.
     """
 
     def __init__(self, spans: Spans, cluster: str) -> None:

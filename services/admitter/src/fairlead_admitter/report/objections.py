@@ -18,11 +18,12 @@ from fairlead_policy.rules.rulebook import Rulebook
 
 _QUEUE_FIELD = "spec.queueName"
 _DEMAND_FIELD = "spec.podSets "
-"""As the watcher names them in faults: a queue that isn't there, and more than there ever is of a resource."""
+"""Beginning of the fields that the watcher names in faults of a demand: a queue that isn't there, and more than there
+ever is of a resource."""
 
 
 class Reason(enum.StrEnum):
-    """Why, in one word: the bounded label of the counter, and the reason of a Kubernetes Event."""
+    """The reason of an objection in one word: the bounded label of the counter, and the reason of a Kubernetes Event."""
 
     CLASS_NOT_GRANTED = "ClassNotGranted"
     OVERRIDE_NOT_GRANTED = "OverrideNotGranted"
@@ -34,7 +35,7 @@ class Reason(enum.StrEnum):
 
 
 class Objection(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing: in which field, what was found there, and what to do."""
+    """An objection to a job: in which field, what was found there, and what to do."""
 
     reason: Reason
     field: str

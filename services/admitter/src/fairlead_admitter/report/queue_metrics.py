@@ -1,4 +1,4 @@
-"""How many jobs are queued, by pool and class: counted when it is scraped."""
+"""Number of queued jobs, by pool and class: counted when it is scraped."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ class QueueMetrics(Collector):
     """Gauges of a cluster's queued jobs.
 
     Args:
-        facts: of the cluster.
+        facts: the cluster's facts.
         policy: says which queues make a pool.
     """
 

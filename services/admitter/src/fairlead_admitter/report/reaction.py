@@ -1,4 +1,4 @@
-"""How long a level took from the state change that caused it."""
+"""Time from a state change to the level that it caused."""
 
 import time
 from collections import deque

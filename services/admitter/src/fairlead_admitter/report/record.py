@@ -175,7 +175,7 @@ class AdmitterRecord:
         self.restraints.lifted(pool)
 
     def keep_withheld(self, pools: Collection[str]) -> None:
-        """Only these pools are there at all."""
+        """Forgets the withheld levels of pools that are not there any more."""
         self.restraints.keep(pools)
 
     def reacted(self, seconds: float, traceparent: str | None) -> None:

@@ -36,7 +36,7 @@ class Sender(NamedTuple):
 
 
 class SubmissionRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a submission is not taken: the field, what was found there, why, and the counter's label."""
+    """The refusal of a submission: the field, what was found there, the reason, and the counter's label."""
 
     sender: Sender
     field: str
@@ -46,7 +46,7 @@ class SubmissionRefusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stage(enum.IntEnum):
-    """How far a submission's sender has been told."""
+    """The last stage of a submission that its sender has been told."""
 
     NOTHING = 0
     ACCEPTED = 1
@@ -55,7 +55,7 @@ class Stage(enum.IntEnum):
 
 
 def stage_of(answer: AnyAnswer) -> Stage:
-    """How far this answer tells. A refusal tells nothing of the job that exists under the id."""
+    """The stage that this answer tells. A refusal tells nothing of the job that exists under the id."""
     match answer:
         case Accepted():
             return Stage.ACCEPTED
@@ -72,11 +72,11 @@ class _Turns(msgspec.Struct):
 
     lock: asyncio.Lock
     users: int = 0
-    """Who has the turn, and who waits for it."""
+    """Number of those who have the turn or wait for it."""
 
 
 class _Turn(AbstractAsyncContextManager[None]):
-    """One turn. A generator in its place costs each submission twice as much."""
+    """A turn to answer one sender. A generator in its place costs each submission twice as much."""
 
     def __init__(self, all_turns: dict[Sender, _Turns], sender: Sender) -> None:
         self._all = all_turns
@@ -113,7 +113,7 @@ class ReplyPublisher:
         self._told: OrderedDict[Sender, Stage] = OrderedDict()
         self._turns: dict[Sender, _Turns] = {}
         self.trouble: str | None = None
-        """Why answers can't be published or read back just now."""
+        """The reason for which answers can't be published or read back just now; None where they can."""
 
     def begin_anew(self) -> None:
         """Forgets how far senders were told: another replica may have answered meanwhile."""
@@ -124,7 +124,7 @@ class ReplyPublisher:
         return _Turn(self._turns, sender)
 
     async def told(self, sender: Sender) -> Stage:
-        """How far the sender has been told; asks the stream where this process doesn't remember."""
+        """The stage that the sender has been told; asks the stream where this process doesn't remember."""
         known = self._told.get(sender)
         if known is None:
             standing = await self.standing(sender)

@@ -25,7 +25,7 @@ type JobOf = Callable[[str], JobState | None]
 
 
 class ReservationNews(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened to a job."""
+    """An occurrence of reserve mode that concerns a job."""
 
     job: JobState
     what: Reserving
@@ -98,7 +98,7 @@ class ReservationRecord:
         self._why.clear()
 
     def go_on(self) -> None:
-        """Nobody else has led since the pause."""
+        """Goes on after a pause in which nobody else has led."""
         self._open, self._paused = self._paused, {}
 
     def begin_anew(self) -> None:
@@ -118,7 +118,7 @@ class ReservationRecord:
         self._close(pool)
 
     def held_back(self, pool: str, why: str) -> None:
-        """Why starts cannot be promised although the policy wants them; empty where they can."""
+        """Notes the reason for which starts cannot be promised although the policy wants them; empty where they can."""
         self._note_held_back(pool, why)
         if why:
             self._close(pool)
@@ -142,7 +142,7 @@ class ReservationRecord:
         return held_back + [known.stated(pool) for pool, known in sorted(self._open.items())]
 
     def decided(self, pool: str, found: Reservation, job_of: JobOf) -> None:
-        """What was decided anew, and what became of what was decided before."""
+        """Notes what was decided anew, and what became of what was decided before."""
         known = self._open.setdefault(pool, _ToldReservation())
         news = [
             *self._news_of_passes(pool, known, found, job_of),

@@ -12,18 +12,18 @@ from fairlead_policy.levels.withholding import Fate, Withholding
 from fairlead_runtime.metrics import Metrics
 
 _TOLD_LATE = timedelta(seconds=2)
-"""How long after the last level is gone a preemption still counts as caused by it: the frontend tells it late."""
+"""Longest time after the last level is gone in which a preemption counts as caused by it: the frontend tells it late."""
 
 
 class _Restraint:
-    """One pool whose levels are withheld."""
+    """A pool whose levels are withheld."""
 
     def __init__(self, judged: Withholding) -> None:
         self.judged = judged
         self.standing = 0
         """Levels that stand, by the last plan."""
         self.stood_until: Moment | None = None
-        """When the last of them was gone; None while some stand."""
+        """The moment at which the last level was gone; None while some stand."""
         self.preempted = 0
         """Running jobs that were stopped meanwhile."""
 
@@ -108,7 +108,7 @@ class Restraints:
             self._log.info("levels written again", pool=pool)
 
     def keep(self, pools: Collection[str]) -> None:
-        """Only these pools are there at all."""
+        """Lifts the restraint of pools that are not there any more."""
         for pool in self._restrained.keys() - set(pools):
             self.lifted(pool)
 

@@ -1,4 +1,4 @@
-"""How long pools have lacked an order that may be followed, and when to say so."""
+"""The time for which pools have lacked an order that may be followed, and when to say so."""
 
 import time
 from collections.abc import Callable, Collection
@@ -67,7 +67,7 @@ class Staleness:
             self._complaints.forget_pool(pool)
 
     def keep(self, pools: Collection[str]) -> None:
-        """Only these pools are there at all."""
+        """Excuses the lack of pools that are not there any more."""
         for pool in self._lacks.keys() - set(pools):
             self.excuse(pool)
 

@@ -57,7 +57,7 @@ class Creations:
     def __init__(self, carry_out: CreateSeveral) -> None:
         self._carry_out = carry_out
         self._joining: dict[str, list[_Waiting]] = {}
-        """By scope, those that go along with who asked first."""
+        """Requests by scope that go along with who asked first."""
 
     async def create(self, job: CreateJob) -> CreateReply:
         """The reply to this one.
@@ -107,10 +107,10 @@ class BusFrontend:
 
     Args:
         bus: the connection.
-        cluster: its name.
-        epoch: of our leadership; None while we do not lead.
+        cluster: the cluster's name.
+        epoch: epoch of our leadership; None while we do not lead.
         unsteered: the level that a job has when nobody steers.
-        timeout_seconds: how long to wait for a reply.
+        timeout_seconds: longest wait for a reply.
     """
 
     def __init__(

@@ -40,13 +40,13 @@ def telling(what: str) -> Iterator[None]:
     """Errors of the API server as the admitter's own.
 
     Raises:
-        FrontendDownError: it may work later; the API server cannot be reached, or wants to be left alone.
-        FrontendBalkedError: it may work later; a webhook of one namespace looks like this. Kueue's own is in the way
+        FrontendDownError: the API server cannot be reached, or wants to be left alone; it may work later.
+        FrontendBalkedError: a webhook of one namespace is in the way; it may work later. Kueue's own is in the way
             of every write (failurePolicy Fail), so a restart of Kueue looks like this too, everywhere at once.
-        FrontendForbiddenError: it does not know who we are, and lets us do nothing at all.
-        FrontendForbiddenHereError: we have no right to this: in this namespace, by an admission policy, or anywhere. One
-            that has just started answers so, too, to everybody.
-        FrontendRefusedError: it will not take this.
+        FrontendForbiddenError: the API server does not know who we are, and lets us do nothing at all.
+        FrontendForbiddenHereError: the right is missing: in this namespace, by an admission policy, or anywhere. An API
+            server that has just started answers so, too, to everybody.
+        FrontendRefusedError: the API server will not take this.
     """
     try:
         yield

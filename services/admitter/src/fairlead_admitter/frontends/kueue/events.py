@@ -24,7 +24,7 @@ class KueueObjections:
     """Writes each objection as one Event an object; see Speaker.
 
     Args:
-        client: of the cluster, with writes of its own to spend.
+        client: the cluster's client, with writes of its own to spend.
         calls: reads Workloads.
         clock: seconds since the epoch.
     """

@@ -46,12 +46,12 @@ class KueueJobs:
     """Makes jobs of submissions; see JobCreator.
 
     Args:
-        client: of the cluster, with writes of its own to spend: a flood of jobs must not hold levels back.
+        client: the cluster's client, with writes of its own to spend: a flood of jobs must not hold levels back.
         entry: the entry queue of a tenant that named a queue; None where there is none.
         classes: names of the cluster's WorkloadPriorityClasses.
-        accounts: who is acted as, and who the pods run as.
-        refusals: which refusals of the API server are believed.
-        annotation_prefixes: of the annotations that a submission may set, with the `/`.
+        accounts: service accounts: the one acted as, and the one that the pods run as.
+        refusals: tells which refusals of the API server are believed.
+        annotation_prefixes: prefixes of the annotations that a submission may set, with the `/`.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ def _making(order: JobOrder, name: str, terms: ManifestTerms, calls: TenantCalls
 
 
 class _OrderUnderway:
-    """One order that is being carried out."""
+    """An order that is being carried out."""
 
     def __init__(
         self,

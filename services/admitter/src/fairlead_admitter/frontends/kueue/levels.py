@@ -38,7 +38,7 @@ class KueueLevels:
     nothing: it has one anyway if it came from the front.
 
     Args:
-        calls: on the cluster's Workloads.
+        calls: calls on the cluster's Workloads.
         lever: the one that the operator's leave to steer names; None without a leave.
         outage: called when Kueue's webhook did not answer, as far as anybody can tell.
     """
@@ -74,7 +74,7 @@ class KueueLevels:
             The confirmation; None where it is not in that phase any more.
 
         Raises:
-            AdmitterError: it may not have been done; see WriteResult.
+            AdmitterError: the write may not have been done; see WriteResult.
         """
         lever = self._lever()
         if lever is None:

@@ -1,4 +1,4 @@
-"""Which lever Kueue obeys just now: its webhook is asked by dry runs."""
+"""The lever that Kueue obeys just now: its webhook is asked by dry runs."""
 
 from fairlead_admitter.apply.lever_probe import Obeyed
 from fairlead_admitter.frontends.kueue.calls import telling
@@ -17,7 +17,7 @@ class KueueLever:
     """Probes a cluster's Kueue; see LeverProber.
 
     Args:
-        client: of the cluster, with dry runs of its own to spend.
+        client: the cluster's client, with dry runs of its own to spend.
     """
 
     def __init__(self, client: KubeClient) -> None:
@@ -25,7 +25,7 @@ class KueueLever:
         self._asked_in = ""
         """The namespace in which the last probe had an answer."""
         self._workloads: Resource[Workload] | None = None
-        """In the version that is served, asked for once a probe: that costs more requests than a glance."""
+        """Workloads in the version that is served, asked for once a probe: that costs more requests than a glance."""
         self.outages = 0
 
     def doubt(self) -> None:

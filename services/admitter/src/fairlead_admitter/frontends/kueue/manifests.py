@@ -26,13 +26,12 @@ GATE = "kueue.x-k8s.io/admission"
 _MANAGED_BY = {"app.kubernetes.io/managed-by": "fairlead"}
 
 LIMIT_GRACE_SECONDS = 60
-"""How long after its run limit Kueue takes an admitted job's quota away.
+"""Seconds after its run limit at which Kueue takes an admitted job's quota away.
 
 At the limit itself Kubernetes ends the job as failed. Kueue would only suspend it, and its sender would never hear of
-an end; so Kueue's limit comes later and only catches what Kubernetes didn't.
-"""
+an end; so Kueue's limit comes later and only catches what Kubernetes didn't."""
 MOST_GROUP_PODS = 512
-"""Of a group of plain pods: each is an object of its own to create."""
+"""The most pods of a group of plain pods: each is an object of its own to create."""
 
 
 class ManifestTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,14 +43,14 @@ class ManifestTerms(msgspec.Struct, frozen=True, kw_only=True):
     classes: Collection[str] = ()
     """Names of the cluster's WorkloadPriorityClasses."""
     annotation_prefixes: Collection[str] = ()
-    """Of the annotations that a submission may set, with the `/`."""
+    """Prefixes of the annotations that a submission may set, with the `/`."""
 
 
 def job_manifest(order: JobOrder, terms: ManifestTerms) -> PodDocument:
     """A batch/v1 Job. With several pods it is indexed: each knows its place by JOB_COMPLETION_INDEX.
 
     Raises:
-        FieldError: what of the submission cannot be a Job.
+        FieldError: the submission cannot be a Job; names the field.
     """
     pods = order.submission.pods
     spec: PodDocument = {
@@ -75,7 +74,7 @@ def pytorch_manifest(order: JobOrder, terms: ManifestTerms) -> PodDocument:
     """A PyTorchJob of one master, and workers where there is more than one pod.
 
     Raises:
-        FieldError: what of the submission cannot be a PyTorchJob.
+        FieldError: the submission cannot be a PyTorchJob; names the field.
     """
     # The operator looks for a container of this name.
     template = _template(order, terms, container="pytorch")
@@ -101,7 +100,7 @@ def pod_manifests(order: JobOrder, terms: ManifestTerms) -> list[PodDocument]:
     """The pods of a group that Kueue admits whole; their names follow from the submission's.
 
     Raises:
-        FieldError: what of the submission cannot be such a group.
+        FieldError: the submission cannot be such a group; names the field.
     """
     pods = order.submission.pods
     if pods > MOST_GROUP_PODS:

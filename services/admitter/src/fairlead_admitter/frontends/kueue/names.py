@@ -8,7 +8,8 @@ from fairlead_contracts.frontend.templates import is_steering
 from fairlead_contracts.messages.submissions import Submission
 
 LONGEST_NAME = 63
-"""Of a Job, and of a pod with its index: both become labels and host names (RFC 1123)."""
+"""The most characters in the name of a Job, and of a pod with its index: both become labels and host names (RFC
+1123)."""
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _SUBDOMAIN = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
 # Kubernetes documentation, "Labels and Selectors", syntax and character set.
@@ -55,9 +56,9 @@ def check_annotations(field: str, annotations: Iterable[str], prefixes: Collecti
     an interface in another network, and nobody can name them all.
 
     Args:
-        field: under which they stand.
+        field: the field under which they stand.
         annotations: the keys.
-        prefixes: those that may be set, with the `/`.
+        prefixes: prefixes that may be set, with the `/`.
 
     Raises:
         FieldError: the first that it may not.
@@ -78,7 +79,7 @@ def check_key(field: str, key: str) -> None:
     """Whether this may be the key of a label or an annotation.
 
     Raises:
-        FieldError: it may not.
+        FieldError: the key may not be one.
     """
     if not is_key(key):
         raise FieldError(

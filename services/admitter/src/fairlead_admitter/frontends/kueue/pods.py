@@ -46,7 +46,7 @@ def pod_spec(submission: Submission, *, container: str, account: str) -> PodDocu
     """The spec of each pod.
 
     Args:
-        submission: whose job it is a part of; with a template.
+        submission: the submission that the pod is a part of; with a template.
         container: name of its only container.
         account: name of the service account that its pods run as.
 

@@ -23,10 +23,10 @@ class AccessRight(NamedTuple):
 
 
 class FreshRefusals:
-    """How long rights have been refused, each by itself.
+    """Refusals of rights by the API server: each is believed once that right has been refused for long enough.
 
     Args:
-        seconds: after which a refusal is believed.
+        seconds: time after which a refusal is believed.
         clock: monotonic seconds.
     """
 
@@ -34,7 +34,7 @@ class FreshRefusals:
         self._seconds = seconds
         self._clock = clock
         self._refused: dict[AccessRight, tuple[float, float]] = {}
-        """The first and the last of an unbroken row."""
+        """Monotonic seconds of the first and the last refusal of an unbroken row, by right."""
 
     def believe(self, right: AccessRight) -> bool:
         """Whether the refusal of a right, which was just met, is to be believed by now."""

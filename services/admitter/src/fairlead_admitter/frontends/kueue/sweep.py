@@ -30,7 +30,7 @@ class KueueSweep:
     """Takes marks off Workloads.
 
     Args:
-        calls: on the Workloads of the cluster.
+        calls: calls on the cluster's Workloads.
         queue_of: the ClusterQueue of a LocalQueue, by namespace and name; None for one that is not known.
         queues: the ClusterQueues that there are.
     """
@@ -54,8 +54,8 @@ class KueueSweep:
             How many Workloads carried a mark.
 
         Raises:
-            FrontendDownError: it may work later; all of them fail.
-            FrontendForbiddenError: we have no right to.
+            FrontendDownError: all of them fail; it may work later.
+            FrontendForbiddenError: the right to it is missing.
             FrontendRefusedError: some of them stay marked; all others were cleaned.
         """
         cleaned = 0

@@ -32,7 +32,7 @@ type AnyResource = Resource[PartialObject]
 
 _MANAGER = "fairlead-admitter"
 _IMPERSONATED = "serviceaccounts"
-"""What a refusal to impersonate is about, instead of the object."""
+"""The kind that a refusal to impersonate names, instead of the object's."""
 _FIELDS = {
     "containers[0].image": "template.image",
     "containers[0].env": "template.env",
@@ -47,7 +47,7 @@ _FIELDS = {
     "completions": "pods",
     "parallelism": "pods",
 }
-"""By a part of the path of an object's field, what the submission calls it."""
+"""Names of the submission's fields, by a part of the path of the object's field."""
 
 
 class _UnseenError(Exception):
@@ -58,17 +58,17 @@ class TenantCalls:
     """Calls as one service account.
 
     All of them raise:
-        FrontendDownError: nobody knows whether it was done. So it is with credentials that are not accepted, too:
+        FrontendDownError: the outcome is not known. So it is with credentials that are not accepted, too:
             that is no fault of a submission.
-        FrontendBalkedError: so it is, in this namespace; the API server answers others.
+        FrontendBalkedError: the outcome is not known in this namespace; the API server answers others.
         JobRefusedError: the API server, Kueue or another webhook, or a quota of the namespace says no; or a right is
             missing, and which.
 
     Args:
-        client: of the cluster.
+        client: the cluster's client.
         namespace: the tenant's.
         account: name of the service account.
-        refusals: which refusals are believed.
+        refusals: tells which refusals are believed.
     """
 
     def __init__(self, client: KubeClient, namespace: str, account: str, refusals: FreshRefusals) -> None:
