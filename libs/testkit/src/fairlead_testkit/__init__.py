@@ -1,4 +1,4 @@
-"""What the tests of Fairlead stand on: builders, an exact oracle, a real nats-server, and service processes.
+"""Testkit of Fairlead's tests: builders, an exact oracle, a real nats-server, and service processes.
 
 Never shipped: import-linter keeps it out of every other member. What a test needs, by how much of Fairlead it runs:
 

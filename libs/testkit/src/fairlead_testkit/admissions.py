@@ -1,4 +1,4 @@
-"""What Kueue admits, in its order, as the API server tells it: by a watch of its own, not with Fairlead's eyes."""
+"""Admissions of Kueue, in its order, as the API server tells them: by a watch of its own, not with Fairlead's eyes."""
 
 import contextlib
 import threading
@@ -12,12 +12,12 @@ from fairlead_testkit.namespace_fixture import WORKLOADS, NamespaceFixture
 from fairlead_testkit.placements import Glimpse
 
 _TURN_SECONDS = 2
-"""After which a watch is opened anew: the thread looks then whether the test is over."""
+"""Seconds after which a watch is opened anew: the thread looks then whether the test is over."""
 
 
 @dataclass(frozen=True)
 class AdmissionStep:
-    """One Workload was admitted, evicted or finished."""
+    """A Workload's admission, eviction or end."""
 
     what: Literal["admitted", "evicted", "finished"]
     tenant: str
@@ -30,13 +30,13 @@ class AdmissionLog:
     """Follows the Workloads of a fixture while the block lasts.
 
     Args:
-        fixture: whose namespaces count.
+        fixture: the fixture whose namespaces count.
     """
 
     def __init__(self, fixture: NamespaceFixture) -> None:
         self.steps: list[AdmissionStep] = []
         self.glimpses: list[Glimpse] = []
-        """Everything that the watch told of the fixture's Workloads, what stood at the start first."""
+        """Events that the watch told of the fixture's Workloads, all of them, what stood at the start first."""
         self._fixture = fixture
         self._mine = set(fixture.namespaces.values())
         self._stands: dict[str, str] = {}
@@ -68,7 +68,7 @@ class AdmissionLog:
         """Return once there were so many admissions.
 
         Raises:
-            TimeoutError: there were not.
+            TimeoutError: so many did not come in time.
         """
         with self._told:
             if not self._told.wait_for(lambda: len(self.admitted) >= admissions, seconds):

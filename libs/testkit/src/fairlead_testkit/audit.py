@@ -1,4 +1,4 @@
-"""What became of submitted jobs: told by the simulated cluster's own file and by the events of their lives."""
+"""Outcomes of submitted jobs: told by the simulated cluster's own file and by the events of their lives."""
 
 import asyncio
 import contextlib
@@ -65,7 +65,7 @@ async def heard[E: Event](bus: Bus, cluster: str, kind: type[E]) -> AsyncIterato
 async def history(
     bus: Bus, cluster: str, jobs: Iterable[str], until: type[JobStarted | JobEnded] = JobEnded
 ) -> list[AnyEvent]:
-    """All events of a cluster, once these jobs have ended, or have started."""
+    """Events of a cluster, all of them, once these jobs have ended, or have started."""
     events: list[AnyEvent] = []
     left = set(jobs)
     async for event in events_of(bus, cluster):
@@ -78,7 +78,7 @@ async def history(
 
 
 def check_each_ran_once(jobs: Sequence[SimJob], events: Sequence[AnyEvent], submitted: set[str]) -> None:
-    """Each submission became one job, and no job started twice."""
+    """Checks that each submission became one job, and that no job started twice."""
     lost = submitted - {job.id for job in jobs}
     assert not lost, f"submissions were lost: {sorted(lost)}"  # noqa: S101 # a check of tests
     doubled = [job for job, times in Counter(job.id for job in jobs).items() if times > 1]

@@ -11,8 +11,8 @@ from typing import overload
 
 POLL_SECONDS = 0.02
 _SHARE = 6
-"""So many times as long as a question took nobody asks, up to the longest pause: asking (a list of a thousand Jobs, a
-command of Slurm's) takes the processors from whoever is to get there."""
+"""Pause after a question, as a multiple of the time that it took, up to the longest pause: asking (a list of a
+thousand Jobs, a command of Slurm's) takes the processors from whoever is to get there."""
 _LONGEST_PAUSE = 0.25
 
 

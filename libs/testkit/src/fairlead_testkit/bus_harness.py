@@ -69,9 +69,9 @@ async def working(bus: Bus, handle: DeliveryHandler, **more: object) -> AsyncIte
     """A worker on submissions to the cluster `c1`, for the time of the block.
 
     Args:
-        bus: its connection.
-        handle: what it does.
-        more: its other arguments.
+        bus: the harness's connection.
+        handle: handles one delivery.
+        more: further arguments of the worker.
     """
     worker = Worker(bus, stream=SUBMIT, durable=submit_durable("c1"), handle=handle, **more)  # type: ignore[arg-type] # passed on
     async with asyncio.TaskGroup() as group:
@@ -97,7 +97,7 @@ class Server(Protocol):
 
 
 class BusHarness:
-    """One server, the clusters on it, and what its readers see."""
+    """A nats-server, the clusters on it, and what its readers see."""
 
     def __init__(self, server: Server, bus: Bus, directory: Path, stack: AsyncExitStack) -> None:
         self.server = server

@@ -26,9 +26,9 @@ from fairlead_testkit.proxy import FlakyProxy
 
 RETRY_SECONDS = 0.1
 REPEATED = 0.2
-"""Of the jobs, how many are published again."""
+"""Part of the jobs that are published again."""
 HEADERLESS = 0.5
-"""Of the repeats, how many come without the id that would let the server drop them."""
+"""Part of the repeats that come without the id that would let the server drop them."""
 
 
 class Load:
@@ -49,10 +49,10 @@ class Load:
         Args:
             bus: a connection that nothing breaks.
             tenants: the first one also submits urgent jobs.
-            rng: of what is submitted when.
-            per_second: how many jobs.
-            cluster: where to.
-            more: what every body has beside a demand and a run time.
+            rng: draws what is submitted when.
+            per_second: number of jobs a second.
+            cluster: the cluster that they are sent to.
+            more: fields that every body has beside a demand and a run time.
         """
         self._bus = bus
         self._tenants = tenants
@@ -108,11 +108,11 @@ class Load:
 
 
 class Chaos(ABC):
-    """Does one thing after another, several at a time, and mends each after a while.
+    """Breaks one thing after another, several at a time, and mends each after a while.
 
     Args:
-        rng: of what is done when.
-        pauses: between two deeds: the least and the longest, in seconds.
+        rng: draws what is done when.
+        pauses: the least and the longest time between two deeds, in seconds.
     """
 
     def __init__(self, rng: random.Random, pauses: tuple[float, float]) -> None:
@@ -131,7 +131,7 @@ class Chaos(ABC):
 
     @abstractmethod
     def _deeds(self) -> list[Callable[[], Awaitable[None]]]:
-        """What may be done, the frequent things several times."""
+        """Deeds to choose from, the frequent ones several times."""
 
     async def _away(
         self,
@@ -296,10 +296,10 @@ async def worked_off(left: Callable[[], Collection[str]], what: str, seconds: fl
 
 
 def storm(seconds: float, *, repeated_in_ci: bool = False) -> tuple[float, int]:
-    """How long it blows, and the seed of what is broken when: as the environment has it.
+    """The storm that the environment asks for: how many seconds it blows, and the seed of what is broken when.
 
     Args:
-        seconds: where FAIRLEAD_CHAOS_SECONDS says nothing.
+        seconds: length of the storm where FAIRLEAD_CHAOS_SECONDS says nothing.
         repeated_in_ci: whether the plan is the same in every run where CI=true is set and FAIRLEAD_CHAOS_SEED says nothing.
     """
     drawn = (

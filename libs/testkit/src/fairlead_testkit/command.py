@@ -22,10 +22,10 @@ def fairlead(
     """Run `fairlead` to its end.
 
     Args:
-        words: after the command's name.
-        environ: all of its environment; by default ours.
-        given: its standard input.
-        seconds: how long at most.
+        words: words that follow the command's name.
+        environ: the whole of its environment; by default ours.
+        given: the text on its standard input.
+        seconds: longest run.
 
     Raises:
         subprocess.TimeoutExpired: it took longer.

@@ -41,7 +41,7 @@ class ContainerNatsServer:
         """Start it, or start it again on the same store and port; returns when it answers.
 
         Raises:
-            NatsServerError: it did not answer in time.
+            NatsServerError: the server did not answer in time.
         """
         if self._created:
             self._container.get_wrapped_container().start()

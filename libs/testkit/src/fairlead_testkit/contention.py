@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 from fairlead_contracts.base.instants import DAY, HOUR, Micros
 
 ENDLESS: Micros = 10**6 * DAY
-"""How long a job runs that does not end in any test."""
+"""Run time of a job that does not end in any test."""
 
 
 class ContendingJob(NamedTuple):
@@ -32,7 +32,7 @@ class ContendingJob(NamedTuple):
     size: int
     """Slots."""
     lasts: Micros | None
-    """None for the next length of the pool's pattern."""
+    """Run time of the job; None for the next length of the pool's pattern."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +66,8 @@ class ByFormula:
     """The order by its definition: of the tenants' first jobs, the one of the smallest (key, submitted, uid) goes first.
 
     Args:
-        slots: of the pool.
-        entitlements: each tenant's part of the pool; they need not add up to 1.
+        slots: the pool's slots.
+        entitlements: part of the pool of each tenant; they need not add up to 1.
         rate: parts that a microsecond of waiting is worth.
     """
 
@@ -116,21 +116,21 @@ class ByFormula:
 
 
 def entitlements_of(weights: Mapping[str, int | Fraction]) -> dict[str, Fraction]:
-    """Each tenant's weight over the sum of the weights."""
+    """Entitlements by tenant: each one's weight over the sum of the weights."""
     total = Fraction(sum(weights.values()))
     return {tenant: Fraction(weight) / total for tenant, weight in weights.items()}
 
 
 @dataclass
 class Course:
-    """What happened."""
+    """The course of a pool: which jobs started, and what ran and waited from when on."""
 
     slots: int
     starts: list[tuple[Micros, ContendingJob]] = field(default_factory=list)
     held: list[tuple[Micros, Mapping[str, int]]] = field(default_factory=list)
     """Slots by tenant, from each instant on."""
     waiting: list[Mapping[str, int]] = field(default_factory=list)
-    """Beside `held`: jobs that wait, by tenant."""
+    """Number of waiting jobs by tenant, for each entry of `held`."""
 
     def share(self, tenant: str, begin: Micros, end: Micros) -> Fraction:
         """The tenant's mean part of the pool between two instants."""
@@ -145,7 +145,7 @@ class Course:
         return {tenant: self.share(tenant, begin, end) for tenant in tenants}
 
     def waits(self, tenant: str, begin: Micros = 0) -> list[Micros]:
-        """How long each of the tenant's jobs waited that started at an instant or later."""
+        """Waiting times of the tenant's jobs that started at an instant or later."""
         return [at - job.submitted for at, job in self.starts if job.tenant == tenant and at >= begin]
 
 
@@ -153,9 +153,9 @@ class Contention:
     """A pool that runs.
 
     Args:
-        slots: how many it has.
+        slots: number of slots of the pool.
         order: says who starts.
-        lengths: of jobs, one after the other as they start.
+        lengths: lengths of jobs, one after the other as they start.
         strict: whether a job that does not fit holds up those behind it.
     """
 

@@ -16,7 +16,7 @@ class ByCore:
     """The order by the core.
 
     Args:
-        rules: of the pool; its slots are its only resource, in base units.
+        rules: the pool's rules; its slots are its only resource, in base units.
     """
 
     def __init__(self, rules: PoolRules) -> None:
@@ -56,7 +56,7 @@ class CoreBesideFormula:
 
     Args:
         core: the order that counts.
-        formula: what it has to be.
+        formula: the order that the core's has to be.
     """
 
     def __init__(self, core: ByCore, formula: ByFormula) -> None:

@@ -1,4 +1,4 @@
-"""One example of every message, with every field set: what golden files and tests of all codecs are made from.
+"""Examples of all messages, one each, with every field set: golden files and tests of all codecs are made from them.
 
 The values follow from the names and types of the fields alone, so an example changes when, and only when, its message
 does.

@@ -9,7 +9,7 @@ from fairlead_contracts.base.instants import DAY, Micros
 
 
 class _Fact(NamedTuple):
-    """What may not have been ordered by yet: a job came to wait, or one of the tenant's jobs ended (no name)."""
+    """A fact that may not have been ordered by yet: a job came to wait, or one of the tenant's jobs ended (no name)."""
 
     at: float
     tenant: str
@@ -20,9 +20,9 @@ class FairReplay:
     """A pool of equal jobs as a test was told of it, and what weighted DRF says of each start.
 
     Args:
-        weights: by tenant; each is entitled to its part of their sum.
-        units: how many jobs the pool holds at once.
-        entitlement_per_day: of aging.
+        weights: weights by tenant; each tenant is entitled to its part of their sum.
+        units: number of jobs that the pool holds at once.
+        entitlement_per_day: rate of aging.
         reaction: seconds after which a job that came and an end have been ordered by at the latest. A start is judged by
             what could be known: by all of these, or by all but the last ones of so long ago.
     """
@@ -66,7 +66,7 @@ class FairReplay:
         self.started.append(job)
 
     def ended_one(self, tenant: str, at: float = 0.0) -> None:
-        """One of the tenant's jobs ended."""
+        """Notes that one of the tenant's jobs ended."""
         self.running[tenant] -= 1
         self._late.append(_Fact(at, tenant))
 

@@ -61,7 +61,7 @@ class FakeCluster:
     def __init__(self, bus: Bus) -> None:
         self.bus = bus
         self.jobs: dict[str, JobState] = {}
-        """By `<scope>/<id>`, which is the uid too."""
+        """Jobs by `<scope>/<id>`, which is the uid too."""
         self.writes: list[tuple[str, int]] = []
         """(uid, level) of each write that landed."""
         self.creations: list[str] = []
@@ -71,7 +71,7 @@ class FakeCluster:
         """Set: replies are sent. Clear it to let effects happen without their replies."""
         self.hold_replies.set()
         self.deaf_to: dict[str, asyncio.Event] = {}
-        """By scope: its creations hang until the event is set, and so does nobody else's."""
+        """Events by scope: the scope's creations hang until the event is set, and nobody else's do."""
         self.shows_levels = True
         """Whether a written level is stated at once; otherwise `state` does it."""
         self._digests: dict[str, str] = {}

@@ -20,17 +20,17 @@ class Backlog(NamedTuple):
     """Tenants with tasks that wait for a pool."""
 
     capacity: TaskDemand
-    """Of the pool."""
+    """Capacity of the pool."""
     demands: Mapping[str, TaskDemand]
-    """Of one task of each tenant."""
+    """Demand of one task of each tenant."""
     weights: Mapping[str, Fraction]
-    """Of each tenant."""
+    """Weight of each tenant."""
     tasks: Mapping[str, int]
-    """How many each has waiting."""
+    """Number of tasks that each tenant has waiting."""
 
 
 type Ordering = Callable[[Backlog], list[str]]
-"""Who is next, as `order_of` says it."""
+"""Order in which the tenants' tasks would start, as `order_of` says it."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,13 @@ class ProgressiveFilling:
     """The tasks that started, in order."""
 
     tenants: tuple[str, ...]
-    """Whose task, one after the other."""
+    """Tenants of the tasks, one after the other."""
     stopped: Mapping[str, int]
-    """By tenant, how many tasks of all had started when one of it had no room, or when there was none of it left."""
+    """Number of tasks that had started, of all tenants, when one of the tenant's had no room or none of it was left;
+    by tenant."""
 
     def counts(self, moment: int | None = None) -> Counter[str]:
-        """How many tasks of each tenant are among the first, or among all."""
+        """Number of tasks of each tenant among the first, or among all."""
         return Counter(dict.fromkeys(self.stopped, 0)) + Counter(self.tenants[:moment])
 
 
@@ -65,13 +66,13 @@ def fill(
     weights: Mapping[str, Fraction] | None = None,
     ordering: Ordering = order_of,
 ) -> ProgressiveFilling:
-    """Everybody has more tasks waiting than the whole pool would hold.
+    """Fills a pool for which everybody has more tasks waiting than the whole of it would hold.
 
     Args:
-        capacity: of the pool.
-        demands: of one task of each tenant; each asks for something.
-        weights: of each tenant; equal ones by default.
-        ordering: who is next; the product's order by default, a wrong one to see a test fail.
+        capacity: the pool's capacity.
+        demands: demand of one task of each tenant; each asks for something.
+        weights: each tenant's weight; equal ones by default.
+        ordering: the order; the product's by default, a wrong one to see a test fail.
     """
     tasks = {tenant: alone(capacity, demand) + 1 for tenant, demand in demands.items()}
     free, started, stopped = dict(capacity), list[str](), dict[str, int]()
@@ -89,7 +90,7 @@ def fill(
 
 
 def alone(capacity: TaskDemand, demand: TaskDemand) -> int:
-    """How many tasks an amount of everything would hold."""
+    """Number of tasks that an amount of everything would hold."""
     return min(capacity[name] // amount for name, amount in demand.items() if amount)
 
 

@@ -17,7 +17,7 @@ SERVICES = {
     "slurm_bridge": "SlurmBridgeSettings",
     "sim": "SimSettings",
 }
-"""Each has a package `fairlead_<service>` with this class in its `settings`."""
+"""Settings classes of the services; each stands in the module `settings` of the package `fairlead_<service>`."""
 
 _HEAD = """\
 # Settings of the services

@@ -17,19 +17,19 @@ CLUSTER = "sim"
 
 
 class Fleet(ProcessFleet):
-    """One nats-server or several, one simulated cluster, any number of scorers and admitters.
+    """A nats-server or several, one simulated cluster, any number of scorers and admitters.
 
     Args:
-        directory: of logs, stores and configuration.
+        directory: folder of logs, stores and configuration.
         policy: stored before the services start.
-        gpus: of each of the simulated cluster's nodes; all tenants of the policy enter by its one queue.
-        nodes: how many.
-        cluster_config: of another cluster, as it stands in its YAML file.
-        sims: one; none where a test starts it itself.
-        scorers: how many.
-        admitters: how many; one leads.
-        settings: of all services, by field name.
-        servers: how many nats-servers.
+        gpus: number of GPUs of each of the simulated cluster's nodes; all tenants of the policy enter by its one queue.
+        nodes: number of nodes.
+        cluster_config: configuration of another cluster, as it stands in its YAML file.
+        sims: number of simulated clusters: one; none where a test starts it itself.
+        scorers: number of scorers.
+        admitters: number of admitters; one leads.
+        settings: settings of all services, by field name.
+        servers: number of nats-servers.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ def one_pool(tenants: Iterable[str] | Mapping[str, float], **more: object) -> Po
     """A policy of the cluster's one pool, called `gpu`.
 
     Args:
-        tenants: of weight 1, or with their weights.
+        tenants: names of the tenants, of weight 1, or weights by name.
         more: other fields of the document.
     """
     weights = tenants if isinstance(tenants, Mapping) else dict.fromkeys(tenants, 1.0)

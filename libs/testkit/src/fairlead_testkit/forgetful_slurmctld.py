@@ -7,7 +7,7 @@ from fairlead_testkit.slurmlab import SlurmCommandError
 
 
 def saved_while(site: PodFleetSite, job: str, state: str) -> bytes:
-    """What slurmctld writes of its jobs, once it has written it with this job in that state: within five seconds."""
+    """The jobs as slurmctld saves them, once it has done so with this job in that state: within five seconds."""
     file = site.lab.layout.folder / "state" / "job_state"
     site.lab.until(lambda: site.state_of(job) == state, f"it is {state}")
     began = time.time()

@@ -42,7 +42,7 @@ COMMANDS = frozenset({"fairlead_cli"})
 """Commands that do, too."""
 _SERVERS = 2
 _LONGEST = 256 * 1024
-"""Of an order, in bytes."""
+"""The most bytes of an order."""
 
 
 type Streams = tuple[int, int, int]
@@ -54,7 +54,7 @@ class ForkServerError(Exception):
 
 
 class ForkOrder(msgspec.Struct, frozen=True):
-    """What to run, and as what."""
+    """An order to run a module as a fork."""
 
     module: str
     arguments: list[str]
@@ -63,7 +63,7 @@ class ForkOrder(msgspec.Struct, frozen=True):
 
 
 class ForkedProcess:
-    """One fork, as `subprocess.Popen` shows a child.
+    """A fork, shown as `subprocess.Popen` shows a child.
 
     Args:
         pidfd: names it for good, also when its number belongs to another process.
@@ -116,7 +116,7 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """One server and the way to it."""
+    """A server of forks and the way to it."""
 
     def __init__(self) -> None:
         self._channel, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -159,7 +159,7 @@ class _Servers:
     def __init__(self) -> None:
         self.used = False
         self.asking = threading.Lock()
-        """One order at a time: a test may run commands in threads."""
+        """Lock for one order at a time: a test may run commands in threads."""
         self._started: deque[ForkServer] = deque()
 
     def next(self) -> ForkServer:

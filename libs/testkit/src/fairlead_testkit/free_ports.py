@@ -42,7 +42,7 @@ def await_listening(port: int, seconds: float) -> None:
     """Return when somebody listens on the port.
 
     Raises:
-        TimeoutError: nobody does within so many seconds.
+        TimeoutError: the port has no listener within so many seconds.
     """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

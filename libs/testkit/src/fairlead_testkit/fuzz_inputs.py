@@ -61,7 +61,7 @@ ONLY_YAML: tuple[object, ...] = (
 
 
 def seldom(rng: random.Random) -> bool:
-    """One time in three."""
+    """Draws whether to do something seldom: one time in three."""
     return not rng.randrange(3)
 
 
@@ -164,7 +164,7 @@ def _node(rng: random.Random, name: str) -> PlainDocument:
 
 
 def _queues(rng: random.Random, jobs: list[PlainDocument]) -> PlainDocument:
-    """All queues that these jobs stand in, and what their cluster says of classes."""
+    """Queues that these jobs stand in, all of them, and what their cluster says of classes."""
     used = sorted({(str(job["pool"]), str(job.get("frontend", "")), str(job["queue"])) for job in jobs})
     queues: list[PlainDocument] = []
     for pool, frontend, name in used:
@@ -296,7 +296,7 @@ class _Slot:
             del self.holder[self._at]
 
     def add(self, word: object) -> None:
-        """Once more under another name; in a list, a second time."""
+        """Adds the value once more under another name; in a list, a second time."""
         if isinstance(self.holder, dict):
             self.holder[word] = deepcopy(self.value)
         else:

@@ -72,7 +72,7 @@ ODD = (
     ),
 )
 DEEP = 400
-"""More than any document nests, and few enough to be written often."""
+"""Depth beyond that of any document, and small enough to be written often."""
 
 
 def as_yaml(rng: random.Random, document: PlainDocument) -> str:
@@ -121,7 +121,7 @@ def scramble_yaml(rng: random.Random, text: str) -> str:
 
 
 def _odd_value(rng: random.Random, text: str) -> str:
-    """One value replaced by what YAML 1.1 reads in a way of its own."""
+    """The text with some value replaced by what YAML 1.1 reads in a way of its own."""
     starts = [at for at in range(len(text) - 1) if text[at : at + 2] == ": "]
     if not starts:
         return text
@@ -131,7 +131,7 @@ def _odd_value(rng: random.Random, text: str) -> str:
 
 
 def _moved_line(rng: random.Random, text: str) -> str:
-    """One line elsewhere, twice, or further in."""
+    """The text with some line elsewhere, twice, or further in."""
     lines = text.splitlines(keepends=True) or [""]
     line = lines[rng.randrange(len(lines))]
     lines.insert(rng.randrange(len(lines) + 1), rng.choice(["", " ", "  ", "\t"]) + line)
@@ -139,7 +139,7 @@ def _moved_line(rng: random.Random, text: str) -> str:
 
 
 def _aliased(rng: random.Random, text: str) -> str:
-    """One value named, and put in the place of another: before it, behind it, or inside of it."""
+    """The text with some value named, and put in the place of another: before it, behind it, or inside of it."""
     starts = [at + 2 for at in range(len(text) - 1) if text[at : at + 2] in {": ", "- "}]
     if not starts:
         return text

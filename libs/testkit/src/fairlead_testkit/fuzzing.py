@@ -1,4 +1,4 @@
-"""Many inputs made of random numbers: what became of them, and which of them broke something."""
+"""Attempts on many inputs made of random numbers: how each ended, and which input broke something."""
 
 import random
 from collections import Counter
@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 
 def fuzz_and_shrink(attempt: Callable[[random.Random], str], count: int) -> Counter[str]:
-    """How many of so many inputs ended how, where hypothesis draws the numbers that they are made of.
+    """Tries so many inputs, made of numbers that hypothesis draws; returns how many ended how.
 
     Args:
-        attempt: as for `fuzz`.
-        count: of inputs, besides those that look for a smaller one that fails.
+        attempt: an attempt as `fuzz` takes it.
+        count: number of inputs, besides those that look for a smaller one that fails.
 
     Raises:
-        Exception: of an attempt, on the smallest input that was found to fail.
+        Exception: the attempt failed; told of the smallest input that was found to fail.
     """
     found = Counter[str]()
 
@@ -30,15 +30,15 @@ def fuzz_and_shrink(attempt: Callable[[random.Random], str], count: int) -> Coun
 
 
 def fuzz(attempt: Callable[[random.Random], str], first: int, count: int) -> Counter[str]:
-    """How many of so many inputs ended how.
+    """Tries so many inputs; returns how many ended how.
 
     Args:
         attempt: makes an input of the numbers it is given, tries it, and says how that ended.
         first: seed; `count` follow on each other.
-        count: of inputs.
+        count: number of inputs.
 
     Raises:
-        Exception: of an attempt, with its seed as a note.
+        Exception: the attempt failed; a note tells its seed.
     """
     found = Counter[str]()
     for seed in range(first, first + count):

@@ -34,9 +34,9 @@ class IssuedKeys(msgspec.Struct, frozen=True, kw_only=True):
 
     config: str
     seeds: dict[str, Path]
-    """Of each user, by its name."""
+    """Files of the users' seeds, by the user's name."""
     creds: dict[str, Path] = {}
-    """Of each user, in operator mode."""
+    """Files of the users' credentials, by the user's name; only in operator mode."""
 
 
 class GuardedServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,14 +46,14 @@ class GuardedServer(msgspec.Struct, frozen=True, kw_only=True):
     keys: IssuedKeys
 
     def settings(self, user: str) -> ConnectionSettings:
-        """How this user connects."""
+        """Settings with which this user connects."""
         if self.keys.creds:
             return ConnectionSettings(url=self.server.url, creds=str(self.keys.creds[user]))
         return ConnectionSettings(url=self.server.url, nkey_seed=str(self.keys.seeds[user]))
 
     @property
     def root(self) -> ConnectionSettings:
-        """How the test itself connects."""
+        """Settings with which the test itself connects."""
         return self.settings(ROOT)
 
 

@@ -36,11 +36,11 @@ _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
 class ImageRegistry:
-    """One that runs.
+    """The registry of images that runs.
 
     Args:
-        host: with its port.
-        login: what a request that changes it carries.
+        host: host with its port.
+        login: header of a request that changes it.
     """
 
     def __init__(self, host: str, login: str | None) -> None:
@@ -97,10 +97,10 @@ def ensure_image_registry() -> None:
 
 @contextmanager
 def image_registry(directory: Path, *, behind: str = "") -> Iterator[ImageRegistry]:
-    """One of its own, until the block ends.
+    """Runs an image registry of its own until the block ends.
 
     Args:
-        directory: for its data and its log.
+        directory: folder for its data and its log.
         behind: `words` for a name and a word, `tokens` for a server that gives tokens out for them.
     """
     with _access(directory, behind) as (lines, login):

@@ -44,7 +44,7 @@ _SPOILS = (
         "fairlead.v1.dead.submit.sim.neighbour",
     ),
 )
-"""What it would like to write to: by itself, and as where an answer to it is to go."""
+"""Subjects that the intruder would like to write to: by itself, and as those that an answer to it goes to."""
 _HEADERS = (
     *("Nats-Rollup: all", "Nats-TTL: 1s", "Nats-Expected-Stream: state", "Nats-Expected-Last-Sequence: 9"),
     *(
@@ -90,7 +90,7 @@ _STATUS_LINES = (
 
 
 class Mutant(NamedTuple):
-    """One message."""
+    """A message of the intruder's."""
 
     subject: bytes
     reply: bytes
@@ -231,7 +231,7 @@ class Intruder:
         """Returns once the server has read all that was sent.
 
         Raises:
-            ConnectionError: it hung up.
+            ConnectionError: the server hung up.
         """
         self._writer.write(b"PING\r\n")
         while (said := await self._reader.readline()) != b"PONG\r\n":

@@ -118,11 +118,11 @@ class _TraceAnswer(msgspec.Struct, frozen=True):
 
 
 class Jaeger(OwnProcess):
-    """One process, on ports of its own; killed by its pid at the end.
+    """A Jaeger process, on ports of its own; killed by its pid at the end.
 
     Args:
-        directory: where its log goes.
-        kit: its binary.
+        directory: folder of its log.
+        kit: the kit with its binary.
     """
 
     def __init__(self, directory: Path, kit: Kit) -> None:
@@ -145,7 +145,7 @@ class Jaeger(OwnProcess):
         return self
 
     def trace(self, trace_id: str) -> FoundTrace | None:
-        """One trace; None where nobody sent any of it."""
+        """The trace of this id; None where nobody sent any of it."""
         return next(iter(self._ask(f"/api/traces/{trace_id}")), None)
 
     def traces(
@@ -200,10 +200,10 @@ async def whole_trace(jaeger: Jaeger, trace_id: str, stages: frozenset[str]) -> 
 
 
 def check_connected(trace: FoundTrace) -> None:
-    """One root, and nothing that hangs on what is not there.
+    """Checks that a trace has one root, and no span below another that is not there.
 
     Raises:
-        AssertionError: it is not so.
+        AssertionError: the trace is not connected.
     """
     orphans = [span.operation_name for span in trace.orphans()]
     if orphans or len(trace.roots()) != 1:

@@ -20,10 +20,10 @@ POOL = "gpus"
 
 
 class JoinedFleet(ProcessFleet):
-    """One nats-server, and the services that serve both labs.
+    """A nats-server, and the services that serve both labs.
 
     Args:
-        directory: of logs and stores.
+        directory: folder of logs and stores.
         slurm: runs already.
         kube: runs already.
         policy: stored before the services start.

@@ -23,17 +23,17 @@ _USERS = {"watcher": WATCHER, "admitter": ADMITTER}
 
 
 class KubeFleet(ProcessFleet):
-    """One nats-server, and the services that serve one lab; each asks the API server as the user that it is.
+    """A nats-server, and the services that serve one lab; each asks the API server as the user that it is.
 
     Args:
-        directory: of logs and stores.
+        directory: folder of logs and stores.
         lab: runs already.
         policy: stored before the services start.
-        lever: of the leave to steer that is stored before; None stores none.
-        watchers: how many; one leads.
-        scorers: how many.
-        admitters: how many; one leads.
-        settings: of all services, by field name.
+        lever: lever of the leave to steer that is stored before; None stores none.
+        watchers: number of watchers; one leads.
+        scorers: number of scorers.
+        admitters: number of admitters; one leads.
+        settings: settings of all services, by field name.
     """
 
     def __init__(
@@ -95,8 +95,8 @@ async def front_stands(bus: Bus, fixture: NamespaceFixture, first: int = 1) -> N
 
     Args:
         bus: a connection.
-        fixture: whose Workloads wait.
-        first: how many.
+        fixture: the fixture whose Workloads wait.
+        first: number of Workloads at the front.
     """
 
     async def stands() -> bool:
@@ -116,7 +116,7 @@ async def front_stands(bus: Bus, fixture: NamespaceFixture, first: int = 1) -> N
 
 
 def levels(fixture: NamespaceFixture) -> dict[str, int]:
-    """What Kueue orders by, of each that waits."""
+    """Numbers that Kueue orders by, of each Workload that waits."""
     return {name: effective_priority(item) for name, item in fixture.waiting().items()}
 
 
@@ -138,9 +138,9 @@ def fair_policy(
     """A policy for a fixture.
 
     Args:
-        fixture: its tenants.
-        weights: by the tenants' short names.
-        pool: as the cluster states it: a cohort or a lone ClusterQueue.
+        fixture: the fixture with the tenants.
+        weights: weights by the tenants' short names.
+        pool: name of the pool, as the cluster states it: a cohort or a lone ClusterQueue.
         entitlement_per_day: of aging. 0 leaves it out: jobs that were created within a second have no order in Kubernetes.
         more: other fields of the document.
     """

@@ -24,9 +24,10 @@ type LabFactory = "Callable[[LabOptions], KubeLab]"
 
 MARKER = "kube"
 _FAILED: pytest.StashKey["dict[str, KubeLabError]"] = pytest.StashKey()
-"""By folder of the tool set."""
+"""Failures of building, by folder of the tool set."""
 REST_AFTER_SECONDS = 10.0
-"""Without a test that uses the session's lab: meanwhile Kubernetes deletes the namespaces of the last one."""
+"""Seconds without a test that uses the session's lab, after which it rests: meanwhile Kubernetes deletes the
+namespaces of the last one."""
 
 
 @dataclass
@@ -35,7 +36,7 @@ class _Shared:
 
     lab: "KubeLab"
     unused_since: float | None = None
-    """None while a test uses it."""
+    """Monotonic second since which no test uses the lab; None while one does."""
     rests: bool = False
 
 

@@ -25,18 +25,18 @@ class QuotaLayout:
     """ClusterQueues and Cohorts of GPUs, and whose jobs enter where."""
 
     nodes: Mapping[str, QuotaNode]
-    """By short name; a ClusterQueue is one that tenants enter."""
+    """Queues and cohorts by short name; a ClusterQueue is one that tenants enter."""
     tenants: Mapping[str, str]
-    """Each tenant's ClusterQueue, by short names."""
+    """ClusterQueue of each tenant, by short names."""
     strategy: str = "BestEffortFIFO"
     spec: Mapping[str, object] = field(default_factory=dict)
-    """More fields of the ClusterQueues' specs."""
+    """Further fields of the ClusterQueues' specs."""
     sizes: Sequence[int] = (1,)
     """GPUs that a job asks for, each as likely as the others."""
 
     @property
     def gpus(self) -> int:
-        """All of them."""
+        """GPUs of all nodes together."""
         return sum(node.nominal for node in self.nodes.values())
 
     def make(self, fixture: NamespaceFixture) -> str:
@@ -68,9 +68,9 @@ class Rounds:
     """A backlog on a layout, its releases and arrivals, and the judge of its admissions.
 
     Args:
-        fixture: its tenants are those of the layout.
+        fixture: the fixture, with the layout's tenants.
         log: follows it.
-        layout: as it was made.
+        layout: the layout as it was made.
     """
 
     def __init__(self, fixture: NamespaceFixture, log: AdmissionLog, layout: QuotaLayout) -> None:
@@ -89,7 +89,7 @@ class Rounds:
         self._log.wait(self._layout.gpus)
 
     def arrive(self, tenant: str | None = None, *, gpus: int | None = None, **more: object) -> str:
-        """One job more, of any tenant and size where none is named; gives its name."""
+        """Adds a job, of any tenant and size where none is named; gives its name."""
         tenant = tenant or self._random.choice(sorted(self._layout.tenants))
         gpus = gpus or self._random.choice(self._layout.sizes)
         self._made += 1
@@ -98,7 +98,7 @@ class Rounds:
         return name
 
     def release(self, units: int = 1) -> None:
-        """Some that run end, one right after the other."""
+        """Ends some jobs that run, one right after the other."""
         running = sorted(self._fixture.admitted().items())
         for name, item in self._random.sample(running, min(units, len(running))):
             self._fixture.finish(self._fixture.tenant_of(item), name)
@@ -109,8 +109,8 @@ class Rounds:
         """Releases at random times, and as many arrivals between them; whatever was admitted meanwhile.
 
         Args:
-            releases: how many times.
-            units: how many jobs end at a time.
+            releases: number of releases.
+            units: number of jobs that end at a time.
             rest: the shortest and the longest time between two, in seconds.
             arrivals: whether a job comes for each that ends.
         """

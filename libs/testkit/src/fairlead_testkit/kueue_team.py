@@ -18,7 +18,7 @@ class Team:
     """A namespace with a LocalQueue `main` and a ClusterQueue of its own.
 
     Args:
-        lab: where they are made.
+        lab: the lab where they are made.
     """
 
     def __init__(self, lab: KubeLab) -> None:

@@ -32,8 +32,8 @@ PLANS: dict[int, tuple[tuple[LaneName, ...], ...]] = {
 }
 """Lanes of each worker, in the order in which it takes from them, by the number of workers (`-n`)."""
 NICENESS = 5
-"""Of a hermetic worker: of a core that somebody else wants, it gets a quarter. Less would let its tests run into their
-time limits on a machine that is busy for long."""
+"""Niceness of a hermetic worker: of a core that somebody else wants, it gets a quarter. Less would let its tests run
+into their time limits on a machine that is busy for long."""
 LONGEST = (
     "test_slurm_pod_life.py",
     "test_slurm_pods.py",
@@ -72,14 +72,14 @@ def configure(config: pytest.Config) -> None:
 
 
 class Gateway(Protocol):
-    """How a worker is reached (`execnet`)."""
+    """The way to a worker (`execnet`)."""
 
     id: str
     """`gw0`, `gw1` and so on."""
 
 
 class XdistWorker(Protocol):
-    """What is used of a worker (`xdist.workermanage.WorkerController`, which ships no types)."""
+    """The used part of a worker (`xdist.workermanage.WorkerController`, which ships no types)."""
 
     config: pytest.Config
     gateway: Gateway
@@ -122,11 +122,11 @@ class LaneScheduling:
         self._collections: dict[XdistWorker, list[str]] = {}
         self._queues: dict[LaneName, deque[list[str]]] | None = None
         self._given: dict[XdistWorker, dict[str, None]] = {}
-        """What each worker has not finished, in its order."""
+        """Tests that each worker was given and has not finished, in its order."""
 
     @property
     def nodes(self) -> list[XdistWorker]:
-        """All workers that live."""
+        """Workers that live."""
         return list(self._given)
 
     @property

@@ -19,7 +19,7 @@ _KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 
 
 class NamespaceFixture:
-    """What one test has in a lab.
+    """The namespaces, queues and jobs that one test has in a lab.
 
     Args:
         lab: runs already.
@@ -118,12 +118,12 @@ class NamespaceFixture:
         return self.lab.api.create(item)
 
     def workloads(self) -> list[KubeObject]:
-        """All Workloads of the fixture."""
+        """Workloads of the fixture."""
         return self._workloads(set(self.namespaces.values()))
 
     @property
     def _everywhere(self) -> set[str]:
-        """All namespaces that were made."""
+        """Namespaces that were made."""
         return {*self.namespaces.values(), *([self._echo] if self._echoes else [])}
 
     def _workloads(self, namespaces: set[str]) -> list[KubeObject]:
@@ -162,7 +162,7 @@ class NamespaceFixture:
         """End the pods of a Job well, once they run; gives whether they do.
 
         Args:
-            tenant: whose it is.
+            tenant: the tenant whose it is.
             workload: the Job's.
         """
         [owner] = workload["metadata"]["ownerReferences"]
@@ -229,7 +229,7 @@ class NamespaceFixture:
 
 
 def effective_priority(item: KubeObject) -> int:
-    """What Kueue orders a Workload by: its priority and its boost (KEP-7990)."""
+    """The number that Kueue orders a Workload by: its priority and its boost (KEP-7990)."""
     annotations = item["metadata"].get("annotations") or {}
     return int(item["spec"].get("priority") or 0) + int(annotations.get(things.PRIORITY_BOOST, 0))
 

@@ -26,8 +26,8 @@ class NatsCluster:
 
     Args:
         directory: holds a folder for each server; survives kills, so that a restart recovers.
-        size: how many servers.
-        config: more lines of configuration of each server.
+        size: number of servers.
+        config: further lines of configuration of each server.
     """
 
     def __init__(self, directory: Path, *, size: int = SIZE, config: str = "") -> None:
@@ -77,7 +77,7 @@ class NatsCluster:
         return next(server for server in self.servers if server.name == name)
 
     def others(self, *servers: NatsServer) -> list[NatsServer]:
-        """All but these."""
+        """Servers of the cluster except these."""
         return [server for server in self.servers if server not in servers]
 
     def meta_leader(self) -> NatsServer | None:

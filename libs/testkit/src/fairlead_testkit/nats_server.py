@@ -41,9 +41,9 @@ class NatsServer(OwnProcess):
 
     Args:
         directory: holds configuration, log and JetStream store; survives kills, so that a restart recovers.
-        config: more lines of server configuration (authorization, limits, TLS).
+        config: further lines of server configuration (authorization, limits, TLS).
         port: a fixed port; by default the server takes a free one at its first start and keeps it.
-        name: of the server, its alone on this machine; by default a new one.
+        name: name of the server, its alone on this machine; by default a new one.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class NatsServer(OwnProcess):
         """The port that clients connect to.
 
         Raises:
-            NatsServerError: it was never started.
+            NatsServerError: the server was never started.
         """
         if self._port is None:
             raise NatsServerError(f"{self.name} was never started")
@@ -79,7 +79,7 @@ class NatsServer(OwnProcess):
         """Start, or start again on the same store and port; returns when the server answers under its own name.
 
         Raises:
-            NatsServerError: it ended, or did not answer in time, or another server has the port.
+            NatsServerError: the server ended, or did not answer in time, or another server has the port.
         """
         self.launch()
         self.await_ready()
@@ -132,7 +132,7 @@ class NatsServer(OwnProcess):
         """SIGHUP: it reads its configuration again; returns once it has.
 
         Raises:
-            NatsServerError: it cannot take the configuration, and stays with what it had.
+            NatsServerError: the server cannot take the configuration, and stays with what it had.
         """
         before = len(self.log)
         if self._process is not None:

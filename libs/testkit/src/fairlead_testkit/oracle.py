@@ -29,7 +29,7 @@ def _bounded(part: Fraction) -> Fraction:
 
 @dataclass(frozen=True, kw_only=True)
 class OracleJob:
-    """One waiting job, demands in base units."""
+    """A waiting job, demands in base units."""
 
     uid: str
     tenant: str
@@ -41,11 +41,11 @@ class OracleJob:
 
 @dataclass(frozen=True, kw_only=True)
 class OracleRules:
-    """What a pool is ordered by."""
+    """Rules that a pool is ordered by."""
 
     capacity: Mapping[str, int]
     entitlements: Mapping[str, Fraction] = field(default_factory=dict)
-    """By tenant; a tenant that is not in it has none, and goes last."""
+    """Entitlements by tenant; a tenant that is not in it has none, and goes last."""
     parents: Mapping[str, str] = field(default_factory=dict)
     classes: Sequence[str] = ("urgent", "approved", "normal")
     mode: Literal["strict", "additive", "multiplicative"] = "strict"
@@ -109,12 +109,12 @@ type Score = tuple[int, bool, bool, Fraction, Micros, str]
 
 
 class Pick(NamedTuple):
-    """One job as it was picked, by the tenant on its way up: what it was compared by among that tenant's siblings."""
+    """A job as it was picked, by the tenant on its way up: what it was compared by among that tenant's siblings."""
 
     job: OracleJob
     scores: Mapping[str, Score]
     shares: Mapping[str, Fraction | None]
-    """Over the entitlement, just before the job; None where it is infinite."""
+    """Share over the entitlement, just before the job; None where it is infinite."""
 
 
 class _Head(NamedTuple):
@@ -132,9 +132,9 @@ def picks_of(
 
     Args:
         jobs: the waiting jobs of one pool, in any order.
-        rules: of the pool.
+        rules: the pool's rules.
         now: the instant that aging is counted at.
-        use: what runs already and past use, by tenant.
+        use: amounts that run already and past use, by tenant.
     """
     return _Filling(jobs, rules, now, use or {}).run()
 
@@ -240,7 +240,7 @@ class _Filling:
         return max(vector.values(), default=ZERO) / entitled
 
     def _vector(self, node: str) -> dict[str, Fraction] | None:
-        """What the node counts to hold of each resource, of 1; None where it holds what the pool lacks."""
+        """Part of each resource, of 1, that the node counts to hold; None where it holds what the pool lacks."""
         total: dict[str, int] = {}
         for tenant in self._below(node):
             for resource, amount in self.held.get(tenant, {}).items():

@@ -21,11 +21,11 @@ _STILL = frozenset("TtZX")
 
 
 class OwnProcess:
-    """One process; a subclass starts it.
+    """A process of the test's own; a subclass starts it.
 
     Args:
-        name: for messages.
-        log_path: where what it writes goes.
+        name: name for messages.
+        log_path: path of what it writes.
     """
 
     def __init__(self, name: str, log_path: Path) -> None:
@@ -50,7 +50,7 @@ class OwnProcess:
 
     @property
     def log(self) -> str:
-        """All that it wrote, over all its starts."""
+        """Text that the process wrote over all its starts."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def pause(self) -> None:

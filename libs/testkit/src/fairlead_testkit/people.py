@@ -1,4 +1,4 @@
-"""What people do to a Fairlead from outside: operators put policies and say a word, senders submit."""
+"""Deeds of people on a Fairlead from outside: operators put policies and say a word, senders submit."""
 
 from fairlead_bus import Bucket, Bus
 from fairlead_contracts import subjects, topology
@@ -27,8 +27,8 @@ async def submit(
     Args:
         bus: the connection.
         payload: the body.
-        cluster: where to; the builders' own unless given, `any` for the scorers to choose.
-        tenant: whose it is.
+        cluster: cluster to send to; the builders' own unless given, `any` for the scorers to choose.
+        tenant: the tenant whose job it is.
         msg_id: names the copy.
     """
     return (await bus.publish(subjects.submit(cluster, tenant), payload, msg_id=msg_id)).seq

@@ -1,4 +1,4 @@
-"""Which job of the order each admission was: quota and order are replayed from what an API server's watch told. Pure.
+"""Place in the order of each admission: quota and order are replayed from what an API server's watch told. Pure.
 
 It shares nothing with the product: the order is the brute-force oracle's, room is counted here. One resource counts,
 GPUs, of one flavor; tenants are namespaces.
@@ -17,7 +17,7 @@ from fairlead_testkit.oracle import OracleJob, OracleRules, fill
 
 
 class Glimpse(NamedTuple):
-    """One event of a watch."""
+    """An event of a watch."""
 
     kind: Literal["ADDED", "MODIFIED", "DELETED"]
     item: KubeObject
@@ -37,16 +37,16 @@ class QuotaNode:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedAdmission:
-    """One admission."""
+    """An admission, and the place in the order that its job had."""
 
     name: str
     tenant: str
     place: int
     """Among the waiting jobs that had room at that instant, in the order of that instant; 0 is right."""
     place_before: int
-    """As above, in the order of `reaction` seconds before: an order that nobody can have followed yet is no fault."""
+    """Place in the order of `reaction` seconds before: an order that nobody can have followed yet is no fault."""
     fitting: int
-    """How many had room."""
+    """Number of waiting jobs that had room."""
     at: float
     idle: float
     """Seconds since a unit came free that this may have taken."""
@@ -55,7 +55,7 @@ class PlacedAdmission:
 
     @property
     def missed(self) -> int:
-        """How many that could be known went before it."""
+        """Number of jobs before it that could be known."""
         return min(self.place, self.place_before)
 
 
@@ -77,7 +77,7 @@ class PlacementReplay:
     """A pool as a watch told of it.
 
     Args:
-        rules: of the order.
+        rules: rules of the order.
         nodes: ClusterQueues and Cohorts, by name.
         queues: the ClusterQueue behind each namespace.
         reaction: seconds after which a release or an arrival has been ordered by at the latest.
@@ -92,9 +92,9 @@ class PlacementReplay:
     placements: list[PlacedAdmission] = field(default_factory=list)
     _jobs: dict[str, _PlacedJob] = field(default_factory=dict)
     _recent: list[tuple[float, dict[str, _PlacedJob]]] = field(default_factory=list)
-    """What stood before each of the last facts, and when these came."""
+    """Jobs that stood before each of the last facts, and the second at which it came."""
     _freed: list[float] = field(default_factory=list)
-    """When units came free that nobody has taken since."""
+    """Seconds at which units came free that nobody has taken since."""
 
     def replay(self, glimpses: Iterable[Glimpse]) -> Sequence[PlacedAdmission]:
         """Take in what the watch told, in its order."""
@@ -232,15 +232,15 @@ def _requests(part: KubeObject) -> Mapping[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementTally:
-    """How many admissions were at which place, and how long units stood idle."""
+    """Number of admissions at each place, and how long units stood idle."""
 
     places: Counter[int]
     strict: Counter[int]
-    """By the order of the very instant."""
+    """Admissions by place in the order of the very instant."""
     newcomers: Counter[int]
-    """Of jobs that came just before: nobody can have ordered them yet."""
+    """Admissions of jobs that came just before: nobody can have ordered them yet."""
     takeovers: Counter[int]
-    """While nobody led, or whoever leads had just begun."""
+    """Admissions while nobody led, or whoever leads had just begun."""
     idle: float
     """Median seconds from a release to the next admission."""
 
@@ -251,7 +251,7 @@ class PlacementTally:
         """Count them.
 
         Args:
-            placements: what was admitted.
+            placements: the admissions.
             takeovers: from when to when the lead changed hands, monotonic seconds: what was admitted then is counted apart.
         """
         found = list(placements)

@@ -29,8 +29,8 @@ class PodLoad:
 
     Args:
         site: runs.
-        rng: of what is submitted when.
-        per_second: how many jobs, in the long run.
+        rng: draws what is submitted when.
+        per_second: number of jobs a second, in the long run.
     """
 
     def __init__(self, site: PodFleetSite, rng: random.Random, *, per_second: float) -> None:
@@ -38,7 +38,8 @@ class PodLoad:
         self._rng = rng
         self._per_second = per_second
         self.jobs: set[str] = set()
-        """Those that slurmctld answered for. It forgets its last seconds where it is killed, and gives their numbers again."""
+        """Numbers of jobs that slurmctld answered for. It forgets its last seconds where it is killed, and gives
+        their numbers again."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Submit until stopped."""
@@ -66,10 +67,10 @@ class PodBreaker(Chaos):
     """Kills one thing after another, several at a time, and starts each again after a while; cancels and requeues jobs.
 
     Args:
-        fleet: of the bridge.
-        site: of Slurm.
-        load: whose jobs are taken back.
-        rng: of what is done when.
+        fleet: the bridge's fleet.
+        site: Slurm's site.
+        load: the load whose jobs are taken back.
+        rng: draws what is done when.
     """
 
     def __init__(self, fleet: PodFleet, site: PodFleetSite, load: PodLoad, rng: random.Random) -> None:

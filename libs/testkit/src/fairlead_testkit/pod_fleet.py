@@ -37,7 +37,8 @@ _MARK = "fairlead.test/gate"
 _CREATED = 201
 _STOP_SECONDS = 5
 _KILL_WAIT_SECONDS = 3 * _STOP_SECONDS
-"""Of Slurm, instead of a minute: a process that hangs is waited for so long. A pod has stopped before."""
+"""Slurm's KillWait in seconds, instead of a minute: a process that hangs is waited for so long. A pod has stopped
+before."""
 
 
 class PodFleetSite:
@@ -45,13 +46,13 @@ class PodFleetSite:
 
     Args:
         kube: runs already; shared with others.
-        gpus: that Kubernetes has for these pods, on one node.
-        nodes: of Slurm.
-        slurm_gpus: of each of them; by default so many that Slurm alone would start more than there is room for.
-        lines: more of slurm.conf.
+        gpus: number of GPUs that Kubernetes has for these pods, on one node.
+        nodes: number of Slurm's nodes.
+        slurm_gpus: GPUs of each of these; by default so many that Slurm alone would start more than there is room for.
+        lines: further lines of slurm.conf.
         away: see `HookSettings`.
         tokens: see `HookSettings`; accounting gets the licence.
-        tls_bridges: so many bridges listen over TLS, and hooks ask there alone.
+        tls_bridges: number of bridges that listen over TLS; hooks ask there alone.
         backup: whether a second slurmctld stands by.
     """
 
@@ -121,7 +122,7 @@ class PodFleetSite:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def bridge_settings(self) -> Mapping[str, object]:
-        """What the bridge is told of the gate."""
+        """Settings of the bridge that concern the gate."""
         return {
             "pods_partition": PARTITION,
             "hooks_socket": self.socket,
@@ -140,7 +141,7 @@ class PodFleetSite:
         }
 
     def tls_settings(self, number: int) -> Mapping[str, object]:
-        """What one of several bridges is told of where it listens for hooks on other hosts."""
+        """Settings of one of several bridges: where it listens for hooks on other hosts."""
         if not self.endpoints:
             return {}
         return {
@@ -152,7 +153,7 @@ class PodFleetSite:
         }
 
     def licence(self) -> tuple[int, int]:
-        """How many tokens there are, and how many of them jobs hold."""
+        """Number of tokens there are, and of those that jobs hold."""
         shown = self.lab.run("scontrol", "--oneliner", "show", "licenses")
         [found] = [one for one in licences(shown) if one.name == self.settings.tokens]
         return found.total, found.used
@@ -175,7 +176,7 @@ class PodFleetSite:
         ).strip()  # fmt: skip
 
     def output(self, job: str) -> str:
-        """What a job printed."""
+        """Text that a job printed."""
         found = (self.lab.layout.folder / "out").glob(f"*-{job}.out")
         return "".join(path.read_text(errors="replace") for path in found)
 
@@ -204,7 +205,7 @@ class PodFleetSite:
         await eventually(ended, seconds, what="all jobs have ended, and no pod is left")
 
     def story(self, job: str) -> str:
-        """What Slurm has of a job now, and what its daemons wrote of it: for the message of a failure."""
+        """The state that Slurm has of a job now, and what its daemons wrote of it: for the message of a failure."""
         number = job.partition("_")[0]
         word = re.compile(rf"(JobId=|[Jj]ob |\[){number}\b")
         lines = [self.lab.run("scontrol", "--oneliner", "show", "job", number)]
@@ -214,7 +215,7 @@ class PodFleetSite:
         return "\n".join(lines)
 
     def pods(self) -> list[KubeObject]:
-        """All pods of the namespace."""
+        """Pods of the namespace."""
         return self.kube.api.items(self._path)
 
     def pods_and_version(self) -> tuple[dict[str, KubeObject], str]:
@@ -223,7 +224,7 @@ class PodFleetSite:
         return {pod["metadata"]["uid"]: pod for pod in listed["items"]}, listed["metadata"]["resourceVersion"]
 
     def pod_events(self, since: str, *, seconds: int) -> Iterator[KubeObject]:
-        """What becomes of the pods from a version on, for so long; see `Api.watch`."""
+        """Events of the pods from a version on, for so long; see `Api.watch`."""
         return self.kube.api.watch(self._path, since, seconds=seconds)
 
     def pods_made(self) -> list[str]:
@@ -236,7 +237,7 @@ class PodFleetSite:
         ]
 
     def pods_made_for(self, job: str) -> int:
-        """How often a pod was made for a job."""
+        """Number of pods that were made for a job."""
         return sum(f"-{job}-r" in name for name in self.pods_made())
 
     def add_stranger(self, *, gpus: int) -> None:
@@ -256,10 +257,10 @@ class PodFleetSite:
         self.kube.api.delete(f"/api/v1/namespaces/default/pods/stranger-{self.mark}")
 
     def add_cards(self, *uuids: str, memory: int) -> str:
-        """One more node, whose cards HAMi lets ten pods share each; gives its name.
+        """Adds a node whose cards HAMi lets ten pods share each; gives its name.
 
         Args:
-            uuids: of its cards.
+            uuids: uuids of its cards.
             memory: MiB of each.
         """
         card = {"count": 10, "devmem": memory, "devcore": 100, "type": "NVIDIA-A30", "mode": "hami-core"}
@@ -280,7 +281,7 @@ class PodFleetSite:
         self.kube.api.delete(f"{NODES}/{self.namespace}-cards-0")
 
     def give_card(self, pod: KubeObject, node: str, held: str) -> None:
-        """What HAMi's scheduler does with a pod: it writes down which part of which card the pod gets, and binds it."""
+        """Plays HAMi's scheduler for a pod: writes down which part of which card the pod gets, and binds it."""
         path = f"{self._path}/{pod['metadata']['name']}"
         self.kube.api.patch(path, {"metadata": {"annotations": {HOLDER: node, ALLOCATED: held}}})
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
@@ -316,7 +317,7 @@ class PodFleetSite:
         )
 
     def claims(self) -> list[KubeObject]:
-        """All volume claims of the namespace."""
+        """Volume claims of the namespace."""
         return self.kube.api.items(self._claims)
 
     def hook_processes(self) -> dict[int, tuple[str, str]]:
@@ -334,7 +335,7 @@ class PodFleetSite:
         return found
 
     def hooks_of(self, job: str) -> list[str]:
-        """Which of them run for a job now."""
+        """Kinds of hooks that run for a job now."""
         return [kind for kind, of in self.hook_processes().values() if of == job]
 
     def gpus_of(self, pods: Iterable[KubeObject]) -> int:
@@ -398,19 +399,19 @@ def _slurm_options(
 
 
 def _python() -> str:
-    """One that plain users may run: that of a checkout below somebody's home is none."""
+    """Path of a Python that plain users may run: that of a checkout below somebody's home is none."""
     found = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     return found or sys.executable
 
 
 class PodFleet(ProcessFleet):
-    """One nats-server, and the bridges of a site.
+    """A nats-server, and the bridges of a site.
 
     Args:
-        directory: of logs and stores.
+        directory: folder of logs and stores.
         site: runs already.
-        bridges: how many; one leads.
-        settings: more of them, of the bridges.
+        bridges: number of bridges; one leads.
+        settings: further settings of the bridges.
     """
 
     def __init__(
@@ -427,7 +428,7 @@ class PodFleet(ProcessFleet):
         self._more = dict(settings or {})
 
     def story(self, job: str) -> str:
-        """What the bridges wrote of a job, and when each began: for the message of a failure."""
+        """Lines that the bridges wrote of a job, and when each bridge began: for the message of a failure."""
         marks = (f'"job":{job},', f'"job":"{job}"', f"-{job}-r", '"event":"health listening"')
         lines = [line for bridge in self.named("slurm_bridge") for line in bridge.log.splitlines()]
         return "\n".join(line for line in lines if any(mark in line for mark in marks))

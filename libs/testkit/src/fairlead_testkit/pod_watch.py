@@ -31,15 +31,15 @@ _BEGAN = ("Running", *_OVER)
 _FORGOTTEN = "Duplicate jobid"
 """Slurm's own reason, at a node that was sent a job that runs there (slurmctld/agent.c)."""
 _PAUSE_SECONDS = 0.1
-"""While the API server is away."""
+"""Seconds between two tries while the API server is away."""
 _TURN_SECONDS = 2
-"""After which a watch is opened anew: its thread looks then whether the test is over."""
+"""Seconds after which a watch is opened anew: its thread looks then whether the test is over."""
 _SLURM_PAUSE_SECONDS = 0.3
 """A job stays held and a node drained until somebody acts: the bridge does once in its second."""
 
 
 class PodWatch:
-    """What was seen of a site.
+    """Observations of a site's pods, jobs and nodes.
 
     Args:
         site: runs.
@@ -55,9 +55,9 @@ class PodWatch:
         """Nodes that were drained over a forgotten job, each time."""
         self._forgotten_now: set[str] = set()
         self.most_gpus = 0
-        """In use at a time, of pods that were not over."""
+        """The most GPUs in use at a time, of pods that were not over."""
         self.began: dict[tuple[str, str], set[str]] = {}
-        """By job and submission, the pods whose program was seen to run or to have run."""
+        """Pods whose program was seen to run or to have run, by job and submission."""
         self.harm: list[str] = []
         """Jobs that were held, nodes that were drained, jobs with two pods at a time."""
 

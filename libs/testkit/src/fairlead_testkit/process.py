@@ -38,16 +38,16 @@ class ServiceDiedError(Exception):
 
 
 class ServiceProcess(OwnProcess):
-    """One process of a service.
+    """A process of a service.
 
     Args:
         service: `scorer`, `admitter`, `sim`.
-        directory: where its log goes; shared with others, the name tells them apart.
-        settings: by field name, given as environment variables FAIRLEAD_<FIELD>; None leaves one out.
+        directory: folder of its log; shared with others, the name tells them apart.
+        settings: settings by field name, given as environment variables FAIRLEAD_<FIELD>; None leaves one out.
         arguments: flags.
-        name: of the log file; by default the service's.
-        module: what is run; by default `fairlead_<service>`.
-        sources: where its code is looked for first: of another release.
+        name: name of the log file; by default the service's.
+        module: the module to run; by default `fairlead_<service>`.
+        sources: folders where its code is looked for first: those of another release.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class ServiceProcess(OwnProcess):
         return port
 
     async def health(self) -> "HealthReport":
-        """What /readyz says now."""
+        """The report that /readyz gives now."""
         # Here: the plugin must not load a web server into every test run.
         from fairlead_runtime.health import ask_health
 
@@ -136,7 +136,7 @@ class ServiceProcess(OwnProcess):
 
         Raises:
             ServiceDiedError: the process ended before.
-            NeverHappenedError: it did not become ready in time.
+            NeverHappenedError: the service did not become ready in time.
         """
 
         async def ready() -> bool:
@@ -170,7 +170,7 @@ class ServiceProcess(OwnProcess):
             sys.stderr.write(f"--- log of {self.name}\n{self.log[-_SHOWN_CHARACTERS:]}\n")
 
     def _fork(self, log: BinaryIO) -> ForkedProcess | None:
-        """None where it has to start from nothing: also where its modules cannot be imported, which its log then says."""
+        """Forks the service; None where it has to start from nothing: also where its modules fail; its log then says why."""
         if not fork_server.serves(self._module, self._environ):
             return None
         with contextlib.suppress(fork_server.ForkServerError):
@@ -195,7 +195,7 @@ def _text(value: object) -> str:
 
 @contextlib.contextmanager
 def running(*processes: ServiceProcess) -> Iterator[None]:
-    """All of them started, in this order, and killed at the end."""
+    """Starts the processes in this order, and kills them at the end."""
     with contextlib.ExitStack() as stack:
         for process in processes:
             stack.enter_context(process)

@@ -20,21 +20,21 @@ from fairlead_testkit.process import ServiceProcess
 
 OPERATOR = "ann"
 _USERS = {"sim": "watcher", "slurm_bridge": "watcher"}
-"""As whom a service connects, where that is not its name."""
+"""Users as whom services connect, where that is not the service's name."""
 _START_SECONDS = 90.0
-"""All start at once, half a second of work each; a busy machine takes its time for that."""
+"""Seconds for all to start: they do so at once, half a second of work each; a busy machine takes its time for that."""
 
 
 class ProcessFleet:
     """A nats-server and services; which ones, a subclass says.
 
     Args:
-        directory: of logs, stores and configuration.
+        directory: folder of logs, stores and configuration.
         cluster: the one that is served; of several the first.
         policy: stored before the services start.
-        counts: of replicas, by service.
-        settings: of all services, by field name.
-        servers: how many nats-servers; of several each has a copy of each stream, and `servers` are they.
+        counts: number of replicas, by service.
+        settings: settings of all services, by field name.
+        servers: number of nats-servers; of several each has a copy of each stream, and `servers` are they.
         beside: the other clusters, where a subclass serves several.
     """
 
@@ -72,7 +72,7 @@ class ProcessFleet:
 
     @contextlib.asynccontextmanager
     async def running(self, *, through: str | None = None) -> AsyncIterator[Bus]:
-        """Everything started and ready, for the time of the block; gives a connection of its own.
+        """Starts everything and waits until it is ready, for the time of the block; gives a connection of its own.
 
         Args:
             through: the address that services connect to, where it is not the server's own (a proxy's).
@@ -123,13 +123,13 @@ class ProcessFleet:
         }
 
     async def another(self, service: str, *, sources: Sequence[Path] = ()) -> ServiceProcess:
-        """One more of a service, ready; of another release, where its sources are given."""
+        """Starts a further process of a service, to be ready; of another release, where its sources are given."""
         name = f"{service}-{len(self.named(service)) + 1}"
         process = self._process(service, name, self.own_settings(service), sources)
         return await self._ending.enter_context(process).ready(_START_SECONDS)
 
     def own_settings(self, service: str) -> Mapping[str, object]:
-        """What a service is told beside the settings of all: its cluster, unless it serves every one."""
+        """Settings of a service beside those of all: its cluster, unless it serves every one."""
         return {} if service == "scorer" else {"cluster": self.cluster}
 
     def _plan(self) -> list[ServiceProcess]:

@@ -64,10 +64,10 @@ class _Exemplars(msgspec.Struct, frozen=True):
 
 
 class Prometheus(OwnProcess):
-    """One process; killed by its pid at the end.
+    """A Prometheus process; killed by its pid at the end.
 
     Args:
-        directory: of its data, log and configuration.
+        directory: folder of its data, log and configuration.
         targets: ports on loopback by job.
         rules: files of rules and alerts.
     """
@@ -102,7 +102,7 @@ class Prometheus(OwnProcess):
         return self
 
     def query(self, expression: str) -> list[SeriesSample]:
-        """What an expression gives now.
+        """Samples that an expression gives now.
 
         Raises:
             urllib.error.HTTPError: it is no PromQL.
@@ -143,7 +143,7 @@ class Prometheus(OwnProcess):
         """Waits until it is ready: it listens before it has read its data and answers 503 until then (`/-/ready`).
 
         Raises:
-            TimeoutError: it is not ready in time.
+            TimeoutError: the process is not ready in time.
         """
         until = time.monotonic() + _START_SECONDS
         while True:

@@ -31,9 +31,9 @@ def document_of(snapshot: Snapshot, policy: PolicyDocument, *, shards: int) -> P
     """The policy that scorers go by: all classes are granted to whoever has jobs.
 
     Args:
-        snapshot: whose jobs ask for classes.
-        policy: with the snapshot's own tenants.
-        shards: of a pool.
+        snapshot: the snapshot whose jobs ask for classes.
+        policy: the policy with the snapshot's own tenants.
+        shards: number of a pool's shards.
     """
     listed = {one.name for one in policy.tenants}
     waiting = sorted({job.tenant for job in snapshot.jobs} & listed)
@@ -45,7 +45,7 @@ def document_of(snapshot: Snapshot, policy: PolicyDocument, *, shards: int) -> P
 
 
 def states_of(snapshot: Snapshot) -> Iterator[State]:
-    """What its cluster states."""
+    """States of the snapshot's cluster."""
     for pool in snapshot.pools:
         yield PoolState(cluster=CLUSTER, epoch=1, rev=1, name=pool.name, capacity=pool.capacity)
     frontends = {_queue_of(run): run.frontend or "sim" for run in snapshot.running}
@@ -144,7 +144,7 @@ def _waiting(job: SnapshotJob) -> JobState:
 
 
 def _shapes(job: SnapshotJob) -> list[JobShape]:
-    """What its pods ask for, where a cluster would say it: of several kinds, of some nodes alone, or of parts of cards."""
+    """Shapes of the job's pods, where a cluster would say them: several kinds, nodes of one sort, or parts of cards."""
     if job.gang is None:
         asks = _card_asks(job.demand)
         if asks and len(asks[0]) > 1:

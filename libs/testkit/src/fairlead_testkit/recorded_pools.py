@@ -29,14 +29,14 @@ type PoolChange = Callable[[random.Random, PlainDocument], None]
 
 
 def recorded_pools() -> Iterator[RecordedPool]:
-    """All cases, the same each time."""
+    """Yields all cases, the same each time."""
     for kind, (count, changes) in KINDS.items():
         for number in range(count):
             yield recorded_pool(kind, number, changes)
 
 
 def recorded_pool(kind: str, number: int, changes: tuple[PoolChange, ...]) -> RecordedPool:
-    """One case of a kind."""
+    """The case of a kind with this number."""
     rng = random.Random(f"{kind}-{number}")  # noqa: S311 # a workload, no secret
     if not changes:
         return RecordedPool(f"{kind}-{number:02}", a_snapshot(rng))
@@ -47,7 +47,7 @@ def recorded_pool(kind: str, number: int, changes: tuple[PoolChange, ...]) -> Re
 
 
 def flat(rng: random.Random) -> PlainDocument:
-    """One pool, tenants side by side, strict classes."""
+    """A pool with tenants side by side and strict classes."""
     tenants = NAMES[: rng.randint(2, 8)]
     return {
         "now": NOW,
@@ -91,7 +91,7 @@ def _job(rng: random.Random, name: str, tenants: tuple[str, ...]) -> PlainDocume
 
 
 def chance(rng: random.Random, part: float) -> bool:
-    """True in that part of all cases."""
+    """Draws whether to: true in that part of all cases."""
     return rng.random() < part
 
 
@@ -109,11 +109,11 @@ def policy(snapshot: PlainDocument) -> PlainDocument:
 
 
 def plain(_: random.Random, __: PlainDocument) -> None:
-    """Nothing more."""
+    """Changes nothing."""
 
 
 def large(rng: random.Random, snapshot: PlainDocument) -> None:
-    """Some hundred jobs: more than is served in one block."""
+    """Gives the pool some hundred jobs: more than is served in one block."""
     names = tuple(str(one["name"]) for one in entries(snapshot, "tenants"))
     snapshot["jobs"] = [_job(rng, f"j{number}", names) for number in range(600)]
 
@@ -176,7 +176,7 @@ def ageless(_: random.Random, snapshot: PlainDocument) -> None:
 
 
 def past_use(rng: random.Random, snapshot: PlainDocument) -> None:
-    """What was used of late counts."""
+    """Has what was used of late count."""
     policy(snapshot)["half_life_hours"] = rng.choice([1, 24])
     for tenant in entries(snapshot, "tenants"):
         if chance(rng, 0.5):
@@ -201,7 +201,7 @@ def boundless(rng: random.Random, snapshot: PlainDocument) -> None:
 
 
 def unlisted(rng: random.Random, snapshot: PlainDocument) -> None:
-    """Some tenants are not named by the policy."""
+    """Makes some tenants unnamed by the policy."""
     policy(snapshot)["unlisted_weight"] = rng.choice([1, 0.3, None])
     policy(snapshot)["expected_unlisted"] = rng.choice([1, 5])
     for tenant in entries(snapshot, "tenants"):
@@ -367,4 +367,5 @@ KINDS: dict[str, tuple[int, tuple[PoolChange, ...]]] = {
     "reserve-queues": (6, (reserve, queues)),
     "wild": (30, ()),
 }
-"""How many cases of each kind, and what they add to a flat pool; without anything, from the wild ones of `fuzz_inputs`."""
+"""Number of cases of each kind, and what they add to a flat pool; without anything, from the wild ones of
+`fuzz_inputs`."""

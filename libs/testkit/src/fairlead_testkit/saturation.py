@@ -1,4 +1,4 @@
-"""Which resources of a pool are used up, found anew from all that waits and runs there."""
+"""Resources of a pool that are used up, found anew from all that waits and runs there."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,9 +12,9 @@ def used_up(
     """The resources that are used up of a pool of one part, without flavors.
 
     Args:
-        rules: of the pool.
-        running: what each job takes.
-        waiting: what each job asks for.
+        rules: the pool's rules.
+        running: amounts that each running job takes.
+        waiting: amounts that each waiting job asks for.
     """
     part = ("", "")
     saturation = Saturation(rules, {part: whole_room(rules.capacity)})

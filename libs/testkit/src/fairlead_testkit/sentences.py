@@ -93,7 +93,7 @@ _UNHEARD_METHODS = (
 
 
 class Sentence(NamedTuple):
-    """What a module says."""
+    """A text that a module says."""
 
     where: str
     text: str
@@ -137,7 +137,7 @@ class _Heard(ast.NodeVisitor):
         """An annotation says nothing to people."""
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Unless it is one of those that nobody hears."""
+        """Visits the call, unless it is one of those that nobody hears."""
         called = node.func
         if isinstance(called, ast.Attribute):
             unheard = called.attr in _UNHEARD_METHODS
@@ -147,7 +147,7 @@ class _Heard(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_keyword(self, node: ast.keyword) -> None:
-        """Unless it says how a text looks."""
+        """Visits the argument, unless it says how a text looks."""
         if node.arg != "style":
             self.generic_visit(node)
 
@@ -168,7 +168,7 @@ class _Heard(ast.NodeVisitor):
         self._hear("".join(parts))
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Without the annotation."""
+        """Visits the value without the annotation."""
         if node.value is not None:
             self.visit(node.value)
 
@@ -180,7 +180,7 @@ class _Heard(ast.NodeVisitor):
 
 
 def _named(node: ast.expr) -> str:
-    """What stands there, in one word."""
+    """The name of what stands there, in one word."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name

@@ -1,4 +1,4 @@
-"""What a slurmctld says, made up: jobs, nodes, partitions."""
+"""Builders of what a slurmctld says: jobs, nodes, partitions."""
 
 import msgspec
 
@@ -42,7 +42,7 @@ def a_slurm_job(name: str = "1", **changes: object) -> SlurmJob:
 
 
 def a_partition(name: str, *, tier: int = 1, is_default: bool = False, **changes: object) -> SlurmPartition:
-    """One that is up, for everybody, without a limit of time."""
+    """A partition that is up, for everybody, without a limit of time."""
     partition = SlurmPartition(
         name=name,
         tier=tier,
@@ -56,7 +56,7 @@ def a_partition(name: str, *, tier: int = 1, is_default: bool = False, **changes
 
 
 def a_node(name: str, *partitions: str, usable: bool = True, **changes: object) -> SlurmNode:
-    """One of 16 CPUs and 8 GPUs."""
+    """A node of 16 CPUs and 8 GPUs."""
     resources = {"cpu": 16_000, "mem": 2**30, "billing": 16_000, "gres/gpu": 8000, "gres/gpu:h100": 8000}
     node = SlurmNode(
         name=name,
@@ -70,7 +70,7 @@ def a_node(name: str, *partitions: str, usable: bool = True, **changes: object) 
 
 
 def some_accounts() -> list[SlurmAccount]:
-    """Two below another."""
+    """Accounts: two below another."""
     return [
         SlurmAccount(name="research", parent="", shares=1),
         SlurmAccount(name="vision", parent="research", shares=1),

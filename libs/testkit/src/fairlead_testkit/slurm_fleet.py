@@ -19,14 +19,14 @@ POLL_SECONDS = 0.3
 
 
 class SlurmFleet(ProcessFleet):
-    """One nats-server, and the services that serve one lab.
+    """A nats-server, and the services that serve one lab.
 
     Args:
-        directory: of logs and stores.
+        directory: folder of logs and stores.
         lab: runs already.
         policy: stored before the services start.
-        bridges: how many; one leads.
-        submit_socket: of the helper that submits; without it no submission becomes a job.
+        bridges: number of bridges; one leads.
+        submit_socket: socket of the helper that submits; without it no submission becomes a job.
         by_rest: whether the bridge asks the lab's slurmrestd, with a token that the helper makes.
     """
 
@@ -89,8 +89,8 @@ def filled(
 
     Args:
         waiting: (name, account), first come first, all of one size.
-        holds: of each account, in that size.
-        weights: of the accounts.
+        holds: number of holds of each account, in that size.
+        weights: weights of the accounts.
     """
     queues = {name: [job for job, account in waiting if account == name] for name in weights}
     came = {job: place for place, (job, _) in enumerate(waiting)}

@@ -33,7 +33,7 @@ def slurm_programs() -> None:
 
 @pytest.fixture(scope="session")
 def shared_slurm_lab(slurm_programs: None) -> "Iterator[SlurmLab]":
-    """One lab for all tests of a session; take `slurm_lab` instead."""
+    """The lab that all tests of a session share; take `slurm_lab` instead."""
     del slurm_programs
     from fairlead_testkit.slurmlab import SlurmLab
 

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 
 
 def statements(text: str) -> Iterator[ast.stmt]:
-    """Each statement of a module, as `within` finds them.
+    """Yields the statements of a module, as `within` finds them.
 
     Raises:
-        SyntaxError: it is no Python.
+        SyntaxError: the text is no Python.
     """
     return within(ast.parse(text))
 
 
 def within(node: ast.AST) -> Iterator[ast.stmt]:
-    """Each statement within another or a module, from the first to the last: classes, functions and imports wherever they stand."""
+    """Yields the statements within another or a module, in order: classes, functions and imports wherever they stand."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.stmt):
             yield child

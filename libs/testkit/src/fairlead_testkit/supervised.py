@@ -29,8 +29,8 @@ class Supervised(msgspec.Struct, frozen=True, kw_only=True):
     """A lab that is up.
 
     Attributes:
-        pid: of the supervisor.
-        born: when that started, in the kernel's ticks.
+        pid: the supervisor's pid.
+        born: start of that process, in the kernel's ticks.
         parts: pids by name.
     """
 
@@ -49,8 +49,8 @@ class Supervision[R: Supervised](ABC):
 
     Attributes:
         module: run as `python -m <module> serve`, it is the supervisor.
-        kind: what the state file says.
-        name: of the lab.
+        kind: type of what the state file says.
+        name: name of the lab.
     """
 
     module: str
@@ -72,7 +72,7 @@ class Supervision[R: Supervised](ABC):
         return int(word == self._status and self.running() is None)
 
     def words(self) -> dict[str, Callable[[], str]]:
-        """What each word does; gives what is to be said."""
+        """Functions by the command's word: each does what the word says, and returns what is to be said."""
         return {"up": self._up, "down": self._down, "status": self._status, "serve": self._serve}
 
     @abstractmethod
@@ -85,7 +85,7 @@ class Supervision[R: Supervised](ABC):
 
     @abstractmethod
     def described(self, found: R) -> str:
-        """What people are told of a lab that is up."""
+        """Text that people are told of a lab that is up."""
 
     @property
     def folder(self) -> Path:
@@ -109,7 +109,7 @@ class Supervision[R: Supervised](ABC):
         """Start the lab unless it is up.
 
         Raises:
-            KubeLabError: it did not start; carries the supervisor's log.
+            KubeLabError: the lab did not start; carries the supervisor's log.
         """
         self.prepare()
         with self._locked():
@@ -123,7 +123,7 @@ class Supervision[R: Supervised](ABC):
         """End the lab, where there is one.
 
         Raises:
-            NeverReadyError: something still runs.
+            NeverReadyError: some part still runs.
         """
         with self._locked():
             found = self.running()

@@ -1,4 +1,4 @@
-"""One moment of a pool with a tree of tenants: told to the policy core, and ordered by brute force beside it."""
+"""Scene: a moment of a pool with a tree of tenants, told to the policy core and ordered by brute force beside it."""
 
 import random
 from collections.abc import Collection, Mapping
@@ -15,7 +15,7 @@ from fairlead_testkit.oracle import OracleJob, OracleRules, Pick, picks_of
 
 @dataclass(frozen=True)
 class TreeScene:
-    """What waits and runs under some rules, and what was used before."""
+    """A scene: jobs that wait and run under some rules, and what was used before."""
 
     rules: PoolRules
     waiting: tuple[WaitingJob, ...]
@@ -23,7 +23,7 @@ class TreeScene:
     """(uid, tenant, demand)."""
     now: Micros
     past: Mapping[str, dict[str, int]] = field(default_factory=dict)
-    """By tenant."""
+    """Past use by tenant."""
 
 
 def pool(scene: TreeScene, tops: Collection[str] | None = None) -> PoolFacts:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from fairlead_testkit.filling import Backlog, Ordering, TaskDemand, alone, order_of
 
 type Steps = Callable[[Backlog], Mapping[str, float]]
-"""How much higher a tenant stands by each task of its own."""
+"""Steps by tenant: how much higher it stands by each task of its own."""
 
 
 def lowest_first(steps: Steps) -> Ordering:
@@ -59,7 +59,7 @@ def _shares(backlog: Backlog, tenant: str) -> Iterator[float]:
 
 @lowest_first
 def first_come(backlog: Backlog) -> dict[str, float]:
-    """All of one tenant, then all of the next."""
+    """First come, first served: all of one tenant, then all of the next."""
     return dict.fromkeys(backlog.demands, 0.0)
 
 
@@ -100,7 +100,7 @@ def market(
 
 
 def partitions(backlog: Backlog) -> list[str]:
-    """Each tenant has its part of everything, and what it leaves is nobody's."""
+    """Fixed partitions: each tenant has its part of everything, and what it leaves is nobody's."""
     whole = sum(backlog.weights.values()) or 1
     return [
         tenant

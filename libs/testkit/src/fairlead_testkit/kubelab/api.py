@@ -29,7 +29,7 @@ class Api:
     """Requests as one user. Safe to use from several threads: each has a connection of its own.
 
     Args:
-        port: of the API server, on loopback.
+        port: the API server's port on loopback.
         token: the user's.
         authority: the certificate of who signed the server's.
     """
@@ -51,11 +51,11 @@ class Api:
         content_type: str = "application/json",
         **query: str,
     ) -> KubeObject:
-        """One request, answered in JSON.
+        """Sends a request; returns its answer in JSON.
 
         Raises:
             ApiError: the server refused it.
-            ApiUnreachableError: there was no answer.
+            ApiUnreachableError: no answer came.
         """
         full = f"{path}?{urlencode(query)}" if query else path
         status, data = self._exchange(method, full, None if body is None else json.dumps(body), content_type)
@@ -69,7 +69,7 @@ class Api:
 
         Raises:
             ApiError: the server refused it.
-            ApiUnreachableError: there was no answer.
+            ApiUnreachableError: no answer came.
         """
         status, data = self._exchange("GET", path, None, "")
         if status >= http.HTTPStatus.BAD_REQUEST:
@@ -77,7 +77,7 @@ class Api:
         return data.decode()
 
     def get(self, path: str, **query: str) -> KubeObject:
-        """One object, or a list with its `items`."""
+        """Gets an object, or a list with its `items`."""
         return self.request("GET", path, **query)
 
     def items(self, path: str, **query: str) -> list[KubeObject]:
@@ -104,9 +104,9 @@ class Api:
         """The events of a watch, for so long; on a connection of its own.
 
         Args:
-            path: of the collection.
+            path: the collection's path.
             since: resource version that was seen last.
-            seconds: after which the server ends it, as it may earlier.
+            seconds: time after which the server ends it, as it may earlier.
 
         Raises:
             ApiUnreachableError: the connection broke, or the server does not open a watch now.

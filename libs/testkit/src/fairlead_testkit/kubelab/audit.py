@@ -55,21 +55,21 @@ class _Event(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True)
 class AuditLine:
-    """One answered request.
+    """An answered request.
 
     Attributes:
-        user: who asked.
-        acting_as: whom it impersonated, or None.
+        user: name of the user who asked.
+        acting_as: name of the user whom it impersonated, or None.
         verb: get, list, watch, create, update, patch, delete.
         resource: plural, as `workloads`.
-        subresource: as `status`, or empty.
-        namespace: or empty.
-        name: or empty.
+        subresource: subresource, such as `status`; empty for none.
+        namespace: namespace of the object; empty for none.
+        name: name of the object; empty for none.
         dry_run: whether nothing was to be kept of it.
         code: the HTTP status.
-        body: what was sent, of Fairlead's own writes.
-        received: when the API server had the request.
-        took: until it was answered: the server's own time, with etcd's and the webhooks'.
+        body: body of the request, for Fairlead's own writes.
+        received: instant at which the API server had the request.
+        took: seconds until it was answered: the server's own time, with etcd's and the webhooks'.
     """
 
     user: str
@@ -101,10 +101,10 @@ def read(
 
     Args:
         path: the log.
-        user: only of this one.
-        verb: only this one.
-        resource: only this one.
-        after: where to begin, in bytes; a line that is still being written is left out.
+        user: the only user whose requests count.
+        verb: the only verb that counts.
+        resource: the only resource that counts.
+        after: byte at which to begin; a line that is still being written is left out.
     """
     if not path.exists():
         return []

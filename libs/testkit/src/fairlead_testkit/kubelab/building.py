@@ -32,7 +32,7 @@ _LAYOUT = "1"
 """Raised when what a folder of the cache holds changes without a change of the tool set."""
 
 type Report = Callable[[str], None]
-"""Is told what is being done, a line each."""
+"""Function that is told what is being done, a line each."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Kit:
     """A finished folder: `bin/` with the binaries, `manifests/` with the YAML that belongs to them.
 
     Attributes:
-        folder: where it is.
+        folder: the kit's folder.
         rest: holds what this one does not.
     """
 
@@ -69,7 +69,7 @@ def build(toolset: Toolset = CURRENT, report: Report | None = None) -> Kit:
     """The kit of this tool set; built first where that was not done yet: seven minutes on two idle cores, twenty on busy ones.
 
     Raises:
-        GoMissingError: it has to be built, and Go is missing.
+        GoMissingError: Go is missing, and the kit has to be built.
         BuildError: Go failed.
     """
     found = Kit.found(toolset)

@@ -1,4 +1,4 @@
-"""One certificate authority a lab, and key pairs for the servers of it, all on loopback."""
+"""Certificate authority of a lab, and key pairs for its servers, all on loopback."""
 
 import base64
 import hashlib

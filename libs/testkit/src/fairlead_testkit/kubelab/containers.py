@@ -20,11 +20,11 @@ _PROGRAMS = Path(sys.executable).parent
 
 @dataclass(frozen=True)
 class ContainerRun:
-    """What one container of a pod is told, with paths of this machine.
+    """A container of a pod, as its pod template tells it to run, with paths of this machine.
 
     Attributes:
-        command: with its program.
-        environ: nothing of ours in it, but where programs are.
+        command: program and arguments.
+        environ: environment with nothing of ours in it, but where programs are.
         probes: path by kind, of those that ask over HTTP.
         account: the service account of its pod.
     """
@@ -38,14 +38,14 @@ class ContainerRun:
 def read_container(
     api: Api, namespace: str, pod: KubeObject, container: KubeObject, folder: Path, **instead: str
 ) -> ContainerRun:
-    """What a container of a pod template is told.
+    """Reads a container of a pod template.
 
     Args:
-        api: where the ConfigMaps and Secrets are that it names.
-        namespace: of the pod.
-        pod: its `spec`.
-        container: one of it.
-        folder: where files of its volumes are written; paths in the command and the environment lead there.
+        api: the API server with the ConfigMaps and Secrets that the container names.
+        namespace: the pod's namespace.
+        pod: the pod's `spec`.
+        container: the container, one of the pod's.
+        folder: folder for files of its volumes; paths in the command and the environment lead there.
         instead: variables with another value here, such as addresses.
     """
     mounts = _mount(api, namespace, pod, container, folder)

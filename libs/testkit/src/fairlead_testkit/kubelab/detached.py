@@ -17,8 +17,8 @@ class DetachedKubeLab(Supervised, frozen=True, kw_only=True):
 
     Attributes:
         server: the API server's URL.
-        kubeconfig: of the user who may do everything.
-        kubeconfigs: of Fairlead's users, by their names.
+        kubeconfig: kubeconfig of the user who may do everything.
+        kubeconfigs: kubeconfigs of Fairlead's users, by their names.
         binaries: the folder that kubectl is in.
         logs: the folder of the logs.
     """

@@ -1,4 +1,4 @@
-"""What can go wrong with the lab, as types under one root."""
+"""Errors of the lab, as types under one root."""
 
 
 class KubeLabError(Exception):
@@ -6,7 +6,7 @@ class KubeLabError(Exception):
 
 
 class GoMissingError(KubeLabError):
-    """Nothing is built yet and there is no Go to build with; the message says how to get it."""
+    """The lab is not built yet and there is no Go to build with; the message says how to get it."""
 
 
 class BuildError(KubeLabError):
@@ -18,7 +18,7 @@ class PartDiedError(KubeLabError):
 
 
 class NeverReadyError(KubeLabError):
-    """Something did not become true in time; carries what was waited for."""
+    """A condition did not become true in time; carries what was waited for."""
 
 
 class NotMountableError(KubeLabError):

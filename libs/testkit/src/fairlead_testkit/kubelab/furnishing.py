@@ -1,4 +1,4 @@
-"""What a fresh API server of the lab is given: kinds, webhooks, rights, nodes and examples."""
+"""Furniture of a fresh API server of the lab: kinds, webhooks, rights, nodes and examples."""
 
 import functools
 import subprocess
@@ -30,9 +30,9 @@ def kinds(kit: Kit, options: LabOptions, *, port: int, bundle: str) -> list[Kube
 
     Args:
         kit: holds the kinds.
-        options: which of them.
-        port: of Kueue's webhooks.
-        bundle: who signed its certificate, in base64.
+        options: options of the lab, which say which of them.
+        port: port of Kueue's webhooks.
+        bundle: certificate of who signed that of the webhooks, in base64.
     """
     found = list(documents(*kit.manifests("kueue-crds")))
     if options.webhooks:
@@ -105,7 +105,7 @@ def examples() -> list[KubeObject]:
 
 
 def rights(kit: Kit) -> list[KubeObject]:
-    """What Fairlead may do, as it is shipped; the lab's token users may do the same."""
+    """Rights of Fairlead, as they are shipped; the lab's token users get the same."""
     return [things.namespace(kueue_setup.NAMESPACE), *_with_token_users(_built(kit, RBAC))]
 
 
@@ -115,12 +115,12 @@ def gang_fit(kit: Kit) -> list[KubeObject]:
 
 
 def submission_rights(kit: Kit, into: str) -> list[KubeObject]:
-    """What a tenant's namespace needs for submissions, as it is shipped."""
+    """Rights in a tenant's namespace for submissions, as they are shipped."""
     return _moved(_with_token_users(_built(kit, TENANT)), into)
 
 
 def slurm_pod_rights(kit: Kit, into: str) -> list[KubeObject]:
-    """What the bridge may do where Slurm's jobs run as pods, as it is shipped."""
+    """Rights of the bridge where Slurm's jobs run as pods, as they are shipped."""
     found = _with_token_users(_built(kit, SLURM_PODS))
     return [*found, *_moved(_with_token_users(_built(kit, SLURM_PODS_NAMESPACE)), into)]
 
@@ -153,7 +153,7 @@ def _built(kit: Kit, folder: Path) -> list[KubeObject]:
 
 @functools.cache
 def _kustomized(kubectl: Path, folder: Path) -> str:
-    """What is shipped in a folder; asked for by each test that makes a namespace, and the same for all of them."""
+    """Manifests shipped in a folder, as text; asked for by each test that makes a namespace, the same for all of them."""
     built = subprocess.run(  # noqa: S603 # our own binary
         [str(kubectl), "kustomize", str(folder)], capture_output=True, text=True, check=False
     )

@@ -27,7 +27,7 @@ def configuration(
     """Kueue's configuration file.
 
     Args:
-        options: of the lab.
+        options: options of the lab.
         gates: the feature gates of this start.
         webhook: port.
         metrics: port.
@@ -53,7 +53,7 @@ def configuration(
 
 
 def merged(base: KubeObject, more: Mapping[str, object]) -> KubeObject:
-    """One object over another, field by field; lists and values are replaced."""
+    """The object laid over another, field by field; lists and values are replaced."""
     result = dict(base)
     for key, value in more.items():
         inner = result.get(key)
@@ -116,7 +116,7 @@ def with_certificates(command: list[str], pair: Path, folder: Path) -> list[str]
 
 
 def _namespace(folder: Path) -> list[str]:
-    """How to get a mount namespace in which that folder can be /etc."""
+    """Command that begins a mount namespace in which that folder can be /etc."""
     own = ["unshare", "--mount"]
     in_user_namespace = ["unshare", "--user", "--map-root-user", "--mount"]
     tries = [own, in_user_namespace] if os.geteuid() == 0 else [in_user_namespace]

@@ -30,15 +30,15 @@ from fairlead_testkit.kubelab.store import EtcdGateway
 from fairlead_testkit.kubelab.toolsets import OLDER
 
 READY_SECONDS = 90.0
-"""Each part is ready within seconds; a busy machine takes longer. Only spent on failure."""
+"""Seconds for each part to become ready: it takes a few; a busy machine takes longer. Only spent on failure."""
 
 
 class KubeLab(Lab):
-    """One lab: etcd, kube-apiserver and Kueue, and by default controller-manager, scheduler and KWOK nodes.
+    """The lab: etcd, kube-apiserver and Kueue, and by default controller-manager, scheduler and KWOK nodes.
 
     Args:
-        options: what runs and how.
-        directory: for data and logs, kept; by default a temporary one, removed at the end.
+        options: options: what runs and how.
+        directory: folder for data and logs, kept; by default a temporary one, removed at the end.
         kit: the binaries; by default those of this version of the code, built where they are missing.
     """
 
@@ -121,12 +121,12 @@ class KubeLab(Lab):
         """Run kubectl and return what it printed.
 
         Args:
-            arguments: without --kubeconfig.
-            user: as whom.
-            given: its standard input, for `-f -`.
+            arguments: arguments without --kubeconfig.
+            user: the user as whom it runs.
+            given: text on its standard input, for `-f -`.
 
         Raises:
-            KubectlError: it failed.
+            KubectlError: the command failed.
         """
         command = [
             str(self.kit.binary("kubectl")),

@@ -1,4 +1,4 @@
-"""What a lab can be told: nodes, Kueue's gates and configuration, and which parts run."""
+"""Options of a lab: nodes, Kueue's gates and configuration, and which parts run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,19 +21,19 @@ PYTORCH_JOB = "kubeflow.org/pytorchjob"
 
 @dataclass(frozen=True)
 class NodeShape:
-    """Some equal nodes, run by KWOK.
+    """Equal nodes, any number of them, run by KWOK.
 
     Attributes:
-        name: their names are `<name>-0`, `<name>-1` and so on.
-        count: how many.
+        name: name of the shape; its nodes' are `<name>-0`, `<name>-1` and so on.
+        count: number of nodes.
         cpu: cores, as a quantity.
-        memory: as a quantity.
-        pods: how many a node takes.
-        gpus: of nvidia.com/gpu; 0 for none.
+        memory: amount of memory, as a quantity.
+        pods: number of pods that a node takes.
+        gpus: number of nvidia.com/gpu; 0 for none.
         gpu_product: the label that NVIDIA's feature discovery sets; None for none.
         zone: the zone's label; None for none.
-        labels: more of them.
-        taints: as Kubernetes writes them.
+        labels: further labels.
+        taints: taints as Kubernetes writes them.
     """
 
     name: str
@@ -81,7 +81,7 @@ DEFAULT_NODES = (
 
 @dataclass(frozen=True)
 class LabOptions:
-    """How a lab is made. The defaults are the whole stack.
+    """Options of a lab. The defaults are the whole stack.
 
     Attributes:
         kueue: an older version of Kueue, of those in `toolsets.OLDER`; None for the lab's own.
@@ -90,14 +90,14 @@ class LabOptions:
         kueue_config: merged into Kueue's configuration, fields of objects one by one: `fairSharing`,
             `admissionFairSharing`, `waitForPodsReady` and so on.
         kueue_qps: requests a second that Kueue allows itself; its burst is half as much again.
-        kueue_verbosity: of its log; 2 is its own default, 5 says why each workload was not admitted.
+        kueue_verbosity: verbosity of its log; 2 is its own default, 5 says why each workload was not admitted.
         webhooks: whether Kueue's webhooks are registered.
         workers: whether controller-manager, scheduler and KWOK run, so that Jobs get pods and pods run to their end.
         nodes: made at the start; raw Workloads need none.
         pytorchjobs: whether the kind PyTorchJob is installed (with no operator: nobody makes their pods).
         nodepools: whether Karpenter's kind NodePool is installed.
         crds: files of more custom resources.
-        requests_in_flight: of reads, and half of it of writes; 5000 for load. None leaves the API server's own limits.
+        requests_in_flight: the most reads in flight, twice the most writes; 5000 for load. None leaves the server's limits.
         garbage_percent: of etcd and the API server (Go's `GOGC`): how much may be allocated before memory is collected, in
             percent of what is in use. 100 is Go's own, for who measures them; a fifth of their time goes into it.
     """

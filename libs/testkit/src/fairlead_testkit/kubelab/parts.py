@@ -87,7 +87,7 @@ class KubeLabPaths:
 
 
 def environ(name: str, options: LabOptions) -> dict[str, str]:
-    """What one part has in its environment beside its owner's."""
+    """Environment of one part, beside its owner's."""
     return {"GOGC": str(options.garbage_percent)} if name in {ETCD, APISERVER} else {}
 
 
@@ -178,7 +178,7 @@ def scheduler(kit: Kit, layout: KubeLabPaths) -> list[str]:
 
 
 def kwok(kit: Kit, layout: KubeLabPaths) -> list[str]:
-    """What plays the kubelets of all nodes."""
+    """Command of KWOK, which plays the kubelets of all nodes."""
     return [
         str(kit.binary("kwok")),
         f"--kubeconfig={layout.kubeconfig(KWOK)}",

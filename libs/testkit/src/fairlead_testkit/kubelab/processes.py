@@ -51,14 +51,14 @@ class Guardian:
 
 
 class LabProcess(OwnProcess):
-    """One process of the lab.
+    """A process of the lab.
 
     Args:
-        name: as `kueue`; its log is `<name>.log`.
+        name: name of the part, such as `kueue`; its log is `<name>.log`.
         command: program and arguments.
-        directory: where its log goes.
-        guardian: whose process group it joins.
-        environ: over the owner's own environment.
+        directory: folder of its log.
+        guardian: the guardian whose process group it joins.
+        environ: variables over the owner's own environment.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class LabProcess(OwnProcess):
         """Do nothing while it runs.
 
         Raises:
-            PartDiedError: it does not.
+            PartDiedError: the part does not run.
         """
         if not self.running:
             code = None if self._process is None else self._process.returncode
@@ -121,8 +121,8 @@ class Lab(ABC):
     coroutine call the slow verbs by `asyncio.to_thread`.
 
     Args:
-        folder: for data and logs, kept; by default a temporary one, removed at the end.
-        prefix: of the temporary one's name.
+        folder: folder for data and logs, kept; by default a temporary one, removed at the end.
+        prefix: beginning of the temporary folder's name.
     """
 
     def __init__(self, folder: Path | None, prefix: str) -> None:
@@ -136,7 +136,7 @@ class Lab(ABC):
 
         Raises:
             PartDiedError: a process ended by itself.
-            NeverReadyError: something took too long.
+            NeverReadyError: some part took too long.
         """
         self._guardian = Guardian()
         try:
@@ -165,7 +165,7 @@ class Lab(ABC):
         self.stop()
 
     def process(self, name: str) -> LabProcess:
-        """One part by its name, as `kueue` or `slurmd-n1`: pause it, kill it, start it again, read its log."""
+        """The part of this name, as `kueue` or `slurmd-n1`: pause it, kill it, start it again, read its log."""
         return self._processes[name]
 
     def pids(self) -> dict[str, int]:
@@ -198,13 +198,13 @@ def until[T](condition: Callable[[], T], seconds: float, what: str, *parts: LabP
 
     Args:
         condition: asked about thirty times a second, one that takes long less often.
-        seconds: how long at most.
+        seconds: longest wait.
         what: words for the error message.
         parts: processes that have to live meanwhile.
 
     Raises:
         NeverReadyError: the time is over.
-        PartDiedError: one of the parts ended.
+        PartDiedError: some part ended.
     """
     deadline = time.monotonic() + seconds
     while True:

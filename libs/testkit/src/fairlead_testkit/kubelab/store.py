@@ -22,7 +22,7 @@ class EtcdGateway:
     """A client of etcd's JSON gateway (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/).
 
     Args:
-        port: of etcd, on loopback.
+        port: etcd's port on loopback.
     """
 
     def __init__(self, port: int) -> None:

@@ -1,4 +1,4 @@
-"""What the lab is made of: which binaries of which Go modules, and which of their files."""
+"""Tool sets of the lab: which binaries of which Go modules it is made of, and which of their files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ class Manifests:
     Attributes:
         group: the folder of the kit that they go to.
         module: the Go module that holds them.
-        pattern: which of its files.
-        version: of a module that is not in go.mod, since only its files are wanted.
-        checksum: of that version, as go.sum would have it.
+        pattern: pattern of the files that are wanted.
+        version: version of a module that is not in go.mod, since only its files are wanted.
+        checksum: checksum of that version, as go.sum would have it.
     """
 
     group: str
@@ -34,10 +34,10 @@ class Manifests:
 
 @dataclass(frozen=True)
 class Toolset:
-    """One folder with a go.mod, and what is taken of it.
+    """A folder with a go.mod, and what is taken of it.
 
     Attributes:
-        folder: beside this file.
+        folder: name of the folder beside this file.
         kueue: the version of Kueue in it, where it is a lab's.
         binaries: package by the name of the binary.
         stamps: values of variables that are set at link time.
@@ -104,7 +104,8 @@ def _older(version: str) -> Toolset:
 
 
 OLDER = {toolset.kueue: toolset for toolset in (_older("0.18.3"), _older("0.17.1"))}
-"""By their version. Go's checksum database could not vouch for 0.17.1 where its go.sum was written."""
+"""Tool sets of older Kueues, by their version. Go's checksum database could not vouch for 0.17.1 where its go.sum was
+written."""
 
 JAEGER = Toolset(
     folder="jaeger",
@@ -137,4 +138,4 @@ DEPLOY = Toolset(
         ),
     ),
 )
-"""What the files that people deploy with are checked by: docker-compose, and the kinds that are not Kubernetes' own."""
+"""Tools that check the files that people deploy with: docker-compose, and the kinds that are not Kubernetes' own."""

@@ -14,7 +14,7 @@ CHECK_WATCHDOG = "fairlead-check-watchdog"
 SLURM_BRIDGE = "fairlead-slurm-bridge"
 FAIRLEAD_USERS = (WATCHER, ADMITTER, OPERATOR, CHECKER, CHECK_WATCHDOG, SLURM_BRIDGE)
 FAIRLEAD_GROUP = "fairlead"
-"""What the audit policy knows our users by; no right hangs on it."""
+"""Group by which the audit policy knows our users; no right hangs on it."""
 
 # Parts of the lab go in under their own names, so that the audit log tells their requests from ours.
 PARTS = ("kueue", "kube-controller-manager", "kube-scheduler", "kwok")

@@ -11,13 +11,13 @@ from fairlead_testkit.slurmlab.options import CLUSTER, OPERATOR, PEOPLE, SlurmOp
 
 GPU_TYPE = "h100"
 BACKUP_HOST, BACKUP_ADDRESS = "slurm-backup", "127.0.0.2"
-"""Of the second slurmctld."""
+"""Host and address of the second slurmctld."""
 _QUICK = ("batch_sched_delay=0", "sched_interval=2", "bf_interval=2", "sched_min_interval=0")
-"""Of SchedulerParameters: jobs start at once."""
+"""Words of SchedulerParameters with which jobs start at once."""
 DATABASE = "slurm_acct"
 DATABASE_USER = "slurm"
 DATABASE_WORD = "loopback"
-"""Of a database that only this machine reaches and that holds a lab's jobs."""
+"""Password of a database that only this machine reaches and that holds a lab's jobs."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class SlurmLabPaths:
 
     @property
     def jwt_key(self) -> Path:
-        """What tokens are signed with."""
+        """Key that tokens are signed with."""
         return self.folder / "state" / "jwt_hs256.key"
 
     def make(self) -> None:

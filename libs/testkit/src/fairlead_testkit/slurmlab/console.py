@@ -15,7 +15,7 @@ _NODE = re.compile(r"NodeName=(\S+) .* State=(\S+) .*?(?:Reason=(.*))?$")
 
 
 class SlurmConsole:
-    """One open scontrol; of a lab's root, and of one thread at a time.
+    """An open scontrol; of a lab's root, and of one thread at a time.
 
     Args:
         lab: runs, or is to run: it is asked anew each time.

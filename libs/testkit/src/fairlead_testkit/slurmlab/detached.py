@@ -17,9 +17,9 @@ class DetachedSlurmLab(Supervised, frozen=True, kw_only=True):
     """A lab that is up.
 
     Attributes:
-        conf: its slurm.conf.
+        conf: path of its slurm.conf.
         logs: the folder of the logs.
-        accounts: those that have no others below them.
+        accounts: accounts that have no others below them.
         accounting: whether it has a database.
     """
 

@@ -1,4 +1,4 @@
-"""What can go wrong with the Slurm lab, as types under one root."""
+"""Errors of the Slurm lab, as types under one root."""
 
 from fairlead_testkit.kubelab.errors import KubeLabError
 

@@ -19,24 +19,25 @@ from fairlead_testkit.slurmlab.options import CLUSTER, OPERATOR, URGENT, SlurmOp
 from fairlead_testkit.slurmlab.packages import ensure, program
 
 READY_SECONDS = 90.0
-"""Each part is ready within seconds; a busy machine takes longer. Only spent on failure."""
+"""Seconds for each part to become ready: it takes a few; a busy machine takes longer. Only spent on failure."""
 COMMAND_SECONDS = 60.0
 MUNGED, MARIADB, SLURMDBD, SLURMCTLD = "munged", "mariadbd", "slurmdbd", "slurmctld"
 BACKUP = "slurmctld-backup"
 SLURMRESTD, SLURMRESTD_SOCKET = "slurmrestd", "slurmrestd-socket"
 _REST_VERSIONS = "openapi/v0.0.38,openapi/dbv0.0.38"
 _ELSEWHERE = 'hostname "$1"; mount --bind "$2" /etc/hosts; mount -t tmpfs none "$3"; shift 3; exec "$@"'
-"""Of a shell in namespaces of its own: another host's name and addresses, and another folder for files of pids."""
+"""Script of a shell in namespaces of its own, with another host's name and addresses, and another folder for files of
+pids."""
 _OPERATING = ["setpriv", f"--reuid={OPERATOR}", f"--regid={OPERATOR}", "--clear-groups"]
 """slurmrestd refuses to run as root or as SlurmUser. At its socket it acts for its own user, and for nobody else."""
 
 
 class SlurmLab(Lab):
-    """One lab: munged, slurmctld and some slurmd; as root also MariaDB, slurmdbd and slurmrestd with an account tree.
+    """The Slurm lab: munged, slurmctld and some slurmd; as root also MariaDB, slurmdbd and slurmrestd with an account tree.
 
     Args:
-        options: what runs and how.
-        directory: for data and logs, kept; by default a temporary one, removed at the end.
+        options: options: what runs and how.
+        directory: folder for data and logs, kept; by default a temporary one, removed at the end.
     """
 
     def __init__(self, options: SlurmOptions | None = None, directory: Path | None = None) -> None:
@@ -91,7 +92,7 @@ class SlurmLab(Lab):
         """A command's standard output; run as the user of that name, where one is given.
 
         Raises:
-            SlurmCommandError: it failed; carries what it wrote.
+            SlurmCommandError: the command failed; carries what it wrote.
         """
         before = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         ran = subprocess.run(  # noqa: S603 # a test's own words, never through a shell

@@ -1,4 +1,4 @@
-"""What runs in a Slurm lab, and how."""
+"""Options of a Slurm lab: what runs in it, and how."""
 
 import os
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ CLUSTER = "lab"
 ACCOUNTS = ("vision", "speech", "robots")
 """The accounts of the default lab; `vision` and `speech` stand under `research`."""
 SPARE = "spare"
-"""One more account, for what only takes room."""
+"""Account for what only takes room."""
 URGENT = "urgent"
 """A QOS that every account may use."""
 _TREE = {"research": "root", "vision": "research", "speech": "research", "robots": "root", SPARE: "root"}
@@ -20,21 +20,21 @@ OPERATOR = "list"
 
 @dataclass(frozen=True)
 class SlurmOptions:
-    """One lab.
+    """Options of a Slurm lab.
 
     Attributes:
         accounting: whether MariaDB and slurmdbd run; they need root.
         backup: whether a second slurmctld stands by, as on another host; it needs root too.
         rest: whether slurmrestd runs, over TCP with tokens and at a socket as OPERATOR; needs root too.
-        nodes: how many slurmd.
-        cpus: of each node.
-        gpus: of each node.
+        nodes: number of slurmd.
+        cpus: number of CPUs of each node.
+        gpus: number of GPUs of each node.
         memory: MiB of each node.
         partitions: lines of slurm.conf; `{nodes}` stands for all nodes.
         accounts: parent by account.
         weights: PriorityWeight* of slurm.conf by what follows that word.
-        scheduler: more words of SchedulerParameters.
-        lines: more lines of slurm.conf.
+        scheduler: further words of SchedulerParameters.
+        lines: further lines of slurm.conf.
     """
 
     accounting: bool = field(default_factory=lambda: os.geteuid() == 0)

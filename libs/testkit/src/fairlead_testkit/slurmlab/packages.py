@@ -10,7 +10,7 @@ from fairlead_testkit.slurmlab.errors import SlurmMissingError
 SMALL = {"munged": "munge", "slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "squeue": "slurm-wlm"}
 """Package by program, of a lab without accounting."""
 FULL = SMALL | {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server", "slurmrestd": "slurmrestd"}
-"""Of one with accounting and REST."""
+"""Programs of a lab with accounting and REST, and the packages that they are in."""
 _PLUGIN = "slurm-wlm-jwt-plugin"
 """Holds no program; slurmctld and slurmrestd read tokens by it."""
 _PLUGIN_FILE = "*/slurm-wlm/auth_jwt.so"
@@ -23,7 +23,7 @@ def program(name: str) -> str:
     """Path of an installed program.
 
     Raises:
-        SlurmMissingError: it is not installed.
+        SlurmMissingError: the program is not installed.
     """
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:{_SYSTEM_FOLDERS}")
     if found is None:
@@ -35,7 +35,7 @@ def ensure(*, accounting: bool) -> None:
     """Return when all programs are there; in CI, as root, what is missing is installed by apt.
 
     Raises:
-        SlurmMissingError: something is missing and may not, or could not, be installed.
+        SlurmMissingError: some package is missing and may not, or could not, be installed.
     """
     missing = _missing(FULL if accounting else SMALL)
     if missing and apt.may_install():
