@@ -134,7 +134,7 @@ async def fairlead(
 
 
 def grant_to_come() -> dict[str, object]:
-    """Of a job that is yet to come, by a name that no cluster gives."""
+    """A grant to a job that is yet to come, by a name that no cluster gives."""
     return {"tenant": "team-a", "classes": ["urgent"], "job": "to-come"}
 
 

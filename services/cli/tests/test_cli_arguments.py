@@ -79,7 +79,7 @@ def test_running_commands_take_their_flags(line: str) -> None:
 
 
 def words_of(group: App) -> Iterator[tuple[str, Callable[..., object]]]:
-    """Each word with what it does, those of words with words of their own too."""
+    """Words of a group, those below words included, each with the command that it runs."""
     for name in group:
         if name.startswith("-"):
             continue
@@ -173,15 +173,16 @@ def test_what_is_left_at_the_end_is_not_looked_through() -> None:
 
 
 SLOW = ARITHMETIC | FOREIGN | SERVICES | {"yaml", "rich", "nacl", "nkeys", "opentelemetry", "nats.js.api"}
-"""What a question has no use for before its answer is there: each takes longer than the question."""
+"""Libraries that a question has no use for before its answer is there: each takes longer than the
+question."""
 
 NOT_ASKED = ("fairlead_bus.facts.", "fairlead_bus.ownership.", "fairlead_bus.server.", "fairlead_bus.work.")
-"""What services do with the bus."""
+"""Parts of the bus that services alone use."""
 
 
 @pytest.mark.parametrize("words", ["queue", "explain job", "submit --tenant a --gpus 1", "pause"])
 def test_a_question_waits_for_no_library_that_it_does_not_need(words: str, tmp_path: Path) -> None:
-    """As a person types it, to the point where it looks for a running instance."""
+    """The command as a person types it runs to the point where it looks for a running instance."""
     told = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "fairlead_cli", *words.split()],
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "FAIRLEAD_NATS_URL": ""},
@@ -225,7 +226,7 @@ def test_who_types_a_command_wrongly_hears_what_it_takes(typed: str, said: str) 
 
 @pytest.mark.parametrize("words", ["--help", "queue --help", "policy", "policy schema", "--version"])
 def test_a_reader_that_leaves_is_no_failure(words: str) -> None:
-    """As in `fairlead queue | head`; help and tables are printed by a library that ends with 1 there."""
+    """A reader such as `head` may leave; the library that prints help and tables ends with 1 there."""
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -263,7 +264,7 @@ def test_help_fills_the_terminal_and_breaks_no_line_before_its_end(command: str)
 
 
 WITHOUT_FORMS = {"demo", "up", "feed", "watchdog", "top", "config", "push", "install", "schema"}
-"""What runs until it is ended, writes files, or prints a schema, which is JSON by itself."""
+"""Commands that run until they are ended, write files, or print a schema, which is JSON by itself."""
 
 
 def test_every_other_command_prints_for_programs_too() -> None:

@@ -1,4 +1,4 @@
-"""Each check on a survey that has what it looks for, and on one that has not."""
+"""Checks of the doctor, each on a survey that has what it looks for and on one that has not."""
 
 from collections.abc import Mapping
 from typing import Any

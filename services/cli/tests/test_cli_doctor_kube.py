@@ -87,7 +87,7 @@ def names(report: DoctorReport) -> set[str]:
 
 
 def sound(api_namespace: str) -> list[KubeObject]:
-    """One flavor, one queue within what the nodes have, one door."""
+    """Objects of a sound cluster: a flavor, a queue within what the nodes have, a LocalQueue."""
     return [
         things.namespace(api_namespace),
         things.flavor("a100", {GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB"}),
@@ -287,7 +287,7 @@ async def test_namespaces_whose_submissions_nobody_may_make_are_told(kube_lab: K
     kube_lab.open_to_submissions("aa-submits-a")
 
     async def told() -> str:
-        """What is missing, once the API server knows of the rights that were given."""
+        """The rights that the doctor misses, once the API server knows of those that were given."""
         report = await found_on(kube_lab, OPERATOR, service_accounts="fairlead")
         [found] = [one for one in report.findings if one.name == "submit-rights-missing"]
         return "" if "aa-submits-a" in found.what else found.what
@@ -414,7 +414,7 @@ async def test_with_the_gate_off_the_priority_is_the_lever_and_fair_sharing_is_s
     await eventually_active(lab, "paired")
 
     async def said() -> DoctorReport | None:
-        """Kueue's status tells that queues share; it comes after the objects."""
+        """Doctor's findings once Kueue's status, which comes after the objects, tells that queues share."""
         report = await found_on(lab)
         return report if {"lever-priority", "fair-sharing"} <= names(report) else None
 

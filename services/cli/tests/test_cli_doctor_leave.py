@@ -1,4 +1,4 @@
-"""What the doctor says of levels that are not written in spite of leave."""
+"""Sentences of the doctor on levels that are not written in spite of leave."""
 
 import asyncio
 from datetime import UTC, datetime

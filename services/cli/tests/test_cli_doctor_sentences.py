@@ -1,4 +1,4 @@
-"""What the doctor says in whole sentences: of gangs, cards, an unsafe queue and rights; how a person reads findings."""
+"""Sentences of the doctor in full: on gangs, cards, an unsafe queue and rights; findings on a terminal."""
 
 import json
 from collections.abc import Iterable
@@ -148,7 +148,7 @@ def test_a_probe_that_the_user_may_not_send_is_told_with_the_right_that_it_takes
 
 
 def test_a_job_in_a_namespace_without_any_local_queue_is_told_as_one_whose_queue_is_missing() -> None:
-    """Kueue suspends it by its label, and nobody ever tries it."""
+    """A job is suspended by Kueue for its label, and nobody ever tries it."""
     stray = things.job("train", "stray", "main", {GPU: 1})
     held = {**stray, "spec": {**stray["spec"], "suspend": True}}
     runs = {**stray, "spec": {**stray["spec"], "suspend": False}}
@@ -190,7 +190,7 @@ CARD = {"count": 10, "devmem": MIB, "devcore": 100, "type": "NVIDIA-A30", "mode"
 
 
 def told_of_cards(register: str, **quota: int) -> list[str]:
-    """What is said of quotas above what nodes have, on one node with this register of HAMi's: no allocatable has it."""
+    """Findings of quotas above what one node has whose cards this register of HAMi's alone tells of."""
     [node] = gpu_nodes("a", 1, "zone-a").nodes()
     node["metadata"]["annotations"] = {REGISTER: register}
     amounts = {GPU: 8, CARD_MEMORY: quota["memory"], CARD_CORES: quota["cores"]}

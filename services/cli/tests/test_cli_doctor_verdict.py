@@ -1,4 +1,4 @@
-"""What follows from findings, what Kueue's own settings tell, and which cluster is meant."""
+"""Verdicts that follow from findings, what Kueue's own settings tell, and which cluster is meant."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What pages show is what people paste: each command is one, each YAML of docs/policy.md is read, its table comes out."""
+"""Pages show what people paste: each command exists, docs/policy.md's YAML is read, its table comes out."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ from fairlead_sim.config import load_cluster
 REPOSITORY = Path(__file__).parents[3]
 APP = application()
 COMMAND = re.compile(r"^(?: {3,7}(?:[$] )?|[$] |)(?:[.]venv/bin/)?fairlead (\S.*)$", re.MULTILINE)
-"""As one stands in a block of a page; in running text none begins a line."""
+"""A command as it stands in a block of a page; in running text none begins a line."""
 GUIDE = (REPOSITORY / "docs" / "policy.md").read_text()
 SHOWN = re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
 AROUND = {
@@ -25,7 +25,7 @@ AROUND = {
     "pools": [{"name": "gpu", "capacity": {"cpu": 128, "memory": "256Gi", "nvidia.com/gpu": 2}}],
     "tenants": [{"name": "team-a"}, {"name": "team-b"}],
 }
-"""What a shown part of a snapshot stands in."""
+"""The rest of a snapshot, of which a page shows a part."""
 OF_A_SNAPSHOT = ("now", "nodes", "queues")
 
 

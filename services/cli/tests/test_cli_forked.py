@@ -14,7 +14,7 @@ SNAPSHOT = '{"now": 0, "pools": [{"name": "p", "capacity": {"cpu": 1}}], "jobs":
 
 @pytest.fixture(autouse=True)
 def forks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also in `make deep`, where other tests use none."""
+    """Has commands run as forks, also in `make deep`, where other tests use none."""
     monkeypatch.setattr(fork_server._servers, "used", True)
 
 

@@ -26,7 +26,7 @@ GPU = "nvidia.com/gpu"
 
 
 def numbered(count: int) -> list[Callable[[], bytes]]:
-    """Some of nothing, some larger than a pipe."""
+    """Pieces of a result, some empty, some larger than a pipe."""
     return [partial(a_piece, number) for number in range(count)]
 
 
@@ -111,7 +111,7 @@ def jobs_of(pool: str, count: int) -> Iterator[dict[str, object]]:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of several pools: a large one, one of a single part, one of nobody, one of exactly two parts, one of a tree in reserve mode."""
+    """A snapshot's file of pools of all sizes, one a tree in reserve mode."""
     teams = [{"name": f"{pool}-team-{number}", "pool": pool} for pool in SIZES for number in range(7)]
     trees = [team | ({"parent": "org"} if team["pool"] == "tree" else {}) for team in teams]
     document = {
@@ -135,7 +135,7 @@ class Ordering(NamedTuple):
     forks: set[int]
 
     def ended(self) -> tuple[int, bytes, str]:
-        """How it ended, and what it wrote."""
+        """The exit code of the command, and what it wrote."""
         rest, said = self.command.communicate(timeout=60)
         return self.command.returncode, self.begun + rest, said.decode()
 

@@ -48,7 +48,7 @@ def attempt(rng: random.Random) -> str:
 
 
 def check(snapshot: Snapshot) -> None:
-    """What the command prints has a line for each job, as words and as JSON."""
+    """Asserts that what the command prints has a line for each job, as words and as JSON."""
     planned = order(snapshot, levels=True)
     lines = list(as_lines(planned, snapshot))
     told = msgspec.json.decode(b"".join(as_json(planned, snapshot.now)))
@@ -74,7 +74,7 @@ def test_none_of_many_texts_falls_through() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_texts_of_the_fuzz_say_what_was_meant(seed: int) -> None:
-    """However it is laid out, a text that nothing was done to is the document."""
+    """A text that nothing was done to is the document, however it is laid out."""
     rng = random.Random(seed)
     document = a_snapshot(rng)
     assert yaml.safe_load(as_yaml(rng, document)) == document

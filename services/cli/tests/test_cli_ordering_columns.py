@@ -21,7 +21,7 @@ from fairlead_testkit.fuzz_inputs import PlainDocument, a_snapshot
 GPU = "nvidia.com/gpu"
 NOW = 1_760_000_000
 CAP_HOURS = 200.005
-"""It ends amid a minute: some jobs of that minute are beyond it, some are not."""
+"""Hours of a cap that ends amid a minute: some jobs of that minute are beyond it, some are not."""
 
 
 def one_by_one(planned: PlannedPool) -> PlannedPool:
@@ -37,7 +37,7 @@ def entries(document: PlainDocument, key: str) -> list[PlainDocument]:
 
 
 def a_right_snapshot(rng: random.Random) -> Snapshot | None:
-    """One that is right, half of them without a tree; None where reserve mode or cards refuse it."""
+    """A snapshot that is right, one in two without a tree; None where reserve mode or cards refuse it."""
     document = a_snapshot(rng)
     jobs = entries(document, "jobs")
     if rng.random() < 0.5:
@@ -122,7 +122,7 @@ SHAPES: dict[str, PlainDocument] = {
 
 
 def a_large_tree(policy: PlainDocument, *, of_nobody: bool) -> Snapshot:
-    """Of two top-level tenants with three levels below, and one that stands alone; jobs of each class, some with a number."""
+    """A snapshot of two deep trees and a tenant alone; jobs of each class, some with a number."""
     jobs = list(many_jobs(4000, of_nobody=of_nobody))
     for number, job in enumerate(jobs):
         job["class"] = ("urgent", "normal", "spare")[number % 17 % 3]

@@ -16,7 +16,7 @@ GPU = "nvidia.com/gpu"
 NOW = 1_760_000_000
 TENANTS = 200
 MEMORY_A_JOB = 1500
-"""Bytes, beside what a small snapshot takes: the file, what is read of it, and rows of a table."""
+"""Bytes a job beside what a small snapshot takes: the file, what is read of it, and rows of a table."""
 BASE_MEMORY = 200 * 2**20
 
 
@@ -71,11 +71,11 @@ sys.exit(ended.returncode)
 
 
 class Ordered(NamedTuple):
-    """What one `fairlead order` printed, and what it took."""
+    """Output of one `fairlead order`, and what it took."""
 
     printed: Path
     seconds: float
-    """Of the processor."""
+    """Seconds of the processor."""
     peak: int
     """Bytes of memory at most; 0 where it cannot be told."""
 

@@ -70,7 +70,7 @@ BY_CLASS = {
 def a_snapshot(
     *jobs: dict[str, object], ends: int | None = NOW + 600, stated: bool = False, **policy: object
 ) -> Snapshot:
-    """`stated`: with Kueue's queue, whose levels keep classes apart."""
+    """A snapshot; `stated` adds Kueue's queue, whose levels keep classes apart."""
     kueue = {"frontend": "kueue", "queue": "q"} if stated else {}
     run: dict[str, object] = {"id": "r1", "tenant": "a", "demand": {"gpu": 6}}
     plain = {
@@ -276,7 +276,7 @@ def test_what_no_node_ever_holds_does_not_head_the_line() -> None:
 
 
 def on_nodes(snapshot: Snapshot, *nodes: tuple[str, int, int]) -> Snapshot:
-    """With nodes: name, GPUs, GPUs in use."""
+    """The snapshot with these nodes: name, GPUs, GPUs in use."""
     listed = [
         SnapshotNode(name=name, allocatable={"gpu": 1000 * has}, used={"gpu": 1000 * use})
         for name, has, use in nodes

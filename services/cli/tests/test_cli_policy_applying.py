@@ -1,4 +1,4 @@
-"""Nobody's change of the policy is lost to another's, and no approval to either: on a real nats-server."""
+"""Changes of the policy are not lost to another's, nor approvals to either: on a real nats-server."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ URGENT = {"tenant": "a", "classes": ["urgent"], "job": "job-53d", "by": "ann", "
 
 @pytest.fixture
 async def bus(bus: Bus) -> Bus:
-    """With a policy in force."""
+    """A bus with a policy in force."""
     await apply_file(bus, parse_file(BEFORE, name="before"))
     return bus
 
@@ -71,7 +71,7 @@ async def test_a_member_that_no_cluster_states_is_told_by_check_and_apply(
 async def test_a_member_of_a_cluster_that_ended_is_told_by_check_and_apply(
     nats: str, bus: Bus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its facts stay in the store: they are no sign that it is there."""
+    """Facts of a cluster stay in the store after its end: they are no sign that it is there."""
     file = tmp_path / "policy.yaml"
     file.write_text("pools: [{name: gpu, members: [sim/gpu, lab/gpu]}]\ntenants: [{name: a}]\n")
     for cluster in ("sim", "lab"):
@@ -134,7 +134,7 @@ async def approvals(bus: Bus) -> dict[str | None, list[str]]:
 
 
 async def write(bus: Bus, **keys: object) -> int:
-    """Somebody changes the policy in force behind everybody's back."""
+    """Changes the policy in force, as somebody would behind everybody's back."""
     policy, revision = await now(bus)
     changed = read_document({**msgspec.to_builtins(policy), **keys})
     return await Bucket(bus, topology.POLICY).update(
@@ -143,7 +143,7 @@ async def write(bus: Bus, **keys: object) -> int:
 
 
 async def shown(nats: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What `fairlead policy show` prints."""
+    """The output of `fairlead policy show`."""
     capsys.readouterr()
     await print_policy(nats, form="table")
     return capsys.readouterr().out

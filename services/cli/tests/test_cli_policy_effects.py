@@ -1,4 +1,4 @@
-"""What a policy says without effect is told wherever it is read."""
+"""Words of a policy without effect are told wherever it is read."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from fairlead_testkit.command import fairlead
 
 WEIGHTS = {"urgent": 1000, "approved": 100, "normal": 1}
 NOBODY_THERE = "127.0.0.1:1"
-"""No service has that port."""
+"""An address that no service has."""
 SAID = "warning: class_weights have no effect with class_mode strict"
 
 

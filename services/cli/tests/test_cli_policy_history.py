@@ -1,4 +1,4 @@
-"""What a person sees of the policy on a real nats-server: differences, history, the way back."""
+"""The policy's history as a person sees it on a real nats-server: differences, revisions, the way back."""
 
 import json
 import re

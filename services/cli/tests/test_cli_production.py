@@ -51,7 +51,7 @@ class Reader:
         return self.run(text)
 
     def run(self, text: str, *, code: int = 0) -> str:
-        """One piece of shell, that ends with the given code or better; what it exports stays, as in a terminal."""
+        """Runs a piece of shell that ends with the given code or better; what it exports stays."""
         kept = self.folder / "environ"
         done = subprocess.run(
             ["/bin/bash", "-euo", "pipefail", "-c", f'trap "env -0 > {kept}" EXIT\n{text}'],

@@ -1,4 +1,4 @@
-"""What programs read of Fairlead: units in every value, one name for one thing, as docs/output.schema.json says."""
+"""Answers as programs read them: units in every value, one name for a thing, as output.schema.json says."""
 
 import json
 import re

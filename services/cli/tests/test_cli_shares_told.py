@@ -1,4 +1,4 @@
-"""What answers say of shares and of room where a plain word would be false."""
+"""Answers on shares and on room where a plain word would be false."""
 
 import msgspec
 import pytest
@@ -24,7 +24,7 @@ GPU = "nvidia.com/gpu"
 
 
 def test_shares_over_weights_are_no_parts_of_the_pool() -> None:
-    """With `divide_by: weight` an "entitlement" is the weight: 300 % of a pool is nobody's part."""
+    """The weight is the "entitlement" with `divide_by: weight`: 300 % of a pool is nobody's part."""
     heavy = a_tenant_share(weight=3.0, entitled=3.0)
     pool = a_pool_tenants(tenants=[a_tenant_line(standing=heavy, tag=0.25)], divide_by="weight")
     text = tenants_view(a_tenants_reply(pools=[pool]))

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 @asynccontextmanager
 async def answering(bus: Bus, pools: Sequence[str]) -> AsyncIterator[None]:
-    """Something answers for a scorer: each pool is of one cluster, called after it."""
+    """Answers for a scorer: each pool is of one cluster, called after it."""
     known = [
         PoolTenants(
             pool=pool,

@@ -74,7 +74,7 @@ def ranked(**changes: object) -> RankedPlace:
 
 
 def queue_of(*places: RankedPlace, **pool: object) -> QueueReply:
-    """One pool in which seven wait, the first of all unless others are named."""
+    """A pool in which seven wait, the first of all unless others are named."""
     found = {"pool": "gpu", "waiting": 7, "places": list(places or [ranked()])} | pool
     return a_queue_reply(at=NOW, pools=[a_pool_queue(**found)])
 

@@ -13,7 +13,7 @@ import pytest
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
 ALTERNATE_SCREEN = b"\x1b[?1049h"
-"""What a terminal is told when the live view begins."""
+"""Bytes that a terminal gets when the live view begins."""
 
 
 def read_until(terminal: int, right: Callable[[bytes], bool], seconds: float = 60.0) -> bytes:

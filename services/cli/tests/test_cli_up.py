@@ -25,7 +25,7 @@ type Plain = dict[str, Any]
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What `env -i` leaves, and a place of our own for the state: no HOME, no PATH, no terminal."""
+    """The environment that `env -i` leaves, and a place of our own for the state: no HOME, no PATH."""
     return {"XDG_STATE_HOME": str(home)}
 
 
@@ -59,7 +59,7 @@ class Instance:
             )
 
     def children(self) -> dict[int, str]:
-        """Everything that runs on this instance's store or for its server, by process id."""
+        """Processes that run on this instance's store or for its server, with their commands, by id."""
         config = str(self.store / "nats.conf")
         found = processes()
         groups = {group for group, command in found.values() if config in command}

@@ -158,14 +158,14 @@ def test_it_examines_the_cluster_steers_it_and_answers(crowded: KubeLab, tmp_pat
 
 
 def queue(instance: Instance) -> list[KubeObject]:
-    """Who waits; nobody where no scorer answered in time."""
+    """The waiting jobs; none where no scorer answered in time."""
     said = instance.ask("queue", "--pool", "kubelab/up-gpus", "-o", "json").stdout
     places: list[KubeObject] = json.loads(said)["pools"][0]["places"] if said else []
     return places
 
 
 def fair(instance: Instance) -> list[KubeObject]:
-    """Who waits, once that is everybody, each tenant in its turn; a scorer that just stood still has no say."""
+    """The waiting jobs, once all are there with the tenants in turn: a scorer may have stood still before."""
     places = queue(instance)
     return places if [place["place"]["tenant"] for place in places] == ["up-b", "up-a"] * 3 else []
 
@@ -208,7 +208,7 @@ tenants:
 def test_with_slurm_beside_it_one_pool_joins_both(
     crowded: KubeLab, slurm_lab: SlurmLab, tmp_path: Path
 ) -> None:
-    """What vision runs on Kueue puts it back on Slurm, where it came first and runs nothing."""
+    """A tenant that runs jobs on Kueue goes back on Slurm, where it came first and runs nothing."""
     slurm_lab.fill("spare")
     first, second = (slurm_lab.submit(name, "--gres=gpu:8", "--nodes=1") for name in ("vision", "speech"))
     policy = tmp_path / "policy.yaml"

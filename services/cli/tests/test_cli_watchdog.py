@@ -1,4 +1,4 @@
-"""When strict queues are let go of, and when they are taken back."""
+"""Strict queues are let go of and taken back at their times."""
 
 import asyncio
 import os
