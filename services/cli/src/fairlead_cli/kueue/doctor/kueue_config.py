@@ -40,7 +40,7 @@ class KueueSeen(msgspec.Struct, frozen=True, kw_only=True):
     served: tuple[str, ...] = ()
     """Versions of its API, the preferred one first; none where Kueue is not installed."""
     release: KueueRelease | None = None
-    """Its release; None where its deployment cannot be read or its image names no version."""
+    """Release of Kueue; None where its deployment cannot be read or its image names no version."""
     deployed: bool = False
     """Whether its Deployment was found and could be read."""
     gates: dict[str, bool] = {}
