@@ -46,7 +46,7 @@ def test_what_slurmctld_prints_of_limits_is_read() -> None:
 
 
 def an_account(name: str, parent: str = "root", user: str = "", **limits: object) -> Association:
-    """One of the tree."""
+    """An account of the tree, or a user in one."""
     return Association(
         account=name,
         parent="" if user else parent,
@@ -81,7 +81,7 @@ TARGET = BatchTarget(
 
 
 def said(*lines: str, refused: bool = True) -> list[str]:
-    """What is said of a script with these lines."""
+    """The remarks on a script with these lines."""
     content = "\n".join(["#!/bin/sh", *(f"#SBATCH {line}" for line in lines), "true", ""]).encode()
     return [one.says for one in fit(read(content), TARGET) if one.refused is refused]
 
@@ -155,7 +155,7 @@ def test_a_script_is_no_longer_than_an_annotation() -> None:
 
 
 class _None:
-    """A registry that has nothing, and keeps what it was asked for."""
+    """A registry without images, which keeps the names that it was asked for."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -222,7 +222,7 @@ async def test_the_real_slurmctld_starts_none_that_is_refused_and_all_others(
 
 
 def _starts(lab: SlurmLab, words: str, user: str) -> bool:
-    """Whether it starts, on a cluster without other jobs."""
+    """Whether the job starts, on a cluster without other jobs."""
     try:
         job = lab.submit("vision", *words.split(), user=user)
     except SlurmCommandError:

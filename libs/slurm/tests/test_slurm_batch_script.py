@@ -83,7 +83,7 @@ def script(*lines: str, first: str = "#!/bin/sh") -> bytes:
 
 
 def refused(content: bytes) -> list[str]:
-    """What it would be refused for."""
+    """The remarks for which a script would be refused."""
     return [one.says for one in read(content).remarks if one.refused]
 
 
@@ -241,7 +241,7 @@ def test_nodes_that_are_each_large_enough_for_something_else_hold_nothing() -> N
 
 
 def _taken(lab: SlurmLab, content: bytes) -> bool:
-    """Whether the real sbatch would take it."""
+    """Whether the real sbatch would take the script."""
     words = () if re.search(rb"--account", content) else ("--account=vision",)
     user = PEOPLE["vision"] if SlurmOptions().accounting else None
     try:
@@ -252,7 +252,7 @@ def _taken(lab: SlurmLab, content: bytes) -> bool:
 
 
 TOO_HIGH = ("--array=1-1001", "--array=1,5000")
-"""Of arrays, where MaxArraySize is Slurm's own 1001."""
+"""Arrays of which some task number is too high for Slurm's own MaxArraySize, 1001."""
 
 
 @pytest.mark.slurm

@@ -1,4 +1,4 @@
-"""Running Slurm's programs, where there is no Slurm."""
+"""Runs of Slurm's programs, where there is no Slurm."""
 
 import time
 from pathlib import Path

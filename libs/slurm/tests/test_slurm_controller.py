@@ -1,4 +1,4 @@
-"""The port on a real slurmctld."""
+"""The port to Slurm on a real slurmctld."""
 
 import asyncio
 import os
@@ -92,7 +92,7 @@ async def test_a_paused_slurmctld_is_unreachable_and_comes_back(slurm_lab: Slurm
 async def test_a_slurmctld_that_dies_while_it_is_asked_is_unreachable(
     slurm_lab: SlurmLab, tmp_path: Path
 ) -> None:
-    """Its kernel resets the connections of a process that is killed; scontrol then writes no script, and ends with 0."""
+    """The kernel resets a killed process's connections; scontrol then writes no script, and ends with 0."""
     async with await asyncio.start_server(_reset, "127.0.0.1", 0) as dying:
         port = dying.sockets[0].getsockname()[1]
         conf = tmp_path / "slurm.conf"

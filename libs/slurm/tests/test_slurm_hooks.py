@@ -1,4 +1,4 @@
-"""The files of `fairlead slurm install`, run as they are written: the client, and Slurm's part in Lua where Lua is there."""
+"""Files of `fairlead slurm install`, run as written: the client, and the Lua part where there is Lua."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def settings(where: Path, /, **more: object) -> HookSettings:
 
 
 class Gate:
-    """Answers one connection after the other, as it is told."""
+    """A gate that answers one connection after the other, as it is told."""
 
     def __init__(self, path: Path, *answers: Answer) -> None:
         self.asked: list[dict[str, object]] = []
@@ -129,7 +129,7 @@ def test_a_hook_of_the_sites_own_runs_first_and_its_failure_counts(
 
 
 def test_nobody_listens(folder: Path) -> None:
-    """Each hook waits for a gate that may be restarting; side by side they do so at once."""
+    """No gate listens; each hook waits for one that may be restarting, side by side they do so at once."""
     hooks = []
     for away, hook, code in (("requeue", "prolog", 1), ("start", "prolog", 0), ("requeue", "epilog", 0)):
         own = folder / f"{away}-{hook}"
@@ -147,7 +147,7 @@ def test_an_epilog_never_fails(folder: Path) -> None:
 
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
-"""One that every user may run: that of a checkout below somebody's home is none."""
+"""Python that every user may run, unlike that of a checkout below somebody's home."""
 
 
 @pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason="a Python that other users may run is needed")
@@ -295,7 +295,7 @@ def test_hooks_import_little(folder: Path) -> None:
 
 
 class Authority:
-    """Of the certificates of gates that listen for other hosts."""
+    """Authority for the certificates of gates that listen for other hosts."""
 
     def __init__(self, folder: Path) -> None:
         self._authority = trustme.CA()
@@ -309,7 +309,7 @@ class Authority:
 
 
 class RemoteGate(Gate):
-    """The same over TLS; each answer comes behind a welcome."""
+    """A gate over TLS; each of its answers comes behind a welcome."""
 
     def __init__(self, context: ssl.SSLContext, *answers: Answer, away: str = "") -> None:
         self.asked = []
@@ -343,7 +343,7 @@ class RemoteGate(Gate):
 
 @pytest.fixture
 def munge(folder: Path) -> Path:
-    """A program of its name that makes a credential of anything."""
+    """A program called munge that makes a credential of anything."""
     program = folder / "munge"
     program.write_text('#!/bin/sh\nprintf "MUNGE:%s:\\n" "$2"\n')
     program.chmod(0o755)

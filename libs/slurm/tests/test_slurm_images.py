@@ -1,4 +1,4 @@
-"""Images: their names, and whether a real registry has them; an HTTP server that misbehaves stands for a hostile one."""
+"""Images: their names, and their presence in a real registry; an HTTP server plays a hostile one."""
 
 import asyncio
 import base64
@@ -78,7 +78,7 @@ def test_credentials_are_read_as_docker_keeps_them(tmp_path: Path) -> None:
 
 @pytest.fixture
 def program() -> None:
-    """docker-registry is installed."""
+    """Install docker-registry where it is missing."""
     ensure_image_registry()
 
 
@@ -86,14 +86,14 @@ def program() -> None:
 def registry(
     program: None, request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[tuple[ImageRegistry, str]]:
-    """A real one, open or not."""
+    """A real registry, open or behind credentials."""
     del program
     with image_registry(tmp_path, behind=request.param) as one:
         yield one, request.param
 
 
 async def said(name: str, *known: tuple[str, Credential], seconds: float = 10) -> Presence:
-    """What is known of an image."""
+    """The presence of an image, as a registry tells it."""
     found: ImageAnswer = await Registries(dict(known), seconds=seconds).ask(image_reference(name))
     assert (not found.why) == (found.presence is THERE)
     assert WORD not in found.why.split()
@@ -122,7 +122,7 @@ type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @asynccontextmanager
 async def served(handler: Handler) -> AsyncIterator[str]:
-    """A server that answers everything so, by its host and port: for what no real registry does."""
+    """Serve every request so, for behaviour that no real registry has; gives host and port."""
     app = web.Application()
     app.router.add_route("*", "/{rest:.*}", handler)
     runner = web.AppRunner(app, shutdown_timeout=0.1)

@@ -12,7 +12,7 @@ NICE = st.integers(-10_000, 10_000)
 
 
 def priority(site_factor: int, own: int, nice: int) -> int:
-    """As priority_multifactor adds it up; never below 1."""
+    """A job's priority as priority_multifactor adds it up; never below 1."""
     return max(1, site_factor + own - nice)
 
 

@@ -1,4 +1,4 @@
-"""What squeue prints, read: whatever users wrote into it."""
+"""Reading of squeue's output, whatever users wrote into it."""
 
 import pytest
 from hypothesis import given
@@ -47,12 +47,12 @@ PLAIN = {
 
 
 def read(form: QueueFormat, *rows: dict[str, str]) -> Reading:
-    """As the first reading."""
+    """The first reading of these rows."""
     return QueueReader().read(printed(form, *rows).encode(), form)
 
 
 def printed(form: QueueFormat, *rows: dict[str, str]) -> str:
-    """As squeue does: each field with what the format wants behind it, each row on a line."""
+    """The rows as squeue prints them, each field with the format's mark behind it, each row on a line."""
     suffixes = dict(part.split(":0", 1) for part in form.arguments[-1].split(","))
     return "".join("".join(f"{row[name]}{suffixes[name]}" for name in _FIELDS) + "\n" for row in rows)
 

@@ -1,4 +1,4 @@
-"""The port on a real slurmrestd: it says what Slurm's commands say, and does what they do."""
+"""The port to Slurm on a real slurmrestd: it says and does as Slurm's commands do."""
 
 import asyncio
 import contextlib
@@ -27,16 +27,17 @@ from fairlead_testkit.slurmlab import OPERATOR, SlurmLab, SlurmOptions
 
 
 def on_slurm[**P, R](test: Callable[P, R]) -> Callable[P, R]:
-    """Needs the lab, with slurmrestd."""
+    """Mark a test that needs the lab, with slurmrestd."""
     as_root = pytest.mark.skipif(os.geteuid() != 0, reason="slurmrestd in the lab needs root")
     return pytest.mark.slurm(as_root(test))
 
 
 WHOLE = "--gres=gpu:8"
 GUESSES = ("priority", "started", "ends")
-"""Of a job that waits: its age moves the first each second, and Slurm's backfill the others."""
+"""Fields of a waiting job that change by themselves: its age moves the first each second, Slurm's backfill
+the others."""
 OWN_PRIORITY = 3500
-"""What the lab's weights add up to."""
+"""Sum of the lab's weights."""
 ODD = "日本 $(x)\n'\"\x1f"
 NO_UTF8 = os.fsdecode(b"a\xff\xfe\xe4b")
 
@@ -50,7 +51,7 @@ def lab(slurm_programs: None) -> Iterator[SlurmLab]:
 
 @contextlib.contextmanager
 def helper(lab: SlurmLab, directory: Path) -> Iterator[SubmittingClient]:
-    """The helper that makes tokens, of root's in this test."""
+    """The helper that makes tokens, run by root in this test."""
     terms = SubmitTerms(
         askers=frozenset({os.geteuid()}),
         users=None,
@@ -78,7 +79,7 @@ def over_tcp(lab: SlurmLab, token: SlurmToken) -> RestController:
 
 @contextlib.contextmanager
 def being(user: str) -> Iterator[None]:
-    """As that user, to whoever asks the kernel."""
+    """Be that user for the block, to whoever asks the kernel."""
     os.seteuid(pwd.getpwnam(user).pw_uid)
     try:
         yield
@@ -87,7 +88,7 @@ def being(user: str) -> Iterator[None]:
 
 
 class OperatorsClient(RestClient):
-    """Whoever connects is the operator."""
+    """A client that connects as the operator."""
 
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[aiohttp.ClientSession]:
@@ -97,7 +98,7 @@ class OperatorsClient(RestClient):
 
 
 def all_kinds_of_jobs(lab: SlurmLab) -> str:
-    """Submit them; returns an array whose tasks slurmrestd cannot all name."""
+    """Submit jobs of all kinds; returns an array whose tasks slurmrestd cannot all name."""
     for _ in range(3):
         lab.submit("spare", WHOLE, "--nodes=1")
     running = lab.submit("vision", "--gres=gpu:h100:2", "--nodes=1", "--time=1-2:3:4", "--mem=3G")
@@ -143,7 +144,7 @@ def differences(before: Reading, found: Reading, after: Reading) -> list[object]
 
 
 async def same_jobs(one: RestController, other: CommandController) -> int:
-    """Both say the same; returns of how many jobs."""
+    """Check that both tell the same jobs; returns their number."""
     before, found, after = await other.jobs(), await one.jobs(), await other.jobs()
     apart = differences(before, found, after)
     assert apart == []
@@ -189,7 +190,7 @@ async def test_it_says_what_the_commands_say(lab: SlurmLab, tmp_path: Path, way:
 
 
 def with_a_wrong_signature(token: str) -> str:
-    """One that lasts long, as far as anybody but slurmctld can tell."""
+    """The token with another signature: it lasts long, as far as anybody but slurmctld can tell."""
     words, _, signature = token.rpartition(".")
     return f"{words}.{signature[::-1]}"
 
@@ -285,7 +286,7 @@ FORMS = {
         "restart_cnt": 0, "tres_alloc_str": "cpu=4,mem=6G,node=2", "tres_per_node": "gres/gpu:h100:2",
     },
 }  # fmt: skip
-"""One record as both releases tell it."""
+"""A record of one job as both releases tell it."""
 
 
 def read(*records: dict[str, object]) -> Reading:

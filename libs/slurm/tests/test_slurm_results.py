@@ -1,4 +1,4 @@
-"""The program that moves a job's results: what lies there afterwards, and that nothing is lost where it cannot."""
+"""The program that moves a job's results: all files arrive, and none is lost where it cannot move."""
 
 import json
 import os

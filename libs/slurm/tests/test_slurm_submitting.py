@@ -1,4 +1,4 @@
-"""Submitting as another user: what is asked for, who may ask, and what becomes of hostile words."""
+"""Submission as another user: the request, those who may make it, and hostile words in it."""
 
 import asyncio
 import os
@@ -124,7 +124,7 @@ def test_no_job_runs_as_root_or_the_systems_users(tmp_path: Path) -> None:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[[SubmitTerms], SubmittingClient]]:
-    """Starts a helper in this process."""
+    """Start helpers in this process."""
     running: list[tuple[SubmitServer, threading.Thread]] = []
 
     def start(found: SubmitTerms) -> SubmittingClient:
@@ -154,7 +154,7 @@ async def test_who_is_not_allowed_is_refused_and_hears_why(
 async def test_nobody_gets_anothers_token(
     serve: Callable[[SubmitTerms], SubmittingClient], tmp_path: Path
 ) -> None:
-    """A token is as good as its user: whoever asks cannot name one."""
+    """A token is as good as its user, so an asker cannot name one."""
     serve(terms())
     reader, writer = await asyncio.open_unix_connection(tmp_path / "helper-0.sock")
     writer.write(b'{"token_seconds": 600, "username": "root"}\n')

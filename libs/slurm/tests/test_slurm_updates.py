@@ -1,4 +1,4 @@
-"""Updates of many jobs: what is sent, and what is made of the refusals."""
+"""Updates of many jobs: the commands sent, and the refusals read."""
 
 import pytest
 from hypothesis import given
