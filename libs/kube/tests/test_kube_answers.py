@@ -1,4 +1,4 @@
-"""Each refusal of a server has its error, by code and reason alone."""
+"""Errors of a server's refusals, told apart by code and reason alone."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What a real API server does only on a bad day, or did in another version: told by a server that keeps to a script."""
+"""Answers of API servers on a bad day, or of another version, given by a server with a script."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ type Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ScriptedServer:
-    """Answers one request after the other, as the script says; keeps what was asked."""
+    """A server that answers one request after the other, as the script says; keeps the requests."""
 
     def __init__(self) -> None:
         self.script: list[Answer] = []
@@ -129,7 +129,7 @@ def status(code: int, reason: str, message: str = "no", details: object = None) 
 
 
 def streams(*events: object, end: bool = False, pieces: int = 0) -> Answer:
-    """A watch that says these events and then ends, or stays open. `pieces`: bytes at a time."""
+    """Serve a watch that says these events, then ends or stays open; `pieces`: bytes at a time."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -273,7 +273,7 @@ def failure(code: int, reason: str, **details: object) -> dict[str, object]:
 
 
 def labels(value: Node) -> dict[str, str] | None:
-    """Keeps nodes that are not `hidden`."""
+    """The labels of a node; None for one that is `hidden`."""
     return None if value.metadata.label("hidden") else (value.metadata.labels or {})
 
 

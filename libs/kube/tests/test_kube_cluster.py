@@ -197,7 +197,7 @@ async def test_all_kinds_of_the_lab_are_decoded(client: KubeClient) -> None:
     assert found.spec.preemption.within_cluster_queue == "Never"
 
     async def all_ready() -> list[Node]:
-        """A node whose lease came late is not ready for a moment."""
+        """The nodes once all are ready: one whose lease came late is not for a moment."""
         listed = await client.list(NODES)
         return listed if all(one.ready for one in listed) else []
 
@@ -270,7 +270,7 @@ async def test_the_lever_without_boosts_without_webhooks_and_while_kueue_is_down
 async def test_a_kubeconfig_with_client_certificates_and_plain_data_connects(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    """What the lab has by file, here as data and under a second context."""
+    """The lab's certificates, by file there, are data here and under a second context."""
     shown = json.loads(kube_lab.kubectl("config", "view", "--raw", "--flatten", "-o", "json"))
     shown["contexts"].append({"name": "second", "context": shown["contexts"][0]["context"]})
     shown["current-context"] = "absent"

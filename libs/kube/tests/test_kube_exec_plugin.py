@@ -1,4 +1,4 @@
-"""Credential plugins as client-go runs them: what they are told, how long their answer holds, how they fail."""
+"""Credential plugins as client-go runs them: their input, the life of their answers, and their failures."""
 
 import asyncio
 import base64
@@ -183,7 +183,7 @@ class Names:
         return Cluster(server=f"https://127.0.0.1:{self.port}", certificate_authority_data=authority)
 
     def credential(self, name: str, **more: object) -> str:
-        """What a plugin prints for the name."""
+        """The answer that a plugin prints for the name."""
         pair = self.authority.issue_cert(name)
         chain = b"".join(blob.bytes() for blob in pair.cert_chain_pems).decode()
         key = pair.private_key_pem.bytes().decode()

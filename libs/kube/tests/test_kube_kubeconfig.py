@@ -1,4 +1,4 @@
-"""Finding a cluster: several files, several contexts, and an error that says what is missing."""
+"""The way to a cluster: several files, several contexts, and an error that says which part is missing."""
 
 import base64
 import os

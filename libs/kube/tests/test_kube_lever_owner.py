@@ -1,4 +1,4 @@
-"""Who gave a Workload what it is ordered by, as the API server tells it."""
+"""The last writer of what a Workload is ordered by, as the API server tells it."""
 
 import msgspec
 

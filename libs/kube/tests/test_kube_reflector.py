@@ -1,4 +1,4 @@
-"""Reflectors on the real API server: killed, compacted, cut off. What they mirror equals what stands, deletes too."""
+"""Reflectors on the real API server, killed, compacted, cut off: they mirror all that stands, deletes too."""
 
 import asyncio
 import contextlib
@@ -77,7 +77,7 @@ class Mirrored:
         )
         self.reflector._streams = streams
         self.known: dict[Key, tuple[str, str]] = {}
-        """What somebody knows who only looks at the changes."""
+        """Objects as somebody knows them who only looks at the changes."""
 
     def _project(self, found: PartialObject) -> tuple[str, str]:
         self.read.append((found.metadata.name, found.metadata.label(LABEL) or ""))
@@ -105,7 +105,7 @@ class Mirrored:
 
 @contextlib.asynccontextmanager
 async def client_through(lab: KubeLab, folder: Path, port: int | None = None) -> AsyncIterator[KubeClient]:
-    """A client, by way of a proxy's port if one is given."""
+    """Connect a client, through a proxy's port if one is given."""
     shown = json.loads(
         await asyncio.to_thread(lab.kubectl, "config", "view", "--raw", "--flatten", "-o", "json")
     )
@@ -291,13 +291,13 @@ async def test_of_what_changed_during_a_rest_the_last_state_is_read_alone_and_no
 
 
 async def latest_version(client: KubeClient, namespace: str) -> int:
-    """The revision of etcd; a test may know what a version is."""
+    """The revision of etcd; a test may know that a version is one."""
     body = await client.request("GET", THINGS.path(namespace), query={"limit": "1"})
     return int(msgspec.json.decode(body)["metadata"]["resourceVersion"])
 
 
 def compact(lab: KubeLab, revision: int) -> None:
-    """By etcd's HTTP gateway: everything older is forgotten."""
+    """Have etcd forget all older revisions, by its HTTP gateway."""
     command = " ".join(lab.process("etcd").command)
     found = re.search(r"--listen-client-urls=(\S+)", command)
     assert found is not None

@@ -1,4 +1,4 @@
-"""The token bucket: a burst at once, then the pace, first come first served."""
+"""The token bucket: a burst at once, then its pace, first come first served."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Over TLS: whom we trust, and that we sign in with a certificate; in a pod, with what is mounted there."""
+"""TLS: the authority that we trust, our certificate, and the files that a pod mounts."""
 
 import base64
 import contextlib
@@ -24,7 +24,7 @@ def authority() -> trustme.CA:
 
 @contextlib.asynccontextmanager
 async def server(authority: trustme.CA) -> AsyncIterator[int]:
-    """Answers with the name in the client's certificate, without which it lets nobody in, and with the token."""
+    """A server that answers with the name in the client's certificate, which it demands, and the token."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.configure_trust(context)
