@@ -1,4 +1,4 @@
-"""Jobs are looked over before they stand: what is asked once, what is not asked, and a real slurmctld's job_submit."""
+"""Checks of jobs before they stand: few questions are asked, and a real slurmctld's job_submit asks."""
 
 import asyncio
 import tempfile
@@ -27,7 +27,7 @@ POD = ["--partition=pods", "--comment=image=a.b/c:1"]
 
 
 class Hub:
-    """A registry that is told what to say."""
+    """A registry that says what it is told to."""
 
     def __init__(self, presence: Presence = Presence.THERE) -> None:
         self.presence = presence
@@ -42,7 +42,7 @@ class Hub:
 
 
 class Cluster:
-    """What a slurmctld would tell."""
+    """The answers that a slurmctld would give."""
 
     def __init__(self) -> None:
         self.fails: Exception | None = None
@@ -126,7 +126,7 @@ async def test_jobs_are_measured_by_what_slurmctld_said_lately() -> None:
 
 
 class _Nothing:
-    """In place of what job_submit does not ask for."""
+    """Parts of the bridge that job_submit does not ask for."""
 
     def __init__(self) -> None:
         self.hints = 0
@@ -139,7 +139,7 @@ class _Nothing:
 
 
 def with_job_submit(folder: Path) -> SlurmLab:
-    """A lab whose jobs are looked over."""
+    """A lab whose jobs are looked over at their submission."""
     folder.chmod(0o755)  # munge wants a way that everybody may go
     hooks = HookSettings(
         folder=str(folder), partition="gpu", socket=str(folder / "gate"), python="/usr/bin/python3"

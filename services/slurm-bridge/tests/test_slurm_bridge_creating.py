@@ -1,4 +1,4 @@
-"""Each submission becomes one job, whoever is killed when; and what Slurm cannot make is said."""
+"""Submissions, of which each becomes one job, whoever is killed when; and those that Slurm cannot make."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -70,7 +70,7 @@ class Slurm:
 
 
 class Time:
-    """Wall seconds."""
+    """A clock of wall seconds."""
 
     def __init__(self) -> None:
         self.now = 1000.0

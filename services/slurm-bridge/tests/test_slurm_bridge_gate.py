@@ -1,4 +1,4 @@
-"""The capacity that is left, against a count by hand; and what stands behind an attempt."""
+"""The capacity that is left, against a count by hand; and whether Slurm still stands behind an attempt."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,7 +87,7 @@ def test_room_that_no_node_has_is_said_never_to_come() -> None:
     steps=st.lists(st.tuples(st.sampled_from(["reserve", "bind", "end", "release"]), st.integers(0, 9), st.integers(1, 4)), max_size=40),
 )  # fmt: skip
 def test_never_more_is_given_than_there_is(sizes: list[int], steps: list[tuple[str, int, int]]) -> None:
-    """By hand: of each node what is bound to it or promised on it; no room is refused that one node has."""
+    """Count by hand what is bound to each node or promised on it; no room is refused that one node has."""
     names = [f"n{place}" for place in range(len(sizes))]
     capacity = CapacityCache()
     for name, size in zip(names, sizes, strict=True):

@@ -1,4 +1,4 @@
-"""The gate's socket: what a hook is told while the bridge begins."""
+"""The gate's socket: answers to hooks while the bridge begins."""
 
 import asyncio
 import contextlib
@@ -14,14 +14,14 @@ from fairlead_testkit.awaiting import eventually
 
 
 class Nothing:
-    """In place of what a prolog does not ask for."""
+    """Instruments that count nothing."""
 
     def asked(self, hook: str, answer: str, seconds: float) -> None:
         del hook, answer, seconds
 
 
 class Bodies:
-    """No body listens any more."""
+    """Bodies of which none listens any more."""
 
     def stand_for(self, job: int) -> bool:
         del job
@@ -33,7 +33,7 @@ class Follower:
 
 
 class Keeper:
-    """Finds results of some jobs."""
+    """A keeper that finds results of some jobs."""
 
     def __init__(self, *jobs: int) -> None:
         self._jobs = jobs
@@ -43,7 +43,7 @@ class Keeper:
 
 
 class RoomyLife:
-    """There is room."""
+    """A life of pods with room for all."""
 
     def __init__(self) -> None:
         self.ended: list[int] = []
@@ -76,7 +76,7 @@ async def serving(
     keeper: object = None,
     why_not: Callable[[], str | None] = lambda: None,
 ) -> AsyncIterator[None]:
-    """Serves on that path while the block lasts."""
+    """Serve on that path while the block lasts."""
     parts: list[Any] = [life, follower, keeper, None]
     nothing: Any = Nothing()
     server = HookServer(

@@ -1,4 +1,4 @@
-"""The loop: when slurmctld is read."""
+"""The bridge's loop, and the times at which it reads slurmctld."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ AN_HOUR = 3600.0
 
 
 class Slurmctld:
-    """Says that it was asked."""
+    """A slurmctld that tells when it was read."""
 
     def __init__(self, *, busy: int = 0) -> None:
         self.readings = 0
@@ -34,7 +34,7 @@ class Slurmctld:
         self._busy = busy
 
     async def jobs(self) -> Reading:
-        """For so many readings another job is there each time."""
+        """Tell another job each time, for the first `busy` readings."""
         self.readings += 1
         self.read.set()
         if self.readings > self._busy:
@@ -55,7 +55,7 @@ class Slurmctld:
 
 
 class KilledOnce(Slurmctld):
-    """Dies after it has told of its nodes, before it tells of its jobs, and comes back."""
+    """A slurmctld that dies between its answers about nodes and jobs, and comes back."""
 
     async def jobs(self) -> Reading:
         reading = await super().jobs()
@@ -65,7 +65,7 @@ class KilledOnce(Slurmctld):
 
 
 class Nobody:
-    """Hears nothing."""
+    """An audience that hears nothing."""
 
     def update(self, statements: Statements) -> None:
         del statements

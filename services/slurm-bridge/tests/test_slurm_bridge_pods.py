@@ -1,4 +1,4 @@
-"""The pod of a job: what stands in it, whatever users write, and what is refused."""
+"""The pod of a job: its content, whatever users write, and its refusals."""
 
 import msgspec
 import pytest

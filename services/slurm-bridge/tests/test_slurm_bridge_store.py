@@ -1,4 +1,4 @@
-"""What is remembered over restarts."""
+"""The bridge's memory over restarts."""
 
 from pathlib import Path
 

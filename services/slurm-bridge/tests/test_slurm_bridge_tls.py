@@ -1,4 +1,4 @@
-"""The TLS endpoint for hooks on other hosts: who gets in, and who is sent on."""
+"""The TLS endpoint for hooks on other hosts: callers who get in, and callers who are sent on."""
 
 import asyncio
 import json
@@ -13,14 +13,14 @@ from fairlead_slurm_bridge.settings import SlurmBridgeSettings
 
 
 class Vouched:
-    """Munge, as it vouches for one user who signs what was drawn."""
+    """Munge, as it vouches for one user who signs the drawn word."""
 
     async def user_of(self, credential: str, word: str) -> int | None:
         return 1000 if credential == f"signed {word}" else None
 
 
 class Visit:
-    """One connection, and what was written to it."""
+    """A connection, and all that was written to it."""
 
     def __init__(self, *, away: str | None = None) -> None:
         self._reader = asyncio.StreamReader()
@@ -37,7 +37,7 @@ class Visit:
         self._written.put_nowait(json.loads(data))
 
     async def welcomed(self, credential: str) -> tuple[int | None, dict[str, str]]:
-        """Who got in, and the last word of the welcome; `{}` in a credential stands for what was drawn."""
+        """The user who got in, and the welcome's last word; `{}` in a credential is the drawn word."""
         coming = asyncio.create_task(self._endpoint.welcome(self._reader, self))
         drawn = (await self._written.get())["challenge"]
         self._reader.feed_data(json.dumps({"munge": credential.format(drawn)}).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""How many tokens there are for the GPUs of a cluster."""
+"""The number of tokens for the GPUs of a cluster."""
 
 import json
 
@@ -59,7 +59,7 @@ def test_nodes_where_no_pod_may_run_have_none() -> None:
 
 
 def a_node_under_hami(*uuids: str) -> FitNode:
-    """As the bridge reads it from the API server: its cards stand in an annotation, ten pods may share each."""
+    """A node as the API server tells it: an annotation names its cards, each for up to ten pods."""
     register = [
         {"id": uuid, "count": 10, "devmem": 24_576, "devcore": 100, "type": "NVIDIA-A30", "mode": "hami-core", "health": True}
         for uuid in uuids
@@ -76,7 +76,7 @@ def a_node_under_hami(*uuids: str) -> FitNode:
 
 
 def part(name: str, held: str = "", *, memory: int = 8000, cores: int = 30) -> Pod:
-    """A pod that asks for a part of one card, as Slurm's jobs do; with what HAMi gave it, as HAMi marks it."""
+    """A pod of one of Slurm's jobs that asks for a part of a card, with the card that HAMi marked it with."""
     amounts = {"cpu": "1", GPU: "1", "nvidia.com/gpumem": str(memory), "nvidia.com/gpucores": str(cores)}
     described = {
         "metadata": {"name": name, "namespace": "slurm", "uid": name, "annotations": {HOLDER: "n", ALLOCATED: held} if held else {}},

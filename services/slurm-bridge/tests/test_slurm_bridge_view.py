@@ -1,4 +1,4 @@
-"""What is stated of a slurmctld, and when."""
+"""The statements about a slurmctld, and the times at which they change."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,7 @@ from fairlead_testkit.slurm_builders import (
 
 
 def surroundings(**weights: int) -> SlurmContext:
-    """One partition of one node, two accounts below another."""
+    """A cluster of one partition with one node, and two accounts below another."""
     return SlurmContext(
         nodes=[a_node("n1", "gpu")],
         partitions=[a_partition("gpu", is_default=True)],
@@ -45,7 +45,7 @@ def surroundings(**weights: int) -> SlurmContext:
 
 
 def a_view() -> StatedView:
-    """Of the cluster `lab`, nothing read yet."""
+    """A view of the cluster `lab`, before any reading."""
     return StatedView(
         "lab",
         naming=Naming.of(GPU),
@@ -61,7 +61,7 @@ def jobs_of(stated: dict[str, State | None]) -> dict[str, JobState]:
 
 
 def read(view: StatedView, jobs: Sequence[SlurmJob]) -> dict[str, JobState]:
-    """What is stated differently of jobs after a reading."""
+    """The changed statements about jobs after a reading."""
     return jobs_of(view.read(jobs)[0])
 
 
@@ -144,7 +144,7 @@ def test_a_waiting_job_is_stated_with_what_it_asks_for(view: StatedView) -> None
 
 
 def an_array(tasks: Sequence[int], **changes: object) -> list[SlurmJob]:
-    """What is left of array 7."""
+    """The waiting tasks of array 7, which share a record."""
     return [a_slurm_job(f"7_{task}", number=7, **changes) for task in tasks]
 
 

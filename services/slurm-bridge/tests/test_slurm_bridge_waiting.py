@@ -1,4 +1,4 @@
-"""What a job's container does before its program, run by real shells: the manifest's own words, in a folder of the test's."""
+"""The wait of a job's container before its program: the manifest's own words, run by real shells."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """One that is called `sh`, as in an image."""
+    """A shell that is called `sh`, as in an image."""
     found = tmp_path / "bin" / "sh"
     found.parent.mkdir()
     found.symlink_to(shutil.which(request.param) or "")
@@ -37,7 +37,7 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 class Volume:
-    """What the kubelet keeps in a pod's volume: it writes a folder anew and swaps a link (volume/util/atomic_writer.go)."""
+    """A pod's volume as the kubelet keeps it: it swaps a link to a new folder (atomic_writer.go)."""
 
     def __init__(self, folder: Path, script: str) -> None:
         self.folder = folder
