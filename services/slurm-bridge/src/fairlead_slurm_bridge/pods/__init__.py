@@ -1,1 +1,1 @@
-"""Slurm jobs as pods: what the pod of a job is, how it is made, followed and taken away again."""
+"""Slurm jobs as pods: the pod of a job, and how it is made, followed and taken away again."""

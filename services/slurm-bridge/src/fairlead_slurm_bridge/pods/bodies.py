@@ -1,4 +1,4 @@
-"""The processes that stand on nodes for jobs: which of them listen now."""
+"""The processes that stand on nodes for jobs, and those of them that listen now."""
 
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.news import News
@@ -13,12 +13,12 @@ class Bodies:
         self._news = News()
 
     def came(self, attempt: Attempt) -> None:
-        """Notes that the attempt's process listens."""
+        """Note that the attempt's process listens."""
         self.listening.add(attempt)
         self._news.tell()
 
     def left(self, attempt: Attempt) -> None:
-        """Notes that it listens no more."""
+        """Note that the attempt's process listens no more."""
         self.listening.discard(attempt)
         self._news.tell()
 

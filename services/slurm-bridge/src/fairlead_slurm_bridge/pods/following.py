@@ -18,15 +18,16 @@ from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.witness import code_of, saw_end
 
 NO_POD = 75
-"""A body without a pod ends with this: RequeueExit in slurm.conf puts its job back into the queue."""
+"""Exit code of a body without a pod: RequeueExit in slurm.conf puts its job back into the queue."""
 STOPPED = 143
-"""128 and SIGTERM: of a pod that was asked to end, and went before it said how."""
+"""Exit code, 128 and SIGTERM, for a pod that was asked to end, and went before it said how."""
 _FAILED = 1
 _LOOK_SECONDS = 1.0
 _LAST_OUTPUT_SECONDS = 10.0
 _RETRY_SECONDS = 1.0
 _QUEUE = 16
-"""Pieces of output that are on their way at a time: a body that reads slowly holds the pod's output back, not memory."""
+"""Number of pieces of output on their way at a time: a body that reads slowly holds the pod's output back,
+not memory."""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -42,7 +43,7 @@ class PodOutput(msgspec.Struct, frozen=True):
 
 
 class PodEnd(msgspec.Struct, frozen=True):
-    """What the job ends with."""
+    """The end of a job, with its exit code."""
 
     code: int
 
@@ -51,7 +52,7 @@ type Word = Said | PodOutput | PodEnd
 
 
 class PodFollower:
-    """Follows pods.
+    """A follower of pods, for the bodies of jobs.
 
     Args:
         client: of Kubernetes.
@@ -66,20 +67,20 @@ class PodFollower:
 
     @property
     def bodies(self) -> Bodies:
-        """The bodies that follow."""
+        """The bodies that follow a pod now."""
         return self._life.bodies
 
     async def follow(
         self, attempt: Attempt, user: int, skip: int, stop: asyncio.Event, *, node: str = ""
     ) -> AsyncGenerator[Word]:
-        """All that the body of an attempt is told, to the end.
+        """Tell the body of an attempt all that happens to its pod, to the end.
 
         Args:
             attempt: of the job.
             user: Unix user who asks: only the job's own and root are told anything.
             skip: bytes of output that the body has printed already.
             stop: set when the pod shall end.
-            node: where the body stands.
+            node: node on which the body stands.
         """
         if attempt in self._life.refusals:
             yield Said(f"this job cannot run: {self._life.refusals[attempt]}")
@@ -108,7 +109,7 @@ class PodFollower:
             self._life.bodies.left(attempt)
 
     async def _without_pod(self, attempt: Attempt) -> list[Word]:
-        """What its body is told; nothing makes it ask again."""
+        """The words to a body without a pod; none where slurmctld does not answer, so that it asks again."""
         try:
             code = await self._life.forgetting.code_of(attempt)
         except SlurmError:
@@ -155,7 +156,7 @@ class PodFollower:
             stopping.cancel()
 
     async def _until_over(self, key: Key, pod: JobPod, stop: asyncio.Event) -> JobPod | None:
-        """The pod at its end; None where it vanished before it said how it ended, or goes on for another attempt."""
+        """The pod at its end; None where it vanished untold, or goes on for another attempt."""
         while True:
             now = self._mirror.pods.get(key)
             if now is None or now.uid != pod.uid or (stop.is_set() and now.attempt != pod.attempt):
@@ -169,7 +170,7 @@ class PodFollower:
         await self._life.stop(attempt)
 
     async def _output(self, key: Key, pod: JobPod, skip: int, words: asyncio.Queue[Word | None]) -> None:
-        """What the container prints from `skip` on. Where it breaks off it is taken up again there."""
+        """Take the container's output from `skip` on; where it breaks off, take it up again there."""
         told = ""
         while True:
             left = skip

@@ -1,7 +1,8 @@
-"""What becomes of a job that slurmctld starts once more, because it was killed and has forgotten that it started it before.
+"""Jobs that slurmctld starts once more, because it was killed and has forgotten that it started them before.
 
-Its pod goes on and belongs to the attempt that slurmctld believes in; a program that has ended is not run again, its exit code
-is told instead. Where slurmd may still hold the job's last process, the attempt is sent back first: see `runs`.
+The pod of such a job goes on, as the pod of the attempt that slurmctld believes in; a program that has ended
+is not run again, its exit code is told instead. Where slurmd may still hold the job's last process, the
+attempt is sent back first: see `runs`.
 """
 
 import asyncio
@@ -26,32 +27,33 @@ from fairlead_slurm_bridge.pods.runs import NEXT, Runs, is_of
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict, is_over
 
 _RETURNS_SECONDS = 3.0
-"""In which the process of a job asks again, after the bridge was away: it tries every two."""
+"""Seconds in which a job's process asks again, after the bridge was away: it tries every two."""
 _SETTLES_SECONDS = 20.0
-"""In which slurmstepd tells slurmctld of a process that has ended; it tries every 15 (RETRY_DELAY, slurmstepd/mgr.c)."""
+"""Seconds in which slurmstepd tells slurmctld of a process that has ended; it tries every 15 (RETRY_DELAY,
+slurmstepd/mgr.c)."""
 _STEP_SECONDS = 1.0
 _PATCH_SECONDS = 15.0
-"""For which an API server that is away is asked again."""
+"""Seconds for which an API server that is away is asked again."""
 _SEEN_SECONDS = 5.0
-"""In which a changed label is heard of."""
+"""Seconds in which a changed label is heard of."""
 _CONFIGURING, _PENDING = "CONFIGURING", "PENDING"
 
 
 class Jobs(Protocol):
-    """What is asked of slurmctld."""
+    """Questions to slurmctld about jobs."""
 
     async def job(self, number: int) -> SlurmJob | None:
-        """One job; None where it is not known any more."""
+        """The job of this number; None where slurmctld does not know it any more."""
 
 
 class Forgetting:
-    """Finds out what slurmctld has forgotten of a partition's jobs.
+    """Knowledge of what slurmctld has forgotten about a partition's jobs.
 
     Args:
-        jobs: of slurmctld.
+        jobs: answers about slurmctld's jobs.
         client: of Kubernetes.
         mirror: of Kubernetes.
-        bodies: of jobs.
+        bodies: that stand for jobs.
         runs: of jobs.
     """
 
@@ -66,7 +68,7 @@ class Forgetting:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def answer(self, attempt: Attempt, node: str) -> PrologVerdict | None:
-        """The answer to the prolog of an attempt that may not start on that node; None where nothing is against it.
+        """The answer to a prolog whose attempt may not start on that node; None where nothing is against it.
 
         Raises:
             SlurmError: slurmctld does not answer.
@@ -89,7 +91,7 @@ class Forgetting:
         return PrologVerdict(code=REQUEUE, why=why, kind="handed-on")
 
     async def take_over(self, attempt: Attempt, submitted: Micros, identity: str) -> PrologVerdict | None:
-        """The answer where the job's program runs or has run already, and is this attempt's from now on; else None.
+        """The answer where the job's program runs or has run, and is this attempt's from now on; else None.
 
         Raises:
             KubeError: Kubernetes does not answer.
@@ -104,7 +106,7 @@ class Forgetting:
         return None
 
     async def code_of(self, attempt: Attempt) -> int | None:
-        """How the program of an attempt without a pod has ended; None where that is not known.
+        """The exit code of an attempt's program without a pod; None where it is not known.
 
         The bridge that let it start may have been another one, which is gone.
 
@@ -115,11 +117,11 @@ class Forgetting:
         return None if job is None else self._runs.code_of(attempt, job.submitted)
 
     async def hand_on(self, attempt: Attempt, submitted: Micros) -> None:
-        """The attempt goes back into the queue, and its program goes on: it is the next one's.
+        """Give an attempt's program to the next attempt, as this one goes back into the queue.
 
         Args:
             attempt: of a job.
-            submitted: when slurmctld took it in.
+            submitted: instant at which slurmctld took the attempt in.
 
         Raises:
             KubeError: Kubernetes does not answer.
@@ -133,7 +135,7 @@ class Forgetting:
                 await self._hand(key, following, None)
 
     async def _take_back(self, attempt: Attempt) -> None:
-        """An earlier prolog of it was killed before its answer, so that its program was handed on."""
+        """Take back a program that was handed on: an earlier prolog was killed before its answer."""
         job = await self._jobs.job(attempt.job)
         if job is None or job.restarts != attempt.restarts:
             return
@@ -153,7 +155,7 @@ class Forgetting:
             await self._mirror.change(left)
 
     async def _patch(self, key: Key, patch: Manifest) -> None:
-        """Ask again while Kubernetes may take it: a program whose pod is not handed on begins once more."""
+        """Patch a pod, again and again while Kubernetes is away: else its program would begin once more."""
         until = time.monotonic() + _PATCH_SECONDS
         while True:
             try:
@@ -166,7 +168,7 @@ class Forgetting:
                 return
 
     async def _listens(self, attempt: Attempt, node: str) -> bool:
-        """Whether a process of the job listens, or does so within seconds: where this bridge has just begun."""
+        """Whether a process of the job listens, or does within seconds, where this bridge has just begun."""
         until = time.monotonic() + _RETURNS_SECONDS
         while not self._bodies.stand_for(attempt.job) and self._runs.stand(attempt, node) is not None:
             if (left := until - time.monotonic()) <= 0:
@@ -186,7 +188,7 @@ class Forgetting:
 
 
 def is_run_of(pod: JobPod, attempt: Attempt, submitted: Micros, identity: str) -> bool:
-    """Whether a pod is of this attempt, of a later one that slurmctld has forgotten, or of an earlier one that never began."""
+    """Whether a pod is of this attempt, of a later one that was forgotten, or of one that never began."""
     if pod.digest != identity:
         return False
     if not pod.began and pod.attempt.restarts < attempt.restarts:
@@ -196,10 +198,10 @@ def is_run_of(pod: JobPod, attempt: Attempt, submitted: Micros, identity: str) -
 
 
 def is_left(pod: JobPod, job: SlurmJob | None, *, completing: bool) -> bool:
-    """Whether nothing of Slurm's stands behind a pod any more. One that waits has done nothing, so that it is nobody's next.
+    """Whether nothing of Slurm's stands behind a pod any more; one that waits is no other attempt's.
 
     Args:
-        pod: of an attempt.
+        pod: pod of an attempt.
         job: as slurmctld has it now; None where it does not know it any more.
         completing: whether a job whose epilogs run counts as over.
     """
@@ -209,5 +211,5 @@ def is_left(pod: JobPod, job: SlurmJob | None, *, completing: bool) -> bool:
 
 
 def node_of(hook: Mapping[str, str]) -> str:
-    """The node on which a prolog's job is to start: it has one."""
+    """The node on which a prolog's job is to start; jobs of the partition have one each."""
     return hook.get("SLURM_JOB_NODELIST", "")

@@ -1,4 +1,4 @@
-"""What is kept of a pod before it goes: its output, and what it left on shared storage."""
+"""The output of a pod, and its results on shared storage, which are kept before it goes."""
 
 from collections.abc import AsyncGenerator
 
@@ -12,11 +12,12 @@ from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.results import ResultPlan, planned
 
 _MOST_OUTPUT = 64 * 2**20
-"""Bytes of a pod's output that are kept; a kubelet itself keeps 10 MiB by default (containerLogMaxSize)."""
+"""Bytes of a pod's output that are kept, at most; a kubelet itself keeps 10 MiB by default
+(containerLogMaxSize)."""
 
 
 class ResultKeeper:
-    """Finds what an epilog is to keep.
+    """A finder of what an epilog keeps of a pod.
 
     Args:
         client: of Kubernetes.
@@ -36,7 +37,7 @@ class ResultKeeper:
         return sorted(due, key=lambda one: one[1].attempt)
 
     async def output(self, key: Key) -> AsyncGenerator[bytes]:
-        """What the pod printed, as far as Kubernetes still has it."""
+        """The pod's output, as far as Kubernetes still has it."""
         left = _MOST_OUTPUT
         try:
             async with self._client.pod_log(

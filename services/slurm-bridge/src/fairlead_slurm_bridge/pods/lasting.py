@@ -7,7 +7,7 @@ from fairlead_slurm import SlurmJob
 from fairlead_slurm_bridge.gate.attempts import Attempt
 
 RESTART_SECONDS = 1.5
-"""The next second has begun by then, also where the clocks of the hosts differ by half of one.
+"""Seconds after which the next second has begun, also where the hosts' clocks differ by half of one.
 
 slurmd refuses a job that starts again in the second in which it ended there: it was told the end of the attempt in some
 second, and takes every credential of the job that was made up to then for a revoked one. slurmctld then ends the job as
@@ -16,10 +16,10 @@ failed (slurm_cred_revoked, common/slurm_cred.c; agent.c).
 
 
 class Lasting:
-    """Counts from look to look: of what happens while nobody looks, nothing is known.
+    """A record of how long attempts have been so, from look to look: nothing is known of the time between.
 
     Args:
-        seconds: after which it has lasted.
+        seconds: time after which an attempt counts.
         clock: monotonic seconds.
     """
 
@@ -29,7 +29,7 @@ class Lasting:
         self._since: dict[Attempt, float] = {}
 
     def lasted(self, attempts: Iterable[Attempt]) -> list[Attempt]:
-        """The attempts that were so at each look for so long; what is known of all others is forgotten.
+        """The attempts that were so at each look for that time; all others are forgotten.
 
         Args:
             attempts: all that are so now.
@@ -39,17 +39,17 @@ class Lasting:
         return [attempt for attempt, since in self._since.items() if now - since >= self._seconds]
 
     def some_left(self) -> bool:
-        """Whether one of them has not lasted yet."""
+        """Whether some attempt has not lasted yet."""
         now = self._clock()
         return any(now - since < self._seconds for since in self._since.values())
 
     def interrupted(self) -> None:
-        """Notes that it could not be looked: this bridge does not lead, or slurmctld or Kubernetes is away."""
+        """Note that nobody could look: this bridge does not lead, or slurmctld or Kubernetes is away."""
         self._since.clear()
 
 
 class RestartBackoff:
-    """Keeps the time that Slurm needs between two attempts of a job.
+    """The time that Slurm needs between two attempts of a job.
 
     Args:
         clock: in seconds.
@@ -57,13 +57,13 @@ class RestartBackoff:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._waiting = Lasting(RESTART_SECONDS, clock)
-        """From when each was first seen to wait: its nodes had been told by then."""
+        """Attempts since they were first seen to wait: their nodes had been told of the end by then."""
 
     def over(self, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
-        """The jobs of these that may start again; what is known of others is forgotten."""
+        """The jobs of these that may start again; all others are forgotten."""
         by_attempt = {Attempt(job.number, job.restarts): job for job in jobs}
         return [by_attempt[attempt] for attempt in self._waiting.lasted(by_attempt)]
 
     def short(self) -> bool:
-        """Whether one may start again in a moment."""
+        """Whether some job may start again in a moment."""
         return self._waiting.some_left()

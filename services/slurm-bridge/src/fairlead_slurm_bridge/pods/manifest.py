@@ -40,7 +40,8 @@ while read -r word <{_FOLDER}/program; [ "$word" != {RUNS} ]; do sleep 0.2 2>/de
 trap - TERM
 exec "$@"
 """
-"""What a container does before its program: it waits until the kubelet has written there that the job's process has come.
+"""Script of a container before its program: it waits until the kubelet has written that the job's process has
+come.
 
 The first process of a container ignores SIGTERM unless it says otherwise; and not each `sleep` knows parts of seconds.
 """
@@ -50,12 +51,12 @@ _FIRST_CHOICE = 100
 
 
 class PodRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a site says of all pods."""
+    """Rules of a site for all pods."""
 
     cluster: str
     namespace: str
     namespaces: Mapping[str, str] = {}
-    """By account, where it is another."""
+    """Namespace by account, for accounts whose pods have another one."""
     image: str
     node_selector: Mapping[str, str] = {}
     tolerations: tuple[Toleration, ...] = ()
@@ -77,7 +78,7 @@ def pod_manifest(job: PodJob, asked: PodWords, payload: Payload, rules: PodRules
     """The Pod of an attempt, as the API server takes it.
 
     Raises:
-        PodRefusedError: parts of GPUs are asked for without a GPU, two volumes at one place, or results that nobody can reach.
+        PodRefusedError: parts of no GPU, two volumes at one path, or results that nobody can reach.
     """
     claims = (*rules.claims, *asked.claims)
     places = [claim.path for claim in claims] + ([_SCRATCH] if asked.scratch else [])
@@ -102,7 +103,7 @@ def pod_manifest(job: PodJob, asked: PodWords, payload: Payload, rules: PodRules
 
 
 def claim_manifest(job: PodJob, size: str, rules: PodRules) -> Manifest:
-    """The claim that is made for an attempt and goes with it: named as its pod."""
+    """The claim that is made for an attempt and goes with it, of its pod's name."""
     return {
         "metadata": {
             "name": job.attempt.pod_name(rules.cluster),
@@ -114,7 +115,7 @@ def claim_manifest(job: PodJob, size: str, rules: PodRules) -> Manifest:
 
 
 def on_node(manifest: Manifest, node: str) -> Manifest:
-    """The same pod, which would rather run where room was kept for it: the scheduler is free to do otherwise."""
+    """The same pod with a wish for the node where room was kept for it; the scheduler may do otherwise."""
     expression = {"key": "metadata.name", "operator": "In", "values": [node]}
     term = {"weight": _FIRST_CHOICE, "preference": {"matchFields": [expression]}}
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -124,7 +125,10 @@ def on_node(manifest: Manifest, node: str) -> Manifest:
 
 
 def digest_of(job: PodJob, payload: Payload) -> str:
-    """What a job's pods are made from, whichever attempt they are of: with its number and when it was submitted, its identity.
+    """Digest of all that a job's pods are made from, alike for its attempts.
+
+    A job's identity is this with its number and its submit time: after a loss of its state Slurm counts from
+    the beginning again.
 
     The number alone is none: Slurm may count from the beginning again.
     """
@@ -133,11 +137,11 @@ def digest_of(job: PodJob, payload: Payload) -> str:
 
 
 def handed_to(attempt: Attempt, submitted: Micros | None) -> Manifest:
-    """What makes a pod another attempt's: a merge patch.
+    """A merge patch that makes a pod another attempt's.
 
     Args:
-        attempt: of the same job.
-        submitted: when it was submitted; None where slurmctld has still to send it back into the queue.
+        attempt: another attempt of the same job.
+        submitted: instant of its submission; None where slurmctld has still to send it back into the queue.
     """
     waits = submitted is None
     annotations = {
@@ -149,7 +153,7 @@ def handed_to(attempt: Attempt, submitted: Micros | None) -> Manifest:
 
 
 def begun(uid: str) -> Manifest:
-    """What says that a process of the pod's attempt has come, and lets its program begin: a merge patch for that pod alone."""
+    """A merge patch for this pod alone: a process of its attempt has come, so its program may begin."""
     return {"metadata": {"uid": uid, "annotations": {ANNOTATION_BEGAN: "true", ANNOTATION_PROGRAM: RUNS}}}
 
 
@@ -231,7 +235,7 @@ def _container(
 
 
 def _literal(value: str) -> str:
-    """Kubernetes replaces $(NAME) in a value by another variable; `$$` is how a dollar stays one."""
+    """The value with each dollar doubled, as Kubernetes replaces `$(NAME)` by another variable."""
     return value.replace("$", "$$")
 
 

@@ -1,4 +1,4 @@
-"""Mirrors of nodes and pods, kept in memory: what the gate decides from, without asking anybody."""
+"""Mirrors of nodes and pods in memory, by which the gate decides without asking anybody."""
 
 import asyncio
 import time
@@ -20,11 +20,11 @@ from fairlead_slurm_bridge.pods.news import News
 
 
 class KubeMirror:
-    """What a cluster has and what runs there, and the capacity cache that follows it.
+    """The nodes and pods of a cluster, and the capacity cache that follows them.
 
     Args:
         client: of the cluster.
-        cluster: of Slurm: whose pods are ours.
+        cluster: name of Slurm's cluster, whose jobs' pods are ours.
         node_labels: of nodes that count.
         observer: hears of troubles.
     """
@@ -34,10 +34,11 @@ class KubeMirror:
     ) -> None:
         self.capacity = CapacityCache()
         self.pods: dict[Key, JobPod] = {}
-        """Of jobs of this cluster."""
+        """Pods of this cluster's jobs."""
         self._begun: set[str] = set()
         self._leaving: set[str] = set()
-        """By UID, what Kubernetes was asked for and may not have told yet: see `begins` and `leaves`."""
+        """UIDs of pods of which Kubernetes may not have told yet what it was asked for: see `begins` and
+        `leaves`."""
         self._wake = asyncio.Event()
         self._news = News()
         self._nodes = Reflector[Node, FitNode](
@@ -53,7 +54,7 @@ class KubeMirror:
         self._heard = time.monotonic()
 
     async def run(self) -> None:
-        """Runs until cancelled.
+        """Follow Kubernetes until cancelled.
 
         Raises:
             FatalKubeError: the right to read nodes or pods is missing from the start.
@@ -64,7 +65,7 @@ class KubeMirror:
             group.create_task(self._follow(), name="capacity")
 
     def why_not(self, longest_seconds: float) -> str | None:
-        """Why nothing can be decided from it, if so: not all is known, or it has been silent for longer than that."""
+        """The complaint about Kubernetes: not all is known, or it is silent for too long; None if neither."""
         if not (self._nodes.complete and self._all_pods.complete):
             return "Kubernetes has not told all of its nodes and pods yet"
         if self._nodes.following and self._all_pods.following:
@@ -85,18 +86,18 @@ class KubeMirror:
         await self._news.wait(seconds)
 
     def begins(self, key: Key) -> None:
-        """Counts its program as begun before Kubernetes is asked for that: nobody takes it for one that waits meanwhile."""
+        """Count a pod's program as begun before Kubernetes is asked for that: nobody takes it for waiting."""
         self._begun.add(self.pods[key].uid)
         self.pods[key] = self._foreseen(self.pods[key])
 
     def leaves(self, key: Key) -> None:
-        """Counts one that waits as leaving before Kubernetes is asked for its end: its program does not begin any more."""
+        """Count a waiting pod as leaving before Kubernetes is asked to end it: its program stays unbegun."""
         if key in self.pods and self.pods[key].waits:
             self._leaving.add(self.pods[key].uid)
             self.pods[key] = self._foreseen(self.pods[key])
 
     def stays(self, key: Key) -> None:
-        """Takes that back: Kubernetes could not be asked."""
+        """Count a pod as not leaving again, as Kubernetes could not be asked for its end."""
         if key in self.pods and self.pods[key].uid in self._leaving:
             self._leaving.discard(self.pods[key].uid)
             self.pods[key] = msgspec.structs.replace(self.pods[key], leaving=False)
@@ -106,7 +107,7 @@ class KubeMirror:
         return msgspec.structs.replace(pod, waits=waits, leaving=leaving)
 
     def look(self) -> None:
-        """Take in what was heard."""
+        """Take in what was heard, and wake all who wait for changes."""
         for key, node in self._nodes.take().changed.items():
             self.capacity.node(key.name, node)
         for key, facts in self._all_pods.take().changed.items():

@@ -1,16 +1,16 @@
-"""How several wait for the next change of one thing, each for as long as it likes."""
+"""The next change of one thing, for which several wait, each for as long as it likes."""
 
 import asyncio
 
 
 class News:
-    """Wakes all who wait, once a change; who begins to wait afterwards waits for the next one."""
+    """A bell that wakes all who wait, once a change; later waiters wait for the next one."""
 
     def __init__(self) -> None:
         self._next = asyncio.Event()
 
     def tell(self) -> None:
-        """Something has changed."""
+        """Wake all who wait: something has changed."""
         told, self._next = self._next, asyncio.Event()
         told.set()
 

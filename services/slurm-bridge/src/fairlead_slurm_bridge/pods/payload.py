@@ -1,4 +1,4 @@
-"""What the pod of a job runs: the script as its user submitted it, behind what job_submit.lua put before it. Pure."""
+"""The program of a job's pod: the script that its user submitted, behind job_submit.lua's part. Pure."""
 
 import msgspec
 
@@ -6,25 +6,25 @@ from fairlead_slurm.batch_pods import LONGEST_SCRIPT
 from fairlead_slurm_bridge.errors import PodRefusedError
 
 MARK = "#fairlead: what follows runs in the pod"
-"""The line that job_submit.lua ends its part of a script with."""
+"""Line at the end of job_submit.lua's part of a script."""
 VARIABLE, ARGUMENT, GPUS = "#fairlead-env ", "#fairlead-arg ", "#fairlead-gpus "
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
-    """What runs in the pod."""
+    """The program of a pod."""
 
     script: str
     arguments: tuple[str, ...] = ()
     variables: dict[str, str] = {}
     wants_gpus: bool = False
-    """Whether GPUs were asked for at its submission, whatever Slurm counts of them."""
+    """Whether GPUs were asked for at the submission, whatever Slurm counts of them."""
 
 
 def payload(script: str) -> Payload | None:
-    """What a batch script holds for the pod; None for one that job_submit.lua has not seen: it would run on the node.
+    """The pod's part of a batch script; None for one that would run on the node, unseen by job_submit.lua.
 
     Raises:
-        PodRefusedError: it is too long.
+        PodRefusedError: the script is too long.
     """
     head, mark, rest = script.partition(f"\n{MARK}\n")
     if not mark:

@@ -1,4 +1,4 @@
-"""A job of Slurm's that shall run as a pod, as it is asked for. Pure."""
+"""A Slurm job that shall run as a pod. Pure."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ _GPU = "gres/gpu"
 
 
 class PodJob(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt, with all that its pod depends on but the script."""
+    """An attempt at a job, with all that its pod depends on but the script."""
 
     attempt: Attempt
     name: str
@@ -27,21 +27,22 @@ class PodJob(msgspec.Struct, frozen=True, kw_only=True):
     work_dir: str
     comment: str
     cpu: int
-    """Millicores."""
+    """Processors, in thousandths."""
     memory: int
-    """Bytes; 0 where Slurm counts no memory."""
+    """Memory in bytes; 0 where Slurm counts none."""
     gpus: int
     submitted: Micros
-    """To slurmctld, or back to it: after the loss of its state it gives numbers out again."""
+    """Time of its submission to slurmctld, or back to it: after the loss of its state slurmctld gives numbers
+    out again."""
     array: tuple[str, str] | None = None
-    """The array's number and the task's."""
+    """Number of the array, and of the task; None for a job of no array."""
 
 
 def pod_job(hook: Mapping[str, str], job: SlurmJob) -> PodJob:
     """The job, as PrologSlurmctld's environment and the queue tell of it.
 
     Raises:
-        PodRefusedError: it is none that can run as a pod.
+        PodRefusedError: the job cannot run as a pod.
     """
     if job.nodes > 1:
         raise PodRefusedError(f"it asks for {job.nodes} nodes, and one pod runs on one")

@@ -1,4 +1,4 @@
-"""What becomes of a job's results: where they lie on Slurm's hosts, and which folder they are moved into. Pure.
+"""The plan for a job's results: their place on Slurm's hosts, and the folder that they move to. Pure.
 
 It is written down in an annotation when the pod is made, so that a bridge that starts later knows it; carried out by the
 epilog, as the job's own user (`fairlead_slurm.hooks.results`).
@@ -16,35 +16,36 @@ from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.requests import PodJob
 
 _BESIDE = "{workdir}/results-{job}"
-"""Where results go that a job asks for, on a site that says nothing of it."""
+"""Folder for results that a job asks for, on a site whose rules name none."""
 
 
 class ResultRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a site says of results."""
+    """Rules of a site for results."""
 
     hosts: Mapping[str, str] = {}
-    """By volume claim, the folder where Slurm's hosts have the same storage."""
+    """Folders in which Slurm's hosts have the same storage, by volume claim."""
     folder: str | None = None
-    """Where each job's go, with `{job}`, `{user}`, `{account}` and `{workdir}` in it; None: only of jobs that ask for it."""
+    """Folder of each job's results, with `{job}`, `{user}`, `{account}` and `{workdir}` in it; None: only
+    jobs that ask have one."""
 
 
 class ResultPlan(msgspec.Struct, frozen=True, kw_only=True, rename={"source": "from", "target": "to"}):
-    """What the epilog does."""
+    """The epilog's task: a folder whose content it moves, and the one that it moves it into."""
 
     source: str = ""
-    """Folder on Slurm's hosts; empty where there is only a summary to write."""
+    """Folder of the results on Slurm's hosts; empty where only a summary is written."""
     target: str
 
 
 def result_plan(
     job: PodJob, results: str | None, claims: Iterable[Claim], rules: ResultRules
 ) -> ResultPlan | None:
-    """The plan of a job; None where nothing is asked for.
+    """The plan of a job; None where neither the job nor the site asks for one.
 
     Args:
         job: the attempt.
-        results: folder of the pod, of the job's comment.
-        claims: that the pod mounts.
+        results: folder of the pod, from the job's comment.
+        claims: volume claims that the pod mounts.
         rules: of the site.
 
     Raises:
@@ -77,7 +78,7 @@ def encoded(plan: ResultPlan) -> str:
 
 
 def planned(pod: JobPod) -> ResultPlan | None:
-    """What is to be done once this pod is over; None for nothing, and for a pod that somebody ended: its job may run again."""
+    """The plan of a pod that is over; None without one, and for a pod that somebody ended."""
     if not (pod.results and pod.over and not pod.leaving):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Brings back nodes that Slurm drains over a job that it has forgotten, where the site lets the bridge do so.
+"""Nodes that Slurm drains over a job that it forgot, brought back where the site lets the bridge do so.
 
 On the partition's nodes stand the processes that print pods' output, and no program: what slurmd still holds there takes
 nothing from the next job.
@@ -14,22 +14,22 @@ from fairlead_slurm.errors import SlurmError
 
 
 class Nodes(Protocol):
-    """What is asked of slurmctld."""
+    """Questions and orders to slurmctld about nodes."""
 
     async def drained(self) -> list[str]:
         """The nodes that are drained over a forgotten job."""
 
     async def resume(self, nodes: Iterable[str]) -> None:
-        """Lets jobs start there again."""
+        """Let jobs start on these nodes again."""
 
 
 class NodeResumer:
-    """Looks now and then.
+    """A look at the nodes, now and then.
 
     Args:
         nodes: of slurmctld.
         leads: whether this bridge is the one that acts.
-        seconds: between two looks.
+        seconds: time between two looks.
     """
 
     def __init__(self, nodes: Nodes, *, leads: Callable[[], bool], seconds: float) -> None:
@@ -40,7 +40,7 @@ class NodeResumer:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def run(self) -> None:
-        """Runs until cancelled."""
+        """Resume nodes until cancelled."""
         while True:
             if self._leads():
                 await self._look()

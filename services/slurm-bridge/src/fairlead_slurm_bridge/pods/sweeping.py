@@ -1,4 +1,4 @@
-"""What killed hooks left behind is taken away, jobs that nobody stands for go back, and those that wait for room are woken."""
+"""Sweeps behind killed hooks: pods go, jobs that nobody stands for go back, waiting ones are woken."""
 
 import asyncio
 import time
@@ -21,34 +21,34 @@ from fairlead_slurm_bridge.pods.verdicts import is_put_off
 _ASKS = ("CONFIGURING", "RUNNING")
 """States in which a prolog, or the process of the job, asks the gate."""
 _REST_SECONDS = 0.5
-"""After which a job that has just gone back is looked at again."""
+"""Seconds after which a job that has just gone back is looked at again."""
 _LEAST_PAUSE = 0.5
-"""Between two looks at the queue, however much happens."""
+"""Least seconds between two looks at the queue, however much happens."""
 
 
 class PodQueue(Protocol):
-    """What is asked of slurmctld."""
+    """Questions and orders to slurmctld about the partition's jobs."""
 
     async def jobs(self) -> list[SlurmJob]:
         """The jobs of the partition."""
 
     async def requeue(self, job: str) -> None:
-        """Puts one back into the queue."""
+        """Put a job back into the queue."""
 
     async def wake(self, jobs: Iterable[str]) -> None:
-        """Lets them be tried at once."""
+        """Let these jobs be tried at once."""
 
 
 class Sweeper:
-    """Looks at the partition's queue now and then, and at once when room appears that somebody waits for.
+    """A sweeper of the partition's queue: now and then, and at once when awaited room appears.
 
     Args:
         queue: of slurmctld.
         mirror: of Kubernetes.
         life: of pods.
         leads: whether this bridge is the one that acts.
-        seconds: between two looks where nothing happens.
-        lost_seconds: for which a job that holds nodes may have neither a prolog nor a process that asks here.
+        seconds: time between two looks where nothing happens.
+        lost_seconds: longest time of a job that holds nodes without a prolog or process that asks here.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Sweeper:
         self._complained = ""
 
     async def run(self) -> None:
-        """Runs until cancelled."""
+        """Sweep until cancelled."""
         while True:
             if not await self._looked():
                 self._silence.interrupted()
@@ -121,7 +121,7 @@ class Sweeper:
         await self._wake(jobs)
 
     async def _send_back_lost(self, jobs: Iterable[SlurmJob]) -> None:
-        """Jobs that hold nodes, and for which nobody has asked here for too long.
+        """Send jobs back that hold nodes, and for which nobody has asked here for too long.
 
         A slurmctld that was killed forgets that a job has ended, and finds out after BatchStartTimeout, ten minutes. Its
         program does not run again: it goes on for the next attempt, or that one is told how it ended.
@@ -137,7 +137,7 @@ class Sweeper:
             await self._queue.requeue(job.id)
 
     def _drop_promises(self, promised: frozenset[Key]) -> None:
-        """Room that nobody is making a pod for, and that no pod has taken since the last look."""
+        """Drop promises for which nobody makes a pod, and which no pod has taken since the last look."""
         idle = promised - self._life.making - self._mirror.pods.keys()
         for key in idle & self._idle_promises:
             self._mirror.capacity.release(key)
@@ -161,7 +161,7 @@ class Sweeper:
 
 
 class Leads(Protocol):
-    """Whether this bridge acts."""
+    """Question whether this bridge acts."""
 
     def __call__(self) -> bool:
-        """Now."""
+        """Whether this bridge acts now."""

@@ -1,4 +1,4 @@
-"""Keeps a licence of Slurm's at as many as there are GPUs for the partition's pods, so that few jobs are started in vain.
+"""A licence of Slurm's, as many as GPUs for the partition's pods, so that few jobs start in vain.
 
 The gate decides all the same: tokens know nothing of CPUs and memory, nor of which GPUs lie on one node.
 """
@@ -16,37 +16,37 @@ from fairlead_slurm_bridge.gate.tokens import free_gpus
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 
 _LEAST_PAUSE = 1.0
-"""Between two looks: a change is a transaction in slurmdbd's database."""
+"""Least seconds between two looks: a change is a transaction in slurmdbd's database."""
 _AGAIN_SECONDS = 60.0
-"""After which the number is written once more, whoever has changed it."""
+"""Seconds after which the number is written once more, whoever has changed it."""
 
 
 class Tokens(Protocol):
-    """What is asked of accounting."""
+    """Orders to accounting about the licence."""
 
     async def set_total(self, count: int) -> None:
-        """Let there be so many.
+        """Set the licence's number of tokens.
 
         Raises:
-            SlurmError: it does not answer, or refuses it.
+            SlurmError: accounting does not answer, or refuses it.
         """
 
 
 class Acting(Protocol):
-    """Whether this bridge acts, and Kubernetes tells."""
+    """Question whether this bridge acts, and Kubernetes tells."""
 
     def __call__(self) -> bool:
-        """Now."""
+        """Whether this bridge acts now."""
 
 
 class TokenKeeper:
-    """Follows Kubernetes.
+    """A keeper of the licence's number, which follows Kubernetes.
 
     Args:
         tokens: of accounting.
         mirror: of Kubernetes.
         shape: labels and tolerations of the partition's pods.
-        acts: whether this bridge does.
+        acts: whether this bridge acts.
     """
 
     def __init__(self, tokens: Tokens, mirror: KubeMirror, shape: PodShape, *, acts: Acting) -> None:
@@ -60,7 +60,7 @@ class TokenKeeper:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def run(self) -> None:
-        """Runs until cancelled."""
+        """Keep the number right until cancelled."""
         while True:
             if self._acts():
                 try:
@@ -83,12 +83,12 @@ class TokenKeeper:
             self._log.info("tokens_set", count=wanted)
 
     def wanted(self) -> int:
-        """What is free, and what is taken by pods whose jobs hold tokens."""
+        """The number of GPUs that are free, or taken by pods whose jobs hold tokens."""
         capacity = self._mirror.capacity
         holding = (key for key in capacity.promised | self._mirror.pods.keys() if self._holds(key))
         return free_gpus(capacity.nodes().values(), self._shape) + capacity.gpus_of(holding)
 
     def _holds(self, key: Key) -> bool:
-        """A job gives its tokens back as soon as it is told to end, and its pod is asked to end then, too."""
+        """Whether the pod's job holds tokens; a job that is told to end, as its pod is, gives them back."""
         pod = self._mirror.pods.get(key)
         return pod is None or not (pod.leaving or pod.handed_on)

@@ -1,4 +1,4 @@
-"""What the gate answers, and when a pod's job is over. Pure."""
+"""Answers of the gate, and the end of a pod's job. Pure."""
 
 import msgspec
 
@@ -20,7 +20,8 @@ class PrologVerdict(msgspec.Struct, frozen=True, kw_only=True):
     code: int
     why: str
     kind: str
-    """One word of it, for metrics: `room`, `adopted`, `ended`, `handed-on`, `refused`, `short`, `away`, `not-ready`, `error`, `elsewhere`."""
+    """The answer in one word, for metrics: `room`, `adopted`, `ended`, `handed-on`, `refused`, `short`,
+    `away`, `not-ready`, `error`, `elsewhere`."""
 
 
 def is_over(attempt: Attempt, job: SlurmJob | None, *, completing: bool, handed_on: bool = False) -> bool:
@@ -29,7 +30,7 @@ def is_over(attempt: Attempt, job: SlurmJob | None, *, completing: bool, handed_
     A job that waits with the restart count of an attempt that began is one whose beginning slurmctld has forgotten.
 
     Args:
-        attempt: of the job.
+        attempt: attempt of the job.
         job: as slurmctld has it now; None where it does not know it any more.
         completing: whether a job whose epilogs run counts as over: to an epilog it does.
         handed_on: whether the pod is of an earlier attempt, and goes on for whichever begins next.
@@ -46,5 +47,5 @@ def is_over(attempt: Attempt, job: SlurmJob | None, *, completing: bool, handed_
 
 
 def is_put_off(job: SlurmJob) -> bool:
-    """Whether it waits for the time that Slurm puts between two attempts, and not for anything else."""
+    """Whether a job waits for the time that Slurm puts between two attempts, and for nothing else."""
     return job.state == _PENDING and job.priority > 0 and job.reason == "BeginTime" and not job.dependency

@@ -1,4 +1,4 @@
-"""Sees how programs end, whether or not this bridge leads: the next leader has to know it where slurmctld has forgotten it."""
+"""A witness of programs' ends, on each bridge: a later leader needs them where slurmctld forgot them."""
 
 from fairlead_kube.reflector import Key
 from fairlead_slurm_bridge.gate.kube_facts import JobPod
@@ -10,7 +10,7 @@ _FAILED = 1
 
 
 class Witness:
-    """Follows the mirror.
+    """A witness of the mirror's pods.
 
     Args:
         mirror: of Kubernetes.
@@ -21,10 +21,10 @@ class Witness:
         self._mirror = mirror
         self._runs = runs
         self._over: dict[Key, bool] = {}
-        """By pod, whether it was over when it was looked at last."""
+        """Pods since the last look, with whether they were over then."""
 
     async def run(self) -> None:
-        """Runs until cancelled."""
+        """Watch until cancelled."""
         while True:
             self.look()
             await self._mirror.change(_LOOK_SECONDS)
@@ -41,12 +41,12 @@ class Witness:
 
 
 def saw_end(runs: Runs, pod: JobPod) -> None:
-    """The program of this pod has ended by itself."""
+    """Note that the program of this pod has ended by itself."""
     runs.ended(pod.attempt, NEXT if pod.handed_on else pod.submitted, pod.digest, code_of(pod))
 
 
 def code_of(pod: JobPod) -> int:
-    """What the job of a pod that is over ends with."""
+    """The exit code of a job whose pod is over."""
     if pod.exit_code is not None:
         return pod.exit_code
     return 0 if pod.phase == "Succeeded" else _FAILED
