@@ -6,5 +6,5 @@ _NANOS_PER_MICRO = 1000
 
 
 def wall_clock() -> int:
-    """Now, as messages carry it: integer microseconds since the Unix epoch. May be set back."""
+    """The present instant as messages carry it: whole microseconds since the Unix epoch. It may be set back."""
     return time.time_ns() // _NANOS_PER_MICRO

@@ -1,4 +1,4 @@
-"""How much of the time for which a process wanted a CPU it had to wait for one, as Linux counts it."""
+"""The part of the time for which a process wanted a CPU that it waited for one, as Linux counts it."""
 
 import time
 from collections.abc import Callable
@@ -21,9 +21,9 @@ class CpuWait:
     """Measures the wait over the last seconds.
 
     Args:
-        seconds: of each measurement.
+        seconds: the length of each measurement.
         clock: monotonic seconds.
-        counted: what the system counts, see `run_and_wait`.
+        counted: gives the system's counts, see `run_and_wait`.
     """
 
     def __init__(

@@ -20,8 +20,8 @@ QUEUED = 8192
 """Spans that wait to be sent; more are dropped and counted."""
 _AT_ONCE = 512
 _EVERY_MILLIS = 2000
-"""How long a span waits for others: what a killed process has not sent is lost, or told again by who takes over. A request
-costs as much as fifteen of the spans in it."""
+"""Longest wait of a span for others, in milliseconds: spans that a killed process has not sent are lost, or
+told again by its successor. A request costs as much as fifteen of the spans in it."""
 _NANOS = 1000
 _SAMPLED = trace.TraceFlags(trace.TraceFlags.SAMPLED)
 _SCOPE = InstrumentationScope("fairlead")
@@ -34,10 +34,10 @@ def begin(
 
     Args:
         endpoint: base URL of the collector.
-        ratio: which part of the traces that begin here is kept.
+        ratio: the part that is kept of the traces that begin here.
         service: its name.
-        replica: of this process.
-        spans: where the service tells finished spans; None where it tells none.
+        replica: the name of this process.
+        spans: the receiver of finished spans; None where the service tells none.
     """
     attributes = {"service.namespace": "fairlead", "service.name": f"fairlead-{service}"}
     if replica is not None:

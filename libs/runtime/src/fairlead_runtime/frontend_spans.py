@@ -14,16 +14,17 @@ from fairlead_contracts.messages.state import JobState, State
 from fairlead_runtime.spans import Spans
 
 TOLD_AGAIN: Micros = 10 * SECOND
-"""How far before the last thing that the owner before us stated: its last spans may have died with it."""
+"""Time before the last statement of the owner before us from which on spans are told again: its last may have
+died with it."""
 
 
 class FrontendSpans:
     """Tells the stages of a cluster's jobs.
 
     Args:
-        spans: where they are told.
-        clock: now.
-        cluster: whose owner this is.
+        spans: the receiver of the stages.
+        clock: gives the present instant.
+        cluster: the cluster that this process states.
     """
 
     def __init__(self, spans: Spans, clock: Callable[[], Micros], cluster: str) -> None:
@@ -42,7 +43,7 @@ class FrontendSpans:
         """Tells the last stages again, as the same spans: this process leads from now on.
 
         Args:
-            stood: what was stated on NATS: up to there whoever led before had come.
+            stood: the state that stood on NATS: the leader before had come so far.
             truth: all that is so, where this is known by itself; else `stood` is taken for it.
         """
         if not self._spans.on:

@@ -17,9 +17,11 @@ from itertools import count
 RECENT_SECONDS = 30.0
 """About how often the objects that came since the last time are looked through."""
 WHOLE_EVERY = 480
-"""So many times the recent ones, then all: about every four hours, for a tenth of a second."""
+"""Number of looks through the recent objects for one through all: about every four hours, for a tenth of a
+second."""
 GROWN = 2.0
-"""So many times as much as stood after the last look through all: then all again, for up to half of it may be knots."""
+"""Growth, since the last look through all objects, at which all are looked through again: up to half of them
+may be knots."""
 _HARDLY_EVER = 1000
 """Collections of the middle generation before Python looks through all by itself: only where garbage piles up."""
 

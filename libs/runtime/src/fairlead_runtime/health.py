@@ -26,12 +26,13 @@ NO_PORT = -1
 CONNECTION_SECONDS = 10.0
 """The longest life of a connection: a scrape takes milliseconds, and who sends its headers by the byte never ends."""
 MOST_CONNECTIONS = 64
-"""At a time. A further one takes the place of the oldest: a probe must get through while others are held open."""
+"""The most connections at a time. A further one takes the place of the oldest: a probe must get through while
+others are held open."""
 _ACCEPTED_AT_ONCE = 4
-"""In one round of the loop. Trap: asyncio accepts as many in a round as its backlog, and each is open two rounds before it can be
-cut: with a backlog of 64, a burst held 129 to 193."""
+"""Connections accepted in one round of the loop. Trap: asyncio accepts as many in a round as its backlog, and
+each is open two rounds before it can be cut: with a backlog of 64, a burst held 129 to 193."""
 _KEPT = MOST_CONNECTIONS - 4 * _ACCEPTED_AT_ONCE
-"""Beside those that were accepted just now."""
+"""Connections kept beside those that were accepted just now."""
 _ANSWER_SECONDS = 2.0
 
 
@@ -55,7 +56,7 @@ class Readiness:
         self._checks.pop(name, None)
 
     def reasons(self) -> dict[str, str]:
-        """Why the service is not ready, by check; empty means ready."""
+        """The reasons for which the service is not ready, by check; empty means ready."""
         if not self._checks:
             return {"start": "the service is starting"}
         found = {name: _ask(check) for name, check in self._checks.items()}
@@ -80,7 +81,7 @@ class HealthReport(msgspec.Struct, frozen=True, omit_defaults=True):
     ready: bool
     reasons: dict[str, str]
     details: dict[str, str] = {}
-    """What the service says of itself: whether it leads, for example."""
+    """Details that the service tells of itself: whether it leads, for example."""
 
 
 class _Doorman:
@@ -118,8 +119,8 @@ class HealthServer:
     """Serves health and metrics while the `async with` block lasts.
 
     Args:
-        metrics: what `/metrics` shows.
-        readiness: what `/readyz` asks.
+        metrics: the metrics that `/metrics` shows.
+        readiness: the checks that `/readyz` asks.
         host: address to listen on.
         port: 0 takes a free one, which `port` then says; -1 opens none.
     """

@@ -58,10 +58,10 @@ class Lifecycle:
         service: the service's name, as in logs and metrics.
         replica: this process among the service's replicas.
         stop: set once, when the process shall end.
-        readiness: where `main` names what `/readyz` asks. A service that names nothing never becomes ready.
-        metrics: where `main` declares metrics.
+        readiness: the checks that `/readyz` asks, named by `main`. A service that names none never becomes ready.
+        metrics: the metrics that `main` declares.
         observer: counts and logs what the bus tells.
-        spans: where finished spans are told.
+        spans: the receiver of finished spans.
     """
 
     def __init__(self, service: str, replica: str) -> None:

@@ -100,9 +100,9 @@ class MetricsObserver:
     """Counts and logs what a library tells its observer; fits the observer protocol of `bus` by its shape.
 
     Args:
-        metrics: of the process; the counter is `fairlead_<subsystem>_events_total{what=...}`.
+        metrics: the metrics of the process; the counter is `fairlead_<subsystem>_events_total{what=...}`.
         subsystem: the library that is observed.
-        spans: where errors that it meets are told, each in a trace of its own.
+        spans: the receiver of errors that it meets, each in a trace of its own.
     """
 
     def __init__(self, metrics: Metrics, subsystem: str = "bus", spans: Spans | None = None) -> None:

@@ -172,7 +172,7 @@ def _handling_signals(lifecycle: Lifecycle) -> Iterator[None]:
 
 
 def _log_failure(error: BaseException, foreseen: tuple[type[Exception], ...]) -> None:
-    """Each error of a group by itself; a traceback only where the error is not one that we foresaw."""
+    """Logs each error of a group by itself; with a traceback only where we did not foresee the error."""
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
     said = set[str]()
     for leaf in _leaves(error):

@@ -33,7 +33,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings that every service has. A service's own struct extends it."""
 
     nats_url: str = "nats://127.0.0.1:4222"
-    """Where NATS is; several servers of one cluster separated by commas."""
+    """URL of NATS; several servers of one cluster separated by commas."""
     nats_user: str | None = None
     """User name for NATS."""
     nats_password: Secret | None = None
@@ -51,7 +51,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     nats_tls_key: str | None = None
     """Path of the client certificate's key."""
     nats_connect_timeout_seconds: Annotated[float, msgspec.Meta(gt=0)] = 10.0
-    """How long a start waits for NATS before the process gives up."""
+    """Longest wait of a start for NATS, before the process gives up."""
     replica: Annotated[str, msgspec.Meta(min_length=1, max_length=128)] | None = None
     """Name of this replica, unique among the living; by default host name, process id and a random part."""
     dry_run: bool = False
@@ -63,7 +63,8 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     health_port: Annotated[int, msgspec.Meta(ge=-1, le=65535)] = 8080
     """Port of /healthz, /readyz and /metrics; 0 takes a free one and logs it, -1 opens none."""
     shutdown_seconds: Annotated[float, msgspec.Meta(gt=0)] = 10.0
-    """How long a clean end may take before the process ends anyway; keep it below the supervisor's own patience."""
+    """Longest time for a clean end, before the process ends anyway; keep it below the supervisor's own
+    patience."""
     otel_endpoint: str | None = None
     """Base URL of an OTLP/HTTP collector; tracing is off without one. OTEL_EXPORTER_OTLP_HEADERS is honoured."""
     otel_sample_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.02
@@ -76,7 +77,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     hint: object
-    """Its type, with msgspec's constraints."""
+    """Type of the field, with msgspec's constraints."""
     default: object
     """NODEFAULT where it must be given."""
     doc: str

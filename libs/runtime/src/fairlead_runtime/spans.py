@@ -9,23 +9,23 @@ from fairlead_contracts.base.instants import from_seconds
 from fairlead_contracts.messages.job_traces import Attributes, Span, TraceContext, new_trace
 
 type ExportOutcome = Literal["exported", "failed", "dropped"]
-"""What became of a span: taken by the collector, refused by it, or never sent."""
+"""The fate of a span: taken by the collector, refused by it, or never sent."""
 type SpanSink = Callable[[Span], bool]
 """Takes a span without waiting; False where there is no room for it."""
 
 _TROUBLES_A_SECOND = 5.0
 _TROUBLES_AT_ONCE = 50.0
 _LINKS = 32
-"""Of one span: more than that nobody looks through."""
+"""The most links of one span: nobody looks through more."""
 
 
 class Spans:
     """The receiver of a service's spans. Off until `send_to`: then a call costs an attribute's look-up.
 
     Args:
-        service: whose they are.
-        replica: which process tells them.
-        count: hears what became of so many spans.
+        service: the service whose spans they are.
+        replica: the process that tells them.
+        count: hears the fate of spans, and their number.
         clock: monotonic seconds.
     """
 
@@ -39,7 +39,7 @@ class Spans:
         self.on = False
         """Whether anybody hears of spans: where not, none need be made."""
         self.ratio = 0.0
-        """Which part of the traces that begin here is kept."""
+        """Part that is kept of the traces that begin here."""
         self._service = service
         self._replica = replica
         self._count = count
@@ -72,13 +72,13 @@ class Spans:
     ) -> None:
         """Tell of an error, a refusal or a takeover, in a trace of its own that is always kept.
 
-        Whoever causes errors could fill a collector: there are so many a second, and further ones are counted as dropped.
+        Whoever causes errors could fill a collector: only some a second are told, and more are counted as dropped.
 
         Args:
-            name: what happened, as `refuse`.
-            attributes: to whom and why.
+            name: the name of the event, as `refuse`.
+            attributes: details: to whom and why.
             links: the traces that it concerns; None and those that are not kept are left out.
-            error: what went wrong; empty where nothing did.
+            error: the reason for which it failed; empty where it did not.
         """
         if self._sink is None:
             return

@@ -70,10 +70,10 @@ def configure_tracing(
     """Set the process's tracing up, if the settings name a collector; call it once.
 
     Args:
-        settings: where the collector is, and which part of the traces is kept.
+        settings: the collector's URL, and the part of the traces that is kept.
         service: its name.
-        replica: of this process.
-        spans: where the service tells finished spans: sent from now on.
+        replica: the name of this process.
+        spans: the receiver of finished spans: it sends them from now on.
     """
     if not settings.otel_endpoint:
         return Tracing()

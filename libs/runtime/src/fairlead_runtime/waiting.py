@@ -1,4 +1,4 @@
-"""How event loops wait: for the next wake, with a longest wait.
+"""The waits of event loops: for the next wake, with a longest wait.
 
 An `asyncio.Event` is the only thing that is waited for; what changed is read elsewhere. The event is always cleared
 before the caller looks, so that a change during its work wakes it again and none is missed.
@@ -47,7 +47,7 @@ def until_next(period: float, now: float) -> float:
     Who rests until the same instants as others looks at the same changes as they do, in one go.
 
     Args:
-        period: in seconds.
+        period: the period in seconds.
         now: seconds of any clock; one that others share, where they shall meet.
     """
     return period - now % period if period > 0 else 0.0
@@ -61,10 +61,10 @@ class Allowance:
 
     Args:
         rest: seconds at most for which a loop rests.
-        share: of a core, at which it comes back.
+        share: the part of a core at which it comes back.
         burst: seconds of CPU that can be saved up.
         clock: monotonic seconds.
-        spent: seconds of CPU.
+        spent: gives the seconds of CPU that the process used.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Pacing:
         times: the CPU time of the last pass.
         rests: why a pass should begin later than that; the longest counts.
         clock: monotonic seconds.
-        spent: seconds of CPU.
+        spent: gives the seconds of CPU that the process used.
     """
 
     def __init__(
