@@ -23,7 +23,8 @@ from fairlead_sim.statements import everything
 from fairlead_sim.store import ClusterStore
 
 ROLE = "watcher"
-"""It stands in the watcher's place: the state of its cluster is its own to publish."""
+"""Role of the simulated cluster: it stands in the watcher's place, as the state of its cluster is its own to
+publish."""
 
 
 async def main(settings: SimSettings, lifecycle: Lifecycle) -> None:

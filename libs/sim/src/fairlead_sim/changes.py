@@ -24,21 +24,21 @@ class UsedName(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     queue: str
     until: Micros
-    """From then on the name is free."""
+    """Instant from which on the name is free."""
 
 
 class UsedNames(Protocol):
     """The names of jobs that were forgotten before the last look."""
 
     def find(self, name: JobName) -> UsedName | None:
-        """What is remembered of a name; it may be free again."""
+        """The use of a name, if it is remembered; the name may be free again."""
 
 
 class NoNames:
-    """Nothing was forgotten before."""
+    """The names of a cluster that has forgotten none."""
 
     def find(self, name: JobName) -> UsedName | None:  # noqa: ARG002 # as the port has it
-        """None."""
+        """No use: every name is free."""
         return None
 
 
@@ -57,9 +57,10 @@ class ClusterChanges(msgspec.Struct, kw_only=True):
 
 
 class JobRetention(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a cluster remembers."""
+    """The time for which a cluster remembers what has ended."""
 
     ended: Micros | None = HOUR
-    """An ended job stays stated for so long; None for ever."""
+    """Time for which an ended job stays stated; None for ever."""
     names: Micros = 7 * 24 * HOUR
-    """Its name for so long after that: a late redelivery of its submission is then still recognised."""
+    """Time for which its name is remembered after that: a late redelivery of its submission is then still
+    recognised."""

@@ -22,7 +22,7 @@ from fairlead_sim.pool import SimNode, SimPool
 UID_DIGITS = 12
 """Uids of one cluster sort by creation: a counter of fixed width."""
 UNSTATED_RUN: Micros = 60 * SECOND
-"""How long a job runs whose submission doesn't say."""
+"""Run time of a job whose submission does not state it."""
 
 
 class SimCluster:
@@ -40,11 +40,11 @@ class SimCluster:
         """An empty cluster.
 
         Args:
-            name: of the cluster.
+            name: the cluster's name.
             config: its nodes, queues and accounts.
             uid_prefix: makes uids unique over all clusters and all time.
-            retention: how long what has ended is remembered.
-            names: those of forgotten jobs, once their changes were taken; without it they are free then.
+            retention: the time for which ended jobs are remembered.
+            names: the names of forgotten jobs, once their changes were taken; without it they are free then.
         """
         self.name = name
         self.config = config
@@ -135,11 +135,11 @@ class SimCluster:
         return changes
 
     def waiting(self, queue: str) -> int:
-        """How many jobs wait in a queue."""
+        """The number of jobs that wait in a queue."""
         return self._lines[queue].waiting
 
     def count(self, phase: Phase) -> int:
-        """How many of the stated jobs are in a phase."""
+        """The number of stated jobs in a phase."""
         return self._counts[phase]
 
     def next_rev(self) -> int:

@@ -23,7 +23,7 @@ class NodeGroup(Strict, frozen=True, kw_only=True):
     name: str
     count: int
     allocatable: dict[str, int | float | str]
-    """Of one node, in Kubernetes notation: `{nvidia.com/gpu: 8, cpu: 64, memory: 512Gi}`."""
+    """Amounts of one node, in Kubernetes notation: `{nvidia.com/gpu: 8, cpu: 64, memory: 512Gi}`."""
     pool: str = "gpu"
     labels: dict[str, str] = {}
 
@@ -72,7 +72,8 @@ class ClusterConfig(Strict, frozen=True, kw_only=True):
 
 
 NODE: dict[str, int | float | str] = {"nvidia.com/gpu": 8, "cpu": 64, "memory": "512Gi"}
-"""One node of the default cluster and of the demo's: eight cards, eight cores and 64 GiB for each of them."""
+"""Amounts of each node of the default cluster and of the demo's: eight cards, eight cores and 64 GiB for each
+of them."""
 
 DEFAULT = ClusterConfig(
     nodes=[NodeGroup(name="node", count=4, allocatable=NODE)],
@@ -115,7 +116,7 @@ def render_config(config: ClusterConfig) -> str:
 
 
 def _read(found: object, unread: Collection[FieldError]) -> tuple[ClusterConfig | None, list[FieldError]]:
-    """What can be read, and every problem; `unread` are those of the parser."""
+    """The configuration as far as it can be read, and every problem; `unread` are those of the parser."""
     if not isinstance(found, dict):
         nothing = found is None
         reason = EMPTY if nothing else "must be a mapping of keys and values"

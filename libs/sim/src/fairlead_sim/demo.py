@@ -46,7 +46,7 @@ STANDING_SECONDS = 1.0
 SHORTEST_SECONDS = 60.0
 LARGEST_PART = 0.25
 URGENT_PART = 0.08
-"""Of the jobs of tenants that are granted the class."""
+"""Part of the jobs that are urgent, of tenants that are granted the class."""
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,13 +92,13 @@ def demo_workload(
     """The workload of `fairlead demo`.
 
     Args:
-        seconds: for how long the offered work keeps the whole pool busy. Arrivals end after `seconds / overload`; the
-            last job ends some ten seconds after `seconds`, as a draining pool is not full.
+        seconds: the time for which the offered work keeps the whole pool busy. Arrivals end after
+            `seconds / overload`; the last job ends some ten seconds after `seconds`, as a draining pool is not full.
         trace: a CSV file (see `read_trace`) in place of the shipped one. Its tenants with the most card time are
             taken, the one with the most gets weight 1.
         weights: other weights; a tenant that is not named keeps its own. What is submitted stays the same.
-        overload: how many times its capacity the cluster is offered while jobs arrive.
-        seed: picks which jobs are urgent.
+        overload: the work that the cluster is offered while jobs arrive, as a multiple of its capacity.
+        seed: picks the urgent jobs.
         cluster: name of the cluster in the policy.
 
     Raises:

@@ -64,7 +64,7 @@ class SimJob(msgspec.Struct, kw_only=True, gc=False):
 
     @property
     def runs_for(self) -> Micros:
-        """How long it holds its demand once started; time passes in any case."""
+        """The time for which it holds its demand once started, one microsecond at least."""
         return max(self.run if self.run_limit is None else min(self.run, self.run_limit), 1)
 
     @property

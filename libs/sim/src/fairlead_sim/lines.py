@@ -80,7 +80,7 @@ class QueueLine(Protocol):
 
 
 class StrictLine:
-    """One lane: only its head may start."""
+    """The waiting line of a queue in which only the head may start."""
 
     def __init__(self) -> None:
         self._lane = LevelledLine()

@@ -42,13 +42,13 @@ class ShareMeter:
         """An idle pool.
 
         Args:
-            capacity: of the pool, in base units.
-            tenants: whose shares count.
+            capacity: the pool's capacity, in base units.
+            tenants: the tenants whose shares count.
         """
         self.tenants = list(tenants)
         self.samples: list[PoolSample] = []
         self.backlogged: Micros = 0
-        """For how long all tenants were backlogged."""
+        """Time for which all tenants were backlogged."""
         self._capacity = {resource: amount for resource, amount in capacity.items() if amount}
         self._use = {tenant: dict.fromkeys(self._capacity, 0) for tenant in self.tenants}
         self._shares = dict.fromkeys(self.tenants, 0.0)
@@ -59,7 +59,7 @@ class ShareMeter:
         self._now: Micros | None = None
 
     def observe(self, event: AnyEvent) -> None:
-        """One event of a job's life. A second copy of an event, or one of a stranger, changes nothing."""
+        """Takes in an event of a job's life. A second copy of one, or a stranger's, changes nothing."""
         if event.tenant not in self._waiting:
             return
         match event:

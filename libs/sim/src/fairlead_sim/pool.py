@@ -1,4 +1,4 @@
-"""One pool of a simulated cluster: its capacity, what is free, and which waiting jobs start."""
+"""A pool of a simulated cluster: its capacity, what is free, and which waiting jobs start."""
 
 import heapq
 from collections.abc import Iterator, Mapping

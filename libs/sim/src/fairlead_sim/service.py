@@ -137,7 +137,7 @@ class SimService:
         return self._cluster.counters.fence
 
     def obey(self, epoch: int) -> None:
-        """What is asked from now on is asked by this leader, and by none before it."""
+        """Obeys this leader from now on, and none before it."""
         self._cluster.counters.fence = epoch
         self._counters_changed = True
 
@@ -216,7 +216,7 @@ class SimService:
         return outgoing
 
     def _stop(self) -> None:
-        """Nobody is left waiting: what was not committed did not happen, and may be asked again of a successor."""
+        """Frees all that wait: requests not committed did not happen, and may be asked of a successor."""
         self._stopped = True
         for replied in self._parked:
             if not replied.done():
@@ -273,7 +273,7 @@ class SimService:
 
 
 def why_unkeepable(cluster: str, wanted: CreateJob) -> str | None:
-    """Why a job of this kind cannot be kept and stated, as one that cannot would harm all others; None where it can."""
+    """The reason for which such a job cannot be kept without harm to all others; None where it can."""
     try:
         subject = subjects.state(cluster, "job", wanted.id, scope=wanted.scope)
     except ContractError as error:

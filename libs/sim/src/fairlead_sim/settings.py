@@ -20,7 +20,8 @@ class SimSettings(ServiceSettings, frozen=True, kw_only=True):
     durability: Durability = "normal"
     """`normal`: a killed process loses nothing. `full`: a power loss loses nothing either, at a sync each commit."""
     ended_keep_seconds: Annotated[float, msgspec.Meta(gt=0)] = 600.0
-    """How long an ended job stays stated, so that questions about it are answered. Each takes two or three KB of memory in every
-    service that long."""
+    """Time for which an ended job stays stated, so that questions about it are answered. Each takes two or
+    three KB of memory in every service that long."""
     names_keep_seconds: Annotated[float, msgspec.Meta(ge=0)] = 604_800.0
-    """How long its name is remembered after that, so that a late copy of its submission does not run again."""
+    """Time for which the name of an ended job is remembered after that, so that a late copy of its submission
+    does not run again."""

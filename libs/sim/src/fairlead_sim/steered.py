@@ -34,7 +34,7 @@ class SteeredPool:
 
         Args:
             policy: tenants, weights, classes, aging, window.
-            capacity: of the pool, base units.
+            capacity: the pool's capacity, in base units.
             queue: the one queue that is steered.
         """
         self._rulebook = Rulebook(policy, 1)

@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY, subject TEXT, msg_id
 """
 _VERSION = 2
 _BEFORE = 1
-"""In which names said until when they are kept in their body alone."""
+"""Version before, in which a used name's body alone said until when it is kept."""
 
 _COUNTERS = "ledger"
 """The row of the counters, by the name that the first files gave it."""
@@ -90,8 +90,8 @@ class ClusterStore:
         """Open the file, or make it.
 
         Args:
-            path: of the file; its folder must exist.
-            cluster: whose truth it is.
+            path: the file's path; its folder must exist.
+            cluster: the cluster whose truth it is.
             durability: `normal` survives a killed process, `full` a power loss too.
 
         Raises:

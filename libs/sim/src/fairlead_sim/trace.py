@@ -21,7 +21,7 @@ COLUMNS = ("job", "submit_s", "gpus", "duration_s")
 
 
 class TraceJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One job of a trace, in the trace's own time."""
+    """A job of a trace, in the trace's own time."""
 
     tenant: str
     job: str

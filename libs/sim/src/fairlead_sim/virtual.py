@@ -31,7 +31,7 @@ class Discipline(Protocol):
 
 
 class JobResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One job's way; instants count from the start of the workload."""
+    """The life of one job; instants count from the start of the workload."""
 
     id: str
     tenant: str
@@ -58,7 +58,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a workload under one discipline."""
 
     jobs: list[JobResult]
-    """In the order in which they started."""
+    """Jobs in the order in which they started."""
     samples: list[PoolSample]
     shares: dict[str, float]
     """Time-mean share of each tenant while all were backlogged (see `ShareMeter`)."""
@@ -85,7 +85,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VirtualRun:
-    """One workload under one discipline, from the first submission to the last end."""
+    """A run of one workload under one discipline, from the first submission to the last end."""
 
     def __init__(self, workload: SimWorkload, discipline: Discipline, *, reaction: Micros = 0) -> None:
         """Prepare a run.
@@ -93,7 +93,7 @@ class VirtualRun:
         Args:
             workload: its jobs, cluster and policy.
             discipline: gives the levels.
-            reaction: how long after a change its levels arrive; what happens in between goes by the old ones.
+            reaction: the time from a change to its levels; what happens in between goes by the old ones.
         """
         self._workload = workload
         self._discipline = discipline

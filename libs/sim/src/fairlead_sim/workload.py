@@ -14,12 +14,12 @@ from fairlead_sim.lines import QueueStrategy
 
 
 class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
-    """One job that a tenant will submit."""
+    """A job that a tenant will submit."""
 
     id: str
     tenant: str
     offset: Micros
-    """When it is submitted, from the start of the workload."""
+    """Time of its submission, from the start of the workload."""
     demand: dict[str, int]
     run: Micros
     pods: int = 1
@@ -60,15 +60,15 @@ class SimWorkload(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     weights: dict[str, float]
-    """Of each tenant, in the order in which they are shown."""
+    """Weights by tenant, in the order in which tenants are shown."""
     cluster: ClusterConfig
     policy: PolicyDocument
     jobs: list[WorkloadJob]
-    """By offset."""
+    """Jobs in the order of their offsets."""
     speed_up: float = 1.0
-    """Run times of the trace were divided by it, and the aging rate multiplied."""
+    """Divisor of the trace's run times, and factor of its aging rate."""
     notes: list[str] = []
-    """How it was made, in words for the report."""
+    """Notes on how the workload was made, for the report."""
 
     @property
     def tenants(self) -> list[str]:
