@@ -11,8 +11,8 @@ class CheckTraces:
     """Tells takeovers and failures, linked to the jobs that they concern.
 
     Args:
-        spans: where they are told.
-        cluster: whose checks are answered.
+        spans: the receiver of them.
+        cluster: the cluster whose checks are answered.
     """
 
     def __init__(self, spans: Spans, cluster: str) -> None:

@@ -19,7 +19,7 @@ class CheckWriter:
     """Writes of one state of a Workload, or not at all: on a conflict it is looked at again.
 
     Args:
-        client: of the cluster.
+        client: the cluster's client.
         observer: hears of what is written, and of what goes wrong.
         traces: hears of what goes wrong.
         dry_run: whether only to say what would be written.

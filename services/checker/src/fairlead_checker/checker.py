@@ -30,7 +30,7 @@ _IDLE_SECONDS = 30.0
 
 
 class Manners(msgspec.Struct, frozen=True, kw_only=True):
-    """How a checker answers: its settings, as far as the loop goes by them."""
+    """The manner in which a checker answers: its settings, as far as the loop goes by them."""
 
     strategy: CardStrategy
     hold: Micros
@@ -96,12 +96,12 @@ class Checker:
     """Answers the checks of one cluster while it leads.
 
     Args:
-        knowledge: of the cluster.
-        writer: of answers.
-        manners: how it answers.
+        knowledge: the knowledge of the cluster.
+        writer: the writer of answers.
+        manners: the manner in which it answers.
         instruments: counts.
         traces: hears of takeovers.
-        why_not: why it may not answer now: it does not lead, or does not know enough; None where it may.
+        why_not: gives the reason for which it may not answer now, or None: it does not lead, or knows too little.
         clock: now.
         wake: set by whoever has news.
     """
@@ -134,11 +134,12 @@ class Checker:
         self._released: dict[str, ReleasedGang] = {}
         self._sent: dict[str, ReturnedGang] = {}
         self._written: dict[str, str] = {}
-        """By uid the version of which something was written: until it is seen, nothing else is."""
+        """Version of each Workload, by uid, that was answered: until a newer one is seen, nothing else is
+        written of it."""
         self._seen: dict[str, dict[str, int]] = {}
-        """By uid the most pods that were seen on nodes, by pod set."""
+        """Largest number of pods that were seen on nodes, by uid and pod set."""
         self._tried: object = None
-        """What was free, and kept, when those who are out of their queues were last tried."""
+        """Room that was free, and kept, when the Workloads out of their queues were last tried."""
 
     async def run(self) -> None:
         """Runs until cancelled."""

@@ -43,25 +43,25 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     uid: str
     version: str
-    """Its resourceVersion: what is written of it is written of this very state, or not at all."""
+    """The resourceVersion: an answer is written of this very state, or not at all."""
     created: Micros
     traceparent: str | None = None
     """The trace that it was submitted in."""
     submission: str | None = None
-    """Its id on NATS, where it was submitted there."""
+    """Id of its submission on NATS, where it was submitted there."""
     level: int
-    """Its effective priority."""
+    """Effective priority of the Workload."""
     owner: str
     """The uid of what it was made for; empty where nobody controls it."""
     checks: dict[str, CheckState]
     pod_sets: tuple[CheckedPods, ...]
     reserved: Micros | None
-    """Since when it has quota; None without."""
+    """Instant since which it has quota; None without."""
     admitted: bool
     evicted: bool
     """Whether it was put back for a check's `Retry`, and got no quota since."""
     requeue_at: Micros | None
-    """Until when Kueue keeps it out of its queue."""
+    """Instant until which Kueue keeps it out of its queue."""
 
 
 class PodUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,10 +72,10 @@ class PodUse(msgspec.Struct, frozen=True, kw_only=True):
     workload: str = ""
     """The Workload's name, where the pod says so."""
     owner: str = ""
-    """The uid of its controller."""
+    """Uid of the pod's controller."""
     pod_set: str = ""
     held: tuple[Allocation, ...] = ()
-    """What HAMi gave it of cards."""
+    """Parts of cards that HAMi gave the pod."""
 
 
 def checked(workload: Workload) -> Checked | None:

@@ -28,8 +28,8 @@ def gang_of(
     """The pods of a Workload.
 
     Args:
-        workload: with its admission.
-        flavors: by name; one that is not known any more gives nothing.
+        workload: the Workload with its admission.
+        flavors: the flavors by name; one that is not known any more gives nothing.
         by_cards: whether its vGPUs are looked for on cards, one by one, and not as a resource of nodes.
         counts: pods by pod set, where they are others than were admitted.
 
@@ -109,7 +109,7 @@ def _shape(
 
 
 def _affinity(spec: PodSpec) -> Iterator[tuple[Requirement, ...]]:
-    """Nothing where a term goes by a node's fields, which are not looked at: it stands in nobody's way."""
+    """The required terms of a pod's node affinity; none where one goes by a node's fields, unknown here."""
     if all(spec.required_terms):
         for term in spec.required_terms:
             yield tuple(

@@ -68,7 +68,7 @@ class Ground:
         return {name: self._known[name] for name in self._bare}
 
     def bound(self, workload: Checked) -> Mapping[str, int]:
-        """How many pods of it are on nodes, by pod set."""
+        """The number of the Workload's pods that are on nodes, by pod set."""
         return dict(self._bound(workload))
 
     def _bound(self, workload: Checked) -> Iterator[tuple[str, int]]:
@@ -84,7 +84,7 @@ class Ground:
 
 
 def _add[K](counts: Counter[K], key: K, by: int) -> None:
-    """What comes to nothing is forgotten: Workloads come and go for ever."""
+    """Adds to a count, and forgets one of 0: Workloads come and go for ever."""
     counts[key] += by
     if not counts[key]:
         del counts[key]

@@ -28,6 +28,6 @@ class CheckerInstruments:
         self._answers.labels(state).inc()
 
     def stand(self, *, awaiting: int, held: int) -> None:
-        """How many wait and how many are let through and not on nodes yet."""
+        """Sets the numbers of gangs that wait, and that are let through and not on nodes yet."""
         self._awaiting.set(awaiting)
         self._held.set(held)

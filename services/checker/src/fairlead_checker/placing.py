@@ -1,4 +1,4 @@
-"""One look at the nodes: gangs are placed one after the other, and what is kept for one is not given to the next. Pure."""
+"""A look at the nodes: gangs are placed one by one, and room kept for one goes to no other. Pure."""
 
 from collections.abc import Mapping
 
@@ -32,16 +32,16 @@ class StartAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The value of its zone key, where it asks for one zone."""
     gang: Gang = Gang(shapes=())
     pods: tuple[PlacedPod, ...] = ()
-    """Where there is room for them; none where nothing is known of that."""
+    """Places for its pods where there is room; none where nothing is known of that."""
 
 
 class Placing:
     """The nodes as they are now, less what is kept for those that were let through.
 
     Args:
-        nodes: that take pods, by name.
-        flavors: by name.
-        strategy: how to choose among places that all fit.
+        nodes: the nodes that take pods, by name.
+        flavors: the flavors by name.
+        strategy: the rule to choose among places that all fit.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class Placing:
         self._flavors = flavors
         self._strategy = strategy
         self._unfit: dict[bytes, StartAnswer] = {}
-        """By gang: what did not fit before does not fit later, for nodes only fill up here."""
+        """Answers to gangs that do not fit, by gang: they will not fit later, for nodes only fill up here."""
 
     def look(self, workload: Checked, counts: Mapping[str, int] = _EVERYTHING) -> StartAnswer:
         """Whether all pods of a Workload have room now. What cannot be judged is let through, and that is said.
 
         Args:
-            workload: with its admission.
+            workload: the Workload with its admission.
             counts: pods by pod set, where they are others than were admitted.
         """
         try:

@@ -40,7 +40,7 @@ class CheckSources:
     """The mirrors of one cluster, and the ground that they tell of.
 
     Args:
-        client: of the cluster.
+        client: the cluster's client.
         controller: who answers a check, as its `spec.controllerName` says; checks of others are left out.
         wake: set when there is something to look at.
         observer: hears of troubles.
@@ -104,7 +104,7 @@ class CheckSources:
         return [one for one in self._checks.values.values() if not holds(one.status.conditions, "Active")]
 
     def missing(self) -> str | None:
-        """Why not everything is known, if so."""
+        """The reason for which not everything is known, if so."""
         return next(
             (f"not all {name} were heard yet" for name, one in self._all.items() if not one.complete), None
         )

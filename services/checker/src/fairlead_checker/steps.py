@@ -16,9 +16,9 @@ from fairlead_kube.objects import instant
 from fairlead_kube.workloads import CheckState
 
 RESET = "Reset to Pending after eviction"
-"""How Kueue begins the message of a check that it reset (`resetChecksOnEviction`, pkg/workload/evict)."""
+"""Beginning of Kueue's message of a check that it reset (`resetChecksOnEviction`, pkg/workload/evict)."""
 _TAKEN_NOTE = 10 * SECOND
-"""After so long Kueue will not take note of a `Retry` any more, which then only stands in the way."""
+"""Time after which Kueue takes no note of a `Retry` any more, which then only stands in the way."""
 
 
 class CheckStep(enum.StrEnum):
@@ -26,22 +26,22 @@ class CheckStep(enum.StrEnum):
 
     NONE = "none"
     ANSWER = "answer"
-    """It has quota and waits for us."""
+    """The Workload has quota and waits for our answer."""
     SEND_AWAY = "send away"
-    """It was evicted by us: say for how long it is to stay out of its queue."""
+    """The Workload was evicted by us: say for how long it is to stay out of its queue."""
     SETTLE = "settle"
-    """It stays out of its queue: take `Retry` back."""
+    """The Workload stays out of its queue: take `Retry` back."""
     AWAIT = "await"
-    """It is out of its queue until its time is up, or until it fits."""
+    """The Workload is out of its queue until its time is up, or until it fits."""
     HOLD = "hold"
-    """It was let through: its pods are on nodes, or will be."""
+    """The Workload was let through: its pods are on nodes, or will be."""
 
 
 def step_of(workload: Checked, ours: Collection[str], now: Micros) -> CheckStep:
     """The next step.
 
     Args:
-        workload: as it stands.
+        workload: the Workload as it stands.
         ours: names of the checks that we answer.
         now: the clock.
     """

@@ -51,7 +51,7 @@ def pending(workload: Checked, ours: Collection[str], why: str, now: Micros) -> 
 def _entries(
     workload: Checked, ours: Collection[str], state: str, message: str, now: Micros
 ) -> list[dict[str, object]]:
-    """One for each of our checks: what one manager applies is all that it has to say."""
+    """The entries for all our checks: what one manager applies is all that it has to say."""
     at = to_datetime(now).strftime("%Y-%m-%dT%H:%M:%SZ")
     text = " ".join(message.split())[:LONGEST]
     return [
