@@ -39,18 +39,19 @@ ROLE = "scorer"
 _LONGEST_SLEEP = 60.0
 """Seconds between two passes at most: a clock that is set right would leave a timer of the far future wrong."""
 _REST_SECONDS = 0.002
-"""Between two passes at least: one follows from each state that is told, and one from each decision that left."""
+"""Seconds between two passes at least: one follows from each state that is told, and from each decision that
+left."""
 _CONFIRMS_PER_SECOND = 50.0
 _KINDS: dict[str, subjects.QuestionKind] = {"queue": "queue", "tenants": "tenants", "explain": "explain"}
 
 
 class Scorer:
-    """One replica.
+    """A replica of the scorer.
 
     Args:
         bus: the connection.
-        state_view: what is known.
-        roster: who lives.
+        state_view: the known state and policy.
+        roster: the live members.
         router: takes submissions for any cluster while we own a shard 0.
         record: counts and logs.
         settings: of the service.
@@ -260,7 +261,7 @@ class Scorer:
         return ownership is not None and ownership.owned
 
     def dirty(self) -> int:
-        """How many of our shards wait to be decided."""
+        """The number of our shards that wait to be decided."""
         return sum(self.is_behind(shard) for shard in self._ownerships)
 
     def owned(self) -> list[ShardName]:

@@ -17,9 +17,9 @@ class ScorerSettings(ServiceSettings, frozen=True, kw_only=True):
     after a quiet time is decided at once. Longer, four seconds at most, while a cluster starts jobs faster than levels
     reach them."""
     step_down_seconds: Positive = 0.5
-    """How long a shard that was lost to another scorer is left alone before it is claimed again."""
+    """Seconds for which a shard that was lost to another scorer is left alone before it is claimed again."""
     answer_seconds: Positive = 1.0
-    """How long a question waits for the owners of shards; the silent ones are named in the answer."""
+    """Seconds for which a question waits for shards' owners; the silent ones are named in the answer."""
     route: bool = True
     """Whether this replica may take submissions for cluster `any`."""
     tenant_submits_per_second: Positive = 1000.0

@@ -21,7 +21,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     fronts: list[Front]
     standings: list[TenantShare]
     kept: KeptPast | None = None
-    """What of past use is settled, for the next owner to go on from."""
+    """Settled past use, for the next owner to go on from; None where there is none."""
     shortened: bool = False
     """Whether fronts or standings were cut to keep the payload limit."""
 

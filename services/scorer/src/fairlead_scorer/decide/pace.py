@@ -1,4 +1,4 @@
-"""How often a shard is decided. Pure.
+"""The pace of a shard's decisions. Pure.
 
 Where a cluster starts jobs faster than levels reach them, no decision is followed in time, and the cluster lacks the
 CPU that each one costs in scorer, NATS and admitter. So several changes are decided together then.
@@ -17,7 +17,7 @@ LONGEST_PACE_SECONDS = 4.0
 
 
 def rest_after(least: float, leaders: Iterable[LeaderLease], clusters: Collection[str], now: Micros) -> float:
-    """How long a shard rests after a decision, in seconds.
+    """The seconds for which a shard rests after a decision.
 
     Where levels come too late, all shards of all scorers rest until the same instants: their decisions leave together,
     and admitters take them in together.

@@ -83,7 +83,7 @@ class ShardDecider(Protocol):
         """The shortest time between two decisions of the shard now, in seconds."""
 
     def put_back(self, shard: ShardName) -> None:
-        """The decision did not arrive: the shard is behind again."""
+        """Takes back a decision that did not arrive: the shard is behind again."""
 
     def written(self, shard: ShardName, decided: Decided, epoch: int, turn: int) -> bytes:
         """The decision as it is published."""
@@ -106,14 +106,14 @@ class ShardObserver(Protocol):
 
 
 class ShardOwnership:
-    """One shard that the assignment gives us.
+    """The ownership of a shard that the assignment gives us.
 
     Args:
-        shard: which one.
+        shard: the shard.
         hold: makes a fresh hold on its decision subject.
         decider: decides.
         observer: hears of what became of it.
-        rest: how long a lost shard is left alone, in seconds.
+        rest: seconds for which a lost shard is left alone.
         confirm_after: gives the seconds after which a quiet hold is looked at: somebody may have claimed the shard.
         changed_hands: called when we begin or cease to own the shard.
     """
@@ -159,7 +159,7 @@ class ShardOwnership:
 
     @property
     def published(self) -> Content | None:
-        """What the last acknowledged decision says; None before the first, and while it may be lost."""
+        """The content of the last acknowledged decision; None before the first, and while it may be lost."""
         return self._published
 
     def look(self) -> None:

@@ -1,4 +1,4 @@
-"""What a tenant hears of others' jobs: whose they are, and no names."""
+"""Answers as a tenant hears them: whose others' jobs are, and no names of them."""
 
 import msgspec
 
@@ -19,7 +19,7 @@ def concealed_explanation(fact: Explanation, tenant: str) -> Explanation:
 
 
 def concealed(found: WhatIf, tenant: str) -> WhatIf:
-    """Without the names of others' jobs: a tenant hears whose they are, as in the counts of those before it."""
+    """The prospects without the names of others' jobs: a tenant hears whose they are, and counts of them."""
     return msgspec.structs.replace(
         found,
         nearest=[_unnamed(one, tenant) for one in found.nearest],
@@ -31,7 +31,7 @@ def concealed(found: WhatIf, tenant: str) -> WhatIf:
 
 
 def concealed_place(place: Place) -> Place:
-    """The same of a place: below a tenant with others, what holds it back may be a sibling's job."""
+    """The place without others' names: what holds it back below a tenant may be a sibling's job."""
     if not place.top:
         return place
     return msgspec.structs.replace(

@@ -28,7 +28,7 @@ from fairlead_scorer.state.cluster_cache import ClusterCache
 from fairlead_scorer.state.pool import ScoredPool
 
 _UNITS = {"memory": "MiB", "cores": "%"}
-"""Of cards."""
+"""Units of what cards have."""
 _ALL_PODS = "the job's pods"
 _LISTED = 3
 """Reasons told of one job, and nodes that a sentence names; the first are the plainest."""
@@ -39,7 +39,7 @@ def shortfalls_of(answer: str, reasons: Iterable[UnschedulableReason]) -> list[S
     """The numbers of the reasons, in their order.
 
     Args:
-        answer: what they come to; see `Shortfall`.
+        answer: the answer that they come to; see `Shortfall`.
         reasons: of one job.
     """
     found = (_shortfall(answer, reason) for reason in reasons)
@@ -75,7 +75,7 @@ def _shortfall(answer: str, reason: UnschedulableReason) -> Shortfall | None:  #
 
 
 class JobMisfit(NamedTuple):
-    """Why a waiting job does not fit, in words and as numbers; at most one of the three has any words."""
+    """Reasons for which a waiting job does not fit, in words and as numbers; at most one list has any words."""
 
     never: list[str] = []
     no_quota: list[str] = []
@@ -93,7 +93,7 @@ def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> Jo
     Args:
         job: in any phase.
         cache: what is known.
-        pool: that it waits in.
+        pool: the pool that it waits in.
     """
     if job.phase not in {Phase.WAITING, Phase.HELD}:
         return FITS

@@ -133,7 +133,7 @@ class Questions:
         return to_json(TenantsReply(at=to_datetime(at), pools=pools))
 
     async def explain(self, asked: Asked) -> bytes:
-        """Why a job stands where it stands."""
+        """Answers why a job stands where it stands."""
         question = read_question(EXPLAIN_QUESTION, asked)
         tenant = tenant_asked(asked, question.tenant)
         if not question.job:
@@ -188,7 +188,7 @@ class Questions:
     async def _all_ranked(
         self, places: Sequence[Place], rules: PoolRules, at: Micros
     ) -> AsyncIterator[RankedPlace]:
-        """A few at a time: each takes exact fractions, and decisions must not wait for two thousand of them."""
+        """Ranks places, a few at a time: each takes exact fractions, and decisions must not wait for all."""
         for rank, place in enumerate(places):
             if rank % _RANKED_AT_ONCE == 0:
                 await asyncio.sleep(0)
@@ -221,7 +221,7 @@ class Questions:
         )
 
     def _unplaced_lines(self, jobs: Sequence[JobState]) -> tuple[int, list[UnplacedJob]]:
-        """How many jobs have no place, and the first of them. Waiting tasks of an array count one by one."""
+        """The number of jobs without a place, and the first of them. Tasks of an array count one by one."""
         first = heapq.nsmallest(_UNPLACED_TOLD, jobs, key=lambda job: (job.submitted, job.uid))
         return sum(map(_tasks, jobs)), [
             UnplacedJob(
@@ -274,7 +274,7 @@ def _tasks(job: JobState) -> int:
 
 
 def _certain_places(replies: Iterable[ShardReply], merged: Sequence[Place]) -> int:
-    """How many places of a merge are certain: up to the last place of a shard that has more behind it."""
+    """The number of certain places of a merge: up to the last place of a shard that has more behind it."""
     last = {reply.places[-1].uid for reply in replies if 0 < len(reply.places) < reply.waiting}
     return next((rank for rank, place in enumerate(merged, start=1) if place.uid in last), len(merged))
 

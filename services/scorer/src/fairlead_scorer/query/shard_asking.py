@@ -39,7 +39,7 @@ class ShardAsker:
     """Asks the owners of shards.
 
     Args:
-        bus: for the shards of others.
+        bus: the connection to the owners of others' shards.
         owns: whether a shard is ours: its answer comes from this process.
         timeout: seconds for all of a question's shards, which are asked side by side.
     """
@@ -99,7 +99,7 @@ class ShardAsker:
     async def _try(
         self, pool: ScoredPool, shard: int, kind: QuestionKind, question: ShardQuestion
     ) -> ShardReply | None:
-        """One try; None where the shard has no owner just now, or one that scores by another policy or capacity."""
+        """Tries once; None where the shard has no owner now, or one that scores by another policy or capacity."""
         subject = subjects.shard_question(pool.name, shard, kind)
         try:
             payload = await self._bus.request(subject, to_packed(question), timeout=self._timeout)

@@ -1,4 +1,4 @@
-"""How far each cluster follows a pool's order, for people: by the same judgement as the admitter's."""
+"""Steering of clusters, for people: how far each follows a pool's order, as the admitter judges it."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ _UNWATCHED = "nobody watches it now, so all is as it was last told"
 _NO_ADMITTER = "no admitter leads there: none runs, or only a dry run. Submissions wait, too"
 _LOOK_INTO_IT = "`fairlead doctor` says what is broken"
 _FIRMNESS = ("exact", "standing", "close", "within-queue", "tie-break")
-"""What a pool's enforcement may be, the firmest first."""
+"""Degrees of a pool's enforcement, the firmest first."""
 
 
 class SteeringView:
@@ -28,9 +28,9 @@ class SteeringView:
 
     Args:
         cache: what is known.
-        words: what operators said.
+        words: the operators' words.
         leaders: who leads, with what admitters and watchers saw.
-        reserved: what was promised to whom.
+        reserved: the starts that were promised.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class SteeringView:
         return next((one for one in self.of(pool) if one.cluster == cluster), None)
 
     def unheard(self) -> dict[str, str]:
-        """Why what is known of a cluster may be old, by watched cluster of which nothing is heard."""
+        """Watched clusters of which nothing is heard, and why what is known of each may be old."""
         return {lease.cluster: lease.silent for lease in self._leaders.leaders(_WATCHER) if lease.silent}
 
     def is_unanswered(self, job: JobState) -> bool:
@@ -116,14 +116,14 @@ def _where_jobs_differ(pool: PoolState) -> PoolState:
 
 
 def _unwritten(lease: LeaderLease | None) -> str:
-    """Why nothing reaches the frontend although it may be written; empty where it does."""
+    """The reason for which nothing reaches the frontend although it may be written; empty where it does."""
     if lease is None:
         return _NO_ADMITTER
     return f"{lease.silent}. {_LOOK_INTO_IT}" if lease.silent else ""
 
 
 def as_a_tenant_hears(steering: Steering) -> Steering:
-    """Without others' jobs, and how many others submit."""
+    """The steering without others' jobs, and without how many others submit."""
     promised = steering.promised
     if promised is not msgspec.UNSET:
         promised = msgspec.structs.replace(promised, job="", in_its_way=msgspec.UNSET, passing=[])

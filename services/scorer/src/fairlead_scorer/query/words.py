@@ -13,7 +13,7 @@ _HOLDERS = {
 
 
 def unplaced(job: JobState) -> str:
-    """Why a job has no place that has not started; reads on from its name."""
+    """The reason for which a job that has not started has no place; reads on from its name."""
     if job.array is not None and job.phase is Phase.WAITING:
         tasks = "1 task" if job.array.tasks == 1 else f"{job.array.tasks} tasks"
         return f"{tasks} of this array; they get places as the tasks before them start"

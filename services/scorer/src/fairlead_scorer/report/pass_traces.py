@@ -31,7 +31,7 @@ class _PendingPass(NamedTuple):
     """A decision that is on its way."""
 
     context: TraceContext | None
-    """None where its trace is not kept."""
+    """Context of its trace; None where that is not kept."""
     began: Micros
     epoch: int
     turn: int
@@ -40,7 +40,7 @@ class _PendingPass(NamedTuple):
     """Kept jobs that were not at the front before."""
     moved: list[TraceContext]
     overtaken: int
-    """How many jobs stood at the front before and have changed their order among each other."""
+    """Number of jobs that stood at the front before and have changed their order among each other."""
 
 
 class PassObserver(ShardObserver, Protocol):
@@ -58,7 +58,7 @@ class PassTraces:
         spans: where spans are told.
         job: a waiting job, by its uid.
         replica: our name.
-        clock: now.
+        clock: gives the instant of now.
     """
 
     def __init__(

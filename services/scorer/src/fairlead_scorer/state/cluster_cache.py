@@ -59,25 +59,25 @@ class ClusterCache:
 
     def __init__(self) -> None:
         self.pools: dict[str, ScoredPool] = {}
-        """By policy name."""
+        """Pools by policy name."""
         self.rulebook: Rulebook | None = None
-        """None until a policy is there: nothing is scored without one."""
+        """Rules of the policy; None until a policy is there: nothing is scored without one."""
         self.objects = ClusterObjects()
-        """What the clusters state beside jobs."""
+        """Objects that the clusters state, without jobs."""
         self._jobs = StatedJobs()
         self._names = NameIndex()
         self._waiting_kinds = WaitingKinds()
         self._unplaced = UnplacedJobs()
         self._cards: dict[str, PoolCards] = {}
-        """By policy pool, where its clusters register any."""
+        """Cards by policy pool, where its clusters register any."""
         self._jobs_of: dict[StatedKey, dict[str, None]] = {}
-        """By queue, the uids of its jobs."""
+        """Uids of the jobs in each queue."""
         self._pool_of: dict[StatedKey, StatedKey] = {}
         self._entries: dict[str, JobEntry] = {}
-        """By uid, the jobs that count."""
+        """Jobs that count, by uid: where, and as what."""
         self._use: dict[StatedKey, dict[str, int]] = {}
         self._held: dict[StatedKey, dict[str, int]] = {}
-        """The running jobs' part of that."""
+        """Amounts that running jobs take, by stated pool: their part of `_use`."""
         self._over = FinishedRuns()
         self._persisted = PersistedUsage()
         self._past_before: dict[str, PoolPast] = {}
@@ -152,7 +152,7 @@ class ClusterCache:
         """Takes in what the owners of shards stated of past use.
 
         Args:
-            persisted: what they stated.
+            persisted: their statements.
             ours: whether a shard of a pool is ours: of those we know more than was stated.
             now: the clock.
 
@@ -462,13 +462,13 @@ class ClusterCache:
         """The jobs of a policy pool that have not started and have no place.
 
         Args:
-            pool: whose.
-            tenant: whose alone; None for all tenants'.
+            pool: the policy pool.
+            tenant: the only tenant; None for all.
         """
         return self._unplaced_of(((queue.cluster, queue.name) for queue in self.queues_of(pool)), tenant)
 
     def awaiting_gang_fit(self, queues: Iterable[QueueState]) -> int:
-        """How many jobs of these queues have their quota and wait for the check of gangs."""
+        """The number of jobs of these queues that have their quota and wait for the check of gangs."""
         return self._unplaced.awaiting_gang_fit((queue.cluster, queue.name) for queue in queues)
 
     def unplaced_nowhere(self, tenant: str | None) -> list[JobState]:
@@ -484,7 +484,7 @@ class ClusterCache:
         ]
 
     def levels_in(self, queue: QueueState) -> int:
-        """How many queued jobs of the queue have another level than if nobody steered. Looks at each of its jobs."""
+        """The number of the queue's jobs with another level than if nobody steered. Looks at each of them."""
         jobs = map(self._jobs.get, self._jobs_of.get((queue.cluster, queue.name), ()))
         return sum(
             job is not None

@@ -28,7 +28,7 @@ class NameIndex:
         """Names that came since they were sorted."""
 
     def replace(self, before: JobState | None, after: JobState | None) -> None:
-        """The job is this now."""
+        """Takes in a job's names as they are now."""
         if before is not None and after is not None and _called(before) == _called(after):
             return  # as nearly always: it waits, runs and ends under the names that it came with
         come = frozenset[str]() if after is None else _names(after)
@@ -84,7 +84,7 @@ class NameIndex:
 
 
 def _names(job: JobState) -> frozenset[str]:
-    """What it is called; its uid is known as such."""
+    """The names that a job is called by; its uid is known as such."""
     return frozenset(name for name in _called(job) if name is not None)
 
 

@@ -17,8 +17,8 @@ from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_policy.usage.past import Decay, PastUse, RunKey, tick_of
 
 SETTLE_AFTER = 60 * SECOND
-"""How late a start or an end may be told and still count exactly. Where it is told later, the time beyond is lost or
-charged. Clocks of scorers may differ by as much at most."""
+"""Longest delay with which a start or an end may be told and still count exactly, microseconds. Beyond it,
+time is lost or charged. Clocks of scorers may differ by as much at most."""
 
 
 type PastByTenant = dict[str, dict[str, int]]

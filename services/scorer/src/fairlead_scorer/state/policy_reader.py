@@ -58,10 +58,10 @@ class PolicyReader:
         )
         self.current: Policy | None = None
         self.words = OperatorWords()
-        """Nothing is scored by them: people are told why levels are withheld."""
+        """Operators' words. Nothing is scored by them: people are told why levels are withheld."""
 
     def why_not_ready(self) -> str | None:
-        """Why nothing can be scored yet."""
+        """The reason for which nothing can be scored yet; None where it can."""
         return (
             None
             if self.current is not None

@@ -33,7 +33,7 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     flavors: dict[str, str] = {}
     """The flavor of which it holds each resource, as far as that is told."""
     started: Micros | None = None
-    """When it started. A run whose start nobody tells leaves no past use."""
+    """Instant of the start. A run whose start nobody tells leaves no past use."""
 
 
 type CountedJob = WaitingJob | RunningJob
@@ -84,12 +84,12 @@ class ScoredPool:
 
     @property
     def window(self) -> int:
-        """How many places of each queue's front a decision holds."""
+        """The number of places of each queue's front that a decision holds."""
         return self._rulebook.document.window
 
     @property
     def shards(self) -> int:
-        """How many shards it has."""
+        """The number of shards."""
         return len(self._tenants)
 
     def shard_of(self, tenant: str) -> int:
@@ -163,7 +163,7 @@ class ScoredPool:
             self.past.suppose(persisted)
 
     def remembered(self, shard: int) -> int:
-        """How many tenants of the shard have past use."""
+        """The number of the shard's tenants with past use."""
         return 0 if self.past is None or shard >= self.shards else len(self.past[shard].tenants())
 
     def let_pass(self, shard: int, now: Micros) -> None:
@@ -188,12 +188,12 @@ class ScoredPool:
         return sorted({*self._tenants[shard], *past})
 
     def waiting_of(self, shard: int) -> Mapping[tuple[str, str], int]:
-        """How many jobs of the shard wait in each (cluster, queue)."""
+        """The number of the shard's jobs that wait in each (cluster, queue)."""
         return self._queued[shard]
 
     @property
     def waiting(self) -> int:
-        """How many jobs wait."""
+        """The number of waiting jobs."""
         return sum(sum(queued.values()) for queued in self._queued)
 
     def fronts(self, tenants: Iterable[str], now: Micros, window: int) -> dict[tuple[str, str], list[Place]]:
@@ -209,7 +209,7 @@ class ScoredPool:
         return self._facts.place(uid, now)
 
     def count_before(self, place: Place, now: Micros, tenants: Iterable[str]) -> dict[str, int]:
-        """How many jobs of each of these tenants stand before the place."""
+        """The number of jobs of each of these tenants that stand before the place."""
         return count_before(self.order_at(now), place, tenants)
 
     def standings(self, tenants: Iterable[str]) -> list[TenantShare]:

@@ -13,14 +13,14 @@ type _Kind = tuple[int, str, tuple[tuple[str, int], ...]]
 
 
 class WaitingKinds:
-    """How many jobs of each kind wait, by queue."""
+    """Numbers of waiting jobs of each kind, by queue."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str], Counter[_Kind]] = {}
-        """By cluster and queue."""
+        """Numbers of jobs of each kind, by cluster and queue."""
 
     def replace(self, before: JobState | None, after: JobState | None) -> None:
-        """The job is this now."""
+        """Takes in the job as it is now."""
         if before is not None and before.phase is Phase.WAITING:
             queue = (before.cluster, before.queue)
             kinds, kind = self._kinds[queue], _kind(before)
@@ -46,12 +46,12 @@ class UnplacedJobs:
 
     def __init__(self) -> None:
         self._jobs: dict[tuple[str, str], dict[str, JobState]] = {}
-        """By cluster and queue, then by uid."""
+        """Jobs by cluster and queue, then by uid."""
         self._gangs: Counter[tuple[str, str]] = Counter()
-        """How many of these jobs wait for the check of gangs, by cluster and queue."""
+        """Number of these jobs that wait for the check of gangs, by cluster and queue."""
 
     def replace(self, before: JobState | None, after: JobState | None) -> None:
-        """The job is this now."""
+        """Takes in the job as it is now."""
         if before is not None and _is_unplaced(before):
             queue = (before.cluster, before.queue)
             del self._jobs[queue][before.uid]
@@ -74,7 +74,7 @@ class UnplacedJobs:
         return (job for queue in queues for job in self._jobs.get(queue, {}).values())
 
     def awaiting_gang_fit(self, queues: Iterable[tuple[str, str]]) -> int:
-        """How many jobs of these queues have their quota and wait for the check of gangs."""
+        """The number of jobs of these queues that have their quota and wait for the check of gangs."""
         return sum(self._gangs[queue] for queue in queues)
 
 
@@ -83,7 +83,7 @@ def array_rest(subject: str, stated: JobState | None) -> JobState | None:
 
     Args:
         subject: the statement's, which becomes the uid: two statements of one array may hold for a moment.
-        stated: there.
+        stated: the job that is stated there.
     """
     if stated is None or stated.array is None or stated.phase not in (Phase.WAITING, Phase.HELD):
         return None

@@ -180,7 +180,7 @@ class StateView:
         )
 
     def why_no_state(self) -> str | None:
-        """Why nothing can be decided: the state is not known yet."""
+        """The reason for which the state keeps anything from being decided; None where it is known."""
         if not self._bus.connected:
             return "it is not connected to NATS"
         if not self._state.complete:
@@ -188,7 +188,7 @@ class StateView:
         return "it is taking in a large change" if self._taking_in else None
 
     def why_no_policy(self) -> str | None:
-        """Why nothing can be decided: there is no policy."""
+        """The reason for which the policy keeps anything from being decided; None where there is one."""
         return self._policy.why_not_ready()
 
 
