@@ -1,4 +1,4 @@
-"""What a tenant hears of others: whose jobs stand before its own, not their names."""
+"""A tenant's view of others: whose jobs stand before its own, not their names."""
 
 import msgspec
 

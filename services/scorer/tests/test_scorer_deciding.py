@@ -1,4 +1,4 @@
-"""What a decision holds, when it counts as the same, and how it keeps the payload limit."""
+"""The content of a decision, when it counts as the same, and how it keeps the payload limit."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What goes into a scorer is a log: replayed in another process, whatever its hashes, it gives the same decisions to the byte."""
+"""A scorer's input is a log: replayed in another process, it gives the same decisions to the byte."""
 
 import os
 import random

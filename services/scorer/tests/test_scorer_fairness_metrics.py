@@ -85,7 +85,7 @@ def test_more_tenants_than_anybody_looks_at_are_counted_and_not_shown() -> None:
 
 
 def test_a_job_is_past_its_bound_once_nothing_that_comes_later_can_pass_it() -> None:
-    """At a tenth of the entitlement a day a tag of 0.5 is passed by what came up to five days later."""
+    """A tag of 0.5 at a tenth of the entitlement a day is passed by what came up to five days later."""
     rate = float(Fraction(1, 10) / DAY)
     assert past_bound(a_place(waited=4 * DAY), rate, NOW) == 0
     assert past_bound(a_place(waited=6 * DAY), rate, NOW) == pytest.approx(DAY, abs=SECOND)

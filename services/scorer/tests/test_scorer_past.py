@@ -25,7 +25,7 @@ POOL = "c1/gpu"
 GPU = "nvidia.com/gpu"
 MINUTE = 60 * SECOND
 LATE = NOW + 1000 * HOUR
-"""By this clock no word is from the future."""
+"""Instant of a clock by which no word is from the future."""
 TENANTS = ("team-a", "team-b", "team-c")
 
 
@@ -167,7 +167,7 @@ class World:
 
 
 def a_busy_while(cache: ClusterCache, hours: int, queue: str = "main") -> Micros:
-    """So many hours of a hundred short runs each, while one pool alone is decided; gives the instant after."""
+    """Lets a hundred short runs an hour pass, while one pool alone is decided; gives the instant after."""
     for number in range(100 * hours):
         at = NOW + number * HOUR // 100
         run = msgspec.structs.replace(told(a_run("team-a", number, at), at + SECOND), queue=queue)
@@ -382,7 +382,7 @@ def test_what_was_kept_between_two_ticks_of_another_half_life_is_not_counted_aga
 
 
 def used_for_two_hours(cache: ClusterCache) -> dict[str, dict[str, int]]:
-    """What both scorers of the tests below have seen: half a pool, used by one tenant."""
+    """The past that both scorers of the tests below have seen: half a pool, used by one tenant."""
     cache.learn(facts(a_run("team-a", 1, NOW - 3 * HOUR, 4)))
     cache.follow(persisted(decided(cache, NOW)), ours, LATE)
     contents = decided(cache, NOW + 2 * HOUR)
@@ -459,7 +459,7 @@ def test_a_word_from_before_it_was_switched_off_counts_for_no_pool_that_comes_la
 
 
 def with_a_pool_that_is_gone(half_life_hours: float = 1.0) -> ClusterCache:
-    """Of two pools, one whose cluster is away: it was decided once and cannot be any more."""
+    """A cache of two pools, one whose cluster is away: it was decided once and cannot be any more."""
     gone: list[State] = [
         a_pool(name="gpu", cluster="c2"),
         a_queue(name="side", cluster="c2"),

@@ -24,7 +24,7 @@ from fairlead_testkit.bus_harness import BusHarness
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 type Shards = dict[int, dict[int, list[Micros]]]
-"""By tick and shard, when it was decided."""
+"""Instants of decisions by tick and shard."""
 POOL = "c1/gpu"
 GPU = "nvidia.com/gpu"
 MINUTE = 60 * SECOND
@@ -35,7 +35,7 @@ POLICY = PolicyDocument(tenants=[Tenant(name=name) for name in TENANTS], half_li
 
 
 class Truth:
-    """What each tenant used, counted apart from all services: from what was kept at the beginning, and all runs."""
+    """The use of each tenant, counted apart from all services: from what was kept at first, and all runs."""
 
     def __init__(self, harness: BusHarness) -> None:
         self.harness = harness
@@ -63,7 +63,7 @@ class Truth:
         return job
 
     async def is_put_back(self, job: JobState, *, told: int = 1) -> None:
-        """Its frontend stops it and puts it back into its queue; the event alone says until when it ran."""
+        """Has the job's frontend stop it and put it back into its queue; the event alone says until when it ran."""
         at = wall_clock()
         await self.tell(job, at, times=told)
         await self.harness.state(msgspec.structs.replace(job, phase=Phase.WAITING, started=None, rev=3))
@@ -73,7 +73,7 @@ class Truth:
         await self.harness.delete(job)
 
     async def ends(self, job: JobState) -> None:
-        """It ends, and stays stated for a while; nobody tells an event of it."""
+        """Ends the job, which stays stated for a while; nobody tells an event of it."""
         at = self._over(job, wall_clock())
         await self.harness.state(msgspec.structs.replace(job, phase=Phase.ENDED, ended=at, rev=3))
 
@@ -180,7 +180,7 @@ async def test_a_restart_of_nats_and_old_news_change_nothing(truth: Truth, nats_
 
 
 def whole_ticks(seen: Shards) -> list[dict[int, list[Micros]]]:
-    """Without the first and the last, the ticks that every shard was decided for."""
+    """The ticks that every shard was decided for, without the first and the last."""
     inner = [seen[tick] for tick in sorted(seen)[1:-1]]
     return [shards for shards in inner if len(shards) == POLICY.shards]
 

@@ -1,4 +1,4 @@
-"""What would move a job, asked of several scorers: the same as one order with all jobs says, to every field."""
+"""Changes that would move a job, asked of several scorers: as one order with all jobs says, to every field."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -399,7 +399,7 @@ GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem"
 
 
 def asking(name: str, mebibytes: int) -> JobState:
-    """Its one pod asks for a vGPU with so much memory."""
+    """A job whose one pod asks for a vGPU with so much memory."""
     ask = {GPU: 1000, MEMORY: 1000 * mebibytes}
     shape = JobShape(name="main", pods=1, demand=ask, card_asks=[ask])
     return a_job(name, demand=ask, shapes=[shape])

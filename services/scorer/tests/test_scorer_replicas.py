@@ -33,9 +33,9 @@ async def harness(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[BusH
 
 TAKEOVER_SECONDS = 4.0
 HANDOVER_SECONDS = 0.45 * TAKEOVER_SECONDS
-"""At most, and mostly a tenth: who waits for the end of a lease takes two seconds at least."""
+"""Longest handover in seconds, mostly a tenth: who waits for the end of a lease takes two seconds at least."""
 ROUNDS = 5
-"""Of joining and leaving, until each was quick once: a busy machine makes anything slow, and nothing quick."""
+"""Rounds of joining and leaving, until each was quick once: a busy machine makes anything slow, none quick."""
 TENANTS = [f"team-{number}" for number in range(12)]
 
 

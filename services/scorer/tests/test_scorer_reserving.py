@@ -1,4 +1,4 @@
-"""What a person is told of promises and passes, by the lease of the admitter that makes them."""
+"""Promises and passes as a person is told of them, by the lease of the admitter that makes them."""
 
 import msgspec
 import pytest

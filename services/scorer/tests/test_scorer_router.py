@@ -60,7 +60,7 @@ async def harness(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[BusH
 
 
 class Clusters:
-    """Both clusters, as far as they take submissions."""
+    """The two clusters, as far as they take submissions."""
 
     def __init__(self) -> None:
         self._taken: asyncio.Queue[tuple[str, Delivery]] = asyncio.Queue()
@@ -135,7 +135,7 @@ async def test_several_submissions_are_spread_before_they_show_in_the_state(
 async def test_a_cluster_that_nobody_leads_any_more_gets_none_of_them(
     nats_server: NatsServer, tmp_path: Path
 ) -> None:
-    """Its facts outlast its services: every second job went there, and waited for ever."""
+    """A cluster's facts outlast its services: every second job went there, and waited for ever."""
     async with BusHarness.open(nats_server, tmp_path) as harness:
         lease = a_leader(cluster="c2")
         await Bucket(harness.bus, MEMBERS).create(
@@ -243,12 +243,12 @@ async def most_messages(bus: Bus, stream: str, most: int) -> dict[str, object]:
 
 
 def counted(lifecycle: Lifecycle, what: str) -> float:
-    """Of what the service's bus counts."""
+    """The number of events that the service's bus counts under a name."""
     return lifecycle.metrics.registry.get_sample_value("fairlead_bus_events_total", {"what": what}) or 0.0
 
 
 async def copies(harness: BusHarness) -> Counter[str]:
-    """By tenant, how many submissions were sent to a cluster and wait there."""
+    """The number of submissions that were sent to a cluster and wait there, by tenant."""
     asked = {"subjects_filter": f"{subjects.ROOT}.submit.>"}
     info = msgspec.json.decode(await harness.bus.jetstream.call(f"STREAM.INFO.{SUBMIT}", asked))
     found = Counter[str]()

@@ -1,4 +1,4 @@
-"""Which cluster takes a submission that names none."""
+"""The cluster that takes a submission which names none."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""What people are told of how a cluster is steered, by the leases of who leads there: the admitter, and who states it."""
+"""Steering as people are told of it, by the leases of the admitter and of who states the cluster."""
 
 import msgspec
 import pytest
@@ -14,7 +14,7 @@ from fairlead_testkit.builders import NOW, a_document, a_job, a_pool, a_queue
 
 
 class Leaders:
-    """Those who lead for one cluster."""
+    """Leaders of one cluster."""
 
     def __init__(self, *leases: LeaderLease) -> None:
         self._leases = leases

@@ -1,4 +1,4 @@
-"""What numpy loads at its first use: told by a process of its own, as this one has long used it."""
+"""Arrays that numpy loads at their first use: told by a process of its own, as this one has long used them."""
 
 import subprocess
 import sys
@@ -13,6 +13,6 @@ print(before, "numpy.ma" in sys.modules)
 
 
 def test_masked_arrays_are_loaded_before_the_first_reaction() -> None:
-    """Where numpy loads them by itself, or not at all, nothing is to be warmed up any more."""
+    """Masked arrays need no warming up any more once numpy loads them by itself, or not at all."""
     told = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True)
     assert told.stdout.split() == ["False", "True"]

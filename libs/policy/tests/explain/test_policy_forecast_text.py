@@ -1,4 +1,4 @@
-"""What would move a job, in words: each sentence with figures worked out by hand."""
+"""Changes that would move a job, in words: each sentence with figures worked out by hand."""
 
 import re
 from dataclasses import replace
@@ -124,7 +124,7 @@ def test_a_time_is_rounded_up_so_that_then_the_sentence_holds() -> None:
 
 
 def test_what_does_not_count_takes_room_too() -> None:
-    """Of weight 0 it is left out of the shares: the first one takes it all the same, and one too large never starts."""
+    """A resource of weight 0 is left out of shares: jobs take it all the same, and one too large never starts."""
     free = rules(capacity={"cpu": 10_000, GPU: 4000}, resource_weights={GPU: Fraction(0)})
     text = words(free, {}, "late", a_job("first", "ada", age=3, gpu=4), a_job("late", "bob", gpu=4))
     assert (
@@ -324,7 +324,7 @@ def test_a_class_that_is_a_term_is_told_as_one() -> None:
 
 
 def test_a_class_that_is_a_term_is_no_share() -> None:
-    """What its class is worth is not said of the tenant, whichever of the two stands lower."""
+    """The worth of its class is not said of the tenant, whichever of the two stands lower."""
     additive = rules(
         rate=Fraction(0),
         class_mode="additive",

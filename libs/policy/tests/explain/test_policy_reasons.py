@@ -1,4 +1,4 @@
-"""Why a job stands where it stands, in words: what is said is so, with H-DRF, in trees, and where shares are infinite."""
+"""Reasons for a job's place, in words: they are true with H-DRF, in trees, and where shares are infinite."""
 
 import random
 from collections.abc import Mapping

@@ -34,7 +34,7 @@ TREES: tuple[dict[str, str], ...] = (
     {"a": "A", "b": "A", "c": "B", "d": "B"},
 )
 LEAST = 1e-4
-"""Of share: less is not always worth a word."""
+"""Smallest lead, as a share, that is always worth a word."""
 MODES: tuple[ClassMode, ...] = ("strict", "additive", "multiplicative")
 
 
@@ -81,7 +81,7 @@ def scene_of(seed: int) -> TreeScene:
 
 
 class Counted:
-    """What a job counts by below a tenant: the largest tuple of that tenant's jobs up to it."""
+    """The terms that a job counts by below a tenant: the largest tuple of that tenant's jobs up to it."""
 
     def __init__(self, order: Sequence[Pick], uid: str, side: str, scene: TreeScene) -> None:
         until = [pick.job.uid for pick in order].index(uid)
@@ -107,7 +107,7 @@ def check_place(place: Place, pick: Pick) -> None:
 
 
 def check_words(told: Neighbour, place: Place, scene: TreeScene) -> None:
-    """Who has less, who has waited longer, and by how much."""
+    """Checks that the words say who has less, who has waited longer, and by how much."""
     words = before_in_words(told, place, scene.rules)
     if "comes to" in words:  # both are told; beside it nothing but who has waited longer
         check_both(told, place, scene, words)
@@ -198,7 +198,7 @@ TOLD = {
     "submitted": ("their keys are equal, and it was submitted first",),
     "uid": ("they are equal in everything, and its uid comes first",),
 }
-"""What a row of a whole order says of each term."""
+"""Words of a row of a whole order on each term."""
 
 
 @given(st.integers(0, 2**32).map(scene_of))

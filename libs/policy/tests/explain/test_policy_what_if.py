@@ -1,4 +1,4 @@
-"""What would move a job: each claim is tried by ordering anew, with the change and with one unit less."""
+"""Changes that would move a job: each claim is tried by ordering anew, with it and with one unit less."""
 
 import random
 from collections.abc import Sequence
@@ -109,7 +109,7 @@ class Case:
     def order(
         self, change: dict[tuple[str, str], int] | None = None, classes: dict[str, str] | None = None
     ) -> PoolFacts:
-        """From scratch, with more or less use by (tenant, resource), and other classes by uid."""
+        """The order from scratch, with more or less use by (tenant, resource), and other classes by uid."""
         order = PoolFacts(self.rules)
         for tenant, use in self.use.items():
             held = {name: amount + (change or {}).get((tenant, name), 0) for name, amount in use.items()}

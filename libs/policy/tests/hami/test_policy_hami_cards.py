@@ -91,7 +91,7 @@ def random_case(seed: int) -> tuple[list[CardState], VgpuRequest, CardAnnotation
 
 
 def most_pods(cards: tuple[CardState, ...], ask: VgpuRequest, card_annotations: CardAnnotations) -> int:
-    """By every choice of cards for one pod after the other."""
+    """The most pods that fit, by every choice of cards for one pod after the other."""
     best = 0
     for chosen in combinations(range(len(cards)), ask.count):
         if card_annotations.one_numa_node and len({cards[at].numa for at in chosen}) > 1:

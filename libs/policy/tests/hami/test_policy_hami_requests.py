@@ -1,4 +1,4 @@
-"""What a container asks of cards after HAMi's defaults: a table after device.go, and what is refused."""
+"""A container's asks for cards after HAMi's defaults: a table after device.go, and what is refused."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""What is said of admissions and of idle room, against a replay that counts everything one step at a time."""
+"""Figures of admissions and of idle room, against a replay that counts everything one step at a time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

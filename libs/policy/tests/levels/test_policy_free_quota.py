@@ -1,4 +1,4 @@
-"""What fits into free quota, against a replay that adds the job and looks whether any node then holds too much."""
+"""Jobs that fit into free quota, against a replay that adds the job and looks if a node holds too much then."""
 
 from collections.abc import Mapping
 

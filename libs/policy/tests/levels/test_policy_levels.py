@@ -19,7 +19,7 @@ def job(uid: str, level: int, queue_time: int, queue: str = "") -> LabelledJob:
 
 
 def frontend_order(jobs: Sequence[LabelledJob]) -> list[str]:
-    """As Kueue and Slurm do: the highest level first, then the tie."""
+    """The order in which Kueue and Slurm take jobs: the highest level first, then the tie."""
     return [one.uid for one in sorted(jobs, key=lambda one: (-one.level, one.tie))]
 
 

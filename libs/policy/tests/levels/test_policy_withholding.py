@@ -1,4 +1,4 @@
-"""Why levels are withheld, and what operators said: pure, the same for who writes and for who answers."""
+"""Withholding of levels, and operators' words: pure, the same for who writes and for who answers."""
 
 from collections.abc import Mapping
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What may pass a waiting job, and what may not: the bound that users are told."""
+"""The bound that users are told: which jobs may pass a waiting one, and which may not."""
 
 import random
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ def random_pool(rng: random.Random, cap: int | None = None) -> PoolFacts:
 @given(rngs)
 @settings(max_examples=cases(2))
 def test_a_later_job_stands_before_an_older_one_only_within_the_bound(rng: random.Random) -> None:
-    """With a cap, while the older job is below it."""
+    """The bound holds with a cap, too, while the older job is below it."""
     cap, now = rng.choice([None, rng.randrange(1, 20)]), rng.randrange(40)
     order = random_pool(rng, cap)
     places = order.at(now).places()[:]

@@ -93,7 +93,7 @@ class AnyPolicy(RuleBasedStateMachine):
 
     @rule(many=st.lists(jobs, min_size=17, max_size=30))
     def many_jobs_wait_at_once(self, many: list[WaitingJob]) -> None:
-        """More than a lane scores at first."""
+        """Adds more jobs than a tenant queue scores at first."""
         for number, job in enumerate(many):
             self.a_job_waits(msgspec.structs.replace(job, uid=f"{job.uid}-{number}"))
 

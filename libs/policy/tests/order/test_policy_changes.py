@@ -66,7 +66,7 @@ def test_what_is_told_many_times_before_somebody_looks_is_as_if_told_at_once() -
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=cases(0.02), deadline=None)
 def test_the_head_of_a_long_line_is_that_of_all_its_jobs(seed: int, *, strict: bool, sparse: bool) -> None:
-    """What somebody looks at of thousands of jobs is made without the rest: it must be the same."""
+    """The jobs of thousands that somebody looks at are made without the rest: they must be the same."""
     dice = random.Random(seed)
     weights = {} if strict else {"urgent": Fraction(5), "normal": Fraction(1)}
     pool = PoolRules(

@@ -1,4 +1,4 @@
-"""What makes DRF what it is, on random pools; for tasks that cannot be cut.
+"""Properties that make DRF what it is, on random pools; for tasks that cannot be cut.
 
 The paper's theorems are about divisible tasks. With whole tasks each holds up to a number of tasks that does not depend
 on the size of the pool, and that the tests here state exactly, as it follows from progressive filling: while both wait,
@@ -65,7 +65,7 @@ def a_pool(rng: random.Random, most: int = 4, size: int = 1) -> tuple[dict[str, 
 
 
 def steps(capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Weights) -> dict[str, Fraction]:
-    """What one task adds to its tenant's share."""
+    """The part that one task adds to its tenant's share, by tenant."""
     return {name: dominant(capacity, demand) / weights[name] for name, demand in demands.items()}
 
 
@@ -82,7 +82,7 @@ def useful(bundle: Mapping[str, int | Fraction], demand: TaskDemand) -> int:
 
 
 def leftover(demands: Mapping[str, TaskDemand], tenant: str) -> Fraction:
-    """More tasks of the tenant than fit into what is left when the first of the others finds no room."""
+    """A bound above the tenant's tasks that fit into what is left when the first of the others finds no room."""
     return max(
         Fraction(amount, demands[tenant][name])
         for other, demand in demands.items()
@@ -125,8 +125,8 @@ def pareto_efficiency(rng: random.Random, ordering: Ordering) -> None:
 
 
 def no_envy_over_scaled_bundles(rng: random.Random, ordering: Ordering) -> None:
-    """At every moment at which a tenant waits, another's bundle, scaled by their weights, holds at most as many of its
-    tasks as it runs, and one task of that other. What others start later fits less than one task of it."""
+    """A waiting tenant envies nobody: another's bundle, scaled by their weights, holds at most as many of its tasks as it
+    runs, and one task of that other. What others start later fits less than one task of it."""
     size = rng.choice(SIZES)
     capacity, demands, weights = a_pool(rng, most=3, size=size)
     filling = fill(capacity, demands, weights, ordering)
@@ -163,8 +163,8 @@ def shares_at_most_a_task_apart(rng: random.Random, ordering: Ordering) -> None:
 
 
 def strategy_proofness(rng: random.Random, ordering: Ordering) -> None:
-    """Who asks for something else than it needs gains at most: one task of anybody, one task of the lie, and what is
-    left when the first finds no room; all in its own true tasks."""
+    """A tenant that asks for something else than it needs gains at most one task of anybody, one task of the lie, and
+    what is left when the first finds no room; all in its own true tasks."""
     capacity, demands, weights = a_pool(rng, most=rng.choice((2, 2, 3)), size=rng.choice(SIZES))
     liar = rng.choice(sorted(demands))
     true = demands[liar]
@@ -178,7 +178,7 @@ def strategy_proofness(rng: random.Random, ordering: Ordering) -> None:
 
 
 def population_monotonicity(rng: random.Random, ordering: Ordering) -> None:
-    """When one leaves, nobody loses more than a task, one task of anybody, and what was left at first."""
+    """A tenant's leaving costs nobody more than a task, one task of anybody, and what was left at first."""
     capacity, demands, weights = a_pool(rng, size=rng.choice(SIZES))
     gone = rng.choice(sorted(demands))
     before = fill(capacity, demands, weights, ordering).counts()
@@ -298,7 +298,7 @@ def test_the_units_of_resources_and_the_size_of_weights(rng: random.Random) -> N
 @given(rngs)
 @settings(max_examples=cases())
 def test_a_tenant_that_asks_for_nothing(rng: random.Random) -> None:
-    """It takes no room, and leaves the order of the others as it is."""
+    """A tenant that asks for nothing takes no room, and leaves the order of the others as it is."""
     capacity, demands, weights = a_pool(rng)
     idle: Mapping[str, TaskDemand] = {**demands, "idle": rng.choice([{}, {"cpu": 0}])}
     found = plain_order(capacity, idle, {**weights, "idle": Fraction(rng.choice([0, 1, 5]))})
@@ -309,7 +309,7 @@ def test_a_tenant_that_asks_for_nothing(rng: random.Random) -> None:
 @given(rngs)
 @settings(max_examples=cases())
 def test_the_order_in_which_facts_are_told(rng: random.Random) -> None:
-    """To the byte: places with all their terms, and standings."""
+    """Places with all their terms, and standings, are the same to the byte."""
     capacity, demands, weights = a_pool(rng)
     waiting = [
         a_waiting_job(f"{tenant}-{number}", tenant=tenant, submitted=rng.randrange(3), demand=demand)

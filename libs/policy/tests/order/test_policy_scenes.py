@@ -339,7 +339,7 @@ def test_time_alone_changes_nothing_before_the_instant_foretold(seed: int, kind:
 @given(seeds, seeds)
 @settings(max_examples=cases())
 def test_step_by_step_is_as_from_scratch(one: int, other: int) -> None:
-    """From the facts of one scene to those of another, looked at on the way."""
+    """An order that goes from one scene's facts to another's, looked at on the way, is as one made anew."""
     first, second = tree(one, 5), tree(other, 5)
     order = pool(first)
     order.at(first.now).places()[:]
@@ -371,7 +371,7 @@ def test_step_by_step_is_as_from_scratch(one: int, other: int) -> None:
 @given(rngs)
 @settings(max_examples=cases())
 def test_a_front_looks_as_deep_as_it_must(rng: random.Random) -> None:
-    """Where a queue's first jobs stand behind hundreds of another's: a beginning of each tenant's jobs is not enough."""
+    """A beginning of each tenant's jobs is not enough where a queue's first stand behind hundreds of another's."""
     rules = replace(rules_of_a_tree(rng), capacity={"cpu": 9, "gpu": 7})
     order = PoolFacts(rules)
     rare = rng.choice([0.0, 0.01, 0.5])

@@ -137,7 +137,7 @@ def test_a_tag_beside_the_middle_of_two_floats_is_the_nearest(side: int, jobs: i
 
 
 def columns(count: int, rng: np.random.Generator) -> JobColumns:
-    """Few distinct values of everything, so that ties are everywhere."""
+    """Columns of few distinct values, so that ties are everywhere."""
     none = np.zeros(count, np.int64)
     return JobColumns(
         rank=rng.integers(0, len(CLASSES), count) * 2,

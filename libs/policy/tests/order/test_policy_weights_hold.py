@@ -25,7 +25,7 @@ from fairlead_testkit.contention import (
 from fairlead_testkit.contention_by_core import ByCore, CoreBesideFormula, demand
 
 RATE = Fraction(1, 10) / DAY
-"""What the default has to be: a day of waiting is worth a tenth of a part."""
+"""Default rate of aging, as it has to be: a day of waiting is worth a tenth of a part."""
 WEIGHTS = {"ada": 3, "bob": 2, "cyd": 1}
 EQUAL = {"ada": 1, "bob": 1, "cyd": 1}
 SLOTS = 60
@@ -37,7 +37,7 @@ BACKLOGS = {
     "a day": Fraction(1),
     "three days": Fraction(3),
 }
-"""Of work of the whole pool, over all tenants, in days."""
+"""Work that waits, over all tenants, in days of the whole pool."""
 
 
 def document(weights: Mapping[str, int], **others: object) -> PolicyDocument:
@@ -67,7 +67,7 @@ def jobs_in(days: Fraction, tenants: int, slots: int = SLOTS) -> int:
 
 
 def settled(backlog: Fraction) -> Micros:
-    """When all of a constant backlog has been replaced long enough for shares to stand still."""
+    """The instant at which a constant backlog has been replaced long enough for shares to stand still."""
     return DAY + int(4 * backlog * DAY)
 
 
@@ -137,7 +137,7 @@ def test_the_core_starts_what_the_formula_says_of_jobs_of_mixed_sizes_and_arriva
 def test_who_runs_nothing_starts_when_the_next_slot_comes_free(
     backlog: str, weights: Mapping[str, int], light: str
 ) -> None:
-    """Behind backlogs of the others, however long: its one job is the next that starts."""
+    """The one job of a light tenant is the next that starts, however long the others' backlogs before it."""
     others = [tenant for tenant in weights if tenant != light]
     pool = Contention(SLOTS, by_formula(weights), lengths=LENGTHS)
     for tenant in others:
@@ -152,7 +152,7 @@ def test_who_runs_nothing_starts_when_the_next_slot_comes_free(
 
 
 def full_day(jobs: int, slots: int) -> int:
-    """So many jobs that they last for days."""
+    """A number of jobs that last for days."""
     return jobs * 24 * slots
 
 
@@ -202,7 +202,7 @@ NAMES = 10
 
 @pytest.mark.parametrize("names", [1, 5, 20])
 def test_who_splits_into_names_gets_a_part_for_each_and_never_more(names: int) -> None:
-    """Where `unlisted_weight` lets unlisted tenants in: n names of weight 1 beside 3 and 2 take n of n + 5."""
+    """Names of weight 1 that `unlisted_weight` lets in take n of n + 5 beside tenants of weight 3 and 2."""
     slots, weights = SLOTS, {"ada": Fraction(3), "bob": Fraction(2)}
     mallory = [f"mallory-{number}" for number in range(names)]
     parts = entitlements_of(weights | dict.fromkeys(mallory, Fraction(1)))
@@ -234,7 +234,7 @@ def test_who_bundles_jobs_into_gangs_is_never_more_than_one_gang_above_its_part(
 
 @pytest.mark.parametrize(("strict", "starts"), [(True, 1), (False, 0)], ids=["strict", "backfill"])
 def test_aging_does_not_help_a_gang_where_small_jobs_slip_past_it(strict: bool, starts: int) -> None:
-    """At the head from its first minute: a strict queue starts it, with backfill never so much comes free at once."""
+    """A gang at the head from its first minute starts in a strict queue; with backfill never so much comes free."""
     pool = Contention(SLOTS, by_formula(EQUAL), lengths=LENGTHS, strict=strict)
     for tenant in ("bob", "cyd"):
         pool.keep(tenant, SLOTS // 2)

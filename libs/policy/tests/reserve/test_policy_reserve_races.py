@@ -22,12 +22,12 @@ from fairlead_testkit.cases import cases
 GPU = "gpu"
 BAND = Band(default=0, lowest=1, highest=1_000_000)
 OLDEST = (-(10**9), "")
-"""Of a job that might come at any moment: all that is labelled stands above it."""
+"""Tie of a job that might come at any moment: all that is labelled stands above it."""
 HORIZON = 160
 SHORT = 48
-"""Of worlds with few jobs: a promise or two each. What breaks promises breaks them there, too, only more seldom."""
+"""Horizon of worlds with few jobs, a promise or two each: there, too, promises break, only more seldom."""
 QUIET = 900
-"""When whatever was promised is long due."""
+"""Instant at which whatever was promised is long due."""
 ENDLESS = 10**6
 
 type Deciding = Callable[[ReserveInputs, ReservationState], Reservation]
@@ -42,9 +42,9 @@ class Job:
     demand: int
     limit: int | None
     lasts: int
-    """How long it really runs, the grace that it is given included."""
+    """Time that it really runs, the grace that it is given included."""
     key: float
-    """Its place in the policy's order."""
+    """Place in the policy's order."""
     tie: tuple[int, str]
     level: int = 0
     started: int | None = None
@@ -83,7 +83,7 @@ class World:
     window: int = ENDLESS
     """Places of the order that are known."""
     horizon: int = HORIZON
-    """Until when it is looked at, if no promise is open."""
+    """Instant up to which the world is looked at, if no promise is open."""
     now: int = 0
     stolen: int = 0
     seen: int = 0
@@ -352,13 +352,13 @@ def not_looking(scene: ReserveInputs, before: ReservationState) -> Reservation:
 
 
 def as_if_at_once(reaction: int, grace: int) -> Timing:
-    """What is believed by somebody who thinks that writes take no time."""
+    """The timing that somebody believes who thinks that writes take no time."""
     del reaction
     return Timing(reaction=0, grace=grace, rest=20)
 
 
 def as_if_killed_at_once(reaction: int, grace: int) -> Timing:
-    """What is believed by somebody who thinks that a run is over at its limit."""
+    """The timing that somebody believes who thinks that a run is over at its limit."""
     del grace
     return Timing(reaction=reaction, grace=0, rest=20)
 
@@ -423,5 +423,5 @@ def test_arrivals_above_a_head_at_the_default_level_break_a_promise() -> None:
 
 
 def test_a_second_queue_on_the_same_quota_breaks_a_promise() -> None:
-    """So a pool is reserved only where nobody else can take its quota."""
+    """Promises break, so a pool is reserved only where nobody else can take its quota."""
     assert broken(worlds(6, 2, thief=True))

@@ -59,7 +59,7 @@ def test_urgent_goes_first_not_last() -> None:
 
 
 def test_what_the_tenant_holds_counts_not_the_jobs_own_request() -> None:
-    """Their share was that of one job's request, and always 0: no tenant could be over its part."""
+    """The controllers' share was that of one job's request, and always 0: no tenant could be over its part."""
     small, large = job("small", "heavy", 10), job("large", "light", 10, demand={"gpu": 4000})
     assert order_of(DRF, small, large, use={"heavy": 5000}) == ["large", "small"]
     assert order_of(WDRF, small, large, use={"heavy": 5000}) == ["large", "small"]
@@ -93,7 +93,7 @@ def test_aging_stops_where_the_configuration_says() -> None:
 
 
 def test_weights_of_the_wdrf_controller_divide_the_share() -> None:
-    """They were read and never multiplied with anything: three classes were two tiers."""
+    """Weights were read and never multiplied with anything: three classes were two tiers."""
     jobs = [
         job("normal", "a", 0, "normal"),
         job("approved", "b", 0, "approved"),
@@ -124,7 +124,7 @@ def test_resource_weights_weigh() -> None:
 
 
 def test_a_priority_override_counts_in_place_of_the_class_where_it_is_granted() -> None:
-    """It was parsed and never applied."""
+    """The override was parsed and never applied."""
     grants = [{"tenant": "b", "priority_override": True}]
     found = read_document({"class_mode": "wdrf", "tenants": [{"name": "a"}, {"name": "b"}], "grants": grants})
     book = Rulebook(found, 1)
@@ -173,7 +173,7 @@ def test_the_frontend_serves_by_what_is_written() -> None:
 
 
 def served(levels: Sequence[tuple[str, int]], by_submission: dict[str, int]) -> list[str]:
-    """As Kueue does: the highest priority first, then who came first."""
+    """The jobs as Kueue serves them: the highest priority first, then who came first."""
     priority = dict(levels)
     return sorted(by_submission, key=lambda uid: (-priority.get(uid, 0), by_submission[uid]))
 
@@ -191,7 +191,7 @@ def test_a_name_within_another_name_is_another_job() -> None:
 
 
 def test_whatever_waits_is_seen_and_whatever_runs_counts_in_any_namespace() -> None:
-    """They asked for phases and conditions that do not exist, found nothing, and counted use in three namespaces."""
+    """The controllers asked for phases that do not exist, found nothing, and counted in three namespaces."""
     facts: list[State] = [
         a_pool(),
         a_queue(),
@@ -224,7 +224,7 @@ def test_a_gang_fits_as_a_whole_or_not_at_all() -> None:
 
 @pytest.mark.parametrize("preset", ["drf", "wdrf"])
 def test_at_a_stated_rate_waiting_is_worth_what_it_says_beside_the_share(preset: str) -> None:
-    """At 0.1 a second ten seconds outweighed a whole pool, and after a factor of 1000 ten milliseconds did.
+    """Ten seconds outweighed a whole pool at 0.1 a second, and after a factor of 1000 ten milliseconds did.
 
     Half of the pool at 0.06 an hour is worth 8 h 20 min.
     """

@@ -1,4 +1,4 @@
-"""What a tenant is entitled to: by the definition, whatever the scale of the weights, and as the old unit converts."""
+"""Entitlements: by the definition, whatever the scale of the weights, and as the old unit converts."""
 
 import random
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Whatever is read, it gives a defined order or an error that names path and value: by seed, from what is nearly right.
+"""Documents that are nearly right, by seed: each gives a defined order or an error that names path and value.
 
 A seed that fell through is tried again by `python libs/policy/tests/snapshot/test_policy_fuzz.py SEED 1`.
 """
@@ -52,7 +52,7 @@ def attempt_on[D: (PolicyDocument, Snapshot)](
     read: Callable[[object], D],
     check: Callable[[random.Random, D], None],
 ) -> str:
-    """As a parser of YAML gives it, or as bytes of JSON; mangled, scrambled or left as it is."""
+    """Reads a document as YAML's parser gives it, or as bytes of JSON; mangled, scrambled or left as it is."""
     kind = rng.random()
     if kind < 0.65:
         mangle(rng, document, as_yaml=kind < 0.2)

@@ -92,7 +92,7 @@ def random_job(rng: Random, number: int, *, with_cards: bool) -> dict[str, objec
 
 
 def plain_nodes(document: dict[str, object], *, empty: bool) -> dict[str, tuple[Node, str]]:
-    """By name, what is left of each node, and its label."""
+    """The rest of each node and its label, by name."""
     found: dict[str, tuple[Node, str]] = {}
     nodes = document["nodes"]
     assert isinstance(nodes, list)
@@ -253,7 +253,7 @@ def test_the_result_does_not_depend_on_the_order_of_nodes_and_jobs() -> None:
 
 
 def test_placed_jobs_never_use_more_than_a_node_or_card_has() -> None:
-    """By sums alone, whatever the order of starting."""
+    """Sums alone are looked at, whatever the order of starting."""
     for seed in range(cases()):
         document, with_cards = random_snapshot(seed)
         _, result = walked(read_snapshot(document), CardStrategy.SPREAD)

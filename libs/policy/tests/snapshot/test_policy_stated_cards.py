@@ -49,7 +49,7 @@ def node(name: str, *cards: CardState, **more: object) -> NodeState:
 
 
 def job(*asks: dict[str, int], pods: int = 1, name: str = "j", scope: str = "team-a") -> JobState:
-    """Its pods ask for this, container by container, in whole units."""
+    """A job whose pods ask for this, container by container, in whole units."""
     counted = [{resource: 1000 * amount for resource, amount in ask.items()} for ask in asks]
     summed = {r: sum(one.get(r, 0) for one in counted) for r in {r for one in counted for r in one}}
     shape = JobShape(name="main", pods=pods, demand=summed, card_asks=counted)

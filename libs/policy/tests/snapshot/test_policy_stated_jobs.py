@@ -23,7 +23,7 @@ JOBS = st.one_of(
 
 
 def looked_at_whole(stated: dict[str, JobState]) -> dict[str, JobState]:
-    """Of each uid the newest statement; of two of one stamp that of the larger subject."""
+    """The newest statement of each uid; of two of one stamp that of the larger subject."""
     ranked = sorted(stated.items(), key=lambda one: (one[1].stamp, one[0]))
     return {job.uid: job for _, statement in ranked for job in spoken_of(statement)}
 

@@ -1,4 +1,4 @@
-"""What a node counts to hold (H-DRF), against sums of fractions in full."""
+"""A node's holding as it counts (H-DRF), against sums of fractions in full."""
 
 import random
 from fractions import Fraction
@@ -12,13 +12,13 @@ from fairlead_policy.tenants.rescaling import CountedHolding, Kin, dominant_of
 from fairlead_testkit.cases import cases
 
 type Child = tuple[list[Fraction], bool]
-"""What it holds by resource, and whether it is live."""
+"""Holding of a child by resource, and whether it is live."""
 
 RESOURCES = ("cpu", "gpu", "memory")
 
 
 def counted(share: Fraction) -> Fraction:
-    """As it is up to a denominator of 2^64, then rounded to parts of it."""
+    """The share as it is up to a denominator of 2^64, else rounded to parts of that."""
     return share if share.denominator <= GRID else Fraction(round(share * GRID), GRID)
 
 

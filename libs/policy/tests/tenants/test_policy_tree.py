@@ -55,7 +55,7 @@ TWO_TEAMS = PoolRules(
 
 
 def test_a_job_behind_a_siblings_counts_as_that_one() -> None:
-    """By keys alone lifted to 0.75 the submit tie would put a2 first; the team level says a1, a2."""
+    """Keys alone, lifted to 0.75, would put a2 first by the submit tie; the team level says a1, a2."""
     rules = PoolRules(
         capacity={"gpu": 10},
         classes=("normal",),
@@ -76,7 +76,7 @@ def test_a_job_behind_a_siblings_counts_as_that_one() -> None:
 
 
 def test_a_sibling_that_comes_later_raises_the_tag_of_the_organisation() -> None:
-    """So a bound known at one level does not hold in a tree: it is the sum over the levels."""
+    """A bound known at one level does not hold in a tree: it is the sum over the levels."""
     rules = PoolRules(
         capacity={"gpu": 10}, classes=("normal",), rate=Fraction(1, 10), entitlements=ONES,
         parents={"team-1": "org", "team-2": "org"},

@@ -78,7 +78,7 @@ def passed(places: list[Place]) -> Iterator[tuple[Place, Place]]:
 @given(rngs)
 @settings(max_examples=cases())
 def test_a_later_job_passes_only_within_the_sum_over_the_levels(rng: random.Random) -> None:
-    """With a cap, while the older job is below it."""
+    """The bound holds with a cap, too, while the older job is below it."""
     cap, now = rng.choice([None, rng.randrange(1, 16)]), rng.randrange(12, 24)
     order = random_pool(rng, cap)
     for j, k in passed(order.at(now).places()[:]):

@@ -1,4 +1,4 @@
-"""Which resources are used up: judged by what really waits, in the cluster and flavor that it could have it of."""
+"""Used-up resources: judged by what really waits, in the cluster and flavor that it could have it of."""
 
 import random
 from collections import Counter
@@ -166,7 +166,7 @@ STARTS = 60
 
 
 def starts_of_the_sibling(held: int, *, decoy: bool = False) -> int:
-    """How many of 60 starts a team for CPUs gets, whose sibling holds cards and waits for two at a time.
+    """The number of 60 starts that a team for CPUs gets, whose sibling holds cards and waits for two at a time.
 
     Two rivals outside hold all CPUs and want them again. One of the jobs for CPUs ends, and the first one of the order that
     asks for CPUs starts.
