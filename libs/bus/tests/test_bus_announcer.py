@@ -60,7 +60,7 @@ def story(step: StateChange) -> Iterable[Outgoing]:
 
 
 class Lapsing(Leadership):
-    """Its trust in itself can lapse for a while, as it does when a renewal is acked late."""
+    """A leadership whose trust in itself can lapse for a while, as it does when a renewal is acked late."""
 
     lapsed = False
 
@@ -117,7 +117,7 @@ class Owner:
 
 
 class Audience:
-    """Somebody who reads what is stated and told."""
+    """A reader of what is stated and told."""
 
     def __init__(self, bus: Bus) -> None:
         self.mirror: Mirror[State] = Mirror(
@@ -397,7 +397,7 @@ async def test_who_writes_without_end_makes_a_few_writes_of_the_owner_and_has_no
 
 
 class Deluded(Leadership):
-    """Never hears that it lost the key."""
+    """A leadership that never hears that it lost the key."""
 
     believed: int | None = None
 

@@ -1,4 +1,4 @@
-"""Three servers: what a client of a cluster meets that a client of one server does not."""
+"""Clients of three servers: what they meet that a client of one server does not."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -73,7 +73,7 @@ async def seq_of(bus: Bus) -> int | None:
 
 
 async def test_a_replay_that_the_server_has_lost_is_begun_anew(bus: Bus) -> None:
-    """Its consumer stands in the memory of one server, which may die while ours lives."""
+    """The replay's consumer stands in the memory of one server, which may die while ours lives."""
     await provision(bus, topology(["c1"]), replicas=3)
     async with Feed(bus, stream=STATE, subject=subjects.state_filter("c1"), deliver=lambda *_: None) as feed:
         assert (await feed.position()).name == feed.created.name

@@ -98,7 +98,7 @@ class Taker:
     """Takes a replay's messages."""
 
     def take(self, message: Msg, seq: int) -> None:
-        """Here is one."""
+        """Takes a message."""
 
 
 async def broken_replay(bus: Bus, taker: Taker) -> None:

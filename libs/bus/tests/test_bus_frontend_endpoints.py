@@ -48,7 +48,7 @@ def test_only_the_newest_leader_is_obeyed(kept: int, own: int, asked: list[int],
 
 
 class Frontend:
-    """Does all that it is asked for, but for levels below zero."""
+    """A frontend that does all that it is asked for, but for levels below zero."""
 
     def __init__(self) -> None:
         self.created: list[str] = []

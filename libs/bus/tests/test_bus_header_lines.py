@@ -1,4 +1,4 @@
-"""Our own reading of headers gives what nats-py's gives, whatever they hold."""
+"""Headers read by us: the same as nats-py reads, whatever they hold."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -51,7 +51,7 @@ async def guarded(tmp_path: Path) -> AsyncIterator[GuardedServer]:
 
 
 async def stored(root: Bus) -> list[tuple[str, bytes]]:
-    """All that stands in the submit stream."""
+    """Messages that stand in the submit stream, with their subjects."""
     found, seq = [], 1
     while (one := await root.jetstream.next_of("submit", subjects.submit_filter("c1"), seq)) is not None:
         found.append((one.subject, one.payload))

@@ -1,4 +1,4 @@
-"""What a stranger who speaks the bare protocol can send: nothing of it may pass for the server's word or cut a client off."""
+"""Messages of a stranger who speaks the bare protocol: none may pass for the server's word or cut a client off."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ async def stranger(nats_server: NatsServer, bus: Bus) -> AsyncIterator[Stranger]
 
 @contextlib.asynccontextmanager
 async def answering(bus: Bus, said: bytes = b"heard") -> AsyncIterator[list[bytes]]:
-    """What was asked of an endpoint at QUESTION, that gives one answer; the stranger's server knows it."""
+    """Questions that came to an endpoint at QUESTION, which gives one answer; the stranger's server knows it."""
     asked: list[bytes] = []
 
     async def handle(question: Asked) -> bytes:
@@ -74,7 +74,7 @@ async def answering(bus: Bus, said: bytes = b"heard") -> AsyncIterator[list[byte
 
 @contextlib.asynccontextmanager
 async def overheard(bus: Bus, subject: str) -> AsyncIterator[list[bytes]]:
-    """What comes to a subject."""
+    """Messages that come to a subject."""
     came: list[bytes] = []
 
     async def hear(message: Asked) -> None:

@@ -42,7 +42,7 @@ async def background(*runners: "Membership | Leadership | Roster") -> AsyncItera
 
 
 async def led_by(leader: Leadership, wake: asyncio.Event) -> int:
-    """Its epoch, once it leads."""
+    """Epoch of a leader, once it leads."""
     epoch = await eventually(lambda: leader.epoch, on=wake, timeout=ALLOWED)
     assert epoch is not None
     return epoch
@@ -50,7 +50,7 @@ async def led_by(leader: Leadership, wake: asyncio.Event) -> int:
 
 @asynccontextmanager
 async def let_go(bus: Bus, key: str) -> AsyncIterator[None]:
-    """Within the block a lease is taken away by who has it; nobody waits for its end.
+    """The block in which a lease is taken away by who has it; nobody waits for its end.
 
     Told by what is written, and not by the time: a machine may stand still for as long as a lease.
     """
@@ -115,7 +115,7 @@ async def test_who_spares_renewals_is_woken_by_what_a_lease_says_alone(bus: Bus)
 async def test_a_lease_that_nobody_renews_expires_for_all_who_watch_and_is_free_to_take(
     bus: Bus, tally: BusTally
 ) -> None:
-    """Without the server's expiry markers nobody would hear of it."""
+    """The end of the lease is heard by the server's expiry markers: without them nobody would hear of it."""
     wake = asyncio.Event()
     roster = Roster(bus, wake=wake)
     bucket, key = Bucket(bus, "members"), leader_key("sim", "c1")
@@ -243,7 +243,7 @@ async def test_a_leader_that_cannot_renew_stops_trusting_itself_before_the_lease
 async def test_two_leaders_are_never_trusted_at_once(
     nats_server: NatsServer, tally: BusTally, bus: Bus
 ) -> None:
-    """Three candidates; each leader is stopped rudely (its task ends without a release) or cleanly in turn."""
+    """The leader, of three candidates, is stopped rudely (its task ends without a release) or cleanly in turn."""
     wake = asyncio.Event()
     epochs: list[int] = []
 

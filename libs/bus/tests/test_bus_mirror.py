@@ -135,7 +135,7 @@ async def test_a_tombstone_tells_the_stamp_to_mirrors_that_never_saw_the_object(
 
 
 async def test_a_stream_made_anew_is_believed(bus: Bus) -> None:
-    """Its epochs and sequences begin again: what was remembered of the old one must not drop them."""
+    """The new stream's epochs and sequences begin again: what was remembered of the old one must not drop them."""
     wake = asyncio.Event()
     await bus.publish(at("a"), node("a", epoch=9, rev=9))
     async with running(a_mirror(bus, wake)) as mirror:
@@ -169,7 +169,7 @@ UNREADABLE = {
 
 
 async def test_what_the_server_read_out_to_a_subject_is_no_value_of_it(bus: Bus, tally: BusTally) -> None:
-    """Whoever may have a message read out names where to: with the rights of the server, to where he may not write himself."""
+    """Readers of a message name where it is read out to: with the server's rights, to where they may not write themselves."""
     await bus.publish(at("a"), node("a"))
     wake = asyncio.Event()
     async with running(a_mirror(bus, wake)) as mirror:
@@ -212,7 +212,7 @@ async def test_what_cannot_be_read_never_takes_the_place_of_the_last_good_value(
 
 
 async def test_what_stands_as_before_is_no_change_after_a_reconnect(bus: Bus) -> None:
-    """After a server's restart that is nearly all of 100,000 jobs: nobody shall have to take them in anew."""
+    """Jobs that stand as before are nearly all of 100,000 after a server's restart: nobody shall take them in anew."""
     wake = asyncio.Event()
     for name in ("a", "b", "c"):
         await bus.publish(at(name), node(name, rev=3))

@@ -1,4 +1,4 @@
-"""Who stands behind a flood in a stream is handled at once, however large the flood is."""
+"""Messages behind a flood in a stream are handled at once, however large the flood is."""
 
 import asyncio
 from collections import Counter

@@ -48,7 +48,7 @@ async def test_a_claim_ends_the_old_epoch_before_the_new_owner_has_published(bus
 
 
 async def test_of_two_claims_at_once_one_holds(bus: Bus) -> None:
-    """Who looks while the other's claim is under way loses; who looks behind it takes over what it claimed."""
+    """The one who looks while the other's claim is under way loses; whoever looks behind it takes over what it claimed."""
     one, two = an_owner(bus, "one"), an_owner(bus, "two")
     claimed = await asyncio.gather(
         one.claim(lambda: b"one"), two.claim(lambda: b"two"), return_exceptions=True
@@ -127,7 +127,7 @@ asyncio.run(main())
 async def test_an_owner_paused_between_its_check_and_its_publish_is_refused(
     nats_server: NatsServer, bus: Bus
 ) -> None:
-    """With a lease alone this publish was accepted in five runs of five."""
+    """The publish of a paused owner was accepted in five runs of five with a lease alone."""
     child = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",

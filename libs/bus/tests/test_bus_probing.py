@@ -1,4 +1,4 @@
-"""What `find_faults` finds: nothing on the shipped accounts, and each grant that is added or taken away."""
+"""Faults that `find_faults` finds: none on the shipped accounts, and each grant that is added or taken away."""
 
 from pathlib import Path
 
@@ -69,7 +69,7 @@ async def test_the_shipped_accounts_are_faultless_and_each_change_is_found(tmp_p
 
 @pytest.mark.integration
 async def test_a_tenant_among_the_services_is_found(tmp_path: Path) -> None:
-    """As grants alone would have it, without accounts of the tenants."""
+    """Grants alone would have it so, without accounts of the tenants."""
     services, team_a, _ = LAYOUT.accounts
     shared = msgspec.structs.replace(services, users=[*services.users, *team_a.users])
     layout = OneAccount([shared])

@@ -147,7 +147,7 @@ async def test_a_silent_server_does_not_park_a_flush_for_ever(nats_server: NatsS
 
 
 def refusal(code: int, err_code: int) -> BusError:
-    """What an error in place of an ack becomes."""
+    """The exception that an error in place of an ack becomes."""
     answer = {"error": {"code": code, "err_code": err_code, "description": "no"}, "stream": "submit"}
     message = Msg(_client=Client(), subject="_INBOX.x", reply="", data=json.dumps(answer).encode())
     with pytest.raises(BusError) as found:

@@ -1,4 +1,4 @@
-"""What became of messages is told to the server many at a time, and none of it is lost."""
+"""Verdicts on messages are told to the server many at a time, and none of them is lost."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What the key of a service is good for in a thief's hands: its own subjects, and none of the others' or of the server's."""
+"""The key of a service in a thief's hands: good for its own subjects, and for none of the others' or of the server's."""
 
 import asyncio
 import itertools

@@ -286,7 +286,7 @@ async def test_what_is_parked_is_handled_as_soon_as_it_can_be(bus: Bus) -> None:
 
 
 async def test_a_full_stream_is_no_attempt_of_what_is_handled(bus: Bus, tally: BusTally) -> None:
-    """Else a full stream would make dead letters of all that is handled meanwhile."""
+    """A full stream would otherwise make dead letters of all that is handled meanwhile."""
     await provision(bus, a_topology(ack_wait=60, max_deliver=1))
     full = await a_full_stream(bus, "answer", subjects.answer("team-a", "first"))
     deliveries: list[int] = []

@@ -1,4 +1,4 @@
-"""What the lab is made of is built once, whole or not at all; where it cannot be built, tests say what to do."""
+"""Tools of the lab are built once, whole or not at all; where they cannot be built, tests say what to do."""
 
 import os
 import re

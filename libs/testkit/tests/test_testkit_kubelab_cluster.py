@@ -59,7 +59,7 @@ def admitted(lab: KubeLab, namespace: str) -> list[str]:
 
 
 def put_aside(lab: KubeLab, queue: str) -> int:
-    """How many Workloads wait that Kueue has found no room for."""
+    """Number of Workloads that wait and that Kueue has found no room for."""
     start = "kueue_pending_workloads{"
     lines = [
         line

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.kube
 
 
 def probe(lab: KubeLab) -> str:
-    """What Kueue says to a boost that is none."""
+    """Kueue's answer to a boost that is none."""
     try:
         lab.api.create(things.workload("probe", "default", "none", {}, boost="x"), dryRun="All")
     except ApiError as error:

@@ -32,13 +32,13 @@ WITHOUT = ("-p", "no:hypothesispytest", "-p", "no:asyncio", "-p", "no:pytest_cov
 """Plugins that these runs have no use for: each of two dozen processes would load them."""
 OPTIONS = ("--strict-markers", "--max-suite-reruns=2", "--rerun-show-tracebacks", *WITHOUT, "-n")
 WORKERS = 6
-"""As many as `make test` has."""
+"""Number of workers that `make test` has."""
 
 
 def run(
     pytester: pytest.Pytester, workers: int, *, hermetic: str = "pass", integration: str = "pass"
 ) -> pytest.RunResult:
-    """Three hermetic files and three of real processes, in a run of their own."""
+    """Runs three hermetic files and three of real processes, in a run of their own."""
     pytester.makeini("[pytest]\nmarkers =\n    kube\n    integration\n    chaos\n")
     for number in range(3):
         pytester.makepyfile(**{f"test_h{number}": FILE.format(mark="", action=hermetic)})
@@ -47,7 +47,7 @@ def run(
 
 
 def said(folder: Path) -> list[tuple[str, int, str, int]]:
-    """What each test wrote down: its file, its number, its worker and how nice that was."""
+    """Notes that the tests wrote: each one's file, its number, its worker and how nice that was."""
     return [json.loads(path.read_text()) for path in folder.glob("*.said")]
 
 

@@ -22,7 +22,7 @@ OPTIONS = ("--strict-markers", "--max-suite-reruns=2", "--rerun-show-tracebacks"
 
 
 def run(pytester: pytest.Pytester, *markers: str) -> pytest.RunResult:
-    """One test with each marker, in a run of its own."""
+    """Runs one test with each marker, in a run of its own."""
     pytester.makeini("[pytest]\nmarkers =\n    kube\n    integration\n    chaos\n    deep\n")
     for marker in markers:
         pytester.makepyfile(**{f"test_{marker}": FAILS_ONCE.format(marker=marker)})

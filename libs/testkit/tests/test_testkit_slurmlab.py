@@ -125,7 +125,7 @@ def test_the_detached_lab_stays_until_it_is_told_to_end(
 @pytest.mark.skipif(not ROOT, reason="any run of a plain user shows it")
 @pytest.mark.timeout(300)
 def test_a_plain_user_gets_the_smaller_lab(slurm_programs: None, tmp_path: Path) -> None:
-    """As a plain user in a namespace where root's files are that user's own; CI has no other who may read them."""
+    """The plain user is one in a namespace where root's files are that user's own; CI has no other who may read them."""
     del slurm_programs
     user = pwd.getpwnam(PEOPLE["vision"])
     plain = ["unshare", "--user", f"--map-user={user.pw_uid}", f"--map-group={user.pw_gid}"]

@@ -1,4 +1,4 @@
-"""What is counted of admissions and of idle room: which orders count, and what cannot be judged."""
+"""Counts of admissions and of idle room: which orders count, and what cannot be judged."""
 
 from dataclasses import dataclass, field
 
@@ -75,14 +75,14 @@ class Pictured:
         self.adherence.observe(seen, {POOL: frozenset(["main"])})
 
     def stand_by(self, *jobs: JobState, after: float, leader: LeaderLease | None) -> None:
-        """As `look`, of a replica that does not lead."""
+        """Does as `look`, for a replica that does not lead."""
         self.now += after
         changes = [change for job in jobs for change in self.facts.apply({subject_of(job): job})]
         seen = Observation(jobs=changes, judged=[], news=True, state_seq=0, before_seq=0, at=self.now)
         self.adherence.stand_by(seen, {POOL: frozenset(["main"])}, leader)
 
     def overlook(self, *jobs: JobState, after: float) -> None:
-        """As `look`, while not everything is known."""
+        """Does as `look`, while not everything is known."""
         self.now += after
         changes = [change for job in jobs for change in self.facts.apply({subject_of(job): job})]
         seen = Observation(jobs=changes, judged=[], news=True, state_seq=0, before_seq=0, at=self.now)
@@ -93,7 +93,7 @@ class Pictured:
         return NOW + round((self.now - 1000.0) * SECOND)
 
     def lease(self) -> LeaderLease:
-        """Of another replica, renewed just now."""
+        """The lease of another replica, renewed just now."""
         return LeaderLease(role="admitter", cluster="c1", replica="other", epoch=1, renewed=self.wall())
 
     def apart(self) -> tuple[int, int]:
@@ -120,7 +120,7 @@ def ended(name: str) -> JobState:
 
 
 def a_full_pool() -> Pictured:
-    """Two run, four wait, all of them known for long."""
+    """A pool with two jobs that run and four that wait, all of them known for long."""
     pool = Pictured()
     pool.look(*(waiting(name) for name in "abcdxy"))
     pool.order(*"xyabcd")

@@ -29,7 +29,7 @@ BANDS = class_bands(CLASSES, VALUES, width=1000)
 QUEUE = a_queue(frontend="kueue", bands_by_class=True)
 CLASS_BANDS = class_bands_of([QUEUE], BANDS, protect=False)
 BASES = [0, 0, 1500, 3000, 700, -50, 9000]
-"""Of the classes, and of priority classes that are none of the policy's."""
+"""Levels of the classes, and of priority classes that are none of the policy's."""
 
 
 class Kueue:

@@ -1,4 +1,4 @@
-"""Which decisions count, and when a pool has an order at all."""
+"""Decisions that count, and the time from which a pool has an order at all."""
 
 import pytest
 from hypothesis import given
@@ -28,7 +28,7 @@ def claim(shard: int, owner: str) -> Decision:
 
 
 def settled(fronts: DecisionGate, *leases: MemberLease, policy: int = 1) -> PoolHeads | Unsettled:
-    """As one asks who looks again and again: leases that stand are the same value each time."""
+    """The pool's heads as somebody asks who looks again and again: leases that stand are the same value each time."""
     holders = HELD_BY_BOTH if leases == BOTH else Holders(leases)
     return fronts.settle(POOL, shards=2, policy=policy, holders=holders)
 

@@ -1,4 +1,4 @@
-"""What is known of the cluster, kept change by change, against what a look at everything would tell."""
+"""Facts of the cluster, kept change by change, against what a look at everything would tell."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ from fairlead_testkit.builders import NOW, a_job, a_mark, a_pool, a_queue, a_ten
 
 
 def waiting_in(facts: ClusterFacts, queue: str = "main") -> int:
-    """How many jobs wait in the queue, by its indexes."""
+    """Number of jobs that wait in the queue, by its indexes."""
     return sum(len(ties) for queued in facts.queued(queue).values() for ties in queued.waiting.values())
 
 

@@ -1,4 +1,4 @@
-"""What fails in one scope keeps no other from its levels, whoever fails and why; what fails everywhere backs off."""
+"""Failures in one scope keep no other from its levels, whoever fails and why; what fails everywhere backs off."""
 
 from collections.abc import Collection, Sequence
 

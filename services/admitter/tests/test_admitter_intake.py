@@ -59,7 +59,7 @@ async def heard(answers: list[AnyAnswer], count: int) -> list[AnyAnswer]:
 
 
 class Standing(msgspec.Struct):
-    """Where a durable stands, as the server says."""
+    """State of a durable, as the server says it."""
 
     num_pending: int
     num_ack_pending: int
@@ -73,13 +73,13 @@ async def durable_of(bus: Bus, name: str) -> Standing:
 
 
 async def left(bus: Bus, durable: str = topology.submit_durable(CLUSTER)) -> tuple[int, int]:
-    """What the durable still has to give, and what was given and not acked."""
+    """Number of messages that the durable still has to give, and of those that were given and not acked."""
     facts = await durable_of(bus, durable)
     return facts.num_pending, facts.num_ack_pending
 
 
 async def give_back_after(bus: Bus, seconds: float) -> None:
-    """What a killed admitter had in hand comes again after this time, instead of ten seconds."""
+    """Has what a killed admitter had in hand come again after this time, instead of ten seconds."""
     plan = topology.topology([CLUSTER])
     durables = [msgspec.structs.replace(spec, ack_wait_seconds=seconds) for spec in plan.durables]
     await provision(bus, msgspec.structs.replace(plan, durables=durables))
@@ -381,7 +381,7 @@ async def test_submissions_are_held_until_a_policy_is_known(
 async def test_what_cannot_be_read_over_policy_and_facts_refuses_no_job(
     bus: Bus, cluster: FakeCluster, answers: list[AnyAnswer], run_admitter: RunAdmitter
 ) -> None:
-    """As the answer to a question may be, whose sender named such a subject to be answered to."""
+    """Garbage over policy and facts, as the answer to a question may be whose sender named such a subject for it."""
     garbage = b'{"stream":"submit","seq":7}'
     await bus.publish(subjects.kv_subject(topology.POLICY, subjects.DOCUMENT_KEY), garbage)
     async with run_admitter():

@@ -1,4 +1,4 @@
-"""Too much of one tenant, or of all: refused clearly, and the neighbour does not notice."""
+"""Floods of one tenant, or of all: refused clearly, and the neighbour does not notice."""
 
 import asyncio
 import re
@@ -84,7 +84,7 @@ def test_it_is_known_for_two_minutes_after_it_was_handled_last() -> None:
     burst=st.integers(1, 9),
 )
 def test_never_more_pass_than_the_limits_say(moments: list[int], a_second: float, burst: int) -> None:
-    """In whatever order they come: of any stretch of time, at most a burst and what its seconds allow."""
+    """Submissions pass, in whatever order they come: at most a burst in any stretch of time, and what its seconds allow."""
     pressure = a_pressure(a_second=a_second, burst=burst)
     passed = [
         at for seq, at in enumerate(moments) if pressure.objection("a", a_delivery(seq, seconds=at)) is None

@@ -1,4 +1,4 @@
-"""What the admitter tells in traces of its own is linked to the jobs that it concerns."""
+"""Traces of the admitter's own are linked to the jobs that they concern."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What the answers of an API server mean for Workloads and marks, told by a server that plays a few of them."""
+"""Answers of an API server and what they mean for Workloads and marks, told by a server that plays a few of them."""
 
 import json
 from collections.abc import AsyncIterator

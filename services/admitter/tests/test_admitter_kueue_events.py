@@ -1,4 +1,4 @@
-"""What speaks against queued jobs, as people see it: with kubectl, on the Workload and on the Job."""
+"""Objections to queued jobs, as people see them: with kubectl, on the Workload and on the Job."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager

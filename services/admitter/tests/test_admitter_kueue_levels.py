@@ -78,7 +78,7 @@ class NamespaceFixture:
             self.lab.api.create(things.workload(name, self.name, "main", {"cpu": 1}, priority=priority))
 
     def clear(self) -> None:
-        """Nothing is left of it: other tests of the session steer whatever stands in the lab."""
+        """Clears the namespace: other tests of the session steer whatever stands in the lab."""
         self.lab.api.delete(self.path)
         # Kueue lets go of them a moment later; a sweep counts what is still there.
         self.lab.until(lambda: not self.lab.api.items(self.path), 60, "the Workloads are gone")
@@ -98,7 +98,7 @@ class NamespaceFixture:
         )
 
     def admitted(self) -> list[str]:
-        """What holds the quota."""
+        """Names of the Workloads that hold the quota."""
         return [
             found["metadata"]["name"]
             for found in self.lab.api.items(self.path)
@@ -146,7 +146,7 @@ class NamespaceFixture:
         return steer(ranked, self.facts, [self.name], expectations, class_bands)
 
     async def admits(self) -> list[str]:
-        """One after the other, until nothing waits."""
+        """Names of the Workloads that Kueue admits, one after the other, until nothing waits."""
         order = []
         while True:
             await self.backoff()
@@ -168,7 +168,7 @@ class NamespaceFixture:
         return bool(active) and all(line.endswith(" 0") for line in active)
 
     async def backoff(self) -> None:
-        """Until Kueue has seen all that was written, and put all aside.
+        """Waits until Kueue has seen all that was written, and put all aside.
 
         It hears of changes a moment later, and in their order: once it counts a Workload that was made last, it has
         seen what was written before.

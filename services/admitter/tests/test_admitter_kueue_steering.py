@@ -39,7 +39,7 @@ type RunAdmitter = Callable[..., AbstractAsyncContextManager[Lifecycle]]
 BASE_PRIORITY = "fairlead.dev/base-priority"
 LEVERS: list[LeverName] = ["boost", "priority"]
 TOP = 1_000_000
-"""Of the band of the last class, where the cluster names no classes."""
+"""Top of the band of the last class, where the cluster names no classes."""
 
 
 class Watched:
@@ -72,7 +72,7 @@ class Watched:
         self.lab.until(lambda: things.condition(self.get("blocker"), "QuotaReserved"))
 
     def clear(self) -> None:
-        """Nothing is left of it: other tests of the session steer whatever stands in the lab."""
+        """Clears the namespace: other tests of the session steer whatever stands in the lab."""
         self.lab.api.delete(self.path)
         self.lab.until(lambda: not self.lab.api.items(self.path), 60, "the Workloads are gone")
         if self.queue == self.name:
@@ -293,7 +293,7 @@ async def test_what_was_admitted_is_lifted_to_the_top_where_queues_preempt(
 
 
 def a_webhook_that_is_away(namespace: str) -> KubeObject:
-    """Of somebody else, in the way of every change of a Workload of the namespace; nobody listens at its port."""
+    """A webhook of somebody else, in the way of every change of a Workload of the namespace; nobody listens at its port."""
     rule = {
         "apiGroups": ["kueue.x-k8s.io"],
         "apiVersions": ["*"],

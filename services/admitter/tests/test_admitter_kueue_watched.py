@@ -1,4 +1,4 @@
-"""With the real watcher beside it: what a sender hears of jobs on Kueue, and what their authors read."""
+"""Jobs on Kueue with the real watcher beside: what a sender hears of them, and what their authors read."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager

@@ -16,7 +16,7 @@ class Kept:
         self.budget = LabelBudget(lambda: self.now)
 
     def most(self) -> int | None:
-        """How many labels may go now, where many jobs start."""
+        """Number of labels that may go now, where many jobs start."""
         return self.budget.most(MANY_STARTS)
 
 

@@ -108,7 +108,7 @@ async def test_who_writes_without_end_makes_a_write_now_and_then_of_it() -> None
 
 
 async def test_over_what_a_predecessor_stated_the_frontend_is_asked() -> None:
-    """It does not know what its predecessor found; the frontend does."""
+    """The new leader does not know what its predecessor found; the frontend does."""
     scene = Scene(stands=LeverFound(cluster="c1", lever="boost", at=AT + timedelta(seconds=1)))
     watch = scene.watch()
     await scene.looks(watch, 5 * REST_SECONDS)

@@ -26,7 +26,7 @@ TERMS = ManifestTerms(local_queue="main", classes=("urgent", "gold"), annotation
 
 
 def an_order(**changes: object) -> JobOrder:
-    """Of this body; `job_class` asks for a class."""
+    """An order of this body; `job_class` asks for a class."""
     body = {"id": "Train-1", "template": {"image": "busybox"}} | changes
     job_class = str(body.pop("job_class", "normal"))
     if job_class != "normal":

@@ -1,4 +1,4 @@
-"""What a plan leaves alone because no decision can have placed it, and how far a window goes for what one end frees."""
+"""Newcomers, which a plan leaves alone as no decision can have placed them, and windows for what one end frees."""
 
 from collections.abc import Mapping
 

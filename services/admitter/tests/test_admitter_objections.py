@@ -1,4 +1,4 @@
-"""What speaks against queued jobs: judged from facts, said once, again when it changed."""
+"""Objections to queued jobs: judged from facts, said once, again when they changed."""
 
 import msgspec
 import pytest

@@ -31,16 +31,16 @@ from fairlead_testkit.builders import NOW, a_class, a_job, a_pool, a_queue
 SECOND = 1_000_000
 CLASSES = ["urgent", "approved", "normal"]
 BASES = [0, 0, 1500, 3000, 700, -50, 9000]
-"""Of the classes, and of priority classes that are none of the policy's."""
+"""Levels of the classes, and of priority classes that are none of the policy's."""
 TEAMS = ("team-a", "team-b")
 
 
 class Cluster:
-    """One cluster's facts, as an admitter and as a snapshot have them.
+    """A cluster's facts, as an admitter and as a snapshot have them.
 
     Args:
         document: the policy.
-        facts: what is stated.
+        facts: states of the cluster's objects.
     """
 
     def __init__(self, document: PolicyDocument, facts: Iterable[State]) -> None:
@@ -51,11 +51,11 @@ class Cluster:
         self.facts.apply(self.states)
 
     def snapshot(self) -> Snapshot:
-        """As it comes out of a file."""
+        """The snapshot as it comes out of a file."""
         return decode_snapshot(encode_snapshot(snapshot_of(self.states, self.rulebook.document, NOW)))
 
     def admitters_plan(self, places: list[Place]) -> SteeringPlan:
-        """Of the next pass, with this window."""
+        """The admitter's plan for the next pass, with this window."""
         queues = list(self.facts.queues.values())
         window = []
         for rank, place in enumerate(places):
@@ -77,7 +77,7 @@ class Cluster:
             self.facts.apply({subject_of(job): changed})
 
     def levels(self) -> dict[str, int]:
-        """Of each job that waits."""
+        """Levels of the jobs that wait, by uid."""
         return {job.uid: job.level for job in self.facts.queued_jobs()}
 
 
@@ -248,7 +248,7 @@ def test_paper_withholds_what_the_admitter_withholds_for_preemption_and_bands(di
 
 
 def test_a_slurm_that_sorts_equals_by_its_own_factors_has_a_level_for_each_place_on_paper_too() -> None:
-    """As the bridge states it where a priority weight is not 0: its name alone would say that the order is FIFO anyway."""
+    """The bridge states it so where a priority weight is not 0: the queue's name alone would say that the order is FIFO."""
     by_chance = msgspec.structs.replace(SLURM, ties=TieRule.CHANCE)
     jobs = [a_job(f"{at}", submitted=NOW - 9 + at, queue_time=NOW + at * SECOND) for at in range(3)]
     queue = a_queue(frontend="slurm", capabilities=by_chance)
@@ -261,7 +261,7 @@ def test_a_slurm_that_sorts_equals_by_its_own_factors_has_a_level_for_each_place
 
 
 def test_jobs_of_one_second_in_two_queues_of_kueue_are_kept_apart_by_a_level() -> None:
-    """Between two ClusterQueues' heads of one second and one priority Kueue leaves it to chance who goes first."""
+    """Kueue leaves it to chance which of two ClusterQueues' heads of one second and one priority goes first."""
     document = PolicyDocument(tenants=[Tenant(name="team-a")])
     for frontend, levels in (("kueue", 1), ("sim", 0)):
         queues = [a_queue(name=name, frontend=frontend) for name in ("main", "other")]

@@ -1,4 +1,4 @@
-"""How many places are labelled, how long a frontend is left alone, and what is lifted to be protected."""
+"""Numbers of places that are labelled, rests of a frontend, and lifts for protection."""
 
 import pytest
 
@@ -220,7 +220,7 @@ def normal(_: JobState) -> str:
 
 
 def lifts(protection: Protection, queue: str = "main") -> list[LevelWrite]:
-    """What is written now; whoever stands at the top is remembered, as the loop does."""
+    """Lifts that are written now; whoever stands at the top is remembered, as the loop does."""
     found = protection.lifts({queue}, CLASS_BANDS, normal)
     assert protection.lifts({queue}, CLASS_BANDS, normal) == found  # deciding changes nothing
     writes, lifted = found

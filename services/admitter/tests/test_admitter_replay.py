@@ -48,7 +48,7 @@ QUEUE = a_queue(strategy="BestEffortFIFO", quotas=[FlavorQuota(flavor="a", nomin
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """What went in at one turn, as it travels."""
+    """The input of one turn, as it travels."""
 
     seconds: float
     wall: int
@@ -86,12 +86,12 @@ class Replica:
         self._seq = 0
 
     def holders(self) -> Holders:
-        """One scorer holds all."""
+        """Holders: one scorer holds all."""
         holdings = [Holding(pool=POOL, shards=[0], current=True)]
         return Holders([MemberLease(role="scorer", replica="s", renewed=NOW, holdings=holdings)])
 
     def come_late(self, writes: int) -> None:
-        """So many writes of one plan came to jobs that waited no more."""
+        """Has so many writes of one plan come to jobs that waited no more."""
         self._planner.applied(POOL, PlanOutcome(gone=writes))
 
     def rest(self) -> float:
@@ -99,7 +99,7 @@ class Replica:
         return self._planner.pace.due()
 
     def turn(self, told: Turn) -> PoolPlan:
-        """One turn of the loop, by what went in."""
+        """Plays one turn of the loop, by its input."""
         states = [STATE.decode(state) for state in told.states]
         jobs = self.facts.apply({subject_of(state): state for state in states})
         for change in jobs:
@@ -142,7 +142,7 @@ def told_of(plan: PoolPlan) -> bytes:
 
 
 def remembered(plan: PoolPlan) -> object:
-    """What a plan wants remembered, to be compared."""
+    """The part of a plan that is to be remembered, to be compared."""
     after = plan.after
     return after.lever, after.reserving, after.lifted, after.trail and vars(after.trail)
 
@@ -157,7 +157,7 @@ class ReplicaDay:
         self._seconds, self._turn, self._seq = 0.0, 0, 0
 
     def turns(self, count: int) -> Iterator[tuple[Turn, bytes]]:
-        """What went in and what came out."""
+        """Turns, each with its input and its output."""
         states: list[State] = [a_pool(reservable=True), QUEUE]
         for _ in range(count):
             self._turn += 1
@@ -197,7 +197,7 @@ class ReplicaDay:
         return job
 
     def decision(self, new: int, wanted: Sequence[JobState] = ()) -> Decision:
-        """Of these jobs in this order, or of all that wait in any."""
+        """A decision on these jobs in this order, or on all that wait in any."""
         self._seq += new
         waiting = [*wanted] or [job for job in self._jobs.values() if job.phase is Phase.WAITING]
         if not wanted:
@@ -298,7 +298,7 @@ class SlowFrontend:
         self.running = [self.life.stated(one, phase=Phase.RUNNING, started=NOW) for one in started]
 
     def turn(self, seconds: float, *states: State, landed: bool = True) -> int:
-        """How many levels are written in a turn, in which every other one that waits is wanted."""
+        """Number of levels that are written in a turn, in which every other one that waits is wanted."""
         told = Turn(
             seconds=seconds,
             wall=NOW,
@@ -310,7 +310,7 @@ class SlowFrontend:
         return len(self.replica.turn(told).steering.writes)
 
     def start_all(self, charged: int) -> list[JobState]:
-        """They start, and hold so much of the quota each."""
+        """Starts the jobs, each of which then holds so much of the quota."""
         holds = {"a": {"nvidia.com/gpu": charged}}
         return [self.life.stated(one, charged=holds) for one in self.running]
 

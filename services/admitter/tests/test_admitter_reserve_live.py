@@ -47,7 +47,7 @@ async def order(bus: Bus, cluster: FakeCluster) -> list[str]:
 
 @pytest.fixture
 async def events(bus: Bus, policy: int) -> AsyncIterator[tuple[str, str]]:
-    """What is told of the small job, in the order of the log."""
+    """Events of the small job, in the order of the log."""
     assert policy
     return _of_the_small_job(
         Follower(bus, stream=topology.EVENT, filter=subjects.event_filter(CLUSTER), since=0)

@@ -87,7 +87,7 @@ class Play:
         return self.record.take_news()
 
     def planner(self) -> ReservePlanner:
-        """What decides now."""
+        """The planner that decides now."""
         kept = self.reserving.of("gpu")
         return ReservePlanner(self.facts, self.expectations, kept, writable=self.writable)
 
@@ -109,7 +109,7 @@ class Play:
 
     @property
     def standing(self) -> ReservationState:
-        """What was decided and holds."""
+        """The reservations that were decided and hold."""
         kept = self.reserving.of("gpu")
         assert kept is not None
         return kept.standing  # what is told does not name what is taken back
@@ -224,7 +224,7 @@ def test_a_pass_of_a_held_job_is_taken_back_and_counts_until_its_level_is() -> N
 
 
 def test_what_is_held_in_front_of_the_head_keeps_it_from_a_promise() -> None:
-    """It comes back to the place that its level gives it."""
+    """The held job comes back to the place that its level gives it."""
     play, order = a_play()
     play.see(msgspec.structs.replace(waits("stale", 1), phase=Phase.HELD, level=900_000))
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""From an order to writes, against a frontend that shows its state late and that others write to as well."""
+"""Steering from an order to writes, against a frontend that shows its state late and that others write to as well."""
 
 import random
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ class Cluster:
             self.expectations.land(self.facts.job(uid) or write.job, write.level, landed, 0.0)
 
     def order(self) -> list[str]:
-        """As the frontend starts them."""
+        """Uids in the order in which the frontend starts the jobs."""
         waiting = [job for job in self.truth.values() if job.phase is Phase.WAITING]
         return [job.uid for job in sorted(waiting, key=lambda job: (-job.level, job.queue_time, job.uid))]
 

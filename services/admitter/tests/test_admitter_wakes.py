@@ -1,4 +1,4 @@
-"""What is written while room is free, against a frontend that parks who did not fit and tries whoever is written to."""
+"""Writes while room is free, against a frontend that parks who did not fit and tries whoever is written to."""
 
 from collections.abc import Sequence
 
@@ -47,7 +47,7 @@ class Parking:
         self.expectations = Expectations(lambda: self.now)
         self.wake_state = WakeState(lambda: self.now)
         self.decided = 0
-        """Up to where the order knows the state."""
+        """Sequence of the state up to which the order knows it."""
         self.seq = 0
         self.jobs: dict[str, JobState] = {}
         for number in range(runs + waits):
@@ -81,7 +81,7 @@ class Parking:
         beyond: Sequence[str] = (),
         labels: int | None = None,
     ) -> list[LevelWrite]:
-        """What is written in one turn; the state shows it at once. The order goes on `beyond` the window."""
+        """Levels written in one turn; the state shows them at once. The order goes on `beyond` the window."""
         deeper = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate([*wanted, *beyond])]
         window = [Ranked(rank, None, self.jobs[uid]) for rank, uid in enumerate(wanted)]
         plan = steer(
@@ -121,7 +121,7 @@ class Parking:
         return wakes_one_by_one(self.wake_state.trail(POOL), [self.queue], self.now)
 
     def order(self) -> list[str]:
-        """As the frontend would start them."""
+        """Uids in the order in which the frontend would start the jobs."""
         return sorted(self.waiting(), key=lambda uid: (-self.jobs[uid].level, self.jobs[uid].queue_time))
 
 
@@ -321,7 +321,7 @@ def test_where_heads_never_park_or_room_is_unknown_all_is_written_as_ever(change
 
 
 def test_what_ended_and_started_is_forgotten_although_nobody_is_ever_woken() -> None:
-    """As in a replica that stands by, and in pools whose frontend needs no waking."""
+    """Replicas that stand by have it so, and pools whose frontend needs no waking."""
     pool = Parking(a_parking_queue(1), runs=1, waits=400)
     for number in range(400):
         pool.now += 1.0

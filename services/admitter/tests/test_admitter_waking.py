@@ -1,4 +1,4 @@
-"""Who is woken while room is free, and at which level."""
+"""Waking while room is free: which jobs, and at which level."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What wakes the loop, and when."""
+"""Events that wake the loop, and the time of it."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.timeout(60)
 
 
 class Counting(asyncio.Event):
-    """How often it was set."""
+    """An event that counts how often it was set."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What is written where: not without leave, not where a level could preempt, and each word of an operator at once."""
+"""Levels withheld: without leave, and where a level could preempt; each word of an operator holds at once."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -167,7 +167,7 @@ async def test_what_is_preempted_while_levels_stand_is_counted_and_told_apart_an
         await eventually(lambda: sample(admitter, "preemptions_by_left_levels_total", pool=POOL) == 3)
 
         async def told() -> bool:
-            """By its lease, to whoever answers `fairlead queue`."""
+            """Whether the admitter tells it by its lease, to whoever answers `fairlead queue`."""
             entry = await Bucket(bus, topology.MEMBERS).get(subjects.leader_key("admitter", CLUSTER))
             lease = None if entry is None else LEADER_LEASE.decode(entry.value)
             return lease is not None and lease.preemptions_by_left_levels == {POOL: 3}

@@ -1,4 +1,4 @@
-"""What a job asks for by annotations, place by place, and what it hears of what cannot be read."""
+"""Requests of a job by annotations, place by place, and what it hears of what cannot be read."""
 
 import pytest
 

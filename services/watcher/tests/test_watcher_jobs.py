@@ -537,7 +537,7 @@ def test_most_writes_to_a_status_are_no_change() -> None:
 
 
 def pods_of_a_group(view: ClusterView, annotations: Callable[[int], dict[str, str]]) -> list[KubeObject]:
-    """As many owners as are read, each with annotations; the references to them."""
+    """Makes as many owners as are read, each with annotations; returns the references to them."""
     references: list[KubeObject] = []
     for number in range(MOST_OWNERS):
         name, uid = f"one-{number:02}", f"p{number}"

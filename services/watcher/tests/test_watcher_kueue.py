@@ -52,7 +52,7 @@ JOBS = "/apis/batch/v1/namespaces/{}/jobs/{}"
 
 
 class Reader:
-    """Somebody who reads what is stated and told of a cluster."""
+    """A reader of what is stated and told of a cluster."""
 
     def __init__(self, bus: Bus) -> None:
         self.bus = bus
@@ -155,7 +155,7 @@ def fixture(kube_lab: KubeLab) -> Iterator[NamespaceFixture]:
 
 
 async def pool_is(reader: Reader, name: str, enforcement: str, gpus: int | None = None) -> PoolState:
-    """Its queues, cohorts and flavors are heard of one by one: what is stated on the way is not yet what there is."""
+    """Waits for the pool: its queues, cohorts and flavors are heard of one by one, and so stated on the way."""
 
     def there() -> PoolState | None:
         stated = reader.one(PoolState, name)
@@ -189,7 +189,7 @@ async def surroundings_are_stated(reader: Reader, fixture: NamespaceFixture, que
 
 
 async def a_job_with_wishes_runs(reader: Reader, fixture: NamespaceFixture, queue: str) -> JobState:
-    """It takes all of the queue."""
+    """Runs a job with wishes, which takes all of the queue."""
     a = fixture.namespaces["a"]
     await eventually(lambda: (found := reader.one(QueueState, queue)) is not None and found.active, 60)
     wish = {"wdrf.x-k8s.io/urgent": "true", "wdrf.x-k8s.io/priority-override": "much"}
@@ -213,7 +213,7 @@ async def a_job_with_wishes_runs(reader: Reader, fixture: NamespaceFixture, queu
 
 
 async def what_cannot_run_is_explained(reader: Reader, fixture: NamespaceFixture) -> None:
-    """One for the time being, the other one never."""
+    """Checks two jobs that cannot run: one for the time being, the other one never."""
     b = fixture.namespaces["b"]
     fixture.workload("b", "behind", 1)
     waits = await reader.job(b, "behind", Phase.WAITING, "quota")
@@ -267,7 +267,7 @@ async def test_a_life_through_kueue_is_stated_and_told(
 async def test_what_kueue_deactivated_runs_no_more_and_others_have_its_quota(
     watcher: ServiceProcess, reader: Reader, fixture: NamespaceFixture
 ) -> None:
-    """Of a Workload without a job nobody clears the reservation: counted on, a pool would be used more than once."""
+    """The reservation of a Workload without a job is cleared by nobody: counted on, a pool would be used more than once."""
     assert watcher.running
     a, b = fixture.namespaces["a"], fixture.namespaces["b"]
     fixture.queue("main", 1)

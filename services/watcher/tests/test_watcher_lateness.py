@@ -1,4 +1,4 @@
-"""What the cluster's admitter says of how late its levels come."""
+"""Lateness of levels, as the cluster's admitter states it."""
 
 import asyncio
 

@@ -222,7 +222,7 @@ def test_any_forest_is_split_into_pools_that_hold_every_queue_once(
 
 
 def a_queue_of_kueue() -> ClusterQueue:
-    """With everything set that we read."""
+    """A ClusterQueue with everything set that we read."""
     return msgspec.convert(
         things.cluster_queue(
             "a",

@@ -1,4 +1,4 @@
-"""Where a start can be promised: one strict queue, alone on quota of one flavor a resource."""
+"""Pools in which a start can be promised: one strict queue, alone on quota of one flavor a resource."""
 
 import pytest
 

@@ -39,7 +39,7 @@ class OneKindServer:
     def __init__(self) -> None:
         self.version: str | None = "v1beta2"
         self.denials = 0
-        """So many more questions of the kind are answered as if it were not served; until then it is not."""
+        """Number of further questions of the kind that are answered as if it were not served."""
         self.forbids = False
         self.names: list[str] = []
         self.port = 0

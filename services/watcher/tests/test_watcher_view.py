@@ -53,7 +53,7 @@ class World(msgspec.Struct):
     reads_boosts: bool = True
 
     def view(self) -> ClusterView:
-        """From scratch, in an order of its own."""
+        """The view made from scratch, in an order of its own."""
         view = ClusterView("c1", ended_stay=STAY)
         for key, facts in reversed(self.workloads.items()):
             view.workload(key, facts)
