@@ -39,15 +39,16 @@ from fairlead_testkit.stopwatch import no_garbage_collected
 MESSAGES = int(os.environ.get("FAIRLEAD_ABUSE_MESSAGES", "3000"))
 FIRST = int(os.environ.get("FAIRLEAD_ABUSE_FIRST", "0"))
 A_SECOND = float(os.environ.get("FAIRLEAD_ABUSE_A_SECOND", "1000"))
-"""Of two cores a flood of so many takes a third. Twice as many fill them, and a bare echo over the same server takes 2.3
-times as long, too: they would tell of the cores, not of what one tenant has to do with another."""
+"""Messages of the flood a second: a thousand take a third of two cores. Twice as many fill them, and a bare echo over
+the same server takes 2.3 times as long, too: they would tell of the cores, not of what one tenant has to do with
+another."""
 LEAST_OF_RATE = 0.9
-"""Where less of the flood was sent than this part of its rate, the neighbour's wait beside it tells nothing."""
+"""Least part of its rate that the flood must reach: else the neighbour's wait beside it tells nothing."""
 RUN = 20_000
 FEW = 20
 """Submissions that wait although all others were handled: the neighbour's own."""
 LONG = 100_000
-"""From so many on the neighbour's p99 is judged: a few samples say little of it."""
+"""Number of messages from which on the neighbour's p99 is judged: a few samples say little of it."""
 MOST_OF_QUIET = 2.0
 QUIET_SECONDS, SAMPLES_A_SECOND = 6.0 if MESSAGES >= LONG else 1.0, 40.0
 
@@ -76,7 +77,7 @@ class Neighbour:
         await self._bus.subscribe_core(subjects.answer_filter(NEIGHBOUR), heard)
 
     async def submit(self) -> None:
-        """One more job."""
+        """Submits one more job."""
         name = f"n-{len(self.sent) + 1}"
         self.sent[name] = time.monotonic()
         body = {"id": name, "demand": {"nvidia.com/gpu": 1}, "run_seconds": 0.05}
@@ -95,7 +96,7 @@ def p99(waits: list[float]) -> float:
 
 
 async def submit_until(neighbour: Neighbour, over: asyncio.Event) -> list[float]:
-    """At random until it is over, whether or not what was submitted before is stored by then."""
+    """Submits at random until it is over, whether or not what was submitted before is stored by then; returns the waits."""
     before, due = len(neighbour.sent), time.monotonic()
     beat = random.Random(before)
     async with asyncio.TaskGroup() as group:
@@ -113,12 +114,12 @@ async def quiet(neighbour: Neighbour) -> list[float]:
 
 
 def _stated(state: State) -> State:
-    """What it says. Its owner may state it again at any time, under another stamp."""
+    """The content of a state. Its owner may state it again at any time, under another stamp."""
     return msgspec.structs.replace(state, epoch=0, rev=0)
 
 
 async def told[T](call: Callable[[], Awaitable[T]]) -> T:
-    """What the server says; a machine that is busy with the abuse makes it late, which is no fault."""
+    """The server's answer; a machine that is busy with the abuse makes it late, which is no fault."""
     async with asyncio.timeout(300):
         while True:
             with contextlib.suppress(RetryableBusError):
@@ -130,7 +131,7 @@ async def info_of(bus: Bus, verb: str) -> dict[str, Any]:
 
 
 async def standing(bus: Bus) -> dict[str, object]:
-    """All that is not the hostile tenant's, and that nobody else changes meanwhile."""
+    """Messages that are not the hostile tenant's, and that nobody else changes meanwhile."""
     found: dict[str, object] = {}
     for stream, subject in (
         (bucket_stream(topology.POLICY), "$KV.policy.>"),

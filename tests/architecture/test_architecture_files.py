@@ -41,7 +41,7 @@ def modules() -> list[Path]:
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
-    """Each function with its number of lines, the docstring not counted."""
+    """Yields each function with its number of lines, the docstring not counted."""
     for node in statements(path.read_text()):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             documented = ast.get_docstring(node) is not None

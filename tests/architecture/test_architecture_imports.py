@@ -37,7 +37,7 @@ every_member = pytest.mark.parametrize("member", MEMBERS, ids=lambda path: path.
 
 
 def package_of(member: Path) -> str:
-    """What it is imported as."""
+    """The name that a member is imported by."""
     return f"fairlead_{member.name.replace('-', '_')}"
 
 
@@ -62,7 +62,7 @@ def declared(member: Path) -> set[str]:
 
 
 def optional(member: Path) -> set[str]:
-    """What a member uses where it is installed."""
+    """Distributions that a member uses where they are installed."""
     extras = project(member).get("optional-dependencies", {})
     assert isinstance(extras, dict)
     return set().union(*map(names_of, extras.values()))
@@ -90,7 +90,7 @@ def _imported_by(node: ast.stmt) -> list[str]:
 
 @cache
 def distributions() -> Mapping[str, set[str]]:
-    """By importable name, the distributions that bring it; our own members are named after theirs."""
+    """Distributions by the importable name that they bring; our own members are named after theirs."""
     ours = {package_of(member): {f"fairlead-{member.name}"} for member in MEMBERS}
     others = {
         name: {normalised(found) for found in brought} for name, brought in packages_distributions().items()

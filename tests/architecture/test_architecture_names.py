@@ -1,4 +1,4 @@
-"""One name means one thing, and one thing has one name: the field's."""
+"""Names: each means one thing, and one thing has one name, the field's."""
 
 import ast
 import re
@@ -42,7 +42,7 @@ STILL_PRINTED = {"makeup", "prospects"}
 
 
 def names(text: str) -> Iterator[tuple[str, int]]:
-    """Each class and each type alias of a module, with its line."""
+    """Yields each class and each type alias of a module, with its line."""
     for node in statements(text):
         match node:
             case ast.ClassDef(name=name) | ast.TypeAlias(name=ast.Name(id=name)):
@@ -52,7 +52,7 @@ def names(text: str) -> Iterator[tuple[str, int]]:
 
 
 def identifiers(text: str) -> Iterator[tuple[str, int]]:
-    """Each name that code gives to something, with its line: classes, functions, arguments, variables, attributes."""
+    """Yields each name that code gives, with its line: classes, functions, arguments, variables, attributes."""
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):

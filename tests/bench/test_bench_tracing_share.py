@@ -1,4 +1,4 @@
-"""What part of some processes' CPU tracing takes, by samples of their main threads and the clock of the thread that sends."""
+"""Part of some processes' CPU that tracing takes, by samples of their main threads and the clock of the thread that sends."""
 
 import pytest
 from bench_tracing_share import Looked, share_of

@@ -60,19 +60,19 @@ SHARDS = 3
 EXPLAINED = 3
 """Jobs of a case that are explained: the first, the middle one and the last by their names."""
 FEW = 4
-"""Each fourth case is looked at in each run."""
+"""Number of cases of which one is looked at in each run."""
 DIGITS = 16
-"""Of a SHA-256 in hexadecimal: 64 bits tell any change of a byte."""
+"""Digits of a SHA-256 in hexadecimal: 64 bits tell any change of a byte."""
 
 type Bytes = dict[str, bytes]
-"""By kind."""
+"""Recorded bytes by kind."""
 
 
 # On paper -------------------------------------------------------------------------------------------------------------
 
 
 def on_paper(case: RecordedPool) -> Bytes:
-    """What `fairlead order` says of the case, by the functions of the command."""
+    """Output of `fairlead order` for the case, by the functions of the command."""
     snapshot = msgspec.json.encode(case.snapshot)
     names = sorted(str(job["id"]) for job in _jobs(case))
     found = {
@@ -103,7 +103,7 @@ def _some(names: list[str]) -> list[str]:
 
 
 def _said(snapshot: bytes, command: Callable[[Path], object]) -> bytes:
-    """What the command writes, and what it refuses."""
+    """Output of the command, and what it refuses."""
     out, err = io.TextIOWrapper(io.BytesIO()), io.StringIO()
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         file.write(snapshot)
@@ -126,19 +126,19 @@ def _said(snapshot: bytes, command: Callable[[Path], object]) -> bytes:
 
 
 class Leaders:
-    """Somebody leads each role, and has nothing to say."""
+    """Leaders: somebody leads each role, and has nothing to say."""
 
     def leader(self, role: str, cluster: str) -> LeaderLease:
         """The leader of a role for a cluster."""
         return LeaderLease(role=role, cluster=cluster, replica="a", epoch=1, renewed=0)
 
     def leaders(self, role: str) -> list[LeaderLease]:
-        """Those of a role for all clusters."""
+        """The leaders of a role for all clusters."""
         return [self.leader(role, CLUSTER)]
 
 
 class NobodyElse:
-    """All shards are ours: no other scorer is asked."""
+    """The bus of a scorer to which all shards belong: no other scorer is asked."""
 
     async def request(self, subject: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109 # the bus's own
         """No reply."""
@@ -146,7 +146,7 @@ class NobodyElse:
 
 
 def in_a_scorer(case: RecordedPool) -> Bytes:
-    """What a scorer decides and answers of the same facts, also after some of them have changed."""
+    """Decisions and answers of a scorer by the same facts, also after some of them have changed."""
     try:
         snapshot = decode_snapshot(msgspec.json.encode(case.snapshot))
         cache = _cache(snapshot)
@@ -193,7 +193,7 @@ def _runs_over(snapshot: Snapshot) -> Iterator[FinishedRun]:
 
 
 def _changes(states: list[State], now: Micros) -> Iterator[tuple[str, State | None]]:
-    """Each fourth job is gone, each fourth starts, and each fourth asks for twice as much."""
+    """Changes to waiting jobs: each fourth is gone, each fourth starts, and each fourth asks for twice as much."""
     waiting = [one for one in states if isinstance(one, JobState) and one.phase is Phase.WAITING]
     for number, job in enumerate(waiting):
         match number % 4:
@@ -243,23 +243,23 @@ async def _answers(cache: ClusterCache, snapshot: Snapshot, now: Micros) -> byte
 
 
 def bytes_of(case: RecordedPool) -> Bytes:
-    """All that is recorded of a case."""
+    """Bytes that are recorded of a case."""
     return on_paper(case) | in_a_scorer(case)
 
 
 def digests_of(case: RecordedPool) -> dict[str, str]:
-    """By kind, what the code gives now."""
+    """Digests of what the code gives now, by kind."""
     return {kind: hashlib.sha256(found).hexdigest()[:DIGITS] for kind, found in bytes_of(case).items()}
 
 
 def recorded() -> dict[str, dict[str, str]]:
-    """By case and kind, what it gave."""
+    """Digests that are recorded, by case and kind."""
     found: dict[str, dict[str, str]] = json.loads(DIGESTS.read_text(encoding="utf-8"))
     return found
 
 
 def all_digests() -> dict[str, dict[str, str]]:
-    """By case and kind, of all cases, on all processors."""
+    """Digests of all cases by case and kind, made on all processors."""
     cases = list(recorded_pools())
     with ProcessPoolExecutor() as pool:
         return dict(zip((case.name for case in cases), pool.map(digests_of, cases, chunksize=4), strict=True))
@@ -271,7 +271,7 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str
 
 
 def few_cases() -> list[RecordedPool]:
-    """Some of each kind, for each run of the tests; `make bytes` and `make deep` look at all."""
+    """Cases for each run of the tests, some of each kind; `make bytes` and `make deep` look at all."""
     return [case for case in recorded_pools() if int(case.name[-2:]) % FEW == 0]
 
 

@@ -1,4 +1,4 @@
-"""Three nats-servers under a whole Fairlead: leaders die, quorum is lost and comes back, all die at once.
+"""A whole Fairlead on three nats-servers: leaders die, quorum is lost and comes back, all die at once.
 
 Nothing is lost or run twice, no service ends, and each is ready and answers within 15 seconds of a quorum.
 FAIRLEAD_CHAOS_SECONDS sets how long it goes on (`make chaos`), FAIRLEAD_CHAOS_SEED what dies when.
@@ -23,7 +23,8 @@ from fairlead_testkit.nats_server import NatsServer
 
 SECONDS, SEED = storm(0)
 READY_SECONDS = 15.0 if SECONDS else 45.0
-"""After a quorum. The claim is the first; the short form also runs where others keep every core busy."""
+"""Seconds after a quorum until all is ready. The claim is the first; the short form also runs where others keep every
+core busy."""
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.timeout(int(2 * SECONDS) + 480)]
 
@@ -51,11 +52,11 @@ class Outages:
         await self._without("the leader of JetStream", [leader])
 
     async def quorum(self) -> None:
-        """Two of three die: nobody leads anything until one of them is back."""
+        """Breaks the quorum: two of three die, and nobody leads anything until one of them is back."""
         await self._without("two servers", self._rng.sample(self._servers.servers, 2))
 
     async def everything(self) -> None:
-        """All die at once and find in their stores what they acknowledged."""
+        """Kills all at once, which find in their stores what they acknowledged."""
         await self._without("all servers", self._servers.servers)
 
     async def _without(self, what: str, victims: Sequence[NatsServer]) -> None:
@@ -101,7 +102,7 @@ async def test_nothing_is_lost_or_run_twice_while_nats_servers_die(tmp_path: Pat
 
 
 async def break_servers(outages: Outages, rng: random.Random) -> None:
-    """Each kind of outage once, then any of them for as long as there is time."""
+    """Breaks servers in each way once, then in any of them for as long as there is time."""
     until = time.monotonic() + SECONDS
     await outages.leader_of(topology.SUBMIT)
     await outages.quorum()

@@ -78,7 +78,7 @@ async def all_end(site: PodFleetSite) -> None:
 
 
 def ends_are_the_pods_own(site: PodFleetSite, fleet: PodFleet, breaker: PodBreaker) -> None:
-    """Of jobs that nobody took back."""
+    """Checks the ends of jobs that nobody took back: they are their pods' own."""
     lines = [line.split() for line in site.lab.jobs("%i %j %T", "--states=all")]
     ends = {job: (name, *site.state(job)) for job, name, _ in lines if job not in breaker.taken_back}
     print(dict(Counter(ends.values())))  # noqa: T201 # as above

@@ -62,7 +62,7 @@ def from_scratch(jobs: Sequence[SimJob]) -> list[str]:
 
 
 def revision(event: LevelWritten) -> int:
-    """Of the job, by the level: the cluster counts all that it does in one row."""
+    """Revision of the job, by the level: the cluster counts all that it does in one row."""
     return int(event.id.rpartition("-")[2])
 
 
@@ -130,7 +130,7 @@ async def the_order_is_right(bus: Bus, fleet: Fleet) -> None:
 
 
 async def deleted_jobs_stay_away(bus: Bus, fleet: Fleet) -> None:
-    """What is taken away while it waits or runs does not come back, not even by a crash of the server."""
+    """Checks that jobs taken away while they wait or run do not come back, not even by a crash of the server."""
     unwanted = [
         DeleteJob(scope=job.scope, id=job.id, uid=job.uid)
         for job in await asyncio.to_thread(simulated_jobs, fleet.store)

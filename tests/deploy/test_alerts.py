@@ -37,7 +37,7 @@ HOLDS, WAITS, ALSO_WAITS = TENANTS = ("team-a", "team-b", "team-c")
 
 
 def policy(*weights: float) -> PolicyDocument:
-    """With these weights of the two that wait. A second is worth what two days are otherwise: the bound is seconds away."""
+    """The policy with these weights of the two that wait. A second is worth what two days are: the bound is seconds away."""
     return one_pool(
         dict(zip(TENANTS, (1.0, *weights), strict=True)), aging=Aging(entitlement_per_day=20_000.0)
     )
@@ -128,7 +128,7 @@ async def test_a_bridge_whose_slurmctld_is_gone_fires_its_alert(
 async def check_unheard(
     folder: Path, fleet: ProcessFleet, service: str, server: LabProcess, name: str, *, grace: float = 0.0
 ) -> None:
-    """Whoever a service listens to is gone, and its alert fires; until that is back."""
+    """Checks that an alert fires while what a service listens to is gone, until that is back."""
     async with fleet.running():
         ports = await fleet.health_ports(service)
         with Prometheus(folder, ports, [RULES, impatient_alerts(folder)]) as prometheus:
@@ -147,7 +147,7 @@ async def has_started(prometheus: Prometheus) -> bool:
 
 
 async def check_past_bound(prometheus: Prometheus) -> None:
-    """Somebody holds the whole pool with jobs that do not end, and a tenant who has nothing waits."""
+    """Checks the alert of a job past its bound: jobs that do not end hold the whole pool, and a tenant who has nothing waits."""
     assert await is_silent(prometheus, "FairleadJobPastItsBound")
     await eventually(partial(is_firing, prometheus, "FairleadJobPastItsBound"), 60)
 
@@ -224,7 +224,7 @@ async def check_nobody_leads(fleet: Fleet, prometheus: Prometheus) -> None:
 
 
 async def check_gone(fleet: Fleet, prometheus: Prometheus) -> None:
-    """Whoever states the cluster has ended, and with it its page of metrics: the order that stands says nothing of it."""
+    """Ends the service that states the cluster, and with it its page of metrics: the order that stands says nothing of it."""
     assert await is_silent(prometheus, "FairleadServiceGone")
     fleet.named("sim")[0].kill()
     await eventually(partial(is_firing, prometheus, "FairleadServiceGone"), 60)

@@ -1,4 +1,4 @@
-"""What docs/deploy.md says of backups: a snapshot of NATS' disk brings back what was in it, lost disks cost what the page names."""
+"""Backups as docs/deploy.md tells them: a snapshot of NATS' disk brings back what was in it, lost disks cost what it names."""
 
 import shutil
 from functools import partial
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 
 def policy(*, waits: float) -> PolicyDocument:
-    """With this weight of the tenant who has nothing; the other holds the whole pool, and has another job that waits.
+    """The policy with this weight of the tenant who has nothing; the other holds the whole pool, and another job of it waits.
 
     Whose first job is next does not depend on it, for nothing over any weight is nothing; its second job's place does.
     """
@@ -67,7 +67,7 @@ async def test_a_snapshot_brings_all_back_and_lost_disks_take_neither_jobs_nor_t
 
 
 async def put_back(bus: Bus, fleet: Fleet, snapshot: Path | None) -> None:
-    """Everything ends; the server starts again on the snapshot, or on an empty disk that is set up anew; services follow."""
+    """Ends everything; the server starts again on the snapshot, or on an empty disk that is set up anew; services follow."""
     for service in fleet.services.values():
         await service.stop()
     fleet.server.kill()
@@ -88,7 +88,7 @@ async def started(*services: ServiceProcess) -> None:
 
 
 async def check_order_goes_on(bus: Bus, fleet: Fleet) -> None:
-    """All that waited waits, each job once, and levels follow the policy to and fro."""
+    """Checks that all that waited waits, each job once, and that levels follow the policy to and fro."""
     await eventually(partial(wait, bus, WAITING), 60, what="all that waited waits")
     for first, weight in ((HOLDS, 1 / 64), (WAITS, 1.0)):
         await fleet.apply(bus, policy(waits=weight))

@@ -177,7 +177,7 @@ def _locked() -> ModuleType:
 
 
 def _closure(names: set[str]) -> set[str]:
-    """What is installed here because of these members; extras as they are asked for."""
+    """Distributions installed here because of these members; extras as they are asked for."""
     open_names, seen = set(names), set[str]()
     while open_names:
         name = open_names.pop()

@@ -35,13 +35,13 @@ def page(name: str) -> Json:
 
 
 def faults(given: Json) -> list[str]:
-    """What the schema does not know of a page, and what is not as it says."""
+    """Faults of a page: what the schema does not know of it, and what is not as it says."""
     read = Dashboard.from_json(given)
     return [*lost(given, json.loads(JSONEncoder().encode(read)), ""), *mistyped(read, Dashboard, "")]
 
 
 def lost(given: object, back: object, where: str) -> Iterator[str]:
-    """What was given and did not come back."""
+    """Values that were given and did not come back."""
     if isinstance(given, dict) and isinstance(back, dict):
         for key, value in given.items():
             yield from lost(value, back.get(key), f"{where}.{key}")
@@ -53,7 +53,7 @@ def lost(given: object, back: object, where: str) -> Iterator[str]:
 
 
 def mistyped(value: object, wanted: object, where: str) -> Iterator[str]:
-    """Where a value is none of what the schema states."""
+    """Places where a value is none of what the schema states."""
     if wanted is typing.Any or wanted is object:
         return
     if isinstance(wanted, type) and typing.get_origin(wanted) is None:
@@ -63,7 +63,7 @@ def mistyped(value: object, wanted: object, where: str) -> Iterator[str]:
 
 
 def of_form(value: object, wanted: object, where: str) -> Iterator[str]:
-    """Of unions, lists, maps and literals."""
+    """Faults of unions, lists, maps and literals."""
     arguments = typing.get_args(wanted)
     match typing.get_origin(wanted), value:
         case ((typing.Union | types.UnionType), _):
@@ -81,7 +81,7 @@ def of_form(value: object, wanted: object, where: str) -> Iterator[str]:
 
 
 def of_class(value: object, wanted: type, where: str) -> Iterator[str]:
-    """Of plain values, enumerations and models."""
+    """Faults of plain values, enumerations and models."""
     taken = [one.value for one in wanted] if issubclass(wanted, enum.Enum) else None
     numbers = int | float if wanted is float else wanted
     right = value in taken if taken is not None else isinstance(value, numbers)

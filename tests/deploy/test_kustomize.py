@@ -39,9 +39,9 @@ STEP_SECONDS = 120
 OVERLAYS = ("dev", "production", "site-example", "keda", "whole")
 PODS = "pods"
 BESIDE = ("slurm-pods",)
-"""What a site applies beside an overlay, and none of ours names."""
+"""Overlays that a site applies beside another, and that none of ours names."""
 APPLIED = ("dev", "whole")
-"""One after the other, in tests; the others are only tried out."""
+"""Overlays that tests apply one after the other; the others are only tried out."""
 
 type KubeObject = dict[str, Any]
 
@@ -72,7 +72,7 @@ class Site:
         return ",".join(f"tls://127.0.0.1:{port}" for port in self.nats)
 
     def kubectl(self, *words: str, given: str | None = None) -> str:
-        """As the cluster's admin; gives all that was printed, warnings included."""
+        """Runs kubectl as the cluster's admin; returns all that was printed, warnings included."""
         done = subprocess.run(
             [str(self.lab.kit.binary("kubectl")), f"--kubeconfig={self.lab.kubeconfig()}", *words],
             input=given,
@@ -92,7 +92,7 @@ class Site:
         return self.builds[overlay]
 
     def apply(self, overlay: str, *more: str) -> str:
-        """As the page says: the Job of the last time first, which cannot be changed."""
+        """Applies an overlay as the page says: the Job of the last time first, which cannot be changed."""
         self.kubectl("-n", NAMESPACE, "delete", "job", "fairlead-setup", "--ignore-not-found")
         words = ("apply", "--server-side", "--force-conflicts", *more, "-f", "-")
         return self.kubectl(*words, given=self.built(overlay))
@@ -285,7 +285,7 @@ ASKED = {
 
 @pytest.fixture(scope="module")
 def deployed(site: Site) -> Site:
-    """With production applied, and all that it offers, over what somebody tried before."""
+    """The site with production applied, and all that it offers, over what somebody tried before."""
     for overlay in APPLIED:
         assert "Warning" not in site.apply(overlay)
     return site
@@ -298,7 +298,7 @@ def test_each_account_may_do_what_it_has_to_and_nothing_else(deployed: Site, acc
 
 
 def may(lab: KubeLab, account: str, asked: tuple[str, str, str, str]) -> bool:
-    """What `kubectl auth can-i --as` asks."""
+    """Whether an account may do something, as `kubectl auth can-i --as` asks."""
     verb, group, resource, namespace = asked
     kind, _, part = resource.partition("/")
     wish = {"verb": verb, "group": group, "resource": kind, "subresource": part, "namespace": namespace}
@@ -320,7 +320,7 @@ def may(lab: KubeLab, account: str, asked: tuple[str, str, str, str]) -> bool:
 
 @pytest.fixture(scope="module")
 def served(deployed: Site) -> Site:
-    """With NATS running, and what the Job of the overlay makes on it."""
+    """The site with NATS running, and what the Job of the overlay makes on it."""
     start_nats(deployed)
     set_up(deployed)
     deployed.fairlead("operator.me", "nats", "check", str(deployed.keys))
@@ -496,7 +496,7 @@ def start_service(site: Site, name: str, mark: str, kind: str = "deployments") -
 
 
 def stop(site: Site, services: list[Service]) -> None:
-    """As a pod ends: each is asked to, and does."""
+    """Stops services as a pod ends: each is asked to, and does."""
     for service in services:
         service.process.send_signal(signal.SIGTERM)
         assert service.process.wait(60) == 0, site.logs()
@@ -534,7 +534,7 @@ def boosts(lab: KubeLab) -> dict[str, str]:
 
 
 def left(lab: KubeLab) -> list[str]:
-    """What is still there of ours."""
+    """Names of objects of ours that are still there."""
     root = "/apis/rbac.authorization.k8s.io/v1"
     kinds = [f"{root}/{kind}" for kind in ("clusterroles", "clusterrolebindings", "roles", "rolebindings")]
     kinds += [f"{KUEUE_ROOT}/admissionchecks", "/api/v1/namespaces", "/api/v1/serviceaccounts"]

@@ -35,15 +35,17 @@ GPU = "nvidia.com/gpu"
 TENANTS = ("team-a", "team-b")
 POLICY = one_pool(TENANTS)
 NOT_ON_A_SIMULATED_CLUSTER = {"Admissions out of order", "Fit, and held back by something else"}
-"""Its queues state no quota, so that nobody knows whether a job would have fitted: tests/e2e/test_kueue_adherence.py gives
-both their data, on a real Kueue, by admissions that it provokes."""
+"""Panels without data on a simulated cluster. Its queues state no quota, so that nobody knows whether a job would
+have fitted: tests/e2e/test_kueue_adherence.py gives both their data, on a real Kueue, by admissions that it
+provokes."""
 NOT_OF_A_SIMULATED_CLUSTER = "fairlead-frontends.json"
-"""What bridges and checkers tell: tests/e2e/test_slurm_order.py and test_kueue_gang_fit.py give it data, on a real Slurm and Kueue."""
+"""Dashboard of what bridges and checkers tell: tests/e2e/test_slurm_order.py and test_kueue_gang_fit.py give it data,
+on a real Slurm and Kueue."""
 _SUFFIX = re.compile(r"_(bucket|total|count|sum)$")
 _JOB = re.compile(r"team-[ab]-\d")
 SLURMCTLD = "slurmctld"
 MOST_SERIES = 500
-"""Of one metric and process, a histogram's buckets among them."""
+"""The most series of one metric and process, a histogram's buckets among them."""
 _METRIC = re.compile(r"\bfairlead[a-z0-9_:]+")
 
 
@@ -82,7 +84,7 @@ def asked() -> Iterator[tuple[str, str]]:
 
 
 def given_here() -> list[tuple[str, str]]:
-    """What a simulated cluster gives data of."""
+    """Expressions that a simulated cluster gives data of, each with its place."""
     return [
         (place, expression)
         for place, expression in asked()
@@ -137,7 +139,7 @@ NO_PART = ("fairlead:jain:ratio", "fairlead:writes_per_admission:ratio")
 
 
 def unit_of(expression: str) -> str:
-    """What an expression counts in, by what it asks for last."""
+    """Unit of an expression, by what it asks for last."""
     if any(name in expression for name in NO_PART):
         return COUNTED
     if re.search(r"\) / sum by|_ratio\b|:ratio\b", expression):
@@ -188,7 +190,7 @@ async def pages_without_a_cluster(silent: dict[str, float]) -> AsyncIterator[dic
     """Ports of the own instruments of a watcher, a bridge and a checker: no such cluster is beside a simulated one.
 
     Args:
-        silent: for how many seconds the watcher has heard nothing, by kind, and the bridge of `SLURMCTLD`; asked at each scrape.
+        silent: seconds for which the watcher has heard nothing, by kind, and the bridge of `SLURMCTLD`; asked at each scrape.
     """
     watcher, bridge, checker = (Metrics(service) for service in ("watcher", "slurm-bridge", "checker"))
     instruments = WatcherInstruments(watcher)
@@ -258,7 +260,7 @@ async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its
 
 
 async def check_all_is_declared(prometheus: Prometheus, ports: list[int]) -> None:
-    """Each metric that is named anywhere is one that a service declares, or a recording rule makes."""
+    """Checks that each metric that is named anywhere is one that a service declares, or a recording rule makes."""
     declared = await asyncio.to_thread(prometheus.names)
     async with aiohttp.ClientSession() as session:
         for port in ports:
@@ -293,7 +295,7 @@ async def check_labels_are_few_and_known(ports: list[int]) -> None:
 
 
 async def check_alerts_fire(prometheus: Prometheus) -> None:
-    """With every scorer gone the order goes stale, and nobody knows a pool; a watch or a slurmctld that is silent is told as well."""
+    """Checks alerts: without scorers the order goes stale, and nobody knows a pool; silent watches and slurmctlds are told."""
     wanted = {"FairleadStaleDecisions", "FairleadScorersGone", "FairleadWatchBroken", "FairleadSlurmNotRead"}
 
     async def firing() -> bool:

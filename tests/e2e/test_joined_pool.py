@@ -1,4 +1,4 @@
-"""One pool over a real Slurm partition and a real Kueue queue: what an account uses on one side counts on the other.
+"""A single pool over a real Slurm partition and a real Kueue queue: what an account uses on one side counts on the other.
 
 The judge sees what squeue and the API server say of jobs, and has no code of ours: by weighted DRF on one resource the next
 job is that of the account with the least use over its weight, of both systems together.
@@ -32,20 +32,20 @@ STEPS = 3
 
 
 class Both:
-    """What both systems say, and nobody else."""
+    """The words of both systems, and of nobody else."""
 
     def __init__(self, slurm: SlurmLab, fixture: NamespaceFixture) -> None:
         self.slurm = slurm
         self.fixture = fixture
 
     def flood_kueue(self) -> None:
-        """As many of each account, in turns."""
+        """Submits to Kueue: as many of each account, in turns."""
         for number in range(EACH):
             for account in reversed(ACCOUNTS):
                 self.fixture.workload(account, f"{account}-{number}")
 
     def run_on_slurm(self, account: str, gpus: int) -> str:
-        """One job that starts at once: there is room."""
+        """Starts a job at once: there is room."""
         return self.slurm.submit(account, *PART, f"--gres=gpu:{gpus}")
 
     def used(self) -> Counter[str]:
@@ -57,7 +57,7 @@ class Both:
         return use
 
     def next_on_kueue(self) -> list[str]:
-        """What waits on Kueue, in the order of the oracle."""
+        """Workloads that wait on Kueue, in the order of the oracle."""
         waiting = sorted(self.fixture.waiting().values(), key=_came)
         return filled([(_name(item), self.fixture.tenant_of(item)) for item in waiting], self.used(), WEIGHTS)
 
@@ -81,7 +81,7 @@ class Both:
         return first
 
     async def flood_both(self) -> None:
-        """Some of each account on either side. No two of these batches come in one second: what came first is plain."""
+        """Submits some of each account on either side, no two batches in one second: what came first is plain."""
         for account in reversed(ACCOUNTS):
             for side in (self._wait_on_kueue, self._wait_on_slurm):
                 await next_second()
@@ -96,7 +96,7 @@ class Both:
             self.slurm.submit(account, *PART, "--gres=gpu:1")
 
     def next_on_both(self) -> tuple[list[str], list[str]]:
-        """What waits on Kueue and on Slurm, each in the order that the oracle gives all of it together."""
+        """Jobs that wait on Kueue and on Slurm, each in the order that the oracle gives all of them together."""
         waiting = [
             (
                 int(datetime.fromisoformat(_came(item)[0]).timestamp()),
@@ -143,7 +143,7 @@ class Both:
         return first
 
     async def slurm_starts_next(self, bus: Bus, *, ends: str) -> None:
-        """One job ends; the oracle's first of those that wait on Slurm starts in its place."""
+        """Ends a job; the oracle's first of those that wait on Slurm starts in its place."""
         _, wanted = await self.both_follow(bus)
         self.slurm.run("scancel", ends)
         await eventually(
@@ -151,13 +151,13 @@ class Both:
         )
 
     async def kueue_admits_next(self, bus: Bus, *, ends: str) -> None:
-        """One Workload ends; the oracle's first of those that wait on Kueue is admitted."""
+        """Ends a Workload; the oracle's first of those that wait on Kueue is admitted."""
         wanted, _ = await self.both_follow(bus)
         self.fixture.finish(ends.partition("-")[0], ends)
         await eventually(lambda: wanted in self.fixture.admitted(), 30, what=f"{wanted} is admitted")
 
     async def admits_next(self, bus: Bus, ends: str) -> str:
-        """One Workload ends; gives the one that Kueue admitted in its place, which is the oracle's first."""
+        """Ends a Workload; returns the one that Kueue admitted in its place, which is the oracle's first."""
         first = await self.kueue_follows(bus)
         before = set(self.fixture.admitted())
         self.fixture.finish(ends.partition("-")[0], ends)
@@ -176,7 +176,7 @@ def _name(item: KubeObject) -> str:
 
 
 def _came(item: KubeObject) -> tuple[str, str]:
-    """As the API server has it: whole seconds, and of one second no order but the uid's."""
+    """The time and uid of an object as the API server has them: whole seconds, and of one second no order but the uid's."""
     return item["metadata"]["creationTimestamp"], item["metadata"]["uid"]
 
 

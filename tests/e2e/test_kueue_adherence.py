@@ -1,4 +1,4 @@
-"""What Kueue's admissions miss of the order, and what stands idle: seen before the first write, and after."""
+"""Admissions of Kueue that miss the order, and idle room: seen before the first write, and after."""
 
 from pathlib import Path
 
@@ -20,11 +20,11 @@ GPUS = 4
 EACH = 12
 WEIGHTS = {"team-a": 1.0, "team-b": 1.0}
 SLOW_SECONDS = 0.35
-"""How much later than this test the admitter may hear of something, on a busy machine."""
+"""Seconds by which the admitter may hear of something later than this test, on a busy machine."""
 
 
 async def measured(bus: Bus, admissions: int) -> Adherence:
-    """What is said once so many admissions are counted."""
+    """The adherence that is told once so many admissions are counted."""
 
     async def said() -> list[Adherence]:
         steering = (await whole_queue(bus, POOL)).steering
@@ -38,7 +38,7 @@ async def measured(bus: Bus, admissions: int) -> Adherence:
 
 
 def _counted(found: Adherence) -> int:
-    """All that were seen, those among them that are not judged."""
+    """Number of admissions that were seen, those among them that are not judged."""
     return found.admissions + _apart(found)
 
 
@@ -120,7 +120,7 @@ def level_writes(lab: KubeLab, fixture: NamespaceFixture, after: int) -> int:
 
 
 def asked(fleet: KubeFleet, word: str) -> str:
-    """What a person reads."""
+    """The text that a person reads."""
     ended = command.fairlead(word, environ=fleet.person())
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 MEMORY, CORES = "nvidia.com/gpumem", "nvidia.com/gpucores"
 CARD_MIB = 24_576
 HELD_MIB = (12_000, 12_576)
-"""Of the two cards: as much is free in all as one card has, and no card has 20,480 MiB."""
+"""MiB held of each of the two cards: as much is free in all as one card has, and no card has 20,480 MiB."""
 TOO_LARGE, FULL = "too-large-for-any-card", "no-card-has-it-free"
 NEVER = (
     "The nodes of cluster lab cannot hold it, even if nothing else ran. main: a vGPU asks for 32000 MiB of card "
@@ -34,7 +34,7 @@ NO_ROOM = "24576 MiB of card memory free in all, but no card has 20480 MiB; the 
 
 
 def register(*uuids: str) -> str:
-    """What HAMi's device plugin registers of such cards."""
+    """The register that HAMi's device plugin writes of such cards."""
     cards = [
         {
             "id": uuid,
@@ -102,13 +102,13 @@ def plant(fixture: NamespaceFixture) -> str:
 
 
 async def fairlead(*words: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> tuple[str, str]:
-    """What the command prints, and what it warns of."""
+    """Output of the command, and its warnings."""
     ended = await asyncio.to_thread(command.fairlead, *words, environ=env, given=given.decode())
     return ended.stdout, ended.stderr
 
 
 def explained_by_cards(*, full: KubeObject, large: KubeObject) -> None:
-    """What no card has, and what none has free."""
+    """Checks the explanations: what no card has, and what none has free."""
     assert large["never"][0] == NEVER
     assert large["never"][1].startswith(NOT_COUNTED)
     assert (full["never"], full["no_quota"]) == ([], [])
@@ -128,7 +128,7 @@ def ordered_by_cards(ordered: KubeObject, *, pool: str) -> None:
 
 
 def weighed_by_cards(ordered: KubeObject, *, full: KubeObject) -> None:
-    """What is asked of a card, not what quota counts: the same live and on paper."""
+    """Checks that what is asked of a card counts, not what quota counts: the same live and on paper."""
     [mine] = [one for one in ordered["pools"] if one["name"] == full["pool"]]
     [found] = [job for job in mine["order"] if job["id"] == FULL]
     assert full["place"]["demand"] == {GPU: "100m", MEMORY: "20480"}, (

@@ -19,7 +19,8 @@ WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
 GPUS = 16
 ARRIVALS_A_SECOND = 4.0
 RUN_SECONDS = (2.0, 8.0)
-"""Of one GPU each: 16 hold about 32 of them in ten seconds, so the middle of the day is overloaded and its night is not."""
+"""Run times of jobs of one GPU each: 16 hold about 32 of them in ten seconds, so the middle of the day is overloaded
+and its night is not."""
 
 
 def arrivals(rng: random.Random, count: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""How exactly Kueue can follow across queues: found, said, and where it is exact, true."""
+"""Exactness with which Kueue can follow across queues: found, said, and where it is exact, true."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ EACH = 6
 
 
 async def steering(bus: Bus, right: Callable[[Steering], bool]) -> Steering:
-    """What the scorers say of the pool's enforcement, once it is right."""
+    """The scorers' word on the pool's enforcement, once it is right."""
 
     async def stated() -> list[Steering]:
         return [said for said in (await whole_queue(bus, POOL)).steering if right(said)]

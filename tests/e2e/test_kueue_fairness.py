@@ -22,16 +22,16 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 GPUS = 6
 WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
 FRONT = {"team-a": 3, "team-b": 2, "team-c": 1}
-"""Of the first jobs, as many as there are GPUs."""
+"""Number of jobs of each tenant among the first, as many as there are GPUs."""
 EACH = 12
 EACH_JOBS = 6
 URGENT = 3
-"""So many urgent Jobs come, one after each `URGENT_EACH` ends."""
+"""Number of urgent Jobs that come, one after each `URGENT_EACH` ends."""
 URGENT_EACH = 4
 APART = 0.7
 """Seconds between two ends."""
 SLOW = 0.5
-"""After so many seconds an end has been ordered by, on a loaded machine."""
+"""Seconds after which an end has been ordered by, on a loaded machine."""
 
 
 def oldest_running(fixture: NamespaceFixture, log: AdmissionLog) -> AdmissionStep:
@@ -78,7 +78,7 @@ async def test_raw_workloads_are_admitted_in_the_order_of_weighted_drf(
 
 
 def tenants_of_front(fixture: NamespaceFixture) -> dict[str, int]:
-    """How many of each tenant's Workloads Kueue would admit first."""
+    """Number of each tenant's Workloads that Kueue would admit first."""
     waiting = fixture.waiting()
     front = [fixture.tenant_of(waiting[name]) for name in fixture.kueue_order()[:GPUS] if name in waiting]
     return {tenant: front.count(tenant) for tenant in WEIGHTS}
@@ -87,7 +87,7 @@ def tenants_of_front(fixture: NamespaceFixture) -> dict[str, int]:
 async def test_what_ended_jobs_leave_goes_to_the_first_of_the_order_and_to_urgent_ones_before(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    """Their pods end one after the other, in no order of their starts, and nobody waits for an order to stand."""
+    """Pods of the ended jobs end one after the other, in no order of their starts, and nobody waits for an order to stand."""
     rng = random.Random(5)
     with NamespaceFixture(kube_lab, list(WEIGHTS)) as fixture, AdmissionLog(fixture) as log:
         fixture.priority_class("urgent", 100_000)

@@ -115,7 +115,7 @@ class Site:
         return {"metadata": {}, "status": {}}
 
     def pods_of(self, job: str) -> list[KubeObject]:
-        """Its pods."""
+        """Pods of the job."""
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         return self.api.items(path, labelSelector=f"batch.kubernetes.io/job-name={job}")
 
@@ -125,7 +125,7 @@ class Site:
         return sorted(pod["spec"]["nodeName"] for pod in found)
 
     async def waits(self, job: str, *words: str) -> KubeObject:
-        """Until it has no quota any more, is kept out of its queue, and says why."""
+        """Waits until the job has no quota any more, is kept out of its queue, and says why."""
 
         def so() -> KubeObject | None:
             found = self.of(job)
@@ -146,7 +146,7 @@ class Site:
         return found
 
     async def runs(self, job: str, pods: int) -> list[str]:
-        """Until all its pods run; gives their nodes."""
+        """Waits until all pods of the job run; returns their nodes."""
         await eventually(lambda: len(self.places(job)) == pods, 60, what=f"{job} runs")
         return self.places(job)
 

@@ -1,4 +1,4 @@
-"""Both levers: the annotation where Kueue's gate is on, `spec.priority` where it is off; and no trace after a release."""
+"""The two levers: the annotation where Kueue's gate is on, `spec.priority` where it is off; no trace after a release."""
 
 import asyncio
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 WEIGHTS = {"team-a": 2.0, "team-b": 1.0}
 LEVERS: list[tuple[LeverName, bool]] = [("boost", True), ("priority", False), ("priority", True)]
-"""With Kueue's gate on or off."""
+"""Levers, each with whether Kueue's gate is on."""
 BASE = 100
-"""Of a priority that a Workload has of its own."""
+"""Priority that a Workload has of its own."""
 
 
 def plain(item: KubeObject) -> tuple[object, object]:
-    """All of a Workload that a level could have changed."""
+    """Values of a Workload that a level could have changed."""
     return item["spec"].get("priority"), item["metadata"].get("annotations") or {}
 
 
@@ -88,7 +88,7 @@ async def test_kueue_follows_by_either_lever_and_a_release_leaves_no_trace(
 
 
 class ProbingFleet(KubeFleet):
-    """Its admitter asks often which lever Kueue obeys."""
+    """A fleet whose admitter asks often which lever Kueue obeys."""
 
     def own_settings(self, service: str) -> Mapping[str, object]:
         own = super().own_settings(service)

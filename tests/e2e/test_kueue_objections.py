@@ -28,7 +28,7 @@ def events_of(lab: KubeLab, namespace: str) -> list[KubeObject]:
 
 
 def plant(fixture: NamespaceFixture) -> None:
-    """One Workload for each kind of mistake."""
+    """Makes a Workload for each kind of mistake."""
     fixture.workload("team-a", "urgent-taken", annotations={"wdrf.x-k8s.io/urgent": "true"})
     fixture.workload("team-a", "override-words", annotations={"wdrf.x-k8s.io/priority-override": "very"})
     fixture.workload("team-a", "too-large", 500)

@@ -24,10 +24,10 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 WEIGHTS = {"team-a": 1.0, "team-b": 2.0, "team-c": 3.0}
 EACH = 8
 RIGHT, HELPED = 0.8, 0.5
-"""At least, of some twenty admissions on a loaded machine: where the order is exact, and where Kueue's own rules come first once
-in a while. Twenty do not tell 98 % from 90; without wake-ups it was a tenth."""
+"""Least part of some twenty admissions on a loaded machine that is right: where the order is exact, and where Kueue's
+own rules come first once in a while. Twenty do not tell 98 % from 90; without wake-ups it was a tenth."""
 SLOW = 0.5
-"""After so many seconds a release or an arrival has been ordered by, on a loaded machine."""
+"""Seconds after which a release or an arrival has been ordered by, on a loaded machine."""
 
 ONE_QUEUE = QuotaLayout(nodes={"q": QuotaNode(nominal=4)}, tenants=dict.fromkeys(WEIGHTS, "q"))
 BLOCKING = QuotaLayout(nodes=ONE_QUEUE.nodes, tenants=ONE_QUEUE.tenants, strategy="StrictFIFO")
@@ -78,7 +78,7 @@ async def test_what_comes_free_goes_to_the_first_of_the_order_that_fits(
 
 
 async def test_an_urgent_job_that_is_parked_is_the_next(kube_lab: KubeLab, tmp_path: Path) -> None:
-    """It waits at the level that it needs: nothing of the order changes when room comes free for it."""
+    """The parked job waits at the level that it needs: nothing of the order changes when room comes free for it."""
     with NamespaceFixture(kube_lab, list(WEIGHTS)) as fixture, AdmissionLog(fixture) as log:
         fixture.priority_class("urgent", 100_000)
         pool = ONE_QUEUE.make(fixture)
@@ -105,7 +105,7 @@ async def test_an_urgent_job_that_is_parked_is_the_next(kube_lab: KubeLab, tmp_p
 async def test_jobs_that_no_flavor_takes_stand_first_and_keep_nobody_waiting(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    """Their tenant holds nothing, ever: what comes free goes to the first of the others, in far less than a batch."""
+    """The tenant of these jobs never holds anything: what comes free goes to the first of the others, long before a batch."""
     tenants = [*WEIGHTS, "lost"]
     with NamespaceFixture(kube_lab, tenants) as fixture, AdmissionLog(fixture) as log:
         kube_lab.api.apply(things.flavor(fixture.flavor, {"disk": "fast"}))
@@ -134,7 +134,7 @@ async def test_jobs_that_no_flavor_takes_stand_first_and_keep_nobody_waiting(
 
 
 LOST = 12
-"""More than are in hand at a time."""
+"""Number of such jobs: more than are in hand at a time."""
 
 
 def without_flavor(name: str, namespace: str) -> KubeObject:
@@ -148,7 +148,7 @@ def without_flavor(name: str, namespace: str) -> KubeObject:
 async def test_a_wake_up_is_one_write_a_start_and_far_quicker_than_the_batch(
     kube_lab: KubeLab, tmp_path: Path
 ) -> None:
-    """Where first come, first served is right: nothing else is written, and nothing at all if the policy says so."""
+    """First come, first served is right here: nothing else is written, and nothing at all if the policy says so."""
     with NamespaceFixture(kube_lab, ["team-a"]) as fixture, AdmissionLog(fixture) as log:
         layout = QuotaLayout(nodes={"q": QuotaNode(nominal=2)}, tenants={"team-a": "q"})
         policy = fair_policy(fixture, {"team-a": 1}, layout.make(fixture), wake="never")

@@ -32,18 +32,18 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 GPUS = 8
 SMALL, LARGE, LONG, LENGTHY = "small", "large", "long", "lengthy"
 LIMIT, LASTS, EVERY = 15, 5.0, 0.3
-"""Of small jobs, seconds: how long they may run, how long they do, and how long until the next one comes."""
+"""Seconds of small jobs: how long they may run, how long they do, and how long until the next one comes."""
 LONG_LIMIT = 300
 """A promise counts with the limits; what lies between these and the ends is for a machine that stands still meanwhile."""
 RESERVE = Reserve(reaction_seconds=5, grace_seconds=5, rest_seconds=10)
 
 
 class Stream:
-    """More small jobs than fit, each ended when its time is over; and one long one, ended when the test says so.
+    """The stream of more small jobs than fit, each ended when its time is over; and of a long one, ended as the test says.
 
     Args:
-        fixture: with tenants SMALL, LARGE and LONG.
-        log: of its admissions.
+        fixture: the fixture, with tenants SMALL, LARGE and LONG.
+        log: log of its admissions.
         refilled: a job that is over ends only when another has started in place of the last that ended. What starts
             then is Kueue's choice alone; a machine that stands still for seconds empties the pool otherwise. Nor has a job
             a limit then: Kueue evicts what exceeds its own.
@@ -57,7 +57,7 @@ class Stream:
         self.long_is_over = False
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._come())
             group.create_task(self._go())
@@ -104,12 +104,12 @@ async def stream(
 
 
 def started(log: AdmissionLog, name: str) -> float | None:
-    """When a job was admitted, in monotonic seconds."""
+    """Monotonic second at which a job was admitted; None where it was not."""
     return next((step.at for step in log.steps if step.what == "admitted" and step.name == name), None)
 
 
 def passed(log: AdmissionLog, events: Sequence[JobReserved]) -> int:
-    """How many jobs were admitted since the gang was promised its start."""
+    """Number of jobs that were admitted since the gang was promised its start."""
     promised = happened(events, Reserving.PROMISED, LARGE)
     since = promised[0].at.timestamp() - time.time() + time.monotonic() if promised else math.inf
     return sum(step.what == "admitted" and step.at > since for step in log.steps)
@@ -233,7 +233,7 @@ async def test_with_fairlead_killed_the_promise_holds_and_the_watchdog_acts(
 
 
 async def the_watchdog_acts(lab: KubeLab, bus: Bus, fleet: KubeFleet, queue: str) -> None:
-    """It lets go of the queue while nobody leads, and takes it back when somebody does."""
+    """Checks the watchdog: it lets go of the queue while nobody leads, and takes it back when somebody does."""
     path = f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{queue}"
 
     def stands() -> tuple[str, bool]:

@@ -1,4 +1,4 @@
-"""One trace tells the life of a job that Kueue runs: the hop through Kubernetes is an annotation, or the job's uid."""
+"""Traces of jobs that Kueue runs, one for each life: the hop through Kubernetes is an annotation, or the job's uid."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ def bodies(name: str, count: int) -> list[dict[str, object]]:
 
 
 def traced_fleet(fixture: NamespaceFixture, directory: Path, jaeger: Jaeger) -> KubeFleet:
-    """One card for two tenants, both of whom may submit; every job is traced."""
+    """A fleet with one card for two tenants, both of whom may submit; every job is traced."""
     pool = fixture.queue("shared", 1)
     for namespace in fixture.namespaces.values():
         fixture.lab.open_to_submissions(namespace)
@@ -141,7 +141,7 @@ async def is_stated_to_run(bus: Bus, namespace: str, workload: str) -> bool:
 
 @contextlib.asynccontextmanager
 async def held(fixture: NamespaceFixture, jaeger: Jaeger) -> AsyncIterator[None]:
-    """What comes meanwhile waits for the one card, until a scorer that took over has placed somebody in its first pass."""
+    """Holds the one card: what comes meanwhile waits, until a scorer that took over has placed somebody in its first pass."""
     fixture.workload("team-a", HOLDS)
     await eventually(lambda: HOLDS in fixture.admitted(), 60, what="the card is held")
     before = takeovers_with_jobs(jaeger, SCORER)

@@ -39,11 +39,11 @@ UNSAFE: list[tuple[str, Mapping[str, object]]] = [
     ("reclaimWithinCohort LowerPriority", {"reclaimWithinCohort": "LowerPriority"}),
     ("borrowWithinCohort LowerPriority", {"borrowWithinCohort": {"policy": "LowerPriority"}}),
 ]
-"""Each setting of the table in docs/kueue.md by which a level could stop a running job, and how it is told."""
+"""Settings of the table in docs/kueue.md by which a level could stop a running job, and how each is told."""
 
 
 def marked(fixture: NamespaceFixture) -> list[str]:
-    """What waits and carries a mark of ours."""
+    """Names of Workloads that wait and carry a mark of ours."""
     marks = {things.PRIORITY_BOOST, BASE_PRIORITY}
     return [
         name

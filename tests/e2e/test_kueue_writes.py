@@ -1,4 +1,4 @@
-"""What Fairlead writes to a real Kueue: as little as the order needs, and nothing that is not its own."""
+"""Writes of Fairlead to a real Kueue: as few as the order needs, and nothing that is not its own."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(480)]
 
 WEIGHTS = {"team-a": 1.0, "team-b": 1.0}
 FRONT = 4
-"""So many GPUs come free at once, and so many places are labelled."""
+"""Number of GPUs that come free at once, and of places that are labelled."""
 NEXT = 1
 """Places that are labelled at least; behind them the order is Kueue's own."""
 

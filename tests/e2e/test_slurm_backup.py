@@ -28,11 +28,11 @@ pytestmark = [
 WEIGHTS = {"vision": 3, "speech": 2, "robots": 1}
 GPUS = 8
 SAVED_SECONDS = 6
-"""In which slurmctld saves all that it knows: it does so every five."""
+"""Seconds in which slurmctld saves all that it knows: it does so every five."""
 
 
 async def _answers(lab: SlurmLab) -> None:
-    """It is asked by a plain command, as everybody does."""
+    """Waits until slurmctld answers a plain command, as everybody asks it."""
 
     async def answers() -> bool:
         try:

@@ -1,4 +1,4 @@
-"""What may fail around a Slurm, fails; jobs are made once, and levels stay, as the table of docs/slurm.md says."""
+"""Failures around a Slurm, each that may come: jobs are made once, and levels stay, as the table of docs/slurm.md says."""
 
 import asyncio
 import os
@@ -24,11 +24,11 @@ pytestmark = [
 
 WEIGHTS = {"vision": 3, "speech": 2}
 STEP = 10_000
-"""One level, in priority: the lab's weights add up to 3500."""
+"""The priority of one level: the lab's weights add up to 3500."""
 
 
 class Site:
-    """One lab whose nodes are full, and the submissions that wait before it."""
+    """A lab whose nodes are full, and the submissions that wait before it."""
 
     def __init__(self, lab: SlurmLab, fleet: SlurmFleet, bus: Bus) -> None:
         self.lab = lab
@@ -37,7 +37,7 @@ class Site:
         self.made: list[str] = []
 
     async def submit(self) -> None:
-        """One of each account; whoever listens takes it in."""
+        """Submits one job of each account; whoever listens takes it in."""
         for tenant in WEIGHTS:
             name = f"{tenant}-{len(self.made)}"
             self.made.append(name)

@@ -28,7 +28,7 @@ RESERVED = ("starttime=now+1day", "duration=60", "nodecnt=1", "accounts=vision")
 
 @pytest.fixture
 def lab(slurm_lab: SlurmLab) -> Iterator[SlurmLab]:
-    """With more partitions and, where there is accounting, a reservation, for as long as this test."""
+    """The lab with more partitions and, where there is accounting, a reservation, for as long as this test."""
     made = []
     for name, words in MORE.items():
         given = (f"partitionname={name}", "nodes=ALL", "maxtime=INFINITE", "state=UP", *words)
@@ -80,7 +80,7 @@ async def test_every_kind_of_job_has_the_place_that_it_should(lab: SlurmLab, tmp
 async def _only_who_may_start_has_a_place(
     bus: Bus, lab: SlurmLab, placed: set[str], out: dict[str, str]
 ) -> None:
-    """Who listed two partitions has one."""
+    """Checks who has a place; a job that listed two partitions has one."""
 
     async def stand() -> bool:
         wanted, found = await wanted_order(bus), priorities(lab)
@@ -96,7 +96,7 @@ async def _only_who_may_start_has_a_place(
 
 
 async def _a_tier_is_a_domain_of_its_own(bus: Bus, lab: SlurmLab, rush: str, both: str) -> None:
-    """Who listed partitions of two domains is ranked in the first one, by one SiteFactor."""
+    """Checks that a job that listed partitions of two domains is ranked in the first one, by one SiteFactor."""
 
     async def ranked() -> bool:
         return [place.place.id for place in (await whole_queue(bus, RUSH)).places] == [rush]

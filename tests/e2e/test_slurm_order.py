@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 WEIGHTS = {"vision": 3, "speech": 2, "robots": 1}
 NODES, SLOTS = 4, 16
 PART = ("--nodes=1", "--ntasks=1", "--gres=gpu:2")
-"""Of a node a quarter, of the partition a sixteenth."""
+"""Words for a quarter of a node, a sixteenth of the partition."""
 WHOLE = ("--nodes=1", "--ntasks=1", "--gres=gpu:8")
 EACH = 16
 TASKS, PLACES = 200, 8
@@ -32,7 +32,7 @@ BURST = 6
 
 
 def flood(lab: SlurmLab) -> list[tuple[str, str]]:
-    """As many jobs of each account, in turns; the poorest account comes first."""
+    """Submits as many jobs of each account, in turns; the poorest account comes first."""
     accounts = list(reversed(ACCOUNTS)) * EACH
     return [(lab.submit(account, *PART), account) for account in accounts]
 
@@ -92,7 +92,7 @@ async def _each_end_gives_its_slot_to_the_next(bus: Bus, lab: SlurmLab) -> None:
 async def _a_burst_of_ends_takes_the_first_of_the_order_that_stood(
     fleet: SlurmFleet, bus: Bus, lab: SlurmLab
 ) -> None:
-    """Who starts when many end together was chosen before, and not anew after each of them."""
+    """Checks the starts when many end together: they were chosen before, and not anew after each end."""
     await order_stands(bus, lab, BURST)
     [admitter] = fleet.named("admitter")
     admitter.pause()  # nothing is written while they end

@@ -28,7 +28,7 @@ def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodFleetSite]:
 
 
 def restarts(site: PodFleetSite, jobs: list[str]) -> int:
-    """How often jobs were started in vain."""
+    """Number of starts of these jobs that were in vain."""
     shown = [site.lab.run("scontrol", "--oneliner", "show", "job", job) for job in jobs]
     return sum(int(text.partition(" Restarts=")[2].split()[0]) for text in shown)
 
@@ -72,7 +72,7 @@ async def _leader(fleet: PodFleet) -> ServiceProcess:
 
 
 async def _jobs_that_are_starting_go_on(site: PodFleetSite, fleet: PodFleet) -> None:
-    """Their pods are made, and the leader is killed before any prolog is answered; and again as soon as their programs begin."""
+    """Kills the leader once the jobs' pods are made, before any prolog is answered; and again once their programs begin."""
     scheduler = site.kube.process("kube-scheduler")
     scheduler.pause()
     try:

@@ -1,4 +1,4 @@
-"""What a job's pod is given and leaves behind, and how it is ended: claims, results, priority, time limit, preemption.
+"""Pods of jobs: what they are given and leave behind, and how they end: claims, results, priority, limit, preemption.
 
 KWOK plays the kubelet, so that a pod writes nothing: what it would leave on shared storage the test writes, where Slurm's
 hosts have that storage.
@@ -51,7 +51,7 @@ def site(kube_lab: KubeLab, slurm_programs: None) -> Iterator[PodFleetSite]:
 
 @pytest.fixture
 def storage(site: PodFleetSite) -> Iterator[Path]:
-    """Where Slurm's hosts have what the claim holds."""
+    """The folder where Slurm's hosts have what the claim holds."""
     folder = site.lab.layout.folder / "storage"
     folder.mkdir()
     folder.chmod(0o777)
@@ -65,7 +65,7 @@ def the_pod(site: PodFleetSite) -> KubeObject:
 
 
 async def ended(site: PodFleetSite, job: str, *, seconds: float = 90) -> str:
-    """Its state, once it has ended and nothing of it is left but the user's own claim."""
+    """State of a job, once it has ended and nothing of it is left but the user's own claim."""
 
     async def over() -> str:
         state = await asyncio.to_thread(site.state_of, job)
@@ -173,7 +173,7 @@ async def test_the_time_limit_ends_a_pod(site: PodFleetSite, tmp_path: Path) -> 
 
 
 async def test_a_job_that_slurmctld_takes_for_running_goes_back(site: PodFleetSite, tmp_path: Path) -> None:
-    """It has ended, and a slurmctld that was killed comes back without that: by itself it would look after ten minutes."""
+    """The job has ended, and a killed slurmctld comes back without that: by itself it would look after ten minutes."""
     async with PodFleet(tmp_path, site).running(), watched(site) as watch:
         job = site.submit(seconds=6)
         await runs(site, job)

@@ -63,7 +63,7 @@ async def test_whatever_users_write_and_do(site: PodFleetSite, tmp_path: Path) -
 
 
 async def _nodes_come_back_that_slurm_drained_over_a_forgotten_job(site: PodFleetSite) -> None:
-    """And no other: it may be broken."""
+    """Checks that such a node comes back, and no other: that one may be broken."""
     for node, why in (("n2", "disk"), ("n1", "Duplicate jobid")):
         site.lab.run("scontrol", "update", f"nodename={node}", "state=drain", f"reason={why}")
 

@@ -31,7 +31,7 @@ WHO = ["sh", "-c", 'id -un; printf %s "$1"', "sh", "it's $(touch owned)\n#SBATCH
 
 
 class Listener:
-    """What the senders of one tenant hear, by submission."""
+    """Answers that the senders of one tenant hear, by submission."""
 
     def __init__(self) -> None:
         self._heard: dict[str, list[AnyAnswer]] = {}
@@ -44,7 +44,7 @@ class Listener:
         await bus.subscribe_core(subjects.answer_filter(tenant), hear)
 
     async def of(self, submission: str, last: type[AnyAnswer]) -> list[AnyAnswer]:
-        """All of one submission, up to the kind that is its last."""
+        """Answers to one submission, up to the kind that is its last."""
 
         def complete() -> list[AnyAnswer]:
             found = self._heard.get(submission, [])

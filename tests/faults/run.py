@@ -32,7 +32,7 @@ _SHOWN = 1500
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One change that must not pass."""
+    """A change that must not pass."""
 
     name: str
     find: str
@@ -41,7 +41,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a file holds."""
+    """The faults in a file."""
 
     fault: list[Fault]
 
@@ -89,7 +89,7 @@ class Copy:
         """A test file by its name, wherever it is.
 
         Raises:
-            NotAppliedError: there is none.
+            NotAppliedError: there is no such file.
         """
         tests = (self.folder / member.relative_to(ROOT) / "tests" for member in MEMBERS)
         found = [path for folder in tests for path in folder.rglob(test)]
@@ -98,7 +98,7 @@ class Copy:
         return found
 
     def with_fault(self, fault: Fault) -> tuple[int, str]:
-        """As `tests_end`, with a fault in the code.
+        """Runs tests as `tests_end`, with a fault in the code.
 
         Raises:
             NotAppliedError: there is no single place for it, or no such test.
@@ -121,7 +121,7 @@ class Copy:
 
 
 def judged(fault: Fault, copies: "Queue[Copy]") -> str:
-    """What is wrong about a fault; empty where a test noticed it."""
+    """The trouble with a fault; empty where a test noticed it."""
     copy = copies.get()
     began = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""Which submissions are one: judged by tenant, id and body under the shipped grants, never by a header that anybody may set."""
+"""Duplicates: submissions are one by tenant, id and body under the shipped grants, never by a header that anybody may set."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -52,7 +52,7 @@ class Tenants:
         await submit(self.buses[tenant], payload, tenant=tenant, cluster=cluster, msg_id=msg_id)
 
     async def answers(self, tenant: str, count: int) -> list[AnyAnswer]:
-        """All that the tenant heard, once there are so many."""
+        """Answers that the tenant heard, once there are so many."""
         answers = self.heard[tenant]
         await eventually(lambda: len(answers) >= count, on=self.changed, what=f"{count} answers to {tenant}")
         return answers

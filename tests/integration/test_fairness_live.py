@@ -28,7 +28,7 @@ REACTION = 4.0
 Mostly some tenths; but a busy machine lets a process stand still for seconds, while the cluster goes on.
 """
 RUN_SECONDS = (3.0, 6.0)
-"""Of the flood: with the reaction, so that what is judged by is mostly what everybody knew."""
+"""Run times of the flood: with the reaction, so that what is judged by is mostly what everybody knew."""
 POLICY = one_pool(
     WEIGHTS,
     aging=Aging(entitlement_per_day=ENTITLEMENT_PER_DAY),
@@ -37,7 +37,7 @@ POLICY = one_pool(
 
 
 def jobs_of(events: Sequence[Event], kind: type[Event]) -> int:
-    """How many jobs came to wait, started or ended."""
+    """Number of jobs that came to wait, started or ended."""
     return sum(isinstance(event, kind) for event in events)
 
 
@@ -80,7 +80,7 @@ async def test_three_tenants_that_flood_at_different_times_stay_within_one_job(t
 
 
 def passed_by(events: Sequence[Event], job: str) -> list[str]:
-    """Who started before a job that had come so long before that every order knew it."""
+    """Jobs that started before one that had come so long before that every order knew it."""
     came = next(event.at for event in events if isinstance(event, JobQueued) and event.job == job)
     starts = [event for event in events if isinstance(event, JobStarted)]
     before = starts[: [event.job for event in starts].index(job)]

@@ -18,7 +18,7 @@ MISSING_PART = 4
 
 
 def members_needed(wanted: str) -> dict[str, Path]:
-    """Our own members that one needs without extras, itself included, by their names."""
+    """Members of ours that one needs without extras, itself included, by their names."""
     folders = {
         f"fairlead-{path.parent.name}": path.parent
         for part in ("libs", "services")

@@ -88,7 +88,7 @@ def any_fact(dice: random.Random) -> State:
 
 
 def a_log(dice: random.Random) -> Iterator[Batch]:
-    """What both clusters are at first, and what then comes, changes and goes, several things at a time."""
+    """A log of both clusters: what they are at first, and what then comes, changes and goes, several things at a time."""
     yield AT_FIRST
     known: list[str] = []
     for _ in range(dice.randint(1, 12)):
@@ -99,7 +99,7 @@ def a_log(dice: random.Random) -> Iterator[Batch]:
 
 
 class Readers:
-    """Three that hear one log, one batch after another; paper reads what stands at its end."""
+    """Readers of one log, three of them, one batch after another; paper reads what stands at its end."""
 
     def __init__(self, document: PolicyDocument) -> None:
         self.document = document
@@ -120,7 +120,7 @@ class Readers:
 
     @property
     def paper(self) -> Snapshot:
-        """What stands, told in the opposite order."""
+        """The snapshot of what stands, told in the opposite order."""
         return snapshot_of(dict(reversed(self.standing.items())), self.document, NOW)
 
 
@@ -148,7 +148,7 @@ def test_all_three_see_the_same_jobs_and_the_same_order(seed: int, document: Pol
 
 
 def terms(places: Sequence[Place]) -> list[tuple[str, str, str, float]]:
-    """Whose each job is, and by what it stands where it does."""
+    """Terms of each job: whose it is, and by what it stands where it does."""
     return [(place.uid, place.tenant, place.job_class, place.key) for place in places]
 
 

@@ -29,7 +29,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 GPU = "nvidia.com/gpu"
 TENANTS = ("busy", "calm", "blocker")
 BLOCK_SECONDS = 35.0
-"""How long nobody else can start: what is asked meanwhile takes a third of it on a machine that is not busy."""
+"""Seconds in which nobody else can start: what is asked meanwhile takes a third of them on a machine that is not
+busy."""
 POLICY = one_pool(TENANTS, aging=Aging(entitlement_per_day=1.44), half_life_hours=1 / 60)
 
 
@@ -43,7 +44,7 @@ async def tick_of_shards(bus: Bus) -> int:
 
 
 async def ticks_pass(bus: Bus) -> tuple[datetime, datetime]:
-    """Some ticks of past use; gives when the first of them began and the last was decided for."""
+    """Waits for some ticks of past use; returns when the first of them began and the last was decided for."""
     since, begun = datetime.now(UTC), await tick_of_shards(bus)
 
     async def passed() -> bool:
@@ -68,7 +69,7 @@ async def test_who_used_much_lately_waits_for_who_did_not(tmp_path: Path) -> Non
         question = to_json(TenantsQuestion(pool="gpu"))
 
         async def told() -> Mapping[str, Mapping[str, int]]:
-            """What tenants used, once the tick is over in which the jobs ended."""
+            """Past use of the tenants, once the tick is over in which the jobs ended."""
             reply = TENANTS_REPLY.decode(await bus.request(subjects.ask("tenants"), question, timeout=30.0))
             found = {line.standing.tenant: line.standing.past for line in reply.pools[0].tenants}
             return found if found.get("busy") else {}

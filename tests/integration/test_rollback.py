@@ -38,7 +38,8 @@ OLDER = os.environ.get("FAIRLEAD_OLDER", "")
 WEIGHTS = {"team-a": 3.0, "team-b": 2.0, "team-c": 1.0}
 POOL = "gpu"
 MOST_SECONDS_AWAY = 10.0
-"""On a busy machine. Nobody dies, so that no lease has to expire: it is the figure printed that tells."""
+"""Most seconds without an order on a busy machine. Nobody dies, so that no lease has to expire: the figure printed
+tells."""
 LOOK_SECONDS = 0.1
 
 pytestmark = [
@@ -51,7 +52,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def older(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Where the older release's code is."""
+    """Folders with the older release's code."""
     folder = tmp_path_factory.mktemp("older")
     words = ["git", "-C", str(ROOT), "archive", OLDER, "libs", "services"]
     archive = subprocess.run(words, capture_output=True, check=True).stdout
@@ -68,16 +69,16 @@ class Site:
     bus: Bus
     older: Sequence[Path]
     levels: Callable[[], Awaitable[dict[str, int]]]
-    """Of each job that waits, as they stand in the frontend."""
+    """Levels of the jobs that wait, as they stand in the frontend."""
 
     async def started(self, services: Sequence[str], sources: Sequence[Path]) -> list[ServiceProcess]:
-        """All of these services, ready."""
+        """Starts these services and waits until they are ready."""
         return [await self.fleet.another(service, sources=sources) for service in services]
 
     async def replaced(
         self, running: Sequence[ServiceProcess], sources: Sequence[Path]
     ) -> list[ServiceProcess]:
-        """One by one: a new one is ready, and the old one ends. The order is there all the time, and no level moves."""
+        """Replaces services one by one: a new one is ready, and the old one ends. The order stays, and no level moves."""
         stood = await self.levels()
         new = []
         async with self._watched() as away:
@@ -108,7 +109,7 @@ class Site:
         watching.cancel()
 
     async def check_order(self, jobs: int) -> None:
-        """So many wait, and the commands of both releases show the same order."""
+        """Checks that so many wait, and that the commands of both releases show the same order."""
         await eventually(partial(self._as_many, jobs), 60, what=f"{jobs} jobs wait")
         of_older, of_this = [
             (await asyncio.to_thread(self._said, sources, "queue", "--limit=0", "--output=name")).splitlines()
@@ -135,7 +136,7 @@ class Site:
         return done.stdout
 
     def check_logs(self) -> None:
-        """Nobody met anything that could not be read."""
+        """Checks that nobody met anything that could not be read."""
         for process in self.fleet.services.values():
             lines = [json.loads(line) for line in process.log.splitlines() if line.startswith("{")]
             wrong = [line for line in lines if line["level"] in {"warning", "error"}]
@@ -143,7 +144,7 @@ class Site:
 
 
 async def stated(bus: Bus, tenant: str, job: str) -> JobState | None:
-    """What a simulated cluster says of a job."""
+    """The job as its simulated cluster states it."""
     found = await bus.last(topology.STATE, subjects.state(CLUSTER, "job", job, scope=tenant))
     state = None if found is None else STATE.decode(found.payload)
     return state if isinstance(state, JobState) else None

@@ -1,4 +1,4 @@
-"""One, two and four scorers give the same order, to the byte, and so do those that take over from dead ones."""
+"""Orders of one, two and four scorers are the same to the byte, and so are those of scorers that take over from dead ones."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ CONFIG = {
 
 
 async def flood(bus: Bus) -> None:
-    """Many unequal jobs that outlive the test."""
+    """Submits many unequal jobs that outlive the test."""
     rng = random.Random(7)
     for tenant in TENANTS:
         bodies = [
@@ -78,7 +78,7 @@ async def settled(bus: Bus, fleet: Fleet) -> PoolQueue:
 
 
 async def owners(bus: Bus) -> set[str]:
-    """Who owns the shards of the pool, by their last decisions."""
+    """Owners of the pool's shards, by their last decisions."""
     found = set()
     for shard in range(POLICY.shards):
         stored = await bus.last(topology.DECISION, subjects.decision("gpu", shard))

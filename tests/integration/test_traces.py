@@ -1,4 +1,4 @@
-"""One trace tells a job's life: real services, a real Jaeger, and each service killed while jobs are on their way."""
+"""Traces of jobs' lives, one each: real services, a real Jaeger, and each service killed while jobs are on their way."""
 
 import asyncio
 from pathlib import Path
@@ -95,7 +95,7 @@ async def exemplars(port: int) -> dict[str, set[str]]:
 
 
 async def check_refusal(jaeger: Jaeger) -> None:
-    """What was refused has a trace of its own, which says to whom and why."""
+    """Checks that what was refused has a trace of its own, which says to whom and why."""
 
     async def found() -> list[FoundTrace]:
         return await asyncio.to_thread(jaeger.traces, "fairlead-admitter", "refuse")

@@ -21,14 +21,15 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 GPUS = 24
 DAY_SECONDS = 3.0
 REACTION = timedelta(seconds=4)
-"""Within it somebody starts by an order that does not know yet who has come: mostly some tenths, more on a busy machine."""
+"""Time in which somebody starts by an order that does not know yet who has come: mostly some tenths, more on a busy
+machine."""
 RUN_SECONDS = (2.5, 4.0)
 DEFAULT = Aging().entitlement_per_day
 MANY_GPUS = 60
-"""One card more or less is a tenth of what the lightest of weights 3, 2 and 1 is entitled to."""
+"""GPUs of a pool in which one card more or less is a tenth of what the lightest of weights 3, 2 and 1 is entitled to."""
 HOURS_A_DAY = 24
 LONG_DAY_SECONDS = 48.0
-"""Of jobs that run an hour of it, two seconds: long beside a reaction."""
+"""Seconds of a day whose jobs run an hour of it, two seconds: long beside a reaction."""
 
 
 def a_policy(weights: Mapping[str, float], day_seconds: float) -> PolicyDocument:
@@ -90,7 +91,7 @@ async def test_a_queue_three_days_older_takes_58_percent_and_who_comes_with_noth
 
 
 async def keep_backlogged(bus: Bus, tenant: str, events: Sequence[Event], backlog: int) -> None:
-    """As many jobs of a tenant wait at any time: one that starts is followed by another that is submitted."""
+    """Keeps as many jobs of a tenant waiting at any time: one that starts is followed by another that is submitted."""
     made = 0
     while True:
         wanted = backlog + len(starts(events, tenant))

@@ -16,7 +16,7 @@ from fairlead_testkit.sentences import ROOT, VOICES, Sentence, by_voice, our_cla
 
 PAGE = ROOT / "docs" / "words.md"
 MOST_WORDS = 25
-"""In a sentence, or in a clause that a colon or a semicolon ends."""
+"""The most words in a sentence, or in a clause that a colon or a semicolon ends."""
 RIDDLES = {
     "that which": r"\bthat which\b",
     "is no": r"(?<![Tt]here )\b(?:is|are) no (?!longer|more)\w",
@@ -24,7 +24,7 @@ RIDDLES = {
     "that stand, stand": r"\b(\w+) that (\w+), \2\b",
     "a unit is missing": r"\{\w*seconds\}(?! s\b)",
 }
-"""By what is told of it. CONTRIBUTING.md has the pairs."""
+"""Patterns of riddles, by what is told of each. CONTRIBUTING.md has the pairs."""
 OF_OTHERS = {
     "ClusterQueue",
     "LocalQueue",
@@ -73,7 +73,7 @@ def _shown(text: str) -> str:
 
 
 def faults(one: Sentence) -> Iterator[str]:
-    """What the style page has against a sentence."""
+    """Faults of a sentence by the style page."""
     for name, pattern in RIDDLES.items():
         if re.search(pattern, one.text):
             yield name
