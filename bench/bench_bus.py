@@ -1,4 +1,4 @@
-"""How fast a mirror replays what stands on a real server."""
+"""Time in which a mirror replays what stands on a real server."""
 
 import asyncio
 import tempfile

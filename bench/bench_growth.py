@@ -17,7 +17,7 @@ RATE = 200
 AIM_RATE = 20
 SECONDS = float(os.environ.get("FAIRLEAD_BENCH_SECONDS", "420"))
 WARM_SECONDS = SECONDS / 2
-"""More jobs than a mirror remembers deletes."""
+"""Seconds in which more jobs end than a mirror remembers deletes."""
 SAMPLE_SECONDS = 5.0
 KEPT_SECONDS = 15.0
 """An ended job is stated for an hour by default: a bound that takes too long to reach."""
@@ -27,10 +27,10 @@ POLICY = one_pool(TENANTS)
 
 
 class ForgetfulFleet(Fleet):
-    """Its cluster forgets what has ended soon."""
+    """A fleet whose cluster forgets what has ended soon."""
 
     def own_settings(self, service: str) -> Mapping[str, object]:
-        """As the base says, and how long the cluster states what has ended; names it keeps for a week, as always."""
+        """The base's settings, and how long the cluster states what has ended; names it keeps for a week, as always."""
         kept = {"ended_keep_seconds": KEPT_SECONDS}
         return dict(super().own_settings(service)) | (kept if service == "sim" else {})
 
@@ -70,7 +70,7 @@ async def _submit(bus: Bus) -> int:
 
 
 async def _watch(fleet: Fleet) -> dict[str, list[tuple[float, float]]]:
-    """By service, (seconds, mebibytes) after the warm-up."""
+    """Samples by service, each (seconds, mebibytes), after the warm-up."""
     await asyncio.sleep(WARM_SECONDS)
     start = time.perf_counter()
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in fleet.services}
@@ -82,7 +82,7 @@ async def _watch(fleet: Fleet) -> dict[str, list[tuple[float, float]]]:
 
 
 def _slope(points: list[tuple[float, float]]) -> float:
-    """Of the line of least squares."""
+    """Slope of the line of least squares."""
     mean_at = sum(at for at, _ in points) / len(points)
     mean = sum(value for _, value in points) / len(points)
     spread = sum((at - mean_at) ** 2 for at, _ in points)

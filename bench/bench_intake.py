@@ -30,7 +30,7 @@ POLICY = one_pool([*TENANTS, FLOODER, NEIGHBOUR])
 
 
 class Heard:
-    """When each submission was first answered."""
+    """Moments at which each submission was first answered."""
 
     def __init__(self, bus: Bus) -> None:
         self._follower = Follower(bus, stream=topology.ANSWER, filter=subjects.answer_filter())
@@ -58,7 +58,7 @@ class Heard:
 
 
 async def intake() -> None:
-    """One scorer, one admitter, the simulated cluster, one replica of each stream."""
+    """Measures one scorer, one admitter, the simulated cluster, one replica of each stream."""
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder), policy=POLICY, gpus=8, nodes=8, scorers=1)
         async with fleet.running() as bus:
@@ -73,7 +73,7 @@ async def intake() -> None:
 
 
 async def _rates(bus: Bus, fleet: Fleet, heard: Heard) -> None:
-    """All at once, in rounds: the rate by the admitter's own CPU, which a busy machine does not change much."""
+    """Submits all at once, in rounds: the rate by the admitter's own CPU, which a busy machine does not change much."""
     [admitter], [sim] = fleet.named("admitter"), fleet.named("sim")
     rates, walls, sims = [], [], []
     for round_ in range(ROUNDS):

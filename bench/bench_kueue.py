@@ -91,7 +91,7 @@ def fill(fixture: NamespaceFixture, waiting: int = WAITING) -> None:
 
 
 async def starts_of_the_watcher(fleet: KubeFleet) -> None:
-    """From the start of the process to a state on NATS that is complete and marked."""
+    """Measures from the start of the process to a state on NATS that is complete and marked."""
     watcher = fleet.named("watcher")[0]
     await watcher.stop()
     start = time.perf_counter()
@@ -101,7 +101,7 @@ async def starts_of_the_watcher(fleet: KubeFleet) -> None:
 
 
 def tell_memory(fleet: KubeFleet) -> None:
-    """Of each service."""
+    """Tells the memory of each service."""
     for service in fleet.services.values():
         say("kueue_memory", service=service.name, waiting=WAITING, rss_mib=resident(service.pid))
 
@@ -161,5 +161,5 @@ def line_of(lab: KubeLab, verb: str, name: str, after: int) -> AuditLine | None:
 
 
 def answered(line: AuditLine) -> datetime:
-    """When the API server was done with it."""
+    """Moment at which the API server was done with a request."""
     return line.received + line.took

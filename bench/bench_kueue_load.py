@@ -30,54 +30,57 @@ numbers a tenth, and cards instead of cores."""
 AIM_MS = 2.5
 """CPU of all of Fairlead for an admission: 15 % of a core at 60 a second."""
 TURNS = 3
-"""Without and with Fairlead, each."""
+"""Number of turns without and with Fairlead, each."""
 SETTLE_SECONDS, REST_SECONDS = 5.0, 10.0
-"""Until all have started, and for how long it is then looked what they use anyway."""
+"""Seconds until all have started, and seconds for which it is then looked what they use anyway."""
 
 PACE = 43.0
 """Workloads a second that come where Kueue is not to be saturated: as many as its own performance test admits."""
 LONGER = 4.0
-"""So many times as long they run then: at that pace they hold some half of the quota, large ones all of a queue, and room comes free one by one."""
+"""Factor of the run times where room comes free one by one: at that pace they hold some half of the quota, large ones
+all of a queue."""
 ALIKE: Shapes = (("short", 12, 5, 0.31), ("middling", 12, 5, 0.47), ("long", 12, 5, 0.73))
-"""Of one size, so that no order packs better than another: what is gained then is gained by who starts sooner."""
+"""Shapes of one size, so that no order packs better than another: what is gained then is gained by who starts sooner."""
 FOR_SPARE = 12.0
-"""Likewise, in one cohort: four Workloads a second start, and Kubernetes and Kueue use a third of two cores."""
+"""Factor of the run times in one cohort: four Workloads a second start, and Kubernetes and Kueue use a third of two
+cores."""
 FOR_ROOM = 20.0
-"""Likewise, where all wait for room: some 20 Workloads a second start then, and Kueue alone leaves CPU to spare."""
+"""Factor of the run times where all wait for room: some 20 Workloads a second start then, and Kueue alone leaves CPU
+to spare."""
 
 
 class Load(NamedTuple):
-    """How the Workloads come."""
+    """The way in which the Workloads come."""
 
     name: str
     per_second: float | None = None
-    """None: as fast as they can be made."""
+    """Workloads a second; None for as fast as they can be made."""
     longer: float = 1.0
-    """How many times as long they run as in Kueue's test."""
+    """Factor of the run times in Kueue's test."""
     cohorts: int = COHORTS
     shapes: Shapes = SHAPES
 
 
 class Outcome(NamedTuple):
-    """What became of a load."""
+    """The outcome of a load."""
 
     per_second: float
     """Admissions, from the first creation to the last of them."""
     waits: dict[str, list[float]]
-    """By class, seconds from a Workload's creation to its admission."""
+    """Seconds from a Workload's creation to its admission, by class."""
     in_use: float
     """The part of all GPUs that was held from the first admission to the last: all that time somebody waits."""
 
 
 class Turn(NamedTuple):
-    """One time through the load."""
+    """A single time through the load."""
 
     outcome: Outcome
     cpu: dict[str, float]
-    """By process, milliseconds for an admission: of Kubernetes, of Kueue, of Fairlead's services, and of this bench. Beyond
-    what each uses anyway: on a busy machine a turn takes longer, and that would be most of it."""
+    """Milliseconds for an admission, by process: of Kubernetes, of Kueue, of Fairlead's services, and of this bench.
+    Beyond what each uses anyway: on a busy machine a turn takes longer, and that would be most of it."""
     at_rest: dict[str, float]
-    """By process, cores in use before the first Workload came."""
+    """Cores in use before the first Workload came, by process."""
     writes: int
     """Levels that the admitter wrote."""
 
@@ -103,7 +106,7 @@ async def kueue_spare() -> None:
 
 
 async def _compare(load: Load) -> None:
-    """By turns on one lab, so that whatever else runs on the machine harms both alike."""
+    """Compares by turns on one lab, so that whatever else runs on the machine harms both alike."""
     turns: dict[bool, list[Turn]] = {False: [], True: []}
     with KubeLab(OPTIONS) as lab:
         for number in range(TURNS):
@@ -253,7 +256,7 @@ class Finisher:
     """Ends each Workload when its time is over, as Kueue's own runner does.
 
     Args:
-        fixture: whose Workloads.
+        fixture: the fixture with the Workloads.
         log: tells what was admitted.
         load: says how long they run.
     """

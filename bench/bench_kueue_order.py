@@ -1,4 +1,4 @@
-"""How often a real Kueue admits the first of the order that fits, and how long what came free stands idle.
+"""Share of admissions with which a real Kueue follows the order, and the time for which what came free stands idle.
 
 Jobs end at random times and nobody waits for an order to stand; others come meanwhile. Layouts of queues one after the other, on
 a lab of their own each; Kueue alone, without Fairlead, in the same run.
@@ -34,9 +34,9 @@ RELEASES = 320
 REST = (0.4, 1.6)
 TAKEOVERS = "one queue, whoever leads is killed"
 LEADS_SECONDS = 15.0
-"""After so long whoever leads is killed, in that layout."""
+"""Seconds after which whoever leads is killed, in that layout."""
 TAKEOVER_SECONDS = 1.3
-"""What is admitted so soon after a takeover was woken by another."""
+"""Seconds after a takeover in which what is admitted was woken by another."""
 ALONE = 20
 """Releases on which Kueue's own time is taken."""
 
@@ -44,7 +44,7 @@ _QUEUES = dict(zip(WEIGHTS, ("x", "y", "z"), strict=True))
 
 
 def _over(quotas: tuple[int, int, int], above: int, **limits: int) -> QuotaLayout:
-    """Three queues below a Cohort."""
+    """A layout of three queues below a Cohort."""
     queues = {
         queue: QuotaNode(nominal=gpus, parent="root", **limits)
         for queue, gpus in zip(_QUEUES.values(), quotas, strict=True)
@@ -99,7 +99,7 @@ LAYOUTS: dict[str, tuple[QuotaLayout, int, LabOptions]] = {
 
 
 async def kueue_order() -> None:
-    """Each layout with Fairlead, and the time that Kueue takes alone."""
+    """Measures each layout with Fairlead, and the time that Kueue takes alone."""
     own = await _alone()
     for name, (layout, units, options) in LAYOUTS.items():
         await _steered(name, layout, units, options, own)

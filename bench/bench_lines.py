@@ -1,4 +1,4 @@
-"""One figure, one line of JSON; and what a process costs."""
+"""Lines of JSON, one for each figure; and what a process costs."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ def say(name: str, **figures: object) -> None:
 
 
 async def use_of[T](pids: Mapping[str, int], deed: Awaitable[T]) -> tuple[T, dict[str, float]]:
-    """What comes of a deed, and the cores that each process uses meanwhile."""
+    """The outcome of a deed, and the cores that each process uses meanwhile."""
     before, start = {name: cpu_seconds(pid) for name, pid in pids.items()}, time.perf_counter()
     done = await deed
     took = time.perf_counter() - start
@@ -44,7 +44,7 @@ async def use_of[T](pids: Mapping[str, int], deed: Awaitable[T]) -> tuple[T, dic
 
 
 def pids_of(fleet: ProcessFleet) -> dict[str, int]:
-    """Of its services, by their names."""
+    """Pids of the fleet's services, by their names."""
     return {service.name: service.pid for service in fleet.services.values()}
 
 
@@ -69,7 +69,7 @@ def peak_resident(pid: int) -> float:
 
 
 def watch_peak(pid: int) -> None:
-    """From now on."""
+    """Watches the peak of a process's memory from now on."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
@@ -81,5 +81,5 @@ def _memory(pid: int, what: str) -> float:
 
 
 def cpu_seconds(pid: int) -> float:
-    """That the process has used, threads that have ended with it; to the nanosecond, by its own clock (clock_getcpuclockid(3))."""
+    """Seconds of CPU that the process has used, with ended threads, by its own clock (clock_getcpuclockid(3))."""
     return time.clock_gettime(~pid << 3 | _OF_PROCESS)

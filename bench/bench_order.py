@@ -36,7 +36,7 @@ SHARDS = 16
 
 
 def weights(turn: int = 0) -> dict[str, Fraction]:
-    """Of the tenants; other ones each turn."""
+    """Weights of the tenants; other ones each turn."""
     return {f"team-{n}": Fraction(1 + (n + turn) % 5) for n in range(TENANTS)}
 
 
@@ -130,7 +130,7 @@ async def anew() -> None:
 
 
 async def event() -> None:
-    """One arrival, start or end among 100 k waiting jobs, and the fronts and standings that follow from it."""
+    """Measures one arrival, start or end among 100 k waiting jobs, and the fronts and standings that follow from it."""
     for tenants in (200, 10_000):
         taken = measure_events(made_pool(Size(jobs=100_000, tenants=tenants, resources=3)))
         say(

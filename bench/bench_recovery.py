@@ -68,7 +68,7 @@ def _fill(fleet: Fleet, folder: Path) -> None:
 
 
 async def _settled(fleet: Fleet) -> None:
-    """Until every service has used little of the processor for a while."""
+    """Waits until every service has used little of the processor for a while."""
     await asyncio.sleep(SETTLE_SECONDS / 3)
 
     async def quiet() -> bool:

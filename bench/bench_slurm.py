@@ -25,7 +25,7 @@ TURNS = 2
 CONNECTIONS = 8
 STEP = 10_000
 POLL_SECONDS = 2.0
-"""Between two readings, by default."""
+"""Seconds between two readings, by default."""
 
 
 async def slurm() -> None:
@@ -89,7 +89,7 @@ async def _read(lab: SlurmLab, controller: CommandController, name: str = "slurm
 
 
 async def _write(lab: SlurmLab, controller: CommandController) -> None:
-    """All that wait get another level each; by ours, by one scontrol, and by slurmrestd, turn by turn."""
+    """Writes another level to all that wait; by ours, by one scontrol, and by slurmrestd, turn by turn."""
     ids = [job.id for job in (await controller.jobs()).jobs if job.state == "PENDING"]
     # Split off before it is measured: that happens once in a task's life.
     await controller.set_site_factors([(job, 1) for job in ids])

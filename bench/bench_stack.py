@@ -31,7 +31,7 @@ POLICY = one_pool([*TENANTS, URGENT], grants=[Grant(tenant=URGENT, classes=["urg
 
 
 async def stack() -> None:
-    """Two scorers, one admitter, the simulated cluster; 15 k jobs wait behind 64 cards that turn over."""
+    """Measures two scorers, one admitter and the simulated cluster; 15 k jobs wait behind 64 cards that turn over."""
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder), policy=POLICY, gpus=8, nodes=GPUS // 8)
         async with fleet.running() as bus:
@@ -57,7 +57,7 @@ async def idle() -> None:
 
 
 async def submit_backlog(bus: Bus) -> None:
-    """More jobs than shall wait. Cards turn over 30 times a second: slow enough to leave the backlog, quick enough to start samples."""
+    """Submits more jobs than shall wait. Cards turn over 30 times a second: the backlog stays, and samples start soon."""
     for number, tenant in enumerate(TENANTS):
         jobs = [
             {
@@ -113,7 +113,7 @@ async def _starts(bus: Bus) -> None:
 
 
 async def _levels(bus: Bus) -> None:
-    """From the cluster's own event (queued) to the level written, by the clocks of one machine.
+    """Measures from the cluster's own event (queued) to the level written, by the clocks of one machine.
 
     One urgent job at a time, the next once that one started. Of several that wait in line only those get a level that may
     start before the admitter reacts again: the others' time would be that of the jobs before them.

@@ -1,4 +1,4 @@
-"""How long one step of a service's event loop takes: whatever arrives meanwhile waits for its end."""
+"""Time that one step of a service's event loop takes: whatever arrives meanwhile waits for its end."""
 
 import asyncio
 import tempfile
@@ -61,20 +61,20 @@ async def _phase(name: str, fleet: Fleet, notes: Path) -> AsyncIterator[None]:
 
 
 class _Noted(NamedTuple):
-    """One step that took long."""
+    """A step that took long."""
 
     at: float
     """Seconds since the epoch, at its end."""
     cpu_ms: float
     clock_ms: float
     waited_ms: float
-    """For a core."""
+    """Milliseconds in which it waited for a core."""
     garbage_ms: float
     ran: str
 
     @classmethod
     def read(cls, line: str) -> Self:
-        """As `steps/sitecustomize.py` writes it."""
+        """A step as `steps/sitecustomize.py` writes it."""
         at, cpu, clock, waited, garbage, ran = line.split(maxsplit=5)
         return cls(float(at), float(cpu), float(clock), float(waited), float(garbage), ran)
 

@@ -1,4 +1,4 @@
-"""What telling spans costs a job, by itself: the calls that services make for it, with a real exporter, in one process.
+"""Cost of telling a job's spans, by itself: the calls that services make for it, with a real exporter, in one process.
 
 The fleets of `tracing` decide differently often from one round to the next, which moves their CPU by more than tracing
 does. Here the work is the same to the call: what differs between two turns is tracing alone.
@@ -41,14 +41,14 @@ from fairlead_testkit.builders import (
 
 JOBS = 2000
 A_PASS = 4
-"""So many jobs are new at the front of each decision."""
+"""Number of jobs that are new at the front of each decision."""
 FRONT = 32
 TURNS = 15
 SHARD = ShardName("c1/gpu", 0)
 
 
 class ToldJob(NamedTuple):
-    """What is told of one job."""
+    """A job with all that is told of it."""
 
     submission: Submission
     job: JobState
@@ -106,7 +106,7 @@ def contents(told: list[ToldJob]) -> list[Content]:
 
 
 def tell(spans: Spans, told: list[ToldJob], decided: list[Content]) -> None:
-    """What admitter, scorer and the frontend's owner say of all of them."""
+    """Tells what admitter, scorer and the frontend's owner say of all of them."""
     jobs = {life.job.uid: life.job for life in told}
     admitter, frontend = JobTraces(spans, "c1"), FrontendSpans(spans, lambda: NOW, "c1")
     passes = PassTraces(Pages(), spans, jobs.get, "one", lambda: NOW)
@@ -137,7 +137,7 @@ async def telling() -> None:
 
 
 async def _costs(endpoint: str, ratio: float) -> list[float]:
-    """Of each turn, microseconds for each job over those of the turn without."""
+    """Microseconds for each job over those of the turn without, of each turn."""
     without, spans = Spans("bench", "one", _ignore), Spans("bench", "one", _ignore)
     settings = ServiceSettings(otel_endpoint=endpoint, otel_sample_ratio=ratio)
     tracing = configure_tracing(settings, "bench", "one", spans)

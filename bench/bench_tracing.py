@@ -1,4 +1,4 @@
-"""What tracing costs: the same jobs by turns on fleets without it and at the default sampling, many times over in one run.
+"""Cost of tracing: the same jobs by turns on fleets without it and at the default sampling, many times over in one run.
 
 Two fleets of three are without: what the one costs over the other is nothing but noise, and says how much a figure beside
 it is worth. Fleets differ for as long as they live, in what order their sets have and where their objects lie: the first is
@@ -25,13 +25,13 @@ from fairlead_testkit.audit import events_of
 from fairlead_testkit.fleet import CLUSTER, Fleet, equal_jobs, one_pool, submit_all
 
 JOBS = 900
-"""Of a round."""
+"""Jobs of a round."""
 BLOCKS = 7
-"""So many times there are new fleets."""
+"""Number of times that there are new fleets."""
 ROUNDS = 6
-"""Of a block, after one that warms up: each fleet is first, second and third twice."""
+"""Rounds of a block, after one that warms up: each fleet is first, second and third twice."""
 RUN_SECONDS = 0.05
-"""So short that services are what jobs wait for, not cards."""
+"""Run time of a job, so short that services are what jobs wait for, not cards."""
 GPUS = 64
 AIM_PER_CENT = 3.0
 _EACH_TAIL = 0.025
@@ -71,7 +71,7 @@ async def a_collector() -> AsyncIterator[str]:
 
 
 class Spent(NamedTuple):
-    """On some jobs."""
+    """Time that was spent on some jobs."""
 
     cpu: float
     """Seconds, of all services."""
@@ -80,7 +80,7 @@ class Spent(NamedTuple):
 
 
 type Round = dict[str, Spent]
-"""By fleet."""
+"""Time spent, by fleet."""
 
 
 async def tracing() -> None:
@@ -110,7 +110,7 @@ async def tracing() -> None:
 
 
 def interval_of_median(values: Sequence[float]) -> list[float]:
-    """In which the median of all that could be measured lies, in 95 of 100 runs at least; whatever their distribution.
+    """The interval in which the median of all possible values lies, in 95 of 100 runs at least; whatever their distribution.
 
     By the sign test: that the median lies below the k-th smallest of n is as likely as fewer than k heads of n coins.
     """
@@ -139,7 +139,7 @@ async def _block(collector: str) -> list[Round]:
 
 
 async def spent_on(bus: Bus, fleet: Fleet, number: int) -> Spent:
-    """What some jobs cost."""
+    """Time that some jobs cost."""
     before, began = _cpu(fleet), time.perf_counter()
     ended = asyncio.create_task(_ended(bus, number))
     for tenant in TENANTS:
@@ -149,7 +149,7 @@ async def spent_on(bus: Bus, fleet: Fleet, number: int) -> Spent:
 
 
 async def _submit(bus: Bus, tenant: str, number: int) -> None:
-    """What a busy machine does not acknowledge in time is sent again: the same job twice is one job."""
+    """Submits; what a busy machine does not acknowledge in time is sent again: the same job twice is one job."""
     jobs = equal_jobs(f"r{number}-{tenant}", JOBS // len(TENANTS), run_seconds=RUN_SECONDS)
     for _ in range(_ATTEMPTS - 1):
         with contextlib.suppress(PublishFailedError):

@@ -1,4 +1,4 @@
-"""What part of its services' CPU tracing takes, by looking what they do: no difference of two large figures.
+"""Part of its services' CPU that tracing takes, by looking what they do: no difference of two large figures.
 
 Services decide differently often from one round to the next, which moves their CPU by several per cent, and by more on a
 busy machine. So nothing is compared with a fleet without tracing but the same look at it: the thread that sends spans has a
@@ -23,12 +23,12 @@ from fairlead_testkit.awaiting import eventually
 from fairlead_testkit.fleet import Fleet
 
 ROUNDS = 12
-"""Of each of two fleets, by turns, after one that warms up."""
+"""Rounds of each of two fleets, by turns, after one that warms up."""
 _TWO_SIGMA = 2.0
 
 
 class Looked(NamedTuple):
-    """What a process had done up to a moment, or between two of them."""
+    """The work of a process up to a moment, or between two of them."""
 
     process: float
     """Seconds of CPU."""
@@ -38,7 +38,7 @@ class Looked(NamedTuple):
     telling: int
 
     def since(self, before: "Looked") -> "Looked":
-        """What was done after that moment."""
+        """The work done after that moment."""
         return Looked(
             self.process - before.process,
             self.main - before.main,
@@ -49,17 +49,17 @@ class Looked(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Of the CPU of some processes."""
+    """Parts of the CPU of some processes."""
 
     telling: float
-    """On the main thread."""
+    """Part spent telling spans, on the main thread."""
     sending: float
     within: float
-    """Two standard errors of both."""
+    """Uncertainty of both parts: two standard errors."""
 
 
 async def tracing_share() -> None:
-    """Per cent of all services' CPU, over what they would need without tracing: throughput on a machine that is full."""
+    """Measures the per cent of all services' CPU that tracing adds: throughput on a machine that is full."""
     async with a_collector() as collector, contextlib.AsyncExitStack() as stack:
         fleets = {}
         notes = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -100,7 +100,7 @@ async def tracing_share() -> None:
 
 
 def share_of(done: list[Looked]) -> Share:
-    """What part of their CPU processes spent telling and sending spans: each main thread's by its own samples."""
+    """The part of their CPU that processes spent telling and sending spans: each main thread's by its own samples."""
     total = sum(one.process for one in done)
     told, variance = 0.0, 0.0
     for one in done:
@@ -113,7 +113,7 @@ def share_of(done: list[Looked]) -> Share:
 
 
 async def _look(fleet: Fleet, notes: Path) -> list[Looked]:
-    """Of each service, all that it has done."""
+    """The work of each service, all that it has done."""
     return list(await asyncio.gather(*(_look_at(service.pid, notes) for service in fleet.services.values())))
 
 

@@ -31,7 +31,7 @@ def tree(turn: int = 0) -> PoolRules:
 
 
 def complementary(count: int, teams: int) -> tuple[PoolFacts, Callable[[int], WaitingJob]]:
-    """One organisation after H-DRF, whose teams want cards with CPUs, or CPUs alone; and what makes more jobs of it."""
+    """An organisation after H-DRF, whose teams want cards with CPUs, or CPUs alone; and what makes more jobs of it."""
     rng = random.Random(count)
     names = [f"team-{n}" for n in range(teams)]
     parents = dict.fromkeys(names, "org")

@@ -32,11 +32,11 @@ async def flood(
 
     Args:
         who: the environment of the tenant's own user.
-        subject: where to.
-        prefix: of the ids.
-        count: how many.
-        a_second: at which rate.
-        demand: of each.
+        subject: the subject that they are sent to.
+        prefix: beginning of the ids.
+        count: number of jobs.
+        a_second: jobs a second.
+        demand: demand of each job.
     """
     words = (subject, prefix, str(count), str(a_second), json.dumps(dict(demand)))
     sender = await asyncio.create_subprocess_exec(

@@ -1,4 +1,4 @@
-"""What an order costs on this machine, from arrays in memory to positions; beside it, the same by a plain heap.
+"""Cost of an order on this machine, from arrays in memory to positions; beside it, the same by a plain heap.
 
     python bench/order.py --jobs 1000000 --tenants 10000 --resources 5 [--json]
 
@@ -18,7 +18,7 @@ WINDOW = 10_000
 
 
 class OrderLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What an order costs."""
+    """The cost of an order."""
 
     jobs: int
     tenants: int
@@ -31,11 +31,11 @@ class OrderLine(msgspec.Struct, frozen=True, kw_only=True):
     """Times as fast as the heap."""
     agrees: bool
     differ: int
-    """How many ranks are another job's by the heap: none."""
+    """Number of ranks that are another job's by the heap: none."""
 
 
 class EventLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What one event among waiting jobs costs, with the fronts and standings that follow from it."""
+    """The cost of an event among waiting jobs, with the fronts and standings that follow from it."""
 
     event_jobs: int
     p50_seconds: float
@@ -43,7 +43,7 @@ class EventLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LevelsLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What the levels of a window cost."""
+    """The cost of a window's levels."""
 
     window: int
     levels_seconds: float

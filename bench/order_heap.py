@@ -22,9 +22,9 @@ class PlainPool:
     submitted: list[int]
     demand: list[list[int]]
     units: list[list[int]]
-    """Of each tenant: what one base unit of each resource adds to its tag, over the common denominator."""
+    """Number that one base unit of each resource adds to a tag, for each tenant, over the common denominator."""
     rate: int
-    """Over the common denominator."""
+    """Rate of aging, over the common denominator."""
     horizon: int
 
     @classmethod

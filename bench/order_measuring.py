@@ -27,7 +27,7 @@ EVENTS = 300
 SHARDS = 16
 FRONT = 100
 LATER = 999
-"""Of a thousand jobs, how many stand labelled already when levels are planned."""
+"""Number of a thousand jobs that stand labelled already when levels are planned."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +35,12 @@ class OrderFigures:
     """An order and the same by a heap."""
 
     seconds: float
-    """From arrays in memory to the order, the best of some turns."""
+    """Seconds from arrays in memory to the order, the best of some turns."""
     peak_megabytes: float
-    """Of the whole process once the order stood, the interpreter and the arrays among it."""
+    """Peak of the whole process once the order stood, the interpreter and the arrays among it."""
     heap_seconds: float
     differ: int
-    """How many ranks are another job's by the heap: none."""
+    """Number of ranks that are another job's by the heap: none."""
 
 
 def measure_order(pool: MadePool) -> OrderFigures:

@@ -20,13 +20,13 @@ _NAMES = ("cpu", "memory", "nvidia.com/gpu", "ephemeral-storage")
 _MOST = (64_000, 256 * 2**30, 8_000, 2**40)
 """Asked for by one job at most, base units; of further resources as of the first."""
 _POOLFULS = 20
-"""So many times the pool's capacity is waiting."""
+"""Number of times that the pool's capacity is waiting."""
 _MONTH = 30 * DAY
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How large a pool is."""
+    """The size of a pool."""
 
     jobs: int
     tenants: int
@@ -42,7 +42,7 @@ class MadePool:
     """Number of each job's tenant."""
     columns: JobColumns
     tenants: list[str]
-    """By number."""
+    """Names of the tenants, by number."""
 
 
 def made_pool(size: Size) -> MadePool:
@@ -77,7 +77,7 @@ def made_pool(size: Size) -> MadePool:
 
 
 def uid_of(number: int) -> str:
-    """By number, so that uids and numbers ascend alike."""
+    """The uid of a number, made so that uids and numbers ascend alike."""
     return f"uid-{number:09}"
 
 
@@ -89,36 +89,36 @@ class MadeJob(NamedTuple):
 
     @property
     def uid(self) -> str:
-        """Its unique name."""
+        """The job's unique name."""
         return uid_of(self.number)
 
     @property
     def id(self) -> str:
-        """Its name."""
+        """The job's name."""
         return self.uid
 
     @property
     def scope(self) -> str:
-        """Its tenant's."""
+        """The job's scope, its tenant's."""
         return self.tenant
 
     @property
     def tenant(self) -> str:
-        """Whose it is."""
+        """The job's tenant."""
         return self.pool.tenants[self.pool.tenant.item(self.number)]
 
     @property
     def job_class(self) -> str:
-        """Its class."""
+        """The job's class."""
         return _CLASSES[self.pool.columns.rank.item(self.number) // 2]
 
     @property
     def override(self) -> None:
-        """None is granted."""
+        """The job's priority override: none is granted."""
 
     @property
     def submitted(self) -> Micros:
-        """When waiting began."""
+        """The instant at which waiting began."""
         return self.pool.columns.submitted.item(self.number)
 
     @property

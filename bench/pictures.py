@@ -26,7 +26,7 @@ PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 DEFAULT = Aging()
 CARDS = 24
 SLOTS = 60
-"""Of the pictures of days: an hour's job on each."""
+"""Slots of the pictures of days: an hour's job on each."""
 LENGTHS = tuple(minutes * MINUTE for minutes in (18, 27, 21, 33, 24, 30, 15, 36))
 """Uneven, so that cards come free one by one, as in life."""
 HOURS = tuple(HOUR * percent // 100 for percent in (60, 110, 140, 80, 125, 95, 90))
@@ -47,7 +47,7 @@ def hours(count: int, step: int = 1) -> Axis:
 
 
 def rules(weights: Mapping[str, int], aging: Aging = DEFAULT) -> PoolRules:
-    """One pool of cards."""
+    """Rules of one pool of cards."""
     document = PolicyDocument(
         aging=aging,
         pools=[Pool(name="gpu", members=["sim/gpu"])],
@@ -57,7 +57,7 @@ def rules(weights: Mapping[str, int], aging: Aging = DEFAULT) -> PoolRules:
 
 
 def shares_over(course: Course, begin: int, length: int, weights: Mapping[str, int]) -> list[Line]:
-    """Each tenant's part of the pool over hours from a beginning, with what it is entitled to at the end."""
+    """Lines of the tenants' parts of the pool over hours from a beginning, with what each is entitled to at the end."""
     parts = entitlements_of(weights)
     steps = range(5, 60 * length + 1, 5)
     return [
@@ -76,7 +76,7 @@ def shares_over(course: Course, begin: int, length: int, weights: Mapping[str, i
 
 
 def shares() -> list[Plot]:
-    """Three tenants come one after the other to an empty pool; then one of two equal ones comes three days late."""
+    """Plots of shares: three tenants come to an empty pool one by one; then one of two equal ones comes three days late."""
     floods = [
         Arrival(at=turn * HOUR, tenant=name, jobs=PLENTY) for turn, name in enumerate(("cyd", "ada", "bob"))
     ]
@@ -171,7 +171,7 @@ def _lines(
 
 
 def cap() -> list[Plot]:
-    """Two jobs age alike until one is beyond the cap; then the other passes it."""
+    """Plots of the cap: two jobs age alike until one is beyond it; then the other passes it."""
     scored_by = rules({"ada": 1, "cyd": 1}, Aging(cap_days=7))
     order = PoolFacts(scored_by)
     order.run("r", "cyd", demand(CARDS // 4))

@@ -23,7 +23,7 @@ type Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a plot."""
+    """A line of a plot."""
 
     name: str
     kind: str
@@ -35,14 +35,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: what it counts, and its ticks, the first and the last of which are its ends."""
+    """An axis: what it counts, and its ticks, the first and the last of which are its ends."""
 
     title: str
     ticks: Sequence[tuple[float, str]]
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """Where a value stands, from 0 to 1."""
+        """The place of a value on the axis, from 0 to 1."""
         low, high = self.ticks[0][0], self.ticks[-1][0]
         if self.logarithmic:
             low, high, value = log10(low), log10(high), log10(value)
@@ -51,7 +51,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Plot:
-    """One picture, or one of several below each other."""
+    """A picture, or one of several below each other."""
 
     title: str
     x: Axis

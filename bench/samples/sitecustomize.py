@@ -14,7 +14,8 @@ from pathlib import Path
 from types import FrameType
 
 _EVERY_SECONDS = 0.001
-"""Of the process's CPU. Kernels that count in ticks sample at each of these, every four milliseconds for most."""
+"""Seconds of the process's CPU between samples. Kernels that count in ticks sample at each of these, every four
+milliseconds for most."""
 _TELLING = (
     "/fairlead_runtime/spans.py",
     "/fairlead_runtime/exporting.py",

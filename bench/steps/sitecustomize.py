@@ -16,7 +16,7 @@ _NOTED_SECONDS = 0.005
 
 
 class _Collections:
-    """How long the garbage was looked for, in all."""
+    """Seconds for which the garbage was looked for, in all."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -30,7 +30,7 @@ class _Collections:
 
 
 class _Waits:
-    """How long the thread could have run and had no core, in seconds, as the kernel counts it (`schedstat`)."""
+    """Seconds for which the thread could have run and had no core, as the kernel counts it (`schedstat`)."""
 
     def __init__(self) -> None:
         path = Path(f"/proc/self/task/{os.getpid()}/schedstat")

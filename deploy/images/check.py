@@ -42,11 +42,11 @@ SCRAPED_SECONDS = 60
 
 
 class Failed(Exception):  # noqa: N818 # what is printed, not what is caught by callers
-    """Something is not as it should be."""
+    """A part of the image or its containers is not as it should be."""
 
 
 def main() -> int:
-    """All of it, in order."""
+    """Checks all of it, in order."""
     try:
         size = build()
         say("image", f"{size / 1e6:.0f} MB beside its base")
@@ -139,7 +139,7 @@ def start() -> dict[str, dict[str, object]]:
 
 
 def unwell() -> str:
-    """What the health checks of containers that are not healthy said last."""
+    """The last words of the health checks of containers that are not healthy."""
     states = [json.loads(line) for line in compose("ps", "--format", "json").stdout.splitlines()]
     said = [
         run("docker", "inspect", "--format", "{{.Name}} {{json .State.Health.Log}}", one["Name"]).stdout[
@@ -152,7 +152,7 @@ def unwell() -> str:
 
 
 def until_healthy(began: float) -> None:
-    """Until every container that has a health check passes it; looked at again with each event of the engine since."""
+    """Waits until every container that has a health check passes it; looks again with each event of the engine since."""
     waiting: list[str] = []
     events = ("docker", "events", "--since", f"{began:.0f}", "--filter", f"label={LABEL}={PROJECT}")
     with told_by(*events, "--filter", "event=start", "--filter", "event=health_status", seconds=WAIT_SECONDS) as told:  # fmt: skip
@@ -180,7 +180,7 @@ def not_root(services: dict[str, dict[str, object]]) -> None:
 
 
 def read_only(services: dict[str, dict[str, object]]) -> None:
-    """Nothing can be written where the image's files are."""
+    """Checks that nothing can be written where the image's files are."""
     for name in services:
         written = run("docker", "exec", name, "touch", "/opt/x", check=False)
         if written.returncode == 0 or "Read-only" not in written.stderr:
@@ -216,7 +216,7 @@ def is_level(line: str) -> bool:
 
 
 def how_busy() -> str:
-    """What a reader of a failure needs to know of the machine."""
+    """The machine's load, which a reader of a failure needs to know."""
     return f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} processors"
 
 
@@ -245,7 +245,7 @@ def scraped(services: dict[str, dict[str, object]]) -> None:
 
 
 def asked_of(address: str, path: str) -> dict[str, list[dict[str, Any]]]:
-    """What Prometheus' API answers."""
+    """The answer of Prometheus' API."""
     with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:  # our own container
         found: dict[str, list[dict[str, Any]]] = json.load(answer)["data"]
     return found
@@ -304,7 +304,7 @@ def told_by(*words: str, seconds: float) -> Iterator[Iterator[str]]:
 
 
 def run(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """One command; what it said is shown where it must not fail and does."""
+    """Runs a command; what it said is shown where it must not fail and does."""
     done = subprocess.run(
         words, cwd=ROOT, env=os.environ | ENVIRON, capture_output=True, text=True, check=False
     )

@@ -16,7 +16,7 @@ FOLDER = HERE / "grafana" / "dashboards"
 RULES = (HERE / "prometheus" / "rules" / "fairlead.yaml", HERE / "alerts" / "fairlead.yaml")
 OPERATOR_RULES = HERE / "prometheusrule.yaml"
 SCHEMA = 41
-"""Of Grafana 12; older ones from 10 on read it as well."""
+"""Version of the schema, that of Grafana 12; older ones from 10 on read it as well."""
 WIDTH, HEIGHT = 12, 8
 _METRICS = {"type": "prometheus", "uid": "${datasource}"}
 _TRACES = {"type": "tempo", "uid": "${traces}"}
@@ -322,7 +322,7 @@ BOARDS = (FAIRNESS, QUEUES, PIPELINE, FRONTENDS)
 
 
 def queries(board: Dashboard) -> Iterable[Query]:
-    """All that a dashboard asks of Prometheus."""
+    """Queries of a dashboard to Prometheus."""
     return (query for panel in board.panels for query in panel.queries)
 
 
@@ -333,7 +333,7 @@ def rendered(board: Dashboard) -> dict[str, object]:
 
 
 def job_board() -> dict[str, object]:
-    """One job's story: Grafana shows the trace whose id `fairlead explain` prints, or finds it by the job's name."""
+    """The board of a job's story: Grafana shows the trace whose id `fairlead explain` prints, or finds it by the job's name."""
     found: dict[str, object] = {
         "id": 1,
         "type": "table",
@@ -497,7 +497,7 @@ def _page(
 
 
 def files() -> dict[str, str]:
-    """What belongs into the folder, by file name."""
+    """Pages that belong into the folder, by file name."""
     pages = [*map(rendered, BOARDS), job_board()]
     return {f"{page['uid']}.json": json.dumps(page, indent=1) + "\n" for page in pages}
 

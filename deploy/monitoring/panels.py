@@ -1,4 +1,4 @@
-"""What a dashboard of ours is made of."""
+"""Parts of our dashboards."""
 
 from typing import NamedTuple
 
@@ -10,11 +10,11 @@ class Query(NamedTuple):
     legend: str = ""
     exemplars: bool = False
     unit: str | None = None
-    """Where it is another than the panel's: on an axis of its own, to the right."""
+    """Unit of the series where it is another than the panel's: on an axis of its own, to the right."""
 
 
 class Panel(NamedTuple):
-    """One panel: a question, its answer, and what to do when it looks bad."""
+    """A panel: a question, its answer, and what to do when it looks bad."""
 
     title: str
     advice: str
@@ -22,11 +22,11 @@ class Panel(NamedTuple):
     unit: str = "short"
     kind: str = "timeseries"
     most: float | None = None
-    """Where the axis ends; None where the values say it."""
+    """The end of the axis; None where the values say it."""
 
 
 class Dashboard(NamedTuple):
-    """One page."""
+    """A page of panels."""
 
     uid: str
     title: str
