@@ -24,7 +24,7 @@ from fairlead_contracts.topology import StreamSpec, topology
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 KEY = re.compile(r"[-/_=.a-zA-Z0-9]+")
-"""What a NATS KV key may consist of; it may not begin or end with a dot."""
+"""Characters of a NATS KV key; it may not begin or end with a dot."""
 CLUSTERS = ["c1", "gpu.eu-west", "Zürich 2"]
 
 

@@ -132,7 +132,7 @@ SAID_BY_READING_ALONE = (
     *("is named twice", "is not in", "a member", "takes a weight of each class", "puts it before"),
     *("makes a cycle", "deep", "no jobs of its own", "is not the pool of"),
 )
-"""What several parts of a document mean together."""
+"""Parts of the problems that only reading tells: several parts of a document make them together."""
 
 
 def is_json_alone(found: object) -> bool:
@@ -175,7 +175,7 @@ def reasons_against(document: dict[str, object]) -> list[str]:
 
 @given(key=st.sampled_from(sorted(FULL)), value=values)
 def test_what_reading_accepts_the_schema_accepts(key: str, value: object) -> None:
-    """Otherwise an editor would call a good file wrong."""
+    """The schema refuses no good file: an editor would call it wrong."""
     document = FULL | {key: value}
     try:
         read_document(document)

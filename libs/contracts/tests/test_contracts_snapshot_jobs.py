@@ -43,7 +43,7 @@ keys: dict[str, st.SearchStrategy[object]] = {
 
 @st.composite
 def jobs(draw: st.DrawFn) -> dict[str, object]:
-    """Most of it right: what is wrong is then found among much that is learned."""
+    """Jobs, mostly right: a fault is then found among much that is learned."""
     found: dict[str, object] = {
         "id": f"j{draw(st.integers(0, 40))}",
         "tenant": draw(st.sampled_from(["x", "x", "x", "y", "w", "z", "nobody"])),
@@ -97,7 +97,7 @@ def test_what_is_right_is_the_same_by_both_ways(found: list[dict[str, object]]) 
 
 @pytest.mark.parametrize("pools", [AROUND["pools"], [], None])
 def test_jobs_that_are_wrong_alike_end_alike(pools: object) -> None:
-    """Their tenant's pool is none: told of the tenant, not once more a job."""
+    """Problems of a tenant whose pool is none are told of the tenant, and not again of each of its jobs."""
     around = AROUND | {"pools": pools, "tenants": [{"name": "x", "pool": "zz"}]}
     job = {"tenant": "x", "submitted": NOW, "demand": {"cpu": 1}}
     document = around | {"jobs": [{"id": f"j{number}"} | job for number in range(3)]}

@@ -40,7 +40,8 @@ _NOTATION = re.compile(
     r"([+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?)([a-zA-Z]{0,2})"
 )
 _EXACT = Context(prec=120)
-"""Room for 60 digits, the largest suffix and the base unit: nothing is rounded before the rounding that we mean."""
+"""Room for 60 digits, the largest suffix and the base unit: nothing is rounded before the rounding that we
+mean."""
 
 
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")

@@ -12,7 +12,8 @@ from urllib.parse import quote, unquote
 from fairlead_contracts.base.errors import FieldError
 
 NO_NAME = "_"
-"""The token where an object has no scope. A name that is itself `_` is encoded, so the two cannot be confused."""
+"""The token where an object has no scope. A name that is itself `_` is encoded, so the two cannot be
+confused."""
 
 MAX_TOKEN = 1024
 """Bytes of an encoded name. A subject holds at most three of them."""

@@ -46,19 +46,20 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     batch: int = 1
     """The most levels that one request to it carries."""
     labelled_ahead: int = 0
-    """Places of each queue that want a level however little starts, as far as the policy's window goes: where starts
-    are heard of late, several may happen before anybody can label the next."""
+    """Places of each queue that want a level however little starts, as far as the policy's window goes: where
+    starts are heard of late, several may happen before anybody can label the next."""
 
 
 KUEUE = Capabilities(
     ties=TieRule.SECOND, orders_across_queues=False, open_queues=False, preempted="Preempted"
 )
 """Kueue. A ClusterQueue orders by the timestamp, in the whole seconds that Kubernetes writes, then by the UID
-(`baseCompareFunc`, pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the timestamp is the last
-thing compared (`entryOrdering.Less`, pkg/scheduler/scheduler.go)."""
+(`baseCompareFunc`, pkg/cache/queue/cluster_queue.go). Between the heads of two ClusterQueues the timestamp is
+the last thing compared (`entryOrdering.Less`, pkg/scheduler/scheduler.go)."""
 SLURM = Capabilities(ties=TieRule.JOB_NUMBER, batch=256, labelled_ahead=32)
-"""Slurm with priority weights of 0; with others its own factors sort what is equal. It orders by the submit time, a
-`time_t`, then by the job id and the number of the array's task (`sort_job_queue2`, src/slurmctld/job_scheduler.c)."""
+"""Slurm with priority weights of 0; with others its own factors sort what is equal. It orders by the submit
+time, a `time_t`, then by the job id and the number of the array's task (`sort_job_queue2`,
+src/slurmctld/job_scheduler.c)."""
 SIMULATED = Capabilities(needs_leave=False, batch=256)
 """The simulated cluster. It needs nobody's leave: there is nothing to break."""
 

@@ -10,8 +10,8 @@ from typing import Annotated
 import msgspec
 
 MOST_COUNTED = 2**31 - 1
-"""HAMi counts vGPUs, MiB and percents in an int32 (`DeviceInfo` and `ContainerDeviceRequest` in `pkg/device/devices.go`
-@v2.10.0)."""
+"""HAMi counts vGPUs, MiB and percents in an int32 (`DeviceInfo` and `ContainerDeviceRequest` in
+`pkg/device/devices.go` @v2.10.0)."""
 type CardCount = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNTED)]
 """An amount of vGPUs, MiB or percent, as HAMi counts them."""
 

@@ -15,7 +15,8 @@ from fairlead_contracts.base.quantities import Quantities
 from fairlead_contracts.frontend.templates import JobTemplate
 
 MALFORMED, FENCED, UNAVAILABLE = 400, 409, 503
-"""Codes of a request that is rejected as a whole, as in HTTP. Only the last is worth asking again: nothing happened."""
+"""Codes of a request that is rejected as a whole, as in HTTP. Only the last is worth asking again: nothing
+happened."""
 MOST_IN_A_REQUEST = 1024
 LARGEST_REQUEST = 512 * 1024
 """Bytes: twice a submission's limit, half of what a message of NATS may have by default."""
@@ -85,7 +86,7 @@ class VerbOutcome(enum.StrEnum):
     REFUSED = "refused"
     """The frontend will not do it; asking again is no use."""
     GONE = "gone"
-    """No such job is there. Of a level: none that waits."""
+    """No such job is there; for a level, none that waits."""
 
 
 class LevelReply(msgspec.Struct, frozen=True, kw_only=True):

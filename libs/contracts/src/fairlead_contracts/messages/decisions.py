@@ -26,7 +26,8 @@ AS_IT_TRAVELS = {
     "effective_late": "lifted_late",
     "own_effective": "own_lifted",
 }
-"""Fields that have another name in messages than in code: that of the first release, which others may still run."""
+"""Fields that have another name in messages than in code: that of the first release, which others may still
+run."""
 
 
 class EffectiveJob(
@@ -40,7 +41,7 @@ class EffectiveJob(
 
     uid: str
     id: str = ""
-    """Empty in places of earlier releases."""
+    """Id of the job; empty in places of earlier releases."""
     job_class: str
     override: float | None = None
     dominant: str
@@ -64,7 +65,8 @@ class Within(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     unbounded_by: UnboundedBy | None = None
     """Cause of an infinite tag: the jobs of its siblings, of the same class, go first."""
     effective: EffectiveJob | None = None
-    """The job of this tenant that is served before and counts for this one among the siblings; None where that is itself."""
+    """The job of this tenant that is served before and counts for this one among the siblings; None where
+    that is itself."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename=AS_IT_TRAVELS):
@@ -148,12 +150,13 @@ class TenantShare(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     weight: float
     """Weight of the tenant, as the policy states it."""
     entitled: float = 0.0
-    """The part of the pool that its weight comes to among its siblings', from the top: its tag is its share over it. 0 puts
-    its jobs last."""
+    """The part of the pool that its weight comes to among its siblings', from the top: its tag is its share
+    over it. 0 puts its jobs last."""
     use: Quantities
     share: float
-    """Dominant share, not divided by what the tenant is entitled to: what it has of `dominant`, past use too, as a fraction of what
-    the pool has, times that resource's weight. Finite: a resource that the pool has none of is left out."""
+    """Dominant share, not divided by what the tenant is entitled to: what it has of `dominant`, past use too,
+    as a fraction of what the pool has, times that resource's weight. Finite: a resource that the pool has
+    none of is left out."""
     dominant: str
     waiting: int
     running: int

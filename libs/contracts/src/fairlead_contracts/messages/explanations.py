@@ -57,9 +57,9 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     """The surroundings of a place in one part of a pool."""
 
     nearest: list[Place] = []
-    """Directly before it, the nearest first."""
+    """Places directly before it, the nearest first."""
     behind: list[Place] = []
-    """Directly behind it, the nearest first."""
+    """Places directly behind it, the nearest first."""
     foremost: Place | None = None
     """The first job of other top-level tenants that it may pass: of its class."""
     fixed: int = 0
@@ -73,7 +73,8 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     fading: bool = False
     """Whether past use counts for any tenant: it fades, and moves places as it does."""
     moves_at: Micros | None = None
-    """An instant before which time alone moves no job inside the trees that these jobs are of; None where it never does."""
+    """An instant before which time alone moves no job inside the trees that these jobs are of; None where it
+    never does."""
 
 
 class Promoted(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +101,8 @@ class Neighbour(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     own_side: str = ""
     """The same of the explained job."""
     effective: str = ""
-    """Id of the job by whose terms it counts there, as its tenants serve that one first; empty where it counts by its own."""
+    """Id of the job by whose terms it counts there, as its tenants serve that one first; empty where it
+    counts by its own."""
     own_effective: str = ""
     """The same of the explained job."""
     share_lead: float = 0.0

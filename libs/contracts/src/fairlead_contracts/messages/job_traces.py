@@ -40,9 +40,9 @@ class TraceContext(NamedTuple):
     """One span, as other spans refer to it."""
 
     trace_id: str
-    """32 hexadecimal digits."""
+    """The trace's id, 32 hexadecimal digits."""
     span_id: str
-    """16 of them."""
+    """The span's id, 16 hexadecimal digits."""
     kept: bool
     """Whether the trace is exported."""
 

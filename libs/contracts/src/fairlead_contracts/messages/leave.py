@@ -36,7 +36,8 @@ class Leave(Message, frozen=True, kw_only=True):
     accepted: list[str] = []
     """The findings that stand against it and were accepted, by name."""
     replaced: LeverName | None = None
-    """The lever of the leave before this one, where it was another: what was written by it is taken away first."""
+    """The lever of the leave before this one, where it was another: what was written by it is taken away
+    first."""
 
     def why_ineffective(self, found: LeverFound | None) -> str:
         """The reason for which its lever would change nothing, in words; empty where it counts, or unknown.

@@ -18,7 +18,8 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     shards: list[int]
     current: bool
-    """Whether its state is complete and the pool's sync marks are current; otherwise its decisions stand still."""
+    """Whether its state is complete and the pool's sync marks are current; otherwise its decisions stand
+    still."""
 
 
 class MemberLease(Message, frozen=True, kw_only=True):
@@ -74,7 +75,8 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unordered: int = 0
     """Admissions while the pool had no order that may be followed: not judged."""
     unseen: int = 0
-    """Admissions while the admitter did not know everything (a policy that is being read, a replay): not judged."""
+    """Admissions while the admitter did not know everything (a policy that is being read, a replay): not
+    judged."""
 
 
 class LeaderLease(Message, frozen=True, kw_only=True):
@@ -84,7 +86,7 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     cluster: str
     replica: str
     epoch: int
-    """0 in the write that acquires the lease: the epoch is that write's own sequence."""
+    """Epoch of the lease; 0 in the write that acquires it: the epoch is that write's own sequence."""
     renewed: Micros
     reserved: list[Reserved] = []
     """Promises of an admitter, a pool each."""

@@ -34,7 +34,8 @@ class Adherence(msgspec.Struct, frozen=True, kw_only=True):
     unordered: int = 0
     """Admissions while the pool had no order that may be followed: not judged."""
     unseen: int = 0
-    """Admissions while the admitter did not know everything (a policy that is being read, a replay): not judged."""
+    """Admissions while the admitter did not know everything (a policy that is being read, a replay): not
+    judged."""
 
 
 class Promised(msgspec.Struct, frozen=True, kw_only=True, rename={"why_none": "obstacle"}):
@@ -43,7 +44,8 @@ class Promised(msgspec.Struct, frozen=True, kw_only=True, rename={"why_none": "o
     why_not: str = ""
     """Reason for which nothing can be promised there although the policy wants it."""
     job: str = ""
-    """The first that does not fit, as `<scope>/<name>`; empty where all fit, and where a tenant asks about another's."""
+    """The first that does not fit, as `<scope>/<name>`; empty where all fit, and where a tenant asks about
+    another's."""
     tenant: str = ""
     by: Moment | None = None
     """Instant at which the job starts at the latest; None where it is promised no start."""
@@ -242,7 +244,8 @@ class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
     """A resource that is too little for a job, and by how much."""
 
     answer: str
-    """`never`: not even if nothing else ran; `no-quota`: its pool has not enough left; `no-room`: its cluster has not."""
+    """Kind of the shortfall. `never`: not even if nothing else ran; `no-quota`: its pool has not enough left;
+    `no-room`: its cluster has not."""
     term: str
     """A resource; or of cards `card-memory`, `card-cores` and `cards`; or `pods` of the job."""
     wanted: int

@@ -25,13 +25,15 @@ class Phase(enum.StrEnum):
     """The phase of a job in its frontend."""
 
     WAITING = "waiting"
-    """Queued and eligible: it has a place in the order."""
+    """The job is queued and eligible: it has a place in the order."""
     HELD = "held"
-    """Queued, but not eligible to start: inactive, gated, backing off or on hold. It has no place in the order."""
+    """The job is queued, but not eligible to start: inactive, gated, backing off or on hold. It has no place
+    in the order."""
     RUNNING = "running"
-    """Admitted: its demand counts as its tenant's use."""
+    """The job is admitted: its demand counts as its tenant's use."""
     ENDED = "ended"
-    """Finished, failed or cancelled; stated for a while so that questions can still be answered, then deleted."""
+    """The job finished, failed or was cancelled; it is stated for a while so that questions can still be
+    answered, then deleted."""
 
 
 class Outcome(enum.StrEnum):
@@ -112,7 +114,8 @@ class PoolState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="pool")
     enforcement_mixed_why: str = ""
     """Reason for the closeness among unlike jobs, in words."""
     reservable: bool = False
-    """Whether the first job that does not fit keeps its place here, and what is free can be had by nobody else."""
+    """Whether the first job that does not fit keeps its place here, and what is free can be had by nobody
+    else."""
     reservable_why: str = ""
     """Reason for which no place is kept, in words; empty where one is, or where nobody says."""
     cohorts: list[CohortQuota] = []
@@ -131,7 +134,8 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
     highest_level: int = 1_000_000
     """Highest level that may be written; with the lowest, the band of levels here."""
     bands_by_class: bool = False
-    """Whether each class has levels of its own here, above the value that the cluster gives it (see ClassState)."""
+    """Whether each class has levels of its own here, above the value that the cluster gives it (see
+    ClassState)."""
     preemption: dict[str, str] = {}
     """Settings that say which jobs the frontend may stop for a waiting one, by its own words: for Kueue
     `withinClusterQueue`, `reclaimWithinCohort` and `borrowWithinCohort`. Empty where it never preempts."""
@@ -146,7 +150,8 @@ class QueueState(Stated, frozen=True, kw_only=True, tag_field="kind", tag="queue
     """Quotas that its jobs can have, in the order in which its frontend tries the flavors; empty where nobody
     says."""
     by_quota_alone: bool = False
-    """Whether its jobs start as soon as there is quota, whatever a single node could hold: nodes keep none waiting."""
+    """Whether its jobs start as soon as there is quota, whatever a single node could hold: nodes keep none
+    waiting."""
     capabilities: Capabilities | None = None
     """Capabilities of its frontend; None where an older release states the queue."""
 
@@ -198,8 +203,8 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True, rename={"card_annotati
     """Requests of one pod for cards, one of each container that makes any (`CARD_RESOURCES`). In `demand`
     they are summed up. Empty where the demand says it all: one container that asks for whole cards."""
     card_annotations: dict[str, str] = {}
-    """Annotations of the pods by which HAMi chooses cards (`cards.CARD_ANNOTATIONS`); they travel as `card_wishes`, the first
-    release's word."""
+    """Annotations of the pods by which HAMi chooses cards (`cards.CARD_ANNOTATIONS`); they travel as
+    `card_wishes`, the first release's word."""
 
 
 class JobHolder(enum.StrEnum):

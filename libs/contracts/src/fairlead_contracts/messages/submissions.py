@@ -32,7 +32,8 @@ from fairlead_contracts.messages.decisions import AS_IT_TRAVELS
 from fairlead_contracts.messages.state import Outcome
 
 MAX_PAYLOAD = 256 * 1024
-"""Bytes of a submission's body. Larger ones are refused with an answer, up to what the server lets through."""
+"""Bytes of a submission's body. Larger ones are refused with an answer, up to what the server lets
+through."""
 
 MAX_ID = 128
 _ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -44,7 +45,8 @@ MAX_PODS = 100_000
 _MOST_WARNINGS = 8
 """The most warnings of each kind in one answer: a body may have any number of odd fields."""
 _MOST_LOOKED_THROUGH = 16 * 1024
-"""Bytes of a body in which duplicate keys are looked for: in the longest that may be sent it took 144 ms, and nobody else was served."""
+"""Bytes of a body in which duplicate keys are looked for: in the longest that may be sent it took 144 ms, and
+nobody else was served."""
 _OFTEN_MEANT = {
     "priority": "class",
     "resources": "demand",
@@ -362,8 +364,8 @@ class Answer(Message, frozen=True, kw_only=True):
     cluster: str
     at: Moment
     repeated: bool | msgspec.UnsetType = msgspec.UNSET
-    """True where the same id came again with the same body: this is the last word on the job that it names already, and
-    nothing new runs. Left out otherwise."""
+    """Whether the same id came again with the same body: this is the last word on the job that it names
+    already, and nothing new runs. Left out otherwise."""
 
 
 class Accepted(

@@ -170,8 +170,8 @@ class PolicyDocument(Strict, frozen=True, kw_only=True):
     """Rule for levels by which the frontend could preempt: `never` writes none, `protect` lifts each job that
     was admitted, `accept` lets them be preempted."""
     wake: Literal["always", "never"] = "always"
-    """Whether the job that is next gets another level when room comes free, though its own would do: it is tried at
-    once then, and not with the frontend's next batch. `never` saves one write a start."""
+    """Whether the job that is next gets another level when room comes free, though its own would do: it is
+    tried at once then, and not with the frontend's next batch. `never` saves one write a start."""
     unlisted_weight: float | None = None
     """Weight of a tenant that the document does not name; null refuses its submissions, and jobs of it that
     enter a queue by another way stand last."""

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping
 
 DEEPEST = 16
-"""Tenants on the way from a leaf to the top: each level is one more merge, and one more term of every place."""
+"""Tenants on the way from a leaf to the top: each level is one more merge, and one more term of every
+place."""
 
 
 def check_tree(parents: Mapping[str, str | None], others: Collection[str] = ()) -> Iterator[tuple[str, str]]:

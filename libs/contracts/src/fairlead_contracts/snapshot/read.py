@@ -37,7 +37,8 @@ from fairlead_contracts.snapshot.types import Snapshot, WrittenJob, WrittenSnaps
 from fairlead_contracts.snapshot.validate import SnapshotChecks
 
 WRITTEN_BY_HAND = 1024 * 1024
-"""Bytes. A program wrote what is larger, and no program gives a key twice: that is looked for in smaller files alone."""
+"""Bytes. A program wrote what is larger, and no program gives a key twice: that is looked for in smaller
+files alone."""
 _unopened_jobs = msgspec.json.Decoder(WrittenSnapshot[msgspec.Raw])
 _job = msgspec.json.Decoder(WrittenJob)
 

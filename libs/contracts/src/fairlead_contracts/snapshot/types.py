@@ -206,8 +206,8 @@ class SnapshotPool(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     capacity: Quantities
     card_shares: bool = True
-    """Whether asks for cards that nodes register weigh shares of physical cards; else they weigh what their demand says, as
-    in a running Fairlead, and cards only say where jobs fit."""
+    """Whether asks for cards that nodes register weigh shares of physical cards; else they weigh what their
+    demand says, as in a running Fairlead, and cards only say where jobs fit."""
     saturated: list[str] | None = None
     """Resources that are used up, with H-DRF, where that does not follow from what waits and runs: in a pool
     of several clusters or flavors, room that is free in one is no use to a job that waits for another. None
@@ -224,7 +224,8 @@ class SnapshotTenant(msgspec.Struct, frozen=True, kw_only=True):
     a part in."""
     parent: str | None = None
     unlisted: bool = False
-    """Whether it is one that the policy does not name, and counts as such: it adds nothing to the sum of the weights."""
+    """Whether it is one that the policy does not name, and counts as such: it adds nothing to the sum of the
+    weights."""
     past_use: Quantities = {}
     """Decayed past use at the snapshot's instant, base units; of a tenant with children, beside theirs."""
 
