@@ -18,7 +18,7 @@ class DemoSettings(ServiceSettings, frozen=True, kw_only=True):
     """Settings of the demonstration."""
 
     mode: Literal["serve", "fail", "end", "refuse", "climb", "stubborn", "untidy", "grow"] = "serve"
-    """What happens in it."""
+    """Course of the demonstration."""
     licence: Secret | None = None
     """A secret that no name gives away."""
 

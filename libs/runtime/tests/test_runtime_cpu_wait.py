@@ -1,4 +1,4 @@
-"""How long a process waits for a CPU."""
+"""The time for which a process waits for a CPU."""
 
 import os
 import sys

@@ -72,7 +72,7 @@ async def test_the_cap_holds_for_connections_that_come_at_once(
 
 
 def open_at(port: int) -> int:
-    """How many connections this process has accepted at a port and still holds."""
+    """The number of connections that this process has accepted at a port and still holds."""
     count = 0
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):

@@ -93,7 +93,7 @@ async def asked_from_outside(process: ServiceProcess) -> tuple[int, str]:
 
 
 async def told(process: ServiceProcess) -> HealthReport:
-    """What it says of its health; asked again where a machine that stood still kept the answer back."""
+    """The process's word on its health; asked again where a machine that stood still kept the answer back."""
 
     async def answer() -> HealthReport | None:
         report = await process.health()

@@ -1,4 +1,4 @@
-"""Where spans are told: free while off, bounded, and never a reason to wait."""
+"""Spans as they are told: free while off, bounded, and never a reason to wait."""
 
 from collections import Counter
 

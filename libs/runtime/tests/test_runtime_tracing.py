@@ -37,7 +37,7 @@ async def test_spans_are_exported_before_the_end_and_lines_carry_their_trace(
     endpoint, received = collector
 
     async def exported() -> bool:
-        """False where the machine stood still for longer than the end waits: it is told, and tried again."""
+        """Whether no span was lost, as some are where the machine stands still for longer than the end waits."""
         with ServiceProcess(
             "demo", tmp_path, {"otel_endpoint": endpoint, "otel_sample_ratio": 1}, module="demo_service"
         ) as process:

@@ -110,7 +110,7 @@ def test_every_job_runs_once_and_for_as_long_as_it_should() -> None:
 
 
 def test_flooding_tenants_are_served_within_one_job_of_weighted_shares() -> None:
-    """At each start the tenant that is served has the least use for its weight among those that wait."""
+    """The tenant that is served at a start has the least use for its weight among those that wait."""
     workload = floods()
     result = VirtualRun(workload, steered(workload)).run()
     running = dict.fromkeys(workload.weights, 0)

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 _SCHEDSTAT = Path("/proc/self/schedstat")
-"""Nanoseconds on a CPU, nanoseconds runnable without one, and slices (Linux, Documentation/scheduler/sched-stats.rst)."""
+"""Nanoseconds on a CPU, nanoseconds runnable without one, and slices (Linux,
+Documentation/scheduler/sched-stats.rst)."""
 
 
 def run_and_wait() -> tuple[int, int]:

@@ -15,7 +15,7 @@ import random
 from itertools import count
 
 RECENT_SECONDS = 30.0
-"""About how often the objects that came since the last time are looked through."""
+"""Mean time between two looks through the objects that came since the last one."""
 WHOLE_EVERY = 480
 """Number of looks through the recent objects for one through all: about every four hours, for a tenth of a
 second."""
@@ -23,7 +23,8 @@ GROWN = 2.0
 """Growth, since the last look through all objects, at which all are looked through again: up to half of them
 may be knots."""
 _HARDLY_EVER = 1000
-"""Collections of the middle generation before Python looks through all by itself: only where garbage piles up."""
+"""Collections of the middle generation before Python looks through all by itself: only where garbage piles
+up."""
 
 
 def put_off_full_collections() -> None:

@@ -20,11 +20,13 @@ from fairlead_runtime.errors import PortTakenError
 from fairlead_runtime.metrics import Metrics
 
 type HealthCheck = Callable[[], str | None]
-"""Gives the reason for not being ready, or None. Asked at each request: it must be quick and must not block."""
+"""Gives the reason for not being ready, or None. Asked at each request: it must be quick and must not
+block."""
 
 NO_PORT = -1
 CONNECTION_SECONDS = 10.0
-"""The longest life of a connection: a scrape takes milliseconds, and who sends its headers by the byte never ends."""
+"""The longest life of a connection: a scrape takes milliseconds, and who sends its headers by the byte never
+ends."""
 MOST_CONNECTIONS = 64
 """The most connections at a time. A further one takes the place of the oldest: a probe must get through while
 others are held open."""

@@ -15,7 +15,7 @@ from structlog.typing import EventDict, WrappedLogger
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _OTHERS_LEVEL = logging.WARNING
-"""Other libraries speak from here on, whatever our own level: their details are not about scheduling."""
+"""Level from which on other libraries speak, whatever our own: their details are not about scheduling."""
 _encoder = msgspec.json.Encoder(enc_hook=repr)
 
 

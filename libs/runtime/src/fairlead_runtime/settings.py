@@ -66,10 +66,11 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Longest time for a clean end, before the process ends anyway; keep it below the supervisor's own
     patience."""
     otel_endpoint: str | None = None
-    """Base URL of an OTLP/HTTP collector; tracing is off without one. OTEL_EXPORTER_OTLP_HEADERS is honoured."""
+    """Base URL of an OTLP/HTTP collector; tracing is off without one. OTEL_EXPORTER_OTLP_HEADERS is
+    honoured."""
     otel_sample_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.02
-    """The part of the jobs' traces that is kept, the same for all services; a sender's own choice is followed, and errors,
-    refusals and takeovers are always kept."""
+    """The part of the jobs' traces that is kept, the same for all services; a sender's own choice is
+    followed, and errors, refusals and takeovers are always kept."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +80,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     hint: object
     """Type of the field, with msgspec's constraints."""
     default: object
-    """NODEFAULT where it must be given."""
+    """Default of the field; NODEFAULT where it must be given."""
     doc: str
     secret: bool
 

@@ -40,7 +40,8 @@ GIB = 2**30
 CARDS_A_NODE = 8
 
 SURPLUS = 0.24
-"""Part of the offered work that the tenants with the lowest weights submit beyond what matches their weights."""
+"""Part of the offered work that the tenants with the lowest weights submit beyond what matches their
+weights."""
 STANDING = 3.0
 STANDING_SECONDS = 1.0
 SHORTEST_SECONDS = 60.0
@@ -74,7 +75,8 @@ PHILLY = Recipe(
     longest_seconds=12 * 3600.0,
     speed_up=2000.0,
 )
-"""Six virtual clusters of different habits: from single cards alone (ed69ec) to gangs of 32 (ee9e8c) and 64 (11cb48)."""
+"""Six virtual clusters of different habits: from single cards alone (ed69ec) to gangs of 32 (ee9e8c) and 64
+(11cb48)."""
 
 MOST_TENANTS = 6
 _LONGEST_RUN = PHILLY.longest_seconds / PHILLY.speed_up

@@ -122,7 +122,7 @@ class BestEffortLine:
     """
 
     def __init__(self, resources: Iterable[str]) -> None:
-        """Empty. `resources` are those of the pool; a job that asks for another one never starts."""
+        """Make an empty line. `resources` are the pool's; a job that asks for another one never starts."""
         self._lanes: dict[JobShapeKey, LevelledLine] = {}
         self._fresh: set[JobShapeKey] = set()
         self._sorted: dict[str, list[tuple[int, JobShapeKey]]] = {resource: [] for resource in resources}

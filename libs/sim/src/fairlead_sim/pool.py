@@ -30,7 +30,7 @@ class SimPool:
         self.lines: list[QueueLine] = []
         self.capacity = dict(capacity)
         self.free = dict(capacity)
-        """Negative where a cluster was restarted with less than runs on it."""
+        """Free amounts; negative where a cluster was restarted with less than runs on it."""
         self._grown = True
 
     def take(self, demand: Mapping[str, int]) -> None:

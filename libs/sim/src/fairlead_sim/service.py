@@ -54,7 +54,7 @@ class CommitAudience(Protocol):
 
 
 class _Request(msgspec.Struct):
-    """Something that was asked, and who waits until it is durable."""
+    """A request, and the caller's future, done when it is durable."""
 
     apply: Callable[[Micros], None]
     done: asyncio.Future[None]
@@ -98,7 +98,8 @@ class SimService:
         kept = store.load()
         cluster.restore(kept.jobs, kept.counters, self._tick())
         self._untold = kept.outbox
-        """Events of an earlier life that are not known to be on the stream; nothing else of what was kept is needed again."""
+        """Events of an earlier life that are not known to be on the stream; nothing else of what was kept is
+        needed again."""
         self._last_event = max((event.seq for event in kept.outbox), default=0)
 
     # Requests

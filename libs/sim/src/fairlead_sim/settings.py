@@ -18,7 +18,8 @@ class SimSettings(ServiceSettings, frozen=True, kw_only=True):
     cluster_file: str | None = None
     """YAML file with the cluster's nodes, queues and accounts; a small one for three teams without it."""
     durability: Durability = "normal"
-    """`normal`: a killed process loses nothing. `full`: a power loss loses nothing either, at a sync each commit."""
+    """`normal`: a killed process loses nothing. `full`: a power loss loses nothing either, at a sync each
+    commit."""
     ended_keep_seconds: Annotated[float, msgspec.Meta(gt=0)] = 600.0
     """Time for which an ended job stays stated, so that questions about it are answered. Each takes two or
     three KB of memory in every service that long."""

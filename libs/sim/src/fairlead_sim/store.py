@@ -50,7 +50,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     jobs: list[tuple[str, str, bytes]]
     names: list[tuple[str, str, bytes, Micros]]
     at: Micros
-    """Names that were kept until then go."""
+    """Instant of the batch: names that were kept until then go."""
     outgoing: list[Outgoing]
     published: list[int]
     """Sequences of the outbox that NATS has acked."""
@@ -120,7 +120,7 @@ class ClusterStore:
 
     @property
     def identity(self) -> str:
-        """Given to the file when it was made: uids begin with it, so that no two files ever give the same."""
+        """The file's identity, given when it was made: uids begin with it, so that no two files give the same."""
         return self._fact("identity").decode()
 
     def load(self) -> StoredCluster:
@@ -218,7 +218,7 @@ class ClusterStore:
 
 
 class _Lock:
-    """Held until closed, and let go of by the kernel when the process dies."""
+    """A lock held until closed, and let go of by the kernel when the process dies."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("ab")

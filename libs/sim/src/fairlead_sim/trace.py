@@ -16,7 +16,7 @@ import msgspec
 from fairlead_sim.errors import TraceError
 
 TENANT_COLUMNS = ("tenant", "vc", "cluster")
-"""Whichever of these a trace has names the tenant."""
+"""Columns of which a trace has one, to name the tenant."""
 COLUMNS = ("job", "submit_s", "gpus", "duration_s")
 
 
@@ -26,7 +26,7 @@ class TraceJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tenant: str
     job: str
     submit_seconds: float
-    """Since the tenant's first job, where tenants have no common clock."""
+    """Time of submission; since the tenant's first job, where tenants have no common clock."""
     gpus: int
     duration_seconds: float
 

@@ -122,7 +122,7 @@ class VirtualRun:
         return self._result()
 
     def step(self, now: Micros) -> None:
-        """Everything that happens at one instant."""
+        """Does everything that happens at one instant."""
         while self._arrivals and self._arrivals[-1].offset <= now:
             self._arrive(self._arrivals.pop(), now)
         self.cluster.advance(now)
