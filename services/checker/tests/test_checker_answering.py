@@ -39,7 +39,7 @@ def ignore(outcome: ExportOutcome, number: int) -> None:
 
 
 class Cluster:
-    """What stands, changed as Kueue and the scheduler would change it; and what was written."""
+    """A cluster, changed as Kueue and the scheduler would change it, and the answers written to it."""
 
     def __init__(self, *nodes: str) -> None:
         self.ground = Ground()
@@ -56,7 +56,7 @@ class Cluster:
         self.leads = True
         self.refuses = False
         self.written: list[tuple[str, str]] = []
-        """Who, and the state or `let in`."""
+        """Workloads, each with the state written of it, or `let in`."""
         self._found: dict[str, Json] = {}
         self.told: list[Span] = []
         self.spans = Spans("checker", "one", ignore).send_to(self.take, 1.0)
@@ -147,7 +147,7 @@ class Cluster:
         del self._found[name]
 
     def pods(self, of: str, nodes: Iterable[str]) -> None:
-        """Its pods are on nodes."""
+        """Puts the pods of a Workload on these nodes."""
         for node in nodes:
             built: Json = {
                 "metadata": {"annotations": {"kueue.x-k8s.io/workload": of}},

@@ -230,7 +230,7 @@ sizes = st.integers(1, 4)
 def test_gangs_let_through_together_can_all_be_put_on_the_nodes(
     frees: list[int], gangs: list[tuple[int, int]]
 ) -> None:
-    """Whatever is let through in one look, and whatever is on nodes of it already: nothing is given away twice."""
+    """Nodes are never given away twice, whatever one look lets through, and whatever is on them already."""
     here = ground(*(node(f"n{number}", free) for number, free in enumerate(frees)))
     look = placing(here)
     given: dict[str, int] = {}

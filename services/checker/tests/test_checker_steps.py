@@ -1,4 +1,4 @@
-"""What a Workload needs next, by what stands in it."""
+"""The next step of a Workload, by what stands in it."""
 
 import msgspec
 import pytest

@@ -20,7 +20,7 @@ class CheckTraces:
         self._cluster = cluster
 
     def took_over(self, workloads: Iterable[Checked]) -> None:
-        """We answer from now on, for these jobs."""
+        """Tells that we answer from now on, for these jobs."""
         said = {"fairlead.cluster": self._cluster, "fairlead.role": "checker"}
         self._spans.trouble("take over", {**said}, links=map(self._root, workloads))
 

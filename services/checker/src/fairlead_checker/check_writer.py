@@ -53,7 +53,7 @@ class CheckWriter:
         return True
 
     async def end_wait(self, workload: Checked) -> bool:
-        """Let it back into its queue before its time is up; gives whether that is so."""
+        """Let a Workload back into its queue before its time is up; gives whether that is so."""
         self._observer.note("let in", workload=f"{workload.namespace}/{workload.name}")
         if self._dry_run:
             return True

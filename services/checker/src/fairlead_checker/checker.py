@@ -24,7 +24,8 @@ from fairlead_runtime.waiting import wake_or_timeout
 _AT_ONCE = 16
 """Answers of one pass: what they lead to is seen to before the next ones."""
 _TRIED = 64
-"""Gangs out of their queues that are tried when something comes free; those behind them come again by their time."""
+"""Gangs out of their queues that are tried when something comes free; those behind them come again by their
+time."""
 _TICK_SECONDS = 1.0
 _IDLE_SECONDS = 30.0
 
@@ -71,7 +72,7 @@ class Writer(Protocol):
         """States of our checks; gives whether they stand."""
 
     async def end_wait(self, workload: Checked) -> bool:
-        """Back into its queue; gives whether that is so."""
+        """Puts it back into its queue; gives whether that is so."""
 
     async def activate(self, name: str, now: Micros) -> None:
         """A check has somebody who answers."""
@@ -270,7 +271,7 @@ class Checker:
         return sent.why if sent else ""
 
     async def _let_in(self, waiting: Iterable[Checked], placing: Placing) -> None:
-        """Back into their queues as soon as they fit, one after the other: quota may still be short for them."""
+        """Puts gangs that fit back into their queues, one by one: quota may still be short for them."""
         writes = []
         for one in sorted(waiting, key=_turn)[:_TRIED]:
             sent = self._sent.get(one.uid)

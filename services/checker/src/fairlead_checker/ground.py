@@ -18,7 +18,7 @@ class Ground:
 
     def __init__(self) -> None:
         self.freed = 0
-        """Grows whenever somewhere more may be free than before."""
+        """Number that grows whenever somewhere more may be free than before."""
         self._bare: dict[str, FitNode] = {}
         self._pods: dict[Key, PodUse] = {}
         self._on: dict[str, dict[Key, PodUse]] = {}

@@ -62,7 +62,7 @@ def step_of(workload: Checked, ours: Collection[str], now: Micros) -> CheckStep:
 
 
 def our_checks(workload: Checked, ours: Collection[str]) -> list[CheckState]:
-    """Our checks as they stand in it."""
+    """Our checks as they stand in a Workload."""
     return [one for name, one in workload.checks.items() if name in ours]
 
 

@@ -17,7 +17,7 @@ type Entry = Mapping[str, object]
 def ready(
     workload: Checked, ours: Collection[str], why: str, zone: str | None, now: Micros
 ) -> Sequence[Entry]:
-    """Let it through; with the zone that was found where it asks for one: its pods are kept there."""
+    """Let a Workload through; with the zone that was found where it asks for one: its pods are kept there."""
     key = zone_key_of(workload)
     updates: Sequence[Entry] = []
     if zone is not None and key is not None:
@@ -31,20 +31,20 @@ def ready(
 
 
 def retry(workload: Checked, ours: Collection[str], why: str, now: Micros) -> Sequence[Entry]:
-    """Have its quota taken back."""
+    """Have a Workload's quota taken back."""
     return _entries(workload, ours, "Retry", f"{NO_ROOM} {why}", now)
 
 
 def stay_out(
     workload: Checked, ours: Collection[str], why: str, seconds: int, now: Micros
 ) -> Sequence[Entry]:
-    """Keep it out of its queue for so long."""
+    """Keep a Workload out of its queue for so long."""
     more = {"requeueAfterSeconds": seconds}
     return [entry | more for entry in _entries(workload, ours, "Retry", f"{NO_ROOM} {why}", now)]
 
 
 def pending(workload: Checked, ours: Collection[str], why: str, now: Micros) -> Sequence[Entry]:
-    """Say nothing any more but why it waits."""
+    """Say nothing any more but why a Workload waits."""
     return _entries(workload, ours, "Pending", f"{NO_ROOM} {why} {COMES_AGAIN}", now)
 
 
