@@ -210,7 +210,7 @@ class KubeClient:
         """Delete the object; with `uid` only this one, not another that took its name.
 
         Raises:
-            NotFoundError: it is gone already.
+            NotFoundError: the object is gone already.
             ConflictError: another object has the name now.
         """
         options: dict[str, object] = {

@@ -93,7 +93,7 @@ def sign_in(access: Access) -> SignsIn:
     """The way to sign in that the user of the kubeconfig describes, in the order of client-go.
 
     Raises:
-        CredentialsError: it describes one that cannot work.
+        CredentialsError: the user's way to sign in cannot work.
     """
     user = access.user
     if user.token_file:

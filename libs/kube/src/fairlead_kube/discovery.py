@@ -115,7 +115,7 @@ async def account_can[T](
     """Whether a service account may do this (SubjectAccessReview), which takes no right to impersonate it.
 
     Args:
-        client: of the cluster.
+        client: calls the cluster's API server.
         account: namespace and name of the service account.
         verb: verb of the request, as `create`.
         resource: kind of the request's objects.
@@ -175,7 +175,7 @@ async def _kinds(client: KubeClient, path: str) -> dict[str, ServedKind]:
 
 class _Ripeness(NamedTuple):
     stable: int
-    """2 for v1, 1 for beta, 0 for alpha."""
+    """Stage of the version: 2 for stable, 1 for beta, 0 for alpha, -1 for one in another form."""
     major: int
     minor: int
 

@@ -132,7 +132,7 @@ def kubeconfig_paths(settings: KubeSettings, environ: Mapping[str, str]) -> list
     """The files that the settings or the environment name and that exist.
 
     Raises:
-        MissingKubeconfigError: none does.
+        MissingKubeconfigError: none of them exists.
     """
     given = settings.kubeconfig or environ.get("KUBECONFIG") or "~/.kube/config"
     named = [Path(part).expanduser() for part in given.split(os.pathsep) if part]

@@ -36,12 +36,12 @@ class ObjectMeta(KubeStruct, frozen=True, kw_only=True):
 
     name: str = ""
     namespace: str = ""
-    """Empty for an object of the whole cluster."""
+    """Namespace of the object; empty for one of the whole cluster."""
     uid: str = ""
     resource_version: str = ""
-    """Opaque: compare it for equality only."""
+    """Version of the object, opaque: compare it for equality only."""
     creation_timestamp: str | None = None
-    """RFC 3339 in whole seconds; `instant` reads it."""
+    """Time of the object's making, RFC 3339 in whole seconds; `instant` reads it."""
     deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
@@ -79,7 +79,7 @@ class Condition(KubeStruct, frozen=True, kw_only=True):
 
     type: str
     status: str = "Unknown"
-    """`True`, `False` or `Unknown`."""
+    """Status: `True`, `False` or `Unknown`."""
     reason: str = ""
     message: str = ""
     last_transition_time: str | None = None
@@ -108,7 +108,7 @@ def instant(timestamp: str | None) -> Micros:
     """A timestamp of Kubernetes, RFC 3339 with or without a fraction, as an instant; 0 for none.
 
     Raises:
-        ValueError: it is not RFC 3339. An API server does not serve such a timestamp.
+        ValueError: the timestamp is not RFC 3339. An API server serves no such timestamp.
     """
     return from_datetime(datetime.fromisoformat(timestamp)) if timestamp else 0
 
@@ -118,7 +118,7 @@ class LabelRequirement(KubeStruct, frozen=True, kw_only=True):
 
     key: str
     operator: str
-    """`In`, `NotIn`, `Exists`, `DoesNotExist`; for nodes also `Gt` and `Lt`."""
+    """Operator: `In`, `NotIn`, `Exists` or `DoesNotExist`; for nodes also `Gt` and `Lt`."""
     values: list[str] | None = None
 
 

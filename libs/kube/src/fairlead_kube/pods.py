@@ -17,7 +17,7 @@ class Container(KubeStruct, frozen=True, kw_only=True):
     image: str = ""
     resources: ResourceRequirements = ResourceRequirements()
     restart_policy: str | None = None
-    """`Always` makes an init container a sidecar: it runs beside all that follow it."""
+    """Restart policy: `Always` makes an init container a sidecar, which runs beside all that follow it."""
     ports: object = None
     """Ports as they are written; they are only compared, never read."""
 
@@ -48,7 +48,7 @@ class Taint(KubeStruct, frozen=True, kw_only=True):
     key: str
     value: str = ""
     effect: str = ""
-    """`NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
+    """Effect: `NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
 
 
 class NodeSelectorTerm(KubeStruct, frozen=True, kw_only=True):

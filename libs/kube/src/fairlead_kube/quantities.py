@@ -45,7 +45,7 @@ def nanos(amount: Amount, *, field: str = "quantity") -> int:
     """The quantity in billionths of its unit, sums of which are exact.
 
     Raises:
-        FieldError: not a quantity.
+        FieldError: the amount is not a quantity.
     """
     seen_often = not isinstance(amount, str) or len(amount) <= _SHORT
     try:
@@ -70,7 +70,7 @@ def from_counted(resource: str, count: int, *, field: str = "quantity") -> int:
     """Kueue's count in base units.
 
     Raises:
-        FieldError: it is more than any cluster has.
+        FieldError: the count is more than any cluster has.
     """
     amount = count if resource == _CPU else count * base_units(resource)
     if amount > MAX_QUANTITY:
@@ -82,7 +82,7 @@ def in_base_units(resource: str, amount: Amount, *, field: str = "quantity") -> 
     """The quantity in base units of the resource, rounded up as Kueue does: quotas, capacities, usage.
 
     Raises:
-        FieldError: not a quantity, or more than any cluster has.
+        FieldError: the amount is not a quantity, or more than any cluster has.
     """
     return from_counted(resource, counted(resource, nanos(amount, field=field)), field=field)
 

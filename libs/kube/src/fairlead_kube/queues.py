@@ -42,16 +42,16 @@ class BorrowWithinCohort(KubeStruct, frozen=True, kw_only=True):
     """Preempting in order to borrow."""
 
     policy: str = "Never"
-    """`Never` or `LowerPriority`."""
+    """Policy: `Never` or `LowerPriority`."""
 
 
 class Preemption(KubeStruct, frozen=True, kw_only=True):
     """The Workloads that those of a queue may preempt. Absent fields are the API's defaults."""
 
     within_cluster_queue: str = "Never"
-    """`Never`, `LowerPriority` or `LowerOrNewerEqualPriority`."""
+    """Policy: `Never`, `LowerPriority` or `LowerOrNewerEqualPriority`."""
     reclaim_within_cohort: str = "Never"
-    """`Never`, `LowerPriority` or `Any`."""
+    """Policy: `Never`, `LowerPriority` or `Any`."""
     borrow_within_cohort: BorrowWithinCohort | None = None
 
     def settings(self) -> dict[str, str]:
@@ -68,7 +68,7 @@ class AdmissionScope(KubeStruct, frozen=True, kw_only=True):
     """Kueue's AdmissionFairSharing."""
 
     admission_mode: str = ""
-    """`UsageBasedAdmissionFairSharing`: usage of LocalQueues goes before priority."""
+    """Mode: with `UsageBasedAdmissionFairSharing` usage of LocalQueues goes before priority."""
 
 
 class CheckRule(KubeStruct, frozen=True, kw_only=True):

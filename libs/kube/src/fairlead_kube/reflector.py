@@ -37,12 +37,12 @@ class Key(NamedTuple):
     """The namespace and name of an object."""
 
     namespace: str
-    """Empty for an object of the whole cluster."""
+    """Namespace of the object; empty for one of the whole cluster."""
     name: str
 
 
 class Described(Protocol):
-    """Any object of Kubernetes."""
+    """An object of Kubernetes, of any kind."""
 
     @property
     def metadata(self) -> ObjectMeta:

@@ -17,7 +17,7 @@ class Resource[T](msgspec.Struct, frozen=True, kw_only=True):
     """A kind that API servers serve."""
 
     group: str
-    """Empty for the core group."""
+    """API group of the kind; empty for the core group."""
     version: str
     plural: str
     kind: str

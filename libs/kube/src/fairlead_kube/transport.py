@@ -112,10 +112,10 @@ class Transport:
 
         Args:
             method: HTTP method, as `GET`.
-            path: from the root of the server, with its parts percent-encoded.
+            path: path from the root of the server, with its parts percent-encoded.
             query: words behind the `?`.
             body: body of the request.
-            content_type: of `body`; tells the three kinds of patch apart.
+            content_type: form of `body`; tells the three kinds of patch apart.
             accept: the form of the answer.
             impersonate: user to do it as, such as `system:serviceaccount:team-a:default`.
             timeout: seconds for the whole request; None for those of the settings.
@@ -149,7 +149,7 @@ class Transport:
         The iterator ends when the server ends the answer; a silence longer than the settings allow is a TimedOutError.
 
         Args:
-            path: from the root of the server, with its parts percent-encoded.
+            path: path from the root of the server, with its parts percent-encoded.
             query: words behind the `?`.
             accept: the form of the answer.
             rest: asked after each batch for the seconds in which nothing more is read.

@@ -22,7 +22,7 @@ class WatchEvent(KubeStruct, frozen=True, kw_only=True):
     """An event of a watch, of one line."""
 
     type: str
-    """`ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`."""
+    """Type of the event: `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`."""
     object: msgspec.Raw
 
 
@@ -53,7 +53,7 @@ def read_head(raw: msgspec.Raw) -> ObjectMeta:
     """The metadata of an object, whatever else is wrong with it.
 
     Raises:
-        MalformedAnswerError: it has none.
+        MalformedAnswerError: the object has none.
     """
     try:
         return _HEAD.decode(raw).metadata

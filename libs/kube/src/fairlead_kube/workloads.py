@@ -48,7 +48,7 @@ class ManagedFields(KubeStruct, frozen=True, kw_only=True):
 
     manager: str = ""
     operation: str = _UPDATE
-    """`Update` or `Apply`."""
+    """Operation of the write: `Update` or `Apply`."""
     subresource: str = ""
     fields: OwnedFields | None = msgspec.field(name="fieldsV1", default=None)
 
@@ -64,7 +64,7 @@ class PriorityClassRef(KubeStruct, frozen=True, kw_only=True):
 
     group: str = ""
     kind: str = ""
-    """`WorkloadPriorityClass` or `PriorityClass`."""
+    """Kind of the object: `WorkloadPriorityClass` or `PriorityClass`."""
     name: str = ""
 
 
@@ -147,7 +147,7 @@ class CheckState(KubeStruct, frozen=True, kw_only=True):
 
     name: str = ""
     state: str = "Pending"
-    """`Pending`, `Ready`, `Retry` or `Rejected`."""
+    """State: `Pending`, `Ready`, `Retry` or `Rejected`."""
     message: str = ""
     last_transition_time: str | None = None
     retry_count: int | None = None

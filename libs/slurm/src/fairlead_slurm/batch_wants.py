@@ -18,9 +18,9 @@ class BatchWant(msgspec.Struct, frozen=True):
     """An amount of one resource, of one node or of all, and the script's line that asks for it."""
 
     resource: str
-    """`cpu`, `mem`, or a GRES by name and type."""
+    """Name of the resource: `cpu`, `mem`, or a GRES by name and type."""
     amount: int
-    """Processors, bytes, or a count."""
+    """Amount: processors, bytes, or a count."""
     line: int
 
 

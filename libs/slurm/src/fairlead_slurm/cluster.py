@@ -56,7 +56,7 @@ class SlurmPartition(msgspec.Struct, frozen=True, kw_only=True):
     """PriorityTier: jobs of a higher one go first, whatever their priority."""
     is_default: bool
     state: str
-    """`UP`; `DOWN` takes jobs and starts none; `DRAIN` and `INACTIVE` take none."""
+    """State: `UP`, or `DOWN`, which takes jobs and starts none, or `DRAIN` or `INACTIVE`, which take none."""
     max_time: Micros | None
     """The longest time limit of a job; None for no bound."""
     allowed_accounts: tuple[str, ...]

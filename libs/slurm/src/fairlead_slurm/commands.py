@@ -66,7 +66,7 @@ class Commands:
 
         Raises:
             SlurmUnreachableError: slurmctld does not answer.
-            CommandFailedError: it was refused.
+            CommandFailedError: Slurm refused it.
             ProgramMissingError: there is no such program.
             ConfigurationMissingError: there is no such slurm.conf.
         """
@@ -84,8 +84,8 @@ class Commands:
 
         Args:
             program: name of the program.
-            arguments: its arguments, as they are.
-            given: its standard input.
+            arguments: arguments of the program, as they are.
+            given: standard input of the program.
 
         Raises:
             SlurmUnreachableError: slurmctld does not answer, or there is no token to ask it with.

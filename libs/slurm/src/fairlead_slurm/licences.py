@@ -16,7 +16,7 @@ class LicenceName(msgspec.Struct, frozen=True):
     """A name as jobs ask for it: `NAME@SERVER`.
 
     Raises:
-        ValueError: it is none that Slurm would take.
+        ValueError: the text is no name that Slurm would take.
     """
 
     name: str
@@ -56,9 +56,9 @@ class AccountedLicence:
 
     Args:
         conf: slurm.conf; by default where Slurm's commands look.
-        name: of the licence.
+        name: name of the licence.
         seconds: longest time of one command.
-        token: see `Commands`.
+        token: names us to slurmctld; by default munge does.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class AccountedLicence:
         """The licence as slurmctld has it; None where it has none of that name.
 
         Raises:
-            SlurmError: it does not answer.
+            SlurmError: slurmctld does not answer.
         """
         shown = await self._commands.output("scontrol", "--oneliner", "show", "licenses")
         return next((one for one in licences(shown) if one.name == str(self._name)), None)

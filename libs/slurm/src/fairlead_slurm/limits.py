@@ -35,7 +35,7 @@ class Association(msgspec.Struct, frozen=True, kw_only=True):
     parent: str
     """The account above; empty at the top, and for users."""
     user: str
-    """Empty for the account itself."""
+    """The user's name; empty for the account itself."""
     is_default: bool
     """Whether this is the account of a user's jobs that name none."""
     limits: AllowedAmounts

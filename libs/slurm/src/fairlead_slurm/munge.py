@@ -20,7 +20,7 @@ class Munge:
     """A reader of munge's credentials.
 
     Args:
-        socket: of munged; by default the one that its commands look for.
+        socket: path of munged's socket; by default the one that its commands look for.
     """
 
     def __init__(self, socket: str | None) -> None:

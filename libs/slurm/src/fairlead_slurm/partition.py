@@ -24,7 +24,7 @@ class PartitionNodes:
 
     Args:
         conf: slurm.conf; by default where Slurm's commands look.
-        partition: of the nodes.
+        partition: name of the partition.
         seconds: longest time of one command.
     """
 
@@ -67,7 +67,7 @@ class PartitionJobs:
 
     Args:
         conf: slurm.conf; by default where Slurm's commands look.
-        partition: of the jobs.
+        partition: name of the partition.
         seconds: longest time of one command.
 
     Raises:
@@ -100,7 +100,7 @@ class PartitionJobs:
         """The batch script that slurmctld keeps of a job.
 
         Raises:
-            CommandFailedError: it has none, or the job is gone.
+            CommandFailedError: the job has no script, or is gone.
         """
         ended = await self._commands.run("scontrol", "write", "batch_script", f"{number:d}", "-")
         # scontrol ends with 0 also where slurmctld gave it none (scontrol.c); no job's script is empty.

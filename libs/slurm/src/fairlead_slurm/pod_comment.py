@@ -35,9 +35,9 @@ class PodWords(msgspec.Struct, frozen=True, kw_only=True):
     scratch: str | None = None
     """Size of a claim that is made for the attempt and goes with it."""
     gpu_memory: int | None = None
-    """MiB of each GPU, under HAMi."""
+    """Memory of each GPU in MiB, under HAMi; None for all of it."""
     gpu_cores: int | None = None
-    """Per cent of each GPU's cores, under HAMi."""
+    """Share of each GPU's cores in per cent, under HAMi; None for all of them."""
     traceparent: str | None = None
     results: str | None = None
     """Folder of the pod whose content is moved into the job's result folder, once its program has ended."""
@@ -63,7 +63,7 @@ def claim(text: str) -> Claim:
     """A claim as `NAME:/PATH`, or `NAME:/PATH:ro`.
 
     Raises:
-        PodCommentError: it is none.
+        PodCommentError: the text is no claim.
     """
     name, _, path, mark = _matching(_CLAIM, "claim", text).groups()
     return Claim(name, path, mark is not None)

@@ -22,7 +22,7 @@ def tres(text: str) -> dict[str, int]:
     """Amounts by Slurm's resource names: memory in bytes, others in thousandths. Shared, so never changed.
 
     Raises:
-        UnreadableError: it is not in the form `cpu=2,mem=200M,gres/gpu=16`.
+        UnreadableError: the text is not in the form `cpu=2,mem=200M,gres/gpu=16`.
     """
     if not text or text in ("(null)", "N/A"):
         return {}

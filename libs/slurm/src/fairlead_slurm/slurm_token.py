@@ -32,7 +32,7 @@ class TokenMaker(Protocol):
         """A token that lasts so many seconds.
 
         Raises:
-            SlurmError: none was made.
+            SlurmError: no token was made.
         """
 
 
@@ -47,7 +47,7 @@ class SlurmToken:
     """A file with a token.
 
     Args:
-        path: of the file. Somebody else may put a new token into its place at any time.
+        path: path of the file. Somebody else may put a new token into its place at any time.
         maker: makes new ones, which are kept there; None where that is left to somebody else.
         made: is told the outcome each time: `made` or `failed`.
         clock: wall seconds.

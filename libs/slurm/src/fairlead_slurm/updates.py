@@ -28,7 +28,7 @@ def checked(job: str) -> str:
     """The id itself.
 
     Raises:
-        NotAnIdError: it has not the form of one. Nothing else ever reaches a command.
+        NotAnIdError: the text has not the form of an id. Nothing else ever reaches a command.
     """
     if _ID.fullmatch(job) is None:
         raise NotAnIdError(f"{job[:40]!r} is no id of a Slurm job")

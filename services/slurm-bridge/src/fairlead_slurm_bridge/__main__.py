@@ -1,4 +1,4 @@
-"""`python -m fairlead_slurm_bridge`."""
+"""Start of a slurm-bridge: `python -m fairlead_slurm_bridge`."""
 
 from fairlead_bus import ClosedError, ConnectFailedError, DeniedError, NotProvisionedError
 from fairlead_kube.errors import ConfigurationError

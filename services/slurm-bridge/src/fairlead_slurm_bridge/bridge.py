@@ -55,12 +55,12 @@ class Bridge:
     """The bridge of one slurmctld: the loop that reads it, and the verbs of a frontend.
 
     Args:
-        controller: of the cluster's slurmctld.
+        controller: reads and steers the cluster's slurmctld.
         observer: reads slurmctld.
-        view: of the cluster, as it is stated.
+        view: keeps the statements about the cluster.
         store: keeps what Slurm forgets.
         audience: tells NATS.
-        instruments: of the bridge.
+        instruments: metrics of the bridge.
         poll_seconds: most seconds between two readings.
         creator: makes jobs; None where that is left to sbatch.
     """

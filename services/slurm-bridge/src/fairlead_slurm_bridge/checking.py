@@ -82,7 +82,7 @@ class BatchChecks:
     Args:
         source: asks slurmctld.
         registry: knows of images.
-        rule: what becomes of jobs whose image is not there.
+        rule: the site's rule for jobs whose image is not there.
         pods: the partition whose jobs run as pods; None where no job does.
         clock: monotonic seconds.
     """

@@ -33,7 +33,7 @@ class Submitter(Protocol):
         """Have a job made; returns its number.
 
         Raises:
-            SubmitRefusedError: it will not be made.
+            SubmitRefusedError: the job will not be made.
             SlurmUnreachableError: nobody knows whether it was made.
         """
 
@@ -62,11 +62,11 @@ class Creator:
     Args:
         submitter: has sbatch run.
         store: remembers submissions.
-        partitions: of the cluster.
+        partitions: knows the cluster's partitions.
         look: reads all jobs from slurmctld, now.
-        naming: of resources.
+        naming: Fairlead's names of Slurm's resources.
         qos_classes: the class that a job of a QOS asks for.
-        checks: of jobs, before they are made.
+        checks: looks at jobs before they are made.
         clock: wall seconds.
     """
 

@@ -14,9 +14,9 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     """Partitions that compete for the same nodes.
 
     Attributes:
-        name: that of the default partition where it is among them, else of the first in slurm.conf.
-        partitions: their names, in the order of slurm.conf.
-        capacity: of all its nodes that jobs may start on.
+        name: name of the default partition where it is among them, else of the first in slurm.conf.
+        partitions: names of the partitions, in the order of slurm.conf.
+        capacity: amounts of all nodes of theirs on which jobs may start.
     """
 
     name: str

@@ -44,9 +44,9 @@ class Gate:
     """The parts of the gate, wired.
 
     Args:
-        settings: of the bridge.
-        lifecycle: of the process.
-        client: of Kubernetes.
+        settings: settings of the bridge.
+        lifecycle: readiness and metrics of the process.
+        client: calls Kubernetes.
         observer: hears of Kubernetes' troubles.
         store: keeps what slurmctld may forget.
         partition: the partition whose jobs run as pods.
@@ -99,8 +99,8 @@ class Gate:
         """Open the socket, and follow Kubernetes.
 
         Args:
-            tasks: of the process.
-            instruments: of the bridge.
+            tasks: runs the tasks of the process.
+            instruments: metrics of the bridge.
             leads: whether this bridge leads.
             checks: look at jobs before they stand.
             hint: told that something happens in Slurm.

@@ -59,7 +59,7 @@ def state_of(job: SlurmJob, since: Micros, frame: Frame) -> JobState:
     """The job's statement, before any jobs trade places.
 
     Args:
-        job: as slurmctld has it.
+        job: the job as slurmctld has it.
         since: instant at which the job was first submitted.
         frame: facts about the cluster.
     """

@@ -17,7 +17,7 @@ class Observer:
     """A reader of slurmctld, which knows how long slurmctld has been silent.
 
     Args:
-        controller: of the cluster's slurmctld.
+        controller: reads and steers the cluster's slurmctld.
         clock: monotonic seconds.
     """
 

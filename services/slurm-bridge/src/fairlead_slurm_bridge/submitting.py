@@ -27,12 +27,12 @@ def batch_job_of(
 
     Args:
         wanted: the submission.
-        naming: of resources.
+        naming: Fairlead's names of Slurm's resources.
         qos_classes: the class that a job of a QOS asks for.
         partition: partition of the job; None for the default one.
 
     Raises:
-        NoBatchJobError: it asks for what no batch job has.
+        NoBatchJobError: the submission asks for what no batch job has.
     """
     template = _template(wanted)
     amounts = _amounts(wanted.demand, naming, wanted.pods)

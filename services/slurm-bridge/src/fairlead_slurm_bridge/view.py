@@ -60,7 +60,7 @@ class StatedView:
 
     Args:
         cluster: name of the cluster.
-        naming: of resources.
+        naming: Fairlead's names of Slurm's resources.
         qos_classes: the class that a job of a QOS asks for.
         array_window: number of an array's waiting tasks that have a place.
         first_seen: instants at which jobs were first submitted.

@@ -35,7 +35,7 @@ def placed(jobs: Sequence[SlurmJob], window: int) -> WindowedJobs:
     """Divide jobs into those told one by one and the remainders of arrays, each with its window.
 
     Args:
-        jobs: all jobs, as read.
+        jobs: all jobs of the queue.
         window: number of an array's waiting tasks that have a place.
     """
     sharing = Counter(job.number for job in jobs)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SOCKET = "/run/fairlead/slurm-gate.sock"
 """Unix socket at which the gate listens. `install` writes these lines anew."""
 ENDPOINTS: tuple[str, ...] = ()
-"""`HOST:PORT` of gates that are asked over TLS instead, each in turn until one leads."""
+"""Gates, as `HOST:PORT`, that are asked over TLS instead, each in turn until one leads."""
 CA = ""
 """File of the authority that their certificates are of; the host's own authorities where it is empty."""
 MUNGE = ("munge",)

@@ -56,7 +56,7 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
     timeout: int = 300
     """PrologEpilogTimeout, in seconds."""
     endpoints: Sequence[str] = ()
-    """`HOST:PORT` of gates that the hooks ask over TLS, each in turn, instead of the socket."""
+    """Gates, as `HOST:PORT`, that the hooks ask over TLS, each in turn, instead of the socket."""
     authority: str = ""
     """File of the authority that those gates' certificates are of; empty for the host's own authorities."""
     munge_socket: str = ""
@@ -106,8 +106,8 @@ def hook_files(settings: HookSettings, conf: Mapping[str, str] | None = None) ->
     """All files of the hooks, by name within the folder.
 
     Args:
-        settings: of the hooks.
-        conf: what the site's slurm.conf says, by key in small letters, where it is known.
+        settings: settings of the hooks.
+        conf: the site's slurm.conf, by key in small letters; None where it is not known.
     """
     program = shlex.quote(f"{settings.folder}/{PROGRAM}")
     # -I and -S: nothing of the user's environment or of site-packages is looked at, which also makes it quick.

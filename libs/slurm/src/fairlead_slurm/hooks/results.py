@@ -26,7 +26,7 @@ OWN_MANIFEST = "SHA256SUMS"
 PARTIAL = ".fairlead-partial"
 _PIECE = 2**20
 _NAMED = 20
-"""Names that a summary holds of each kind of trouble; the rest is counted."""
+"""Number of names that a summary holds, at most, of files in each kind of trouble."""
 
 
 class MoveError(Exception):

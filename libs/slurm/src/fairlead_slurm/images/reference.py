@@ -39,7 +39,7 @@ def image_reference(text: str) -> ImageReference:
     """Read a name.
 
     Raises:
-        ImageNameError: it is none.
+        ImageNameError: the text is no image's name.
     """
     rest, at, digest = text.partition("@")
     if at and _DIGEST.fullmatch(digest) is None:

@@ -65,7 +65,7 @@ def api_of(document: bytes) -> RestApi:
     """The API that /openapi/v3 describes.
 
     Raises:
-        UnreadableError: it is no such document, or has no version that this code knows.
+        UnreadableError: the document is no such one, or has no version that this code knows.
     """
     try:
         found = msgspec.json.decode(document, type=_ApiDocument)

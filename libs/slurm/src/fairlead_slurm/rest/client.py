@@ -53,7 +53,7 @@ class RestClient:
 
     Args:
         address: `http://HOST:PORT`, or `unix:/PATH` of a socket whose slurmrestd runs as the user who asks.
-        token: of the user whom slurmctld takes us for; None over a socket.
+        token: token of the user whom slurmctld takes us for; None over a socket.
         seconds: longest time of one request.
     """
 
@@ -126,7 +126,7 @@ class RestClient:
 
 
 def _readable(content: bytes) -> bytes:
-    """Bytes that are no UTF-8 are replaced: slurmrestd passes on what users wrote, and no job may hide all others."""
+    """The answer as UTF-8: slurmrestd passes on what users wrote, and no job's bytes may hide all jobs."""
     try:
         content.decode()
     except UnicodeDecodeError:

@@ -43,7 +43,7 @@ def nodes_of(document: bytes) -> list[SlurmNode]:
     """The nodes of /nodes.
 
     Raises:
-        UnreadableError: it is no such document.
+        UnreadableError: the document is no such one.
     """
     return [
         SlurmNode(
@@ -62,7 +62,7 @@ def partitions_of(document: bytes) -> list[SlurmPartition]:
     """The partitions of /partitions.
 
     Raises:
-        UnreadableError: it is no such document.
+        UnreadableError: the document is no such one.
     """
     return [
         SlurmPartition(

@@ -30,8 +30,8 @@ class RestController:
     them where slurmrestd cannot.
 
     Args:
-        client: of slurmrestd.
-        commands: of the same slurmctld.
+        client: calls slurmrestd.
+        commands: runs Slurm's commands on the same slurmctld.
     """
 
     def __init__(self, client: RestClient, commands: Controller) -> None:

@@ -70,8 +70,8 @@ def reading_of(document: bytes) -> Reading:
     """The jobs of /jobs. A record that cannot be read is counted, and keeps no other back.
 
     Raises:
-        UnreadableError: it is no such document.
-        TasksCutError: it does not name all tasks of an array.
+        UnreadableError: the document is no such one.
+        TasksCutError: the document does not name all tasks of an array.
     """
     try:
         records = msgspec.json.decode(document, type=_JobRecords).jobs

@@ -74,7 +74,7 @@ def sbatch_words(job: BatchJob, *, home: str = "/", output: str = "/dev/null") -
     """The arguments of sbatch, each option one word with its value: no value can become an option.
 
     Args:
-        job: its values, checked by their types.
+        job: the job, whose values their types have checked.
         home: folder where the job runs, unless it names one.
         output: file of the job's output, in sbatch's patterns.
     """

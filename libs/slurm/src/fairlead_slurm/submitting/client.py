@@ -35,7 +35,7 @@ class SubmittingClient:
     """A client of the helper, for jobs and tokens.
 
     Args:
-        socket: of the helper.
+        socket: path of the helper's socket.
         seconds: longest time of one request.
     """
 
@@ -47,7 +47,7 @@ class SubmittingClient:
         """Have a job made; returns its number.
 
         Raises:
-            SubmitRefusedError: it will not be made; says why.
+            SubmitRefusedError: the job will not be made; says why.
             SlurmUnreachableError: nobody knows whether it was made.
         """
         asked = msgspec.json.encode(job) + b"\n"

@@ -187,8 +187,8 @@ class SubmitServer(socketserver.ThreadingUnixStreamServer):
     """The helper's server on a Unix socket.
 
     Args:
-        path: of the socket; one that is left from before is replaced.
-        terms: of root.
+        path: path of the socket; one that is left from before is replaced.
+        terms: terms that root has set.
     """
 
     daemon_threads = True

@@ -24,7 +24,7 @@ def pod_ask(spec: PodSpec, name: str) -> PodAsk:
     """The pod's demand.
 
     Args:
-        spec: of the pod.
+        spec: specification of the pod.
         name: the pod's name in a refusal.
 
     Raises:

@@ -75,14 +75,14 @@ class HookServer:
     """The gate's socket.
 
     Args:
-        path: of the socket.
-        life: of pods.
-        follower: of pods.
-        keeper: of what pods leave behind.
-        checker: of jobs that are being submitted.
+        path: path of the socket.
+        life: makes pods and takes them away.
+        follower: follows pods for the bodies of jobs.
+        keeper: finds what pods leave behind.
+        checker: looks at jobs that are being submitted.
         trusted: Unix users who may be Slurm's daemons.
         why_not: reason for which nothing is decided here now, if any.
-        instruments: of the bridge.
+        instruments: metrics of the bridge.
         hint: told that one of Slurm's daemons asks.
         tls: endpoint of hooks on other hosts; None where there are none.
     """

@@ -75,7 +75,7 @@ def server_context(settings: SlurmBridgeSettings) -> ssl.SSLContext:
     """The TLS context of the certificate and its key.
 
     Raises:
-        BridgeError: they are missing, or cannot be read.
+        BridgeError: certificate or key is missing, or cannot be read.
     """
     if settings.hooks_tls_cert is None or settings.hooks_tls_key is None:
         raise BridgeError("hooks_listen: hooks_tls_cert and hooks_tls_key are needed, too")

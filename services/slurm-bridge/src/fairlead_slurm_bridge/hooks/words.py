@@ -17,7 +17,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     user: int | None = None
     """Unix user of job_submit's job; None from other hooks."""
     offset: int = 0
-    """Bytes of the pod's output that a body has printed."""
+    """Number of bytes of the pod's output that a body has printed."""
     stop: bool = False
     """Whether Slurm has told a body to end."""
     results: bool = False

@@ -55,9 +55,9 @@ class PodFollower:
     """A follower of pods, for the bodies of jobs.
 
     Args:
-        client: of Kubernetes.
-        mirror: of Kubernetes.
-        life: of pods.
+        client: calls Kubernetes.
+        mirror: shows nodes and pods of Kubernetes.
+        life: makes pods and takes them away.
     """
 
     def __init__(self, client: KubeClient, mirror: KubeMirror, life: PodLife) -> None:
@@ -76,7 +76,7 @@ class PodFollower:
         """Tell the body of an attempt all that happens to its pod, to the end.
 
         Args:
-            attempt: of the job.
+            attempt: the attempt that the body stands for.
             user: Unix user who asks: only the job's own and root are told anything.
             skip: bytes of output that the body has printed already.
             stop: set when the pod shall end.

@@ -51,10 +51,10 @@ class Forgetting:
 
     Args:
         jobs: answers about slurmctld's jobs.
-        client: of Kubernetes.
-        mirror: of Kubernetes.
-        bodies: that stand for jobs.
-        runs: of jobs.
+        client: calls Kubernetes.
+        mirror: shows nodes and pods of Kubernetes.
+        bodies: processes that stand for jobs.
+        runs: remembers how programs ended.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Forgetting:
         """Give an attempt's program to the next attempt, as this one goes back into the queue.
 
         Args:
-            attempt: of a job.
+            attempt: the attempt that goes back.
             submitted: instant at which slurmctld took the attempt in.
 
         Raises:
@@ -202,7 +202,7 @@ def is_left(pod: JobPod, job: SlurmJob | None, *, completing: bool) -> bool:
 
     Args:
         pod: pod of an attempt.
-        job: as slurmctld has it now; None where it does not know it any more.
+        job: the job as slurmctld has it now; None where it does not know it any more.
         completing: whether a job whose epilogs run counts as over.
     """
     if pod.waits:

@@ -20,8 +20,8 @@ class ResultKeeper:
     """A finder of what an epilog keeps of a pod.
 
     Args:
-        client: of Kubernetes.
-        mirror: of Kubernetes.
+        client: calls Kubernetes.
+        mirror: shows nodes and pods of Kubernetes.
     """
 
     def __init__(self, client: KubeClient, mirror: KubeMirror) -> None:

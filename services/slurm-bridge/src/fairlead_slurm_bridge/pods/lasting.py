@@ -32,7 +32,7 @@ class Lasting:
         """The attempts that were so at each look for that time; all others are forgotten.
 
         Args:
-            attempts: all that are so now.
+            attempts: all attempts that are so now.
         """
         now = self._clock()
         self._since = {attempt: self._since.get(attempt, now) for attempt in attempts}
@@ -52,7 +52,7 @@ class RestartBackoff:
     """The time that Slurm needs between two attempts of a job.
 
     Args:
-        clock: in seconds.
+        clock: monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -23,9 +23,9 @@ class KubeMirror:
     """The nodes and pods of a cluster, and the capacity cache that follows them.
 
     Args:
-        client: of the cluster.
+        client: calls the cluster's API server.
         cluster: name of Slurm's cluster, whose jobs' pods are ours.
-        node_labels: of nodes that count.
+        node_labels: labels of the nodes that count.
         observer: hears of troubles.
     """
 

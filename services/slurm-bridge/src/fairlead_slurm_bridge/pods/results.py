@@ -46,7 +46,7 @@ def result_plan(
         job: the attempt.
         results: folder of the pod, from the job's comment.
         claims: volume claims that the pod mounts.
-        rules: of the site.
+        rules: rules of the site.
 
     Raises:
         PodRefusedError: the folder lies on no volume that Slurm's hosts have, too.

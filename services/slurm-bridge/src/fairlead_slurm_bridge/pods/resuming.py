@@ -27,7 +27,7 @@ class NodeResumer:
     """A look at the nodes, now and then.
 
     Args:
-        nodes: of slurmctld.
+        nodes: answers about slurmctld's nodes.
         leads: whether this bridge is the one that acts.
         seconds: time between two looks.
     """

@@ -43,9 +43,9 @@ class Sweeper:
     """A sweeper of the partition's queue: now and then, and at once when awaited room appears.
 
     Args:
-        queue: of slurmctld.
-        mirror: of Kubernetes.
-        life: of pods.
+        queue: reads and changes slurmctld's queue.
+        mirror: shows nodes and pods of Kubernetes.
+        life: makes pods and takes them away.
         leads: whether this bridge is the one that acts.
         seconds: time between two looks where nothing happens.
         lost_seconds: longest time of a job that holds nodes without a prolog or process that asks here.

@@ -43,8 +43,8 @@ class TokenKeeper:
     """A keeper of the licence's number, which follows Kubernetes.
 
     Args:
-        tokens: of accounting.
-        mirror: of Kubernetes.
+        tokens: changes the licence in accounting.
+        mirror: shows nodes and pods of Kubernetes.
         shape: labels and tolerations of the partition's pods.
         acts: whether this bridge acts.
     """

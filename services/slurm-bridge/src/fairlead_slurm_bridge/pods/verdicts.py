@@ -31,7 +31,7 @@ def is_over(attempt: Attempt, job: SlurmJob | None, *, completing: bool, handed_
 
     Args:
         attempt: attempt of the job.
-        job: as slurmctld has it now; None where it does not know it any more.
+        job: the job as slurmctld has it now; None where it does not know it any more.
         completing: whether a job whose epilogs run counts as over: to an epilog it does.
         handed_on: whether the pod is of an earlier attempt, and goes on for whichever begins next.
     """

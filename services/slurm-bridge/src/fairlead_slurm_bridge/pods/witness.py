@@ -13,7 +13,7 @@ class Witness:
     """A witness of the mirror's pods.
 
     Args:
-        mirror: of Kubernetes.
+        mirror: shows nodes and pods of Kubernetes.
         runs: remembers what is seen.
     """
 
