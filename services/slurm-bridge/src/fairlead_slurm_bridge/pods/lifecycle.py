@@ -66,44 +66,44 @@ _NEVER_STARTS = frozenset(
         "CreateContainerConfigError",
     )
 )
-"""Why a container waits, where waiting longer or elsewhere does not help (kubelet/images, kuberuntime)."""
+"""Reasons for which a container waits in vain, however long and wherever (kubelet/images, kuberuntime)."""
 
 
 class SlurmctldJobs(Protocol):
-    """What is asked of slurmctld."""
+    """Questions and orders to slurmctld about jobs."""
 
     async def job(self, number: int) -> SlurmJob | None:
-        """One job; None where it is not known any more."""
+        """The job of this number; None where slurmctld does not know it any more."""
 
     async def script(self, number: int) -> str:
         """The job's batch script."""
 
     async def cancel(self, number: int) -> None:
-        """Cancel it."""
+        """Cancel the job."""
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
-    """How long things may take, in seconds."""
+    """Longest times of a pod's life, in seconds."""
 
     ready: float
-    """From a pod's making until it is ready."""
+    """Longest time from a pod's making until it is ready."""
     gone: float
-    """From a pod's end being asked for until it is really gone."""
+    """Longest time from the order to end a pod until it is really gone."""
     silence: float
-    """For which Kubernetes may say nothing."""
+    """Longest silence of Kubernetes."""
 
 
 class PodLife:
-    """Pods of one partition's jobs.
+    """The life of pods of one partition's jobs.
 
     Args:
-        jobs: of slurmctld.
-        client: of Kubernetes.
-        mirror: of Kubernetes.
-        rules: of the site.
-        runs: of jobs' programs.
-        partition: whose jobs run as pods.
-        times: how long things may take.
+        jobs: answers about slurmctld's jobs.
+        client: calls Kubernetes.
+        mirror: shows nodes and pods of Kubernetes.
+        rules: rules of the site.
+        runs: remembers how programs ended.
+        partition: the partition whose jobs run as pods.
+        times: longest times of a pod's life.
     """
 
     def __init__(
@@ -129,13 +129,13 @@ class PodLife:
         self.runs = runs
         self.forgetting = Forgetting(jobs, client, mirror, self.bodies, runs)
         self.making: set[Key] = set()
-        """Pods that are being made."""
+        """Keys of pods that are being made."""
         self.refusals: dict[Attempt, str] = {}
-        """Why an attempt has no pod and never will: its body tells the user."""
+        """Reason for which an attempt never gets a pod, by attempt; its body tells the user."""
         self.short: dict[int, PodAsk | None] = {}
         """Jobs that were sent back for want of room, by number; None where one has its pod already."""
         self._beginning: dict[Attempt, bool] = {}
-        """Attempts whose prolog is being answered; whether they were ended meanwhile."""
+        """Attempts whose prolog is being answered, with whether they were ended meanwhile."""
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     def stands_for(self, attempt: Attempt) -> bool:
@@ -149,7 +149,7 @@ class PodLife:
     # --- begin
 
     async def begin(self, hook: Mapping[str, str]) -> PrologVerdict:
-        """What PrologSlurmctld is told: start, with a pod that is ready; or back into the queue."""
+        """The answer to PrologSlurmctld: start, with a pod that is ready; or back into the queue."""
         if hook.get("SLURM_JOB_PARTITION") != self._partition:
             return PrologVerdict(code=START, why="", kind="elsewhere")
         why = self._mirror.why_not(self._times.silence)
@@ -199,7 +199,7 @@ class PodLife:
         return found
 
     async def _hand_on_unasked(self, attempt: Attempt) -> None:
-        """Lets the attempt's program go on, if it runs: the attempt goes back, and slurmctld cannot be asked about it."""
+        """Let the attempt's program go on, if it runs, without asking slurmctld: the attempt goes back."""
         async with self._turn(attempt.job):
             try:
                 await self.forgetting.hand_on(attempt, LONG_AGO)
@@ -207,7 +207,7 @@ class PodLife:
                 self._log.warning("pod_not_handed_on", job=attempt.job, error=str(error))
 
     def _keep_on[T: (PrologVerdict, None)](self, doing: Coroutine[None, None, T]) -> asyncio.Task[T]:
-        """Do it whatever becomes of whoever asked for it."""
+        """Do it whatever becomes of its asker."""
         task = asyncio.ensure_future(doing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -265,10 +265,10 @@ class PodLife:
                     await self._claim_is_gone(key)
 
     async def _program(self, job: PodJob) -> Payload:
-        """What runs in its pod.
+        """The program of the job's pod.
 
         Raises:
-            PodRefusedError: it cannot run as a pod.
+            PodRefusedError: the job cannot run as a pod.
             NotPreparedError: job_submit.lua has not seen it.
         """
         program = payload(await self._jobs.script(job.attempt.job))
@@ -287,11 +287,11 @@ class PodLife:
         return program
 
     def _key(self, account: str, attempt: Attempt) -> Key:
-        """The key of its pod, and of the claim that is made for it."""
+        """The key of the attempt's pod, and of the claim that is made for it."""
         return Key(self._rules.namespace_of(account), attempt.pod_name(self._rules.cluster))
 
     async def _others_are_there(self, attempt: Attempt) -> bool:
-        """Whether another attempt of the job has a pod still, which is asked to end."""
+        """Whether another attempt of the job still has a pod, which is asked to end."""
         pods = self._mirror.of_job(attempt.job).items()
         own = attempt.pod_name(self._rules.cluster)
         others = [(key, pod) for key, pod in pods if key.name != own]
@@ -344,7 +344,7 @@ class PodLife:
         return PrologVerdict(code=REQUEUE, why=why, kind="error")
 
     def _refuse(self, attempt: Attempt, why: str) -> PrologVerdict:
-        """The job starts all the same, and ends at once with the reason in its output: its user looks there."""
+        """Let the job start, but end at once with the reason in its output, where its user looks."""
         self._log.warning("pod_refused", job=attempt.job, restarts=attempt.restarts, why=why)
         _keep(self.refusals, attempt, why)
         return PrologVerdict(code=START, why=why, kind="refused")
@@ -382,11 +382,11 @@ class PodLife:
     # --- end
 
     async def end(self, number: int, restarts: int | None) -> str | None:
-        """Take away the pods of a job that has ended, and return once they are really gone; else why they are not.
+        """Take away the pods of a job that has ended, and wait until they are gone; returns why if not.
 
         Args:
-            number: of the job.
-            restarts: of the attempt that ended, where the hook knows it.
+            number: number of the job.
+            restarts: restart count of the attempt that ended; None where the hook does not know it.
 
         Raises:
             SlurmError: slurmctld could not be asked what became of the job.
@@ -412,7 +412,7 @@ class PodLife:
         return left
 
     def _note_end(self, number: int, job: SlurmJob | None) -> None:
-        """Notes which attempts end while they begin, by slurmctld's word alone.
+        """Note which attempts end while they begin, by slurmctld's word alone.
 
         The process whose end a hook tells may be one that slurmctld has forgotten: of the same restart count as what begins.
         """
@@ -421,7 +421,7 @@ class PodLife:
                 self._beginning[attempt] |= is_over(attempt, job, completing=True)
 
     async def came(self, key: Key, pod: JobPod, node: str) -> None:
-        """A process of the pod's attempt stands on that node: its program may begin, and the pod is of this attempt alone."""
+        """Let a program begin, as its attempt's process has come: the pod is of this attempt alone."""
         self.runs.came(pod.attempt, node)
         while (now := self._mirror.pods.get(key)) is not None and now.uid == pod.uid:
             if now.leaving or now.over or (now.began and not now.waits):
@@ -447,7 +447,7 @@ class PodLife:
         await self._claim_is_gone(key)
 
     async def _claim_is_gone(self, key: Key) -> bool:
-        """Ask for its end; whether there is none any more. Kubernetes keeps one as long as its pod is there."""
+        """Ask for the end of a claim; returns whether it is gone. Kubernetes keeps it as long as its pod."""
         try:
             await self._client.delete(PERSISTENT_VOLUME_CLAIMS, key.name, key.namespace)
         except NotFoundError:
@@ -471,7 +471,7 @@ class PodLife:
             await self._delete(found[0], found[1].uid)
 
     async def _remove_unseen(self, attempt: Attempt, job: SlurmJob | None) -> None:
-        """The pod may have been made a moment ago, and not been heard of."""
+        """Take away a pod that may have been made a moment ago, and has not been heard of."""
         if self._mirror.of_attempt(attempt) is not None or not is_over(attempt, job, completing=True):
             return
         for key in [
@@ -503,12 +503,12 @@ class PodLife:
         return None
 
     def _turn(self, number: int) -> asyncio.Lock:
-        """One thing at a time is done for a job."""
+        """The lock of a job, for which one thing at a time is done."""
         return self._turns.setdefault(number, asyncio.Lock())
 
 
 def _keep[T](where: dict[Attempt, T], attempt: Attempt, value: T) -> None:
-    """Remember, and forget the oldest."""
+    """Remember a value for an attempt, and forget the oldest."""
     where[attempt] = value
     while len(where) > _REMEMBERED:
         where.pop(next(iter(where)))

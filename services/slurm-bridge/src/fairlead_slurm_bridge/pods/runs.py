@@ -1,4 +1,4 @@
-"""What is known of jobs' programs where slurmctld may forget it: how they ended, and on which nodes their processes stand.
+"""Ends of jobs' programs, and the nodes of their processes, where slurmctld may forget them.
 
 A slurmctld that is killed comes back as it was some seconds before. It then starts a job whose program runs or has run, and
 slurmd refuses a second process of a job that it has not been told the end of, which costs the node: Slurm drains it. Only the
@@ -16,9 +16,9 @@ from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.pods.lasting import RESTART_SECONDS
 
 NEXT = 2**62
-"""Stands for the submit time of an attempt that is still to come: whichever begins next."""
+"""Submit time in place of that of an attempt that is still to come: whichever begins next."""
 LONG_AGO = 0
-"""Stands for the submit time of an attempt that slurmctld is not asked about."""
+"""Submit time in place of that of an attempt that slurmctld is not asked about."""
 _NEVER = -1
 
 
@@ -27,10 +27,10 @@ class EndedProgram(msgspec.Struct, frozen=True, kw_only=True):
 
     job: int
     restarts: int
-    """Of the attempt that it belongs to."""
+    """Restart count of the attempt that the program belongs to."""
     submitted: Micros
     identity: str
-    """Of what it was made from."""
+    """Digest of what the pod was made from."""
     code: int
     replayed: int = _NEVER
     """Restart count of the attempt whose process is told the code without a pod."""
@@ -42,38 +42,38 @@ class Stand(msgspec.Struct, frozen=True, kw_only=True):
     job: int
     node: str
     restarts: int
-    """Of the last attempt that was let start there."""
+    """Restart count of the last attempt that was let start there."""
     came: bool = False
-    """Whether its process was heard of."""
+    """Whether the process of that attempt was heard of."""
 
 
 class RunMemory(Protocol):
     """The memory of runs across restarts of the bridge."""
 
     def runs(self) -> list[EndedProgram]:
-        """All, the oldest first."""
+        """All ended programs, the oldest first."""
 
     def stands(self) -> list[Stand]:
-        """All, the oldest first."""
+        """All stands, the oldest first."""
 
     def keep_run(self, run: EndedProgram, at: float) -> None:
-        """Keeps a run in place of what was known of the job's last one; what is long past goes."""
+        """Keep a run in place of the job's last one; drop those that are long past."""
 
     def forget_run(self, job: int) -> None:
-        """Forgets the last run: the job runs anew."""
+        """Forget the last run of a job, which runs anew."""
 
     def keep_stand(self, stand: Stand, at: float) -> None:
-        """Keeps a stand in place of what was known of the job there; what is long past goes."""
+        """Keep a stand in place of the job's last one there; drop those that are long past."""
 
     def forget_stand(self, job: int, node: str) -> None:
-        """Slurmd there was told its end."""
+        """Forget a stand, as slurmd there was told its end."""
 
 
 class Runs:
     """The runs of one partition's jobs.
 
     Args:
-        memory: keeps them.
+        memory: keeps runs over restarts.
         clock: wall seconds.
     """
 
@@ -85,16 +85,16 @@ class Runs:
         for stand in memory.stands():
             self._stands.setdefault(stand.job, {})[stand.node] = stand
         self._told: dict[int, float] = {}
-        """By job, when slurmd last was told its end, where that was a moment ago."""
+        """Times at which slurmd was told a job's end, by job, where that was a moment ago."""
 
     # --- programs
 
     def ended(self, attempt: Attempt, submitted: Micros, identity: str, code: int) -> None:
-        """The program of this attempt has ended by itself."""
+        """Note that the program of this attempt has ended by itself."""
         self._keep(EndedProgram(job=attempt.job, restarts=attempt.restarts, submitted=submitted, identity=identity, code=code))  # fmt: skip
 
     def begins(self, job: int) -> None:
-        """A pod is made for the job: what its program did before is past."""
+        """Note that a pod is made for the job, so that its earlier programs are past."""
         if self._runs.pop(job, None) is not None:
             self._memory.forget_run(job)
 
@@ -117,25 +117,25 @@ class Runs:
         return True
 
     def code_again(self, attempt: Attempt) -> int | None:
-        """What a process is told whose program is not run once more; None where there is nothing to replay."""
+        """The exit code to replay to a process whose program is not run once more; None for nothing."""
         run = self._runs.get(attempt.job)
         return None if run is None or run.replayed != attempt.restarts else run.code
 
     def code_of(self, attempt: Attempt, submitted: Micros) -> int | None:
-        """How the program of this attempt has ended, where that is known."""
+        """The exit code of this attempt's program; None where it is not known."""
         run = self._runs.get(attempt.job)
         if run is None or not is_of(run.restarts, run.submitted, attempt, submitted):
             return None
         return run.code
 
     def hand_on(self, attempt: Attempt, submitted: Micros) -> None:
-        """The attempt goes back into the queue though its program may have ended: then that end is the next attempt's."""
+        """Give an end to the next attempt, as this one goes back though its program may have ended."""
         run = self._runs.get(attempt.job)
         if run is not None and is_of(run.restarts, run.submitted, attempt, submitted):
             self._keep(msgspec.structs.replace(run, restarts=attempt.restarts + 1, submitted=NEXT))
 
     def take_back(self, attempt: Attempt, submitted: Micros) -> None:
-        """Takes back an end that was handed on: the attempt has not gone back into the queue."""
+        """Take back an end that was handed on: the attempt has not gone back into the queue."""
         run = self._runs.get(attempt.job)
         if run is not None and (run.restarts, run.submitted) == (attempt.restarts + 1, NEXT):
             self._keep(msgspec.structs.replace(run, restarts=attempt.restarts, submitted=submitted))
@@ -143,19 +143,19 @@ class Runs:
     # --- nodes
 
     def starts(self, attempt: Attempt, node: str) -> None:
-        """Notes that the attempt may start there from now on."""
+        """Note that the attempt may start on that node from now on."""
         known = self._stands.get(attempt.job, {}).get(node)
         if known is None or known.restarts != attempt.restarts:
             self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts))
 
     def came(self, attempt: Attempt, node: str) -> None:
-        """Notes that its process has come. What it says of its node counts only where no prolog has said it."""
+        """Note that the attempt's process has come. Its own word of its node counts without a prolog's."""
         known = self._stands.get(attempt.job, {})
         if not known or node in known:
             self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts, came=True))
 
     def stand(self, attempt: Attempt, node: str) -> Stand | None:
-        """What may hold this attempt off that node. A later attempt than was let start there shows that its end was told."""
+        """The stand that may hold this attempt off that node; a later attempt shows that its end was told."""
         found = self._stands.get(attempt.job, {}).get(node)
         return found if found is not None and attempt.restarts <= found.restarts else None
 
@@ -175,7 +175,7 @@ class Runs:
             self._stands.pop(job, None)
 
     def rest(self, job: int) -> float:
-        """Seconds until slurmd takes the job again: see `lasting`. Not for long, whatever the clock says."""
+        """Seconds until slurmd takes the job again, see `lasting`: few, whatever the clock says."""
         told = self._told.get(job)
         return 0.0 if told is None else min(RESTART_SECONDS, max(0.0, told + RESTART_SECONDS - self._clock()))
 
