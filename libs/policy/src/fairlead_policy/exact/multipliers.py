@@ -18,7 +18,7 @@ class UnitShares:
     """The tag that one base unit of use gives each tenant: its share, over what the tenant is entitled to.
 
     Args:
-        rules: of the pool.
+        rules: the pool's rules.
     """
 
     def __init__(self, rules: PoolRules) -> None:
@@ -69,7 +69,7 @@ class ClassWeights:
     """The weights of jobs' classes, and of the numbers that stand in their place.
 
     Args:
-        rules: of a pool whose classes are not strict.
+        rules: the rules of a pool whose classes are not strict.
     """
 
     def __init__(self, rules: PoolRules) -> None:

@@ -34,7 +34,8 @@ times, by 2^-53 of its terms."""
 _NEAR = 2.0**-48
 _TINY = 1e-290
 _LONGEST_DENOMINATOR = 2048
-"""Bits. A common denominator makes exact keys plain integers; a pool of thousands of odd weights would make it huge."""
+"""Bits of the longest common denominator that is used: it makes exact keys plain integers, but a pool of thousands of
+odd weights would make it huge."""
 
 _FEW = 16
 """Largest count of numbers that Python bounds faster than numpy."""
@@ -108,7 +109,7 @@ class Rows:
     multiplier: Ints
     """Number of the dominant resource's multiplier; 0 where use is 0."""
     tag: Floats
-    """use * multiplier, rounded."""
+    """Tag, `use * multiplier`, rounded."""
     submitted: Ints
     offset: Ints | None = None
     """Number of what the key is raised by, the weight of an additive class; None where nothing is."""
@@ -174,7 +175,7 @@ class Ranking:
     """Puts rows in their order at one instant.
 
     Args:
-        rows: of any number of tenants.
+        rows: the rows of any number of tenants.
         rules: aging rate and cap.
         multipliers: those that the rows refer to.
         now: the instant that the cap is measured from.

@@ -85,8 +85,8 @@ class TermFigures:
 
     Args:
         use: base units, by job.
-        multiplier: of each job.
-        rules: of the pool.
+        multiplier: the multiplier of each job.
+        rules: the pool's rules.
     """
 
     def __init__(self, use: Ints, multiplier: NumberedFractions, rules: PoolRules) -> None:

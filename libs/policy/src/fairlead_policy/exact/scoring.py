@@ -59,7 +59,7 @@ class Measure:
     What a tenant is entitled to divides all its resources alike, so the dominant resource does not depend on it.
 
     Args:
-        rules: of the pool.
+        rules: the pool's rules.
         queues: numbers that queues have already.
     """
 
@@ -254,7 +254,7 @@ class JobColumns(NamedTuple):
         return JobColumns(*(column[..., rows] for column in self))
 
     def demand_of_startable(self, rules: PoolRules) -> Ints:
-        """`demand`, and none of jobs that are larger than the pool: these never start."""
+        """The demand of each job, none of jobs that are larger than the pool: these never start."""
         capacity = np.array([min(rules.capacity[name], LARGEST) for name in rules.resources], np.int64)
         startable = (self.demand <= capacity[:, np.newaxis]).all(axis=0) & (self.lacking == 0)
         return np.where(startable, self.demand, 0)

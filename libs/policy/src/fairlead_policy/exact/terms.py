@@ -12,7 +12,7 @@ from fairlead_policy.exact.ranking import Multipliers, Rows, ratio
 from fairlead_policy.rules.pool_rules import NOTHING, PoolRules, override_of
 
 type ComparedTerms = tuple[int, Fraction, Micros, str]
-"""(class and infinite share, key, submitted, uid)."""
+"""Terms that two jobs are compared by: (class and infinite share, key, submitted, uid)."""
 
 
 class Classed(Protocol):

@@ -36,7 +36,7 @@ def aging_in_words(document: PolicyDocument) -> str:
 
 
 def _days(cap: float) -> str:
-    """`14 days`; what is shorter than one, in hours."""
+    """The cap in words, as `14 days`; a shorter one than a day in hours."""
     if cap < 1:
         return duration(cap * DAY / SECOND)
     return f"{cap:g} {'day' if cap == 1 else 'days'}"
@@ -47,8 +47,8 @@ def worth_in_words(document: PolicyDocument, pool: str, capacity: Mapping[str, i
 
     Args:
         document: the policy.
-        pool: by its policy name.
-        capacity: in base units; empty where nobody knows it.
+        pool: the pool's name in the policy.
+        capacity: the pool's capacity in base units; empty where nobody knows it.
 
     Returns:
         What a day is worth to each tenant, then what is worth a word; nothing where nobody has a part, or waiting counts

@@ -39,9 +39,9 @@ def ends_to_pass(
 
     Args:
         breakdown: the parts of the tag of `place`.
-        place: of a tenant that stands alone.
-        other: of another top-level tenant, now before it.
-        rules: of the pool.
+        place: a place of a tenant that stands alone.
+        other: a place of another top-level tenant, now before it.
+        rules: the pool's rules.
         now: the instant.
 
     Returns:
@@ -71,9 +71,9 @@ def starts_to_fall_behind(
     """The least amount that another's tenant has to start, out of its turn, before that job stands behind this one.
 
     Args:
-        place: of the job.
-        other: of a tenant that stands alone, now before it.
-        rules: of the pool.
+        place: the job's place.
+        other: a place of a tenant that stands alone, now before it.
+        rules: the pool's rules.
         now: the instant.
 
     Returns:

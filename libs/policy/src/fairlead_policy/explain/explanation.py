@@ -51,7 +51,7 @@ class Found(NamedTuple):
     ranks: Sequence[int | None]
     """Rank that the job would have after each of these ends, from 0; None where it need not be tried."""
     promotions: Sequence[tuple[str, int]]
-    """(class, the rank that it would have there), from 0."""
+    """Classes and the rank that the job would have in each, from 0."""
 
 
 def ended_of(order: Order, place: Place, ends: Sequence[AmountsByResource | None]) -> list[Promoted | None]:
@@ -134,9 +134,9 @@ def neighbour_of(place: Place, other: Place, rules: PoolRules, now: Micros) -> N
     """A job that stands before another, and the term by which it does.
 
     Args:
-        place: of the job behind.
-        other: of the one before it.
-        rules: that both were placed by.
+        place: the place of the job behind.
+        other: the place of the one before it.
+        rules: the rules that both were placed by.
         now: the instant of the order.
     """
     parent, own, bar = _sides_where_ways_part(place, other, rules, now)

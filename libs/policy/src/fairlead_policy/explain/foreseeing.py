@@ -60,9 +60,9 @@ def foresee(uid: str, tenant: str, rules: PoolRules, at: Micros) -> Asking[Fores
     """Asks where a job stands and which changes would move it, all else being equal.
 
     Args:
-        uid: of the job.
+        uid: the job's uid.
         tenant: its own.
-        rules: of the pool that it waits in.
+        rules: the rules of the pool that it waits in.
         at: the instant that all shards are asked for.
     """
     own = yield ShardsAsked(ShardQuestion(at=at, uid=uid, tenant=tenant, prospects=True), tenant)
@@ -136,10 +136,10 @@ def with_prospects(
     """A shard's reply with what is asked of a job's surroundings and prospects.
 
     Args:
-        reply: with the job's place, where that is asked for and the shard holds it.
-        order: of the shard's tenants, or of more.
+        reply: the reply with the job's place, where that is asked for and the shard holds it.
+        order: the order of the shard's tenants, or of more.
         asked: the question.
-        tenants: of the shard; None for all of the order.
+        tenants: the shard's tenants; None for all of the order.
     """
     if asked.below is not None:
         reply = msgspec.structs.replace(reply, ahead=most_first(count_before(order, asked.below, tenants)))
@@ -168,9 +168,9 @@ def answered_by[T](order: Order, place: Place | None, asking: Asking[T]) -> T:
     """The outcome where one order holds all shards.
 
     Args:
-        order: of the whole pool.
-        place: of the job that is asked about.
-        asking: what asks.
+        order: the order of the whole pool.
+        place: the place of the job that is asked about.
+        asking: the generator that asks.
     """
     waiting = sum(order.snapshot.waiting().values())
     try:
@@ -200,8 +200,8 @@ def explained(fact: Explanation, foreseen: Foreseen, rules: PoolRules, at: Micro
 
     Args:
         fact: the job's own facts.
-        foreseen: what its shards say.
-        rules: of its pool.
+        foreseen: the job as its shards know it.
+        rules: the rules of its pool.
         at: the instant.
     """
     fact = msgspec.structs.replace(fact, standing=foreseen.standing, divide_by=divided_by(rules))
@@ -222,7 +222,7 @@ def named(foreseen: Foreseen, called: Callable[[Place], Place]) -> Foreseen:
     """The forecast with jobs under other names.
 
     Args:
-        foreseen: what its shards say.
+        foreseen: the job as its shards know it.
         called: a place with the names by which jobs are to be told.
     """
     found = foreseen.found

@@ -24,8 +24,8 @@ def before_in_words(one: Neighbour, place: Place, rules: PoolRules) -> str:
 
     Args:
         one: the job that stands before.
-        place: of the other.
-        rules: that both were placed by.
+        place: the place of the other.
+        rules: the rules that both were placed by.
     """
     who = f"{one.id} of {one.tenant}" if one.id else f"a job of {one.tenant}"
     below = f" (within {one.within})" if one.within and one.within != place.tenant else ""
@@ -140,8 +140,8 @@ def both_in_words(
     """The figures of two tenants: of two a person sees the difference, of "250 % less" not what it is of.
 
     Args:
-        its: of the tenant whose job goes first.
-        this: of the other.
+        its: the figure of the tenant whose job goes first.
+        this: the figure of the other.
         whose: the two by name, where they are not those of the two jobs.
         relative: whether the figures are of parts; else they are shares over weights.
     """

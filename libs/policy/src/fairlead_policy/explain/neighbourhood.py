@@ -44,10 +44,10 @@ def around_place(order: Order, place: Place, count: int, tenants: Iterable[str] 
     """The surroundings of a place among the jobs of these tenants, or all.
 
     Args:
-        order: of these jobs.
-        place: of the job.
-        count: how many neighbours on each side.
-        tenants: with each of them, all below its top-level tenant.
+        order: the order of these jobs.
+        place: the job's place.
+        count: number of neighbours on each side.
+        tenants: the tenants, with each of them all below its top-level tenant.
     """
     names, now = None if tenants is None else list(tenants), order.now
     trees = {tree: tree.sequence(now) for tree, _ in order.chosen_trees(names)}
@@ -69,10 +69,10 @@ def _around(order: Order, side: SideBySide, place: Place, count: int) -> Around:
     """The surroundings of a place among these jobs; who holds what is not known here.
 
     Args:
-        order: that the jobs are of.
+        order: the order that the jobs are of.
         side: the jobs, as they stand to the place.
         place: may be of none of them.
-        count: how many neighbours on each side.
+        count: number of neighbours on each side.
     """
     top = top_of(place)
     own = next((number for number, one in enumerate(side.sequences) if one.top == top), None)
@@ -114,10 +114,10 @@ def join_around(parts: Sequence[Around], rules: PoolRules, now: Micros, count: i
     """The surroundings of a place in the whole pool, from its parts.
 
     Args:
-        parts: of shards, each with what stands around the same place at the same instant.
-        rules: of their basis.
+        parts: the shards' parts, each with what stands around the same place at the same instant.
+        rules: the rules of their basis.
         now: the instant.
-        count: how many neighbours on each side.
+        count: number of neighbours on each side.
     """
     before = merge_places([part.nearest for part in parts], rules, now)
     behind = merge_places([part.behind for part in parts], rules, now)

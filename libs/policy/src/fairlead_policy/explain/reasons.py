@@ -40,8 +40,8 @@ class Wording:
     """Says of the jobs of one pool why they stand where they stand. What many jobs share is put in words once.
 
     Args:
-        rules: that the places were made by.
-        standings: of the tenants, as far as they are known.
+        rules: the rules that the places were made by.
+        standings: the tenants' shares, as far as they are known.
         now: the instant of the order.
         oversized: whether some job may ask for more than the pool has: each is looked at then.
     """
@@ -197,9 +197,9 @@ def terms_in_words(place: Place, standing: TenantShare | None, rules: PoolRules,
     """The tag, the waiting, and what can never start.
 
     Args:
-        place: of the job.
-        standing: of its top-level tenant; None where it is not known.
-        rules: that the place was made by.
+        place: the job's place.
+        standing: the share of its top-level tenant; None where it is not known.
+        rules: the rules that the place was made by.
         now: the instant of the order.
     """
     known = {} if standing is None else {standing.tenant: standing}

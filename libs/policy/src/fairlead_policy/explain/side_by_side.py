@@ -36,9 +36,9 @@ class SideBySide:
     """The jobs of top-level tenants' sequences at one instant, as they stand to one place.
 
     Args:
-        sequences: of these tenants, whole, each with jobs.
+        sequences: the tenants' whole sequences, each with jobs.
         bar: the sort key of the place.
-        rules: of the pool.
+        rules: the pool's rules.
         now: the instant.
     """
 
@@ -84,15 +84,15 @@ class SideBySide:
         return sort_key_at(self.sequences[sequence], position, self.now)
 
     def nearest(self, count: int) -> list[tuple[int, int]]:
-        """(sequence, position) of few jobs among which the last `count` before the place are for certain."""
+        """The (sequence, position) of few jobs among which the last `count` before the place are for certain."""
         return self._first(self._before, count, sign=-1)
 
     def next_behind(self, skipped: int | None, count: int) -> list[tuple[int, int]]:
-        """(sequence, position) of few jobs among which the first `count` behind the place are; not the place's own job.
+        """The (sequence, position) of few jobs among which the first `count` behind the place are, its own job apart.
 
         Args:
             skipped: the sequence that the place is the next job of; None for another shard's.
-            count: how many.
+            count: the number of jobs.
         """
         behind = ~self._before
         if skipped is not None:
@@ -100,7 +100,7 @@ class SideBySide:
         return self._first(behind, count, sign=1)
 
     def foremost(self, without: int | None) -> list[tuple[int, int]]:
-        """(sequence, position) of few jobs among which the first before the place of its own class is, of all other sequences."""
+        """The (sequence, position) of few jobs of other sequences, the first of the place's class among them."""
         chosen = self._before & (self._rank == self.bar[0])
         if without is not None:
             chosen &= self._part != without

@@ -32,7 +32,7 @@ def waiting_in_words(found: Explanation, rules: PoolRules, now: Micros) -> list[
 
     Args:
         found: the job, with its place and its prospects as far as they are known.
-        rules: that the place was made by.
+        rules: the rules that the place was made by.
         now: the instant of the answer.
     """
     place, prospects = found.place, found.prospects

@@ -43,7 +43,7 @@ def least_end(running: Ends, resource: str, moves: Callable[[Ends], bool]) -> En
     """The least whole units of a resource whose end moves the job; None where no end of it does.
 
     Args:
-        running: what the tenant's running jobs hold.
+        running: the use of the tenant's running jobs.
         resource: the one that ends.
         moves: whether the end of these amounts moves the job; it does with more where it does with less.
     """
@@ -145,11 +145,11 @@ def share_breakdown_of(
     """The parts of a job's start tag.
 
     Args:
-        sequence: of its top-level tenant.
+        sequence: the sequence of its top-level tenant.
         at: the job's position in it.
         tenant: the job's own.
-        tenant_queues: of that tenant and all below it.
-        rules: of the pool.
+        tenant_queues: the queues of that tenant and all below it.
+        rules: the pool's rules.
         past: use of those with children that is no tenant queue's.
     """
     running: Counter[str] = Counter()

@@ -39,8 +39,8 @@ class CardTable:
         """The number of pods of the shape that the cards of each node take, at most as many as there are.
 
         Args:
-            nodes: with cards or without.
-            shape: with one vGPU ask, which may take cards of any NUMA nodes together.
+            nodes: the nodes, with cards or without.
+            shape: a shape with one vGPU ask, which may take cards of any NUMA nodes together.
         """
         [ask] = shape.vgpus
         kept = [self._of(node) for node in nodes]

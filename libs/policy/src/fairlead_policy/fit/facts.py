@@ -43,8 +43,8 @@ def node_of(node: SnapshotNode, cards: tuple[CardState, ...]) -> FitNode:
     """The node, with what is free on it.
 
     Args:
-        node: as the snapshot has it.
-        cards: of it; see `cards_on`.
+        node: the node as the snapshot has it.
+        cards: the node's cards; see `cards_on`.
     """
     used = node.used or {}
     taints = [taint_of(text) for text in node.taints]

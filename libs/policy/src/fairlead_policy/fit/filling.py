@@ -20,7 +20,7 @@ from fairlead_policy.hami.annotations import CardStrategy
 from fairlead_policy.hami.sharing import Chosen
 
 type CardShares = list[tuple[int, int]]
-"""(row of the node, pods), no node twice."""
+"""Shares of nodes in a shape's pods, as (row of the node, pods), no node twice."""
 
 _ORDERS = 4
 """Orders of the shapes that are tried at most."""
@@ -44,7 +44,7 @@ class Filling:
 
         Args:
             shape: position of the shape.
-            strategy: how to choose among nodes.
+            strategy: the rule by which nodes are chosen.
             later: shapes yet to come, whose nodes are left to them where others will do.
         """
         count = self._ground.shapes[shape].count
@@ -139,7 +139,7 @@ def fewest(room: Ints, pods: int, load: Ints, rivals: Ints) -> CardShares:
 
     Args:
         room: pods that each node takes.
-        pods: to be placed; fewer are where there is not room for all.
+        pods: number to be placed; fewer are where there is not room for all.
         load: pods of the gang that each node has.
         rivals: nodes with the smallest number are taken first, whatever their room.
     """

@@ -72,7 +72,7 @@ class ZoneNodes:
 
         Args:
             shape: position of the shape.
-            free: what is free, a row a node.
+            free: the free amounts, a row a node.
             touched: the cards of nodes that are not as they were.
         """
         wanted = np.flatnonzero(self.demand[shape])

@@ -23,11 +23,11 @@ def empty_node(
     """The node. Cards that cannot be read it does not have.
 
     Args:
-        name: of the node.
+        name: the node's name.
         amounts: allocatable, in base units.
-        labels: of the node.
-        annotations: of the node; HAMi's register is among them.
-        taints: as they stand in its spec.
+        labels: the node's labels.
+        annotations: the node's annotations; HAMi's register is among them.
+        taints: the taints as they stand in its spec.
         unschedulable: whether it is cordoned.
     """
     try:
@@ -49,8 +49,8 @@ def less_pods(empty: FitNode, demands: Iterable[Mapping[str, int]], held: Iterab
 
     Args:
         empty: the node with nothing on it.
-        demands: of the pods, in base units.
-        held: what they have of its cards.
+        demands: the pods' demands, in base units.
+        held: the cards that they hold.
     """
     taken = Counter[str]()
     for demand in demands:

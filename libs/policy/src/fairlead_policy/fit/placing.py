@@ -46,12 +46,12 @@ def place(
     exact; heuristics alone promise no such thing.
 
     Args:
-        gang: what is to be placed.
-        nodes: by name, each once.
+        gang: the gang that is to be placed.
+        nodes: the nodes, each name once.
         strategy: binpack: as few nodes as can be; spread: as many, evenly.
         empty: whether to ask as if nothing ran anywhere.
-        steps: of search at most.
-        table: of whoever asks of the same nodes again and again; the answer is the same without.
+        steps: most steps of search.
+        table: cards kept by whoever asks of the same nodes again and again; the answer is the same without.
 
     Raises:
         FieldError: two nodes of one name.
@@ -120,7 +120,7 @@ def _settled(
 
 
 def _rank(pods: Sequence[PlacedPod], strategy: CardStrategy) -> tuple[int, int]:
-    """Lower is better: nodes used, then the pods on the fullest of them."""
+    """The rank of a placement, the lower the better: nodes used, then the pods on the fullest of them."""
     counts = Counter(pod.node for pod in pods)
     used = len(counts)
     return (used if strategy is CardStrategy.BINPACK else -used), max(counts.values(), default=0)

@@ -48,9 +48,9 @@ def with_pods(gang: Gang, nodes: Mapping[str, FitNode], pods: Iterable[PlacedPod
     """The nodes that the pods use, with that much less free.
 
     Args:
-        gang: of the pods.
-        nodes: by name.
-        pods: as placed.
+        gang: the pods' gang.
+        nodes: the nodes by name.
+        pods: the pods as placed.
     """
     on: dict[str, list[PlacedPod]] = defaultdict(list)
     for pod in pods:

@@ -73,7 +73,7 @@ class CardShort(ShapeReason, frozen=True, kw_only=True):
     """No card has enough of something free: MiB of memory, or percent of cores."""
 
     of: str
-    """`memory` or `cores`."""
+    """Name of what cards are short of: `memory` or `cores`."""
     wanted: int
     largest: int
     """Amount free on the card that comes closest."""

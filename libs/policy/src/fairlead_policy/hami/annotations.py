@@ -38,7 +38,7 @@ class CardAnnotations(msgspec.Struct, frozen=True, kw_only=True):
     mode: str | None = None
     one_numa_node: bool = False
     idle_cards_only: bool = False
-    """`mutex`: only a card that nobody uses is taken; others may join it later."""
+    """Whether only a card that nobody uses is taken (`mutex`); others may join it later."""
     strategy: CardStrategy = CardStrategy.SPREAD
 
     @property
@@ -68,8 +68,8 @@ def node_strategy_of(annotations: Mapping[str, str], default: CardStrategy) -> C
     """The rule by which HAMi chooses among nodes for the pod.
 
     Args:
-        annotations: of the pod.
-        default: of the scheduler, where the annotation is absent (its flag `--node-scheduler-policy`).
+        annotations: the pod's annotations.
+        default: the scheduler's rule, where the annotation is absent (its flag `--node-scheduler-policy`).
     """
     text = annotations.get(NODE_POLICY)
     if text is None:

@@ -26,7 +26,7 @@ class _Like(msgspec.Struct, frozen=True, kw_only=True):
     places: int
     """Thousandths of cards: what one vGPU takes of the places on each."""
     places_alone: int
-    """The same for a vGPU that asks for all cores."""
+    """Thousandths of cards that one vGPU takes of the places if it asks for all cores."""
 
 
 class CardPool:
@@ -36,7 +36,7 @@ class CardPool:
     registers: half of a card's memory scaled by 2 is a whole card's silicon.
 
     Args:
-        cards: of all nodes that the pool's jobs may run on; what is used of them does not count.
+        cards: the cards of all nodes that the pool's jobs may run on; what is used of them does not count.
     """
 
     def __init__(self, cards: Iterable[CardState]) -> None:

@@ -54,7 +54,7 @@ def vgpu_ask(asked: Mapping[str, int]) -> VgpuRequest | None:
     beyond 32 bits) or for something else (a negative share), this refuses.
 
     Args:
-        asked: by the container, in base units (thousandths), any resources.
+        asked: the container's asks for any resources, in base units (thousandths).
 
     Returns:
         The ask; None where the container asks for no card.

@@ -65,7 +65,7 @@ def passed_over(
 
     Args:
         order: the waiting jobs with those admitted among them, first goes first. Who is not in it stands behind.
-        admitted: as they run.
+        admitted: the admitted jobs, as they run.
         after: the quota, with what these hold.
         hindered: the uids of waiting jobs that something else holds back.
     """

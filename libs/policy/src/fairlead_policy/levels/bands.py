@@ -36,8 +36,8 @@ def class_bands(classes: Sequence[str], values: Mapping[str, int], *, width: int
     """The band of each class.
 
     Args:
-        classes: of the policy, first goes first.
-        values: what the cluster says of a class that it knows; the last class is 0 unless it says otherwise, another
+        classes: the policy's classes, first goes first.
+        values: the cluster's value of each class that it knows; the last class is 0 unless it says otherwise, another
             begins where the one below it ends, or shares the room up to the next one that the cluster knows.
         width: number of levels that a class has unless the next one begins before.
     """

@@ -80,7 +80,7 @@ def class_bands_by(
     Args:
         document: the policy.
         queues: the pool's, in one cluster.
-        values: what that cluster says of the classes that it knows.
+        values: that cluster's values of the classes that it knows.
     """
     bands = class_bands(document.classes, values, width=document.bands.width)
     strict = document.class_mode == "strict"
@@ -94,7 +94,7 @@ def class_bands_of(
 
     Args:
         queues: the pool's, in one cluster.
-        bands: of each class, the first class first.
+        bands: each class's band, the first class first.
         protect: keep the top level of each band for jobs that run: what waits stays below it.
         strict: whether every job of a class goes before the next class's. Where it does not, bands would say otherwise:
             there is one for all, from the lowest floor to the highest level.
@@ -139,8 +139,8 @@ class ClassBandChanges[C: BandChange]:
     """The changes of one class band's plan.
 
     Args:
-        planned: in the order of its plan.
-        lowering: what lowers jobs that are out of band, outside of the window.
+        planned: the planned writes, in the order of the plan.
+        lowering: the writes that lower jobs out of band, outside of the window.
     """
 
     def __init__(self, planned: Iterable[C], lowering: Iterable[C]) -> None:

@@ -45,9 +45,9 @@ class FreeQuota:
     """The free quota in the queues of one pool.
 
     Args:
-        queues: of the pool; one that states no quotas has no room.
+        queues: the pool's queues; one that states no quotas has no room.
         cohorts: the nodes above them.
-        held: by queue, what its jobs hold.
+        held: quota that each queue's jobs hold.
     """
 
     def __init__(

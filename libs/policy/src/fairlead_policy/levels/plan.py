@@ -48,7 +48,7 @@ class LevelPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The writes after which the frontend follows the order."""
 
     writes: list[tuple[str, int]]
-    """(uid, level), to be written in this order: at no moment does it turn round a pair that stood right before."""
+    """Writes as (uid, level), in an order that at no moment turns round a pair that stood right before."""
     kept: int
     """Number of jobs of the window that keep their level."""
     dropped: int = 0
@@ -62,7 +62,7 @@ def plan_levels(window: Sequence[LabelledJob], outside: Sequence[LabelledJob], b
         window: the queue's front as wanted, in order.
         outside: the queue's other waiting jobs: all that are labelled, and of those at the default level at least
             the first by tie.
-        band: of the queue.
+        band: the queue's band.
     """
     front = _Front.fitting(window, outside, band)
     if front is None:

@@ -56,7 +56,7 @@ def take_window[J, Q: Hashable](
     unlabelled, in every queue.
 
     Args:
-        candidates: in the wanted order.
+        candidates: the places in the wanted order.
         waiting: number of waiting jobs in each queue.
         extent: the size of the window.
     """

@@ -86,9 +86,9 @@ def judge_withholding(
         queues: the pool's queues in one cluster.
         leave: the leave to steer that cluster.
         control: the operators' strictest word on the pool.
-        values: what the cluster says of the classes that it knows.
-        found: what the cluster was last found to obey.
-        revocation: where leave was taken back, who did.
+        values: the cluster's values of the classes that it knows.
+        found: the lever that the cluster was last found to obey.
+        revocation: the word that took leave back, if any.
         dry_run: it is only said what would be written: that needs no leave.
     """
     uncleared = "" if dry_run else why_uncleared(queues, leave)

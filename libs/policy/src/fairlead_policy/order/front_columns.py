@@ -21,7 +21,7 @@ class _KnownFront(NamedTuple):
 
     trees: Sequence[TenantTree]
     moving: Sequence[int]
-    """Numbers of those that time alone may change: they do not stand alone."""
+    """Numbers of the trees that time alone may change: they do not stand alone."""
     parts: Sequence[SequenceColumns]
     joined: SequenceColumns
 
@@ -40,8 +40,8 @@ class FrontColumns:
         Args:
             chosen: the trees.
             now: the instant.
-            window: how many jobs.
-            names: of the tenants that were asked for, whoever of them has a tree; None for all.
+            window: number of jobs of each queue.
+            names: the tenants that were asked for, whoever of them has a tree; None for all.
         """
         trees = [tree for tree, _ in chosen]
         known = self._known.pop((window, names), None)

@@ -55,7 +55,7 @@ class LevelsBelow:
     """Columns of the trees that somebody looked at, as far as they looked. Tenants get numbers on the way.
 
     Args:
-        rules: of the pool.
+        rules: the pool's rules.
     """
 
     def __init__(self, rules: PoolRules) -> None:

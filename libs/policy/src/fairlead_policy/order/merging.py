@@ -14,7 +14,8 @@ from fairlead_policy.rules.pool_rules import PoolRules
 from fairlead_policy.tenants.service_order import ServiceOrder
 
 type SortKey = tuple[int, Fraction, Micros, str, int]
-"""(class and infinite share, key, submitted, uid, position): of the job that it counts as, but for the position."""
+"""Key by which the order sorts a job: (class and infinite share, key, submitted, uid, position), all but the
+position those of the job that it counts as."""
 
 
 def sort_key(place: Place, rules: PoolRules, now: Micros) -> SortKey:
@@ -46,8 +47,8 @@ def merge_places(parts: Iterable[Sequence[Place]], rules: PoolRules, now: Micros
     """The places of several shards, in the order that one shard with all tenants would give at `now`.
 
     Args:
-        parts: of one basis, in any order; each at its own instant, where no top-level tenant's own sequence moved since.
-        rules: of that basis.
+        parts: parts of one basis, in any order; each at its own instant, where no top-level tenant's own sequence moved since.
+        rules: the rules of that basis.
         now: the one instant that all are compared at; keys of places beyond the cap are brought up to it.
     """
     places = list(chain.from_iterable(parts))

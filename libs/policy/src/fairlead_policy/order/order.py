@@ -78,7 +78,7 @@ class Order:
         key passes another's, which counts only if neither is held back by its tenant's sequence.
 
         Args:
-            tenants: whose jobs; all by default.
+            tenants: the tenants whose jobs these are; all by default.
             window: look only at the jobs that fronts of this size are made from.
         """
         if self.rules.cap is None or not self.rules.rate:

@@ -17,7 +17,7 @@ class PoolFacts:
     once, and a snapshot is made of them when somebody looks.
 
     Args:
-        rules: of the pool.
+        rules: the pool's rules.
     """
 
     def __init__(self, rules: PoolRules) -> None:

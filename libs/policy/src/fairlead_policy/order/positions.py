@@ -69,7 +69,7 @@ class Positions(Sequence[Place]):
     Args:
         line: the jobs.
         order: rows of the line, in order.
-        measure: of the pool.
+        measure: the pool's measure.
         now: the instant.
     """
 

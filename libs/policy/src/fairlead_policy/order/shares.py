@@ -20,7 +20,7 @@ class Quotients:
     """Start tags of one pool's places in two numbers each. What many places share is divided once.
 
     Args:
-        rules: of the pool.
+        rules: the pool's rules.
     """
 
     def __init__(self, rules: PoolRules) -> None:

@@ -23,8 +23,8 @@ class TopLevelView:
     """The jobs of top-level tenants: all of them, or those that fronts are made from.
 
     Args:
-        measure: of the pool.
-        jobs: of these tenants.
+        measure: the pool's measure.
+        jobs: the jobs of these tenants.
         now: the instant.
     """
 

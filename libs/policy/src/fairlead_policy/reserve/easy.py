@@ -73,7 +73,7 @@ def reserve(scene: ReserveInputs, before: ReservationState) -> Reservation:
 
     Args:
         scene: the facts at an instant.
-        before: what was decided before. Passes of jobs that are in neither `order` nor `held` are forgotten.
+        before: the decisions that stand. Passes of jobs that are in neither `order` nor `held` are forgotten.
     """
     return _Deciding(scene, before).reservation()
 

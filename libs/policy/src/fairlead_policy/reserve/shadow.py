@@ -59,8 +59,8 @@ def shadow_of(
     """The shadow of a job.
 
     Args:
-        demand: of the job, base units. It fits into the capacity.
-        capacity: of the pool, base units.
+        demand: the job's demand, base units. It fits into the capacity.
+        capacity: the pool's capacity, base units.
         runs: all that holds capacity, as far as is seen.
         now: the instant.
         lag: greatest age of what is seen. What should have ended before that, and has not, never ends.

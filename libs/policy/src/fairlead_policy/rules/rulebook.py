@@ -76,8 +76,8 @@ class Rulebook:
     """Resolves facts to policy. Pure: the same document gives the same answers.
 
     Args:
-        document: as checked by the contracts.
-        revision: of the document in its bucket.
+        document: the policy, as checked by the contracts.
+        revision: the revision of the document in its bucket.
     """
 
     def __init__(self, document: PolicyDocument, revision: int) -> None:
@@ -258,8 +258,8 @@ class Rulebook:
         """The rules of a pool with that capacity, in base units. A cap is taken to the microsecond.
 
         Args:
-            pool: by its policy name.
-            capacity: in base units.
+            pool: the pool's name in the policy.
+            capacity: the pool's capacity in base units.
         """
         aging, parts = self.document.aging, self.entitlements(pool)
         hierarchy, weights = self.document.hierarchy, self.document.class_weights
@@ -301,12 +301,12 @@ class Rulebook:
         say: exactly as they will of the job.
 
         Args:
-            submission: as read by the contracts.
-            capacity: of the pool that it would stand in, base units.
-            cluster: that it would run in; empty where none is known.
-            queue: that it would stand in; None where it has none.
+            submission: the submission, as read by the contracts.
+            capacity: the capacity of the pool that it would stand in, base units.
+            cluster: the cluster that it would run in; empty where none is known.
+            queue: the queue that it would stand in; None where it has none.
             local_queue: its entry queue to that queue, where the frontend has such.
-            frontend: of that queue; None where none is known.
+            frontend: the frontend of that queue; None where none is known.
 
         Raises:
             FieldError: it is for another frontend; the tenant, class or resource is unknown or not granted, or the job is larger than

@@ -29,7 +29,7 @@ PLAIN_BAND = Band(
 """The levels that a queue takes of which nothing else is said."""
 
 type SteeredFrontend = tuple[str, str]
-"""(cluster, frontend): one that follows levels by itself."""
+"""Frontend that follows levels by itself: (cluster, frontend)."""
 
 
 class PaperSteering(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class PlannedLevels(msgspec.Struct, frozen=True, kw_only=True):
     levels: dict[str, int]
     """Level of each waiting job once all is written, by uid."""
     writes: list[tuple[str, int]]
-    """(uid, level), in a safe order."""
+    """Writes as (uid, level), in a safe order."""
     dropped: int = 0
     """Number of jobs at windows' ends that there is no level for."""
     withheld: dict[SteeredFrontend, str] = {}
@@ -99,7 +99,7 @@ def plan_snapshot_levels(
     """The fewest writes after which the frontends of the pool follow its order.
 
     Args:
-        pool: in order.
+        pool: the pool in order.
         jobs: waiting jobs; those of other pools are passed over.
         window: number of jobs of each queue's front that are labelled.
         steering: the levels that each frontend takes; plain ones where it is not in there.

@@ -168,9 +168,9 @@ def _ordered(name: str, order: PoolFacts, jobs: list[SnapshotJob], now: Micros) 
     """The pool in order.
 
     Args:
-        name: of the pool.
-        order: what runs there, and past use.
-        jobs: that wait there.
+        name: the pool's name.
+        order: the facts of what runs there, and of past use.
+        jobs: the jobs that wait there.
         now: the instant.
     """
     snapshot = order.snapshot

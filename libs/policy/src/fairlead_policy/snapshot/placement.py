@@ -96,8 +96,8 @@ def walk(
     Args:
         snapshot: nodes, what runs, what waits.
         orders: the uids of each pool's waiting jobs, in order.
-        strategy: for jobs that state none (`hami.io/node-scheduler-policy`).
-        heads: by pool in reserve mode, the uid of the job at which its frontend stops: none behind it is placed.
+        strategy: the strategy for jobs that state none (`hami.io/node-scheduler-policy`).
+        heads: the uid of the job at which a frontend stops, by pool in reserve mode: none behind it is placed.
 
     Raises:
         DocumentError: cards or asks cannot be read, with every problem.

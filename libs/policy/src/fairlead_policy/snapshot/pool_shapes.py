@@ -50,9 +50,9 @@ def pool_shapes(
     """The policy's pools that some cluster states, or has a queue of, by name.
 
     Args:
-        states: of all clusters.
-        rulebook: of the policy.
-        cards: by pool, as `cards_by_pool` finds them.
+        states: the states of all clusters.
+        rulebook: the policy's rulebook.
+        cards: the cards by pool, as `cards_by_pool` finds them.
     """
     parts: dict[str, list[PoolState]] = {}
     clusters: dict[str, set[str]] = {}

@@ -63,7 +63,7 @@ def reserve_snapshot(
     """The reservation of a pool; None where the policy wants none.
 
     Args:
-        snapshot: what runs and waits.
+        snapshot: the facts of what runs and waits.
         pool: one of its pools, in order.
         never: the uids of jobs that can never run as things are; no start is promised to them.
 

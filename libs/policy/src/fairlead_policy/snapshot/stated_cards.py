@@ -55,7 +55,7 @@ class PoolCards:
     """The cards of one pool; two are equal where jobs weigh the same by both.
 
     Args:
-        parts: by cluster; one of them at least registers cards.
+        parts: the cards by cluster; one cluster at least registers some.
     """
 
     def __init__(self, parts: Mapping[str, _Part]) -> None:

@@ -65,7 +65,7 @@ class Carriers:
         whose hardware is shared, for the same tenant; and of one carrier alone, the first by uid.
 
         Args:
-            job: that says so, or not.
+            job: the job that says so, or not.
             jobs: all jobs.
             pool_of: the policy's pool that a queue of a cluster leads to; None where nobody states it.
             rulebook: the policy.
@@ -206,11 +206,11 @@ def counted(
     """A job as it counts; None where it counts nowhere by itself.
 
     Args:
-        job: whose statement holds.
+        job: a job whose statement holds.
         jobs: all jobs.
         pool_of: the pool that a queue of a cluster leads to; None where nobody states it.
         rulebook: the policy.
-        cards: by the policy's pool, where its clusters register any.
+        cards: the cards by the policy's pool, where its clusters register any.
     """
     if job.phase not in (Phase.WAITING, Phase.RUNNING):
         return None

@@ -43,7 +43,7 @@ class Least[T]:
         return None
 
     def copy(self) -> "Least[T]":
-        """Another one with the same values."""
+        """A copy with the same values."""
         other = Least[T]()
         other._values, other._heap = self._values.copy(), self._heap.copy()
         return other

@@ -49,8 +49,8 @@ class OwnLine:
     """A value: a change gives another one. Jobs are sorted in when somebody looks, once, and as deep as they look.
 
     Args:
-        measure: of the pool.
-        known: what it is made from.
+        measure: the pool's measure.
+        known: the parts that it is made from.
     """
 
     def __init__(self, measure: Measure, known: _KnownParts) -> None:

@@ -122,9 +122,9 @@ class Kin:
     """The children of a node, and what it counts to hold by them. An event changes one of them.
 
     Args:
-        entitlements: of the children, by number.
+        entitlements: the children's entitlements, by number.
         own: past use of the node itself.
-        rules: of the pool.
+        rules: the pool's rules.
     """
 
     def __init__(self, entitlements: Sequence[Fraction], own: ScaledDemand, rules: PoolRules) -> None:

@@ -90,8 +90,8 @@ def served_whole(top: Member, field: Field, measure: Measure, now: Micros) -> di
     Args:
         top: the tree as it stands before any of them starts; left as it is.
         field: all jobs of its tenants.
-        measure: of the pool.
-        now: what the cap is measured from.
+        measure: the pool's measure.
+        now: the instant that the cap is measured from.
     """
     whole = _Whole(field, measure, now)
     whole.of(top, inner=False)

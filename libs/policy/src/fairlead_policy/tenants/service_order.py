@@ -32,9 +32,9 @@ def cause_of(use: Mapping[str, int], first: OwnJob | None, rules: PoolRules) -> 
     """The cause of an infinite share, where it is a resource that the pool has none of.
 
     Args:
-        use: what its tenant holds.
+        use: the use of its tenant.
         first: the first job before it that asks for such a resource; None where none does.
-        rules: of the pool.
+        rules: the pool's rules.
     """
     for amounts, held in ((use, True), ({} if first is None else first.demand, False)):
         name = lacking_of(amounts, rules)
@@ -61,11 +61,11 @@ class ServiceOrder:
     of the largest key as submitted, or that of the largest tag.
 
     Args:
-        stretches: by tenant below the top-level one and that itself.
+        stretches: the beginning of each one's sequence, by tenant below the top-level one and that itself.
         top: the top-level tenant.
         field: their jobs.
-        measure: of the pool.
-        use: what runs below the top-level tenant, and past use.
+        measure: the pool's measure.
+        use: the use below the top-level tenant: what runs, and past use.
         now: the instant.
     """
 

@@ -73,7 +73,7 @@ class _Keys:
     """Makes heads of jobs and of the tags that their nodes stand at.
 
     Args:
-        measure: of the pool.
+        measure: the pool's measure.
         horizon: submit instants before it count as it; None where none is.
     """
 
@@ -368,8 +368,8 @@ class LiveTree:
 
     Args:
         top: its root.
-        paths: by tenant with jobs of its own or nobody below it, the children that lead to it from the top down.
-        measure: of the pool.
+        paths: the children that lead to each tenant with own jobs or nobody below it, from the top down.
+        measure: the pool's measure.
         horizon: submit instants before it count as it; None where none is.
     """
 
@@ -479,8 +479,8 @@ class Serving:
     """A tree's jobs in the sequence in which it serves them, as far as somebody looked.
 
     Args:
-        top: what it begins with; left as it is.
-        keys: what heads are made by.
+        top: the tree that it begins with; left as it is.
+        keys: makes the heads.
         horizon: submit instants before it count as it; None where none is.
     """
 

@@ -86,11 +86,11 @@ def own_orders(
     """The jobs by tenant, and by its own order: (class, terms, submitted, uid).
 
     Args:
-        columns: of the jobs.
+        columns: the jobs' columns.
         tenant: number of each job's tenant.
         tenants: their number.
         uid_of: the uid of a job by its number; asked only where it decides.
-        terms: what an own order goes by between class and submit instant, where classes are not strict.
+        terms: the terms of own orders between class and submit instant, where classes are not strict.
     """
     count = len(tenant)
     if not count:
@@ -132,7 +132,8 @@ def starts_of(tenant: Ints) -> Ints:
 
 
 type OwnKey = tuple[int, int, Micros, str]
-"""(class, 0, submitted, uid) where classes are strict: what a tenant's own order goes by; see `PoolRules.own_terms`."""
+"""Key by which a tenant's own order sorts: (class, 0, submitted, uid) where classes are strict; see
+`PoolRules.own_terms`."""
 
 _FEW = 16
 """Largest number of jobs that are put in one by one; with more the line is sorted anew."""
@@ -207,8 +208,8 @@ class OwnLines:
     Args:
         told: the jobs as they came.
         line: numbers of these, in this order; None where they came in it.
-        numbers: what each is, in this order: see `JobColumns.of`.
-        tenants: by name, all that have jobs.
+        numbers: the jobs as numbers, in this order: see `JobColumns.of`.
+        tenants: the names of all that have jobs.
         starts: the row of each one's first job, and behind them the number of all jobs.
     """
 
@@ -247,11 +248,11 @@ class OwnLines:
         """The lines of jobs that are numbers already.
 
         Args:
-            columns: of the jobs as they came.
+            columns: the columns of the jobs as they came.
             tenant: number of each one's tenant.
             told: the jobs; asked for their uids only where these decide.
-            tenants: by their numbers.
-            measure: of the pool.
+            tenants: the tenants' names by number.
+            measure: the pool's measure.
         """
         is_by_class = measure.rules.strict or not len(tenant)
         terms = None if is_by_class else _own_terms(columns.grade, columns.submitted, measure)

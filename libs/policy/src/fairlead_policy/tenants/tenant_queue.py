@@ -55,9 +55,9 @@ class TenantQueue:
 
     Args:
         tenant: its name.
-        measure: of the pool.
-        line: what waits.
-        held: what runs, and past use.
+        measure: the pool's measure.
+        line: the waiting jobs.
+        held: the running jobs' use, and past use.
     """
 
     def __init__(self, tenant: str, measure: Measure, line: OwnLine, held: TenantHeld) -> None:
@@ -78,7 +78,7 @@ class TenantQueue:
         Args:
             gone: the jobs that wait no more, as they were, by uid.
             come: the jobs that wait from now on, by uid.
-            held: what runs from now on, and past use.
+            held: the running jobs' use from now on, and past use.
         """
         return TenantQueue(self.tenant, self._measure, self.line.changed(gone, come), held)
 
@@ -228,10 +228,10 @@ def _scores(jobs: JobColumns, queues: Sequence[TenantQueue], starts: Ints, measu
     """The scores of jobs of these tenants, side by side.
 
     Args:
-        jobs: of them.
-        queues: of the tenants.
+        jobs: the tenants' jobs.
+        queues: the tenants' queues.
         starts: the position of each tenant's first job.
-        measure: of the pool.
+        measure: the pool's measure.
     """
     rules = measure.rules
     held, lacking = np.zeros((len(rules.resources), len(queues)), np.int64), np.zeros(len(queues), np.bool_)

@@ -36,8 +36,8 @@ class TenantTree:
 
     Args:
         top: the top-level tenant.
-        measure: of the pool.
-        tenant_queues: of the tenants that wait or run, or did of late.
+        measure: the pool's measure.
+        tenant_queues: the queues of the tenants that wait or run, or did of late.
         past: past use of tenants with children that is nobody's below.
         planted: the tree that an earlier state was served from (H-DRF).
         standings: shares that were worked out for an earlier state of the tree and hold.

@@ -88,7 +88,7 @@ class PastUse:
     """Past use of tenants, from what was settled of them and from runs since.
 
     Args:
-        decay: how it fades.
+        decay: the decay of use.
     """
 
     def __init__(self, decay: Decay) -> None:

@@ -43,8 +43,8 @@ class Saturation:
     """The waiting and running jobs of a pool, as far as they say which resources are used up.
 
     Args:
-        rules: of the pool.
-        rooms: of each part of it.
+        rules: the pool's rules.
+        rooms: the room of each part of the pool.
     """
 
     def __init__(self, rules: PoolRules, rooms: Mapping[PoolPart, FlavorRoom]) -> None:
@@ -61,10 +61,10 @@ class Saturation:
         """Adds so many more such jobs that run there.
 
         Args:
-            part: of the pool.
-            demand: of one.
-            flavors: by resource, the flavor that it holds it of, as far as that is told.
-            step: how many.
+            part: the part of the pool.
+            demand: the demand of one job.
+            flavors: the flavor of each resource that it holds, as far as that is told.
+            step: the number of jobs; fewer run, where it is below 0.
         """
         self._part(part).run(demand, flavors, step)
 
