@@ -15,7 +15,7 @@ class DryRun:
     """The scorer's loop without its effects.
 
     Args:
-        state_view: what is known.
+        state_view: the known state and policy.
         record: says what would be published.
         wake: set whenever something changed.
         pace: the shortest time between two passes, in seconds.

@@ -54,11 +54,11 @@ class Scorer:
         roster: the live members.
         router: takes submissions for any cluster while we own a shard 0.
         record: counts and logs.
-        settings: of the service.
+        settings: the service's settings.
         replica: our name.
         wake: set whenever something changed that a pass looks at.
         now: the wall clock.
-        spans: where passes, and stages of jobs, are told.
+        spans: takes the spans of passes and of jobs' stages.
     """
 
     def __init__(

@@ -24,9 +24,9 @@ def rest_after(least: float, leaders: Iterable[LeaderLease], clusters: Collectio
 
     Args:
         least: seconds of rest where levels come in time.
-        leaders: of the admitters, as their leases stand.
-        clusters: of the shard's pool.
-        now: of the clock on the wall, which scorers share.
+        leaders: the admitters' leases, as they stand.
+        clusters: the clusters of the shard's pool.
+        now: the instant of the clock on the wall, which scorers share.
     """
     late_by = max((lease.late_by for lease in leaders if lease.cluster in clusters), default=0.0)
     return max(least, until_next(min(LATE_TIMES * late_by, LONGEST_PACE_SECONDS), to_seconds(now)))

@@ -10,7 +10,7 @@ class ShardAssignment:
     """Remembers the last assignment: it is asked for in every pass and changes with pools and replicas alone.
 
     Args:
-        replica: whose shards are asked for.
+        replica: the replica whose shards are asked for.
     """
 
     def __init__(self, replica: str) -> None:
@@ -22,7 +22,7 @@ class ShardAssignment:
         """The shards that the assignment gives to our replica.
 
         Args:
-            shards: how many shards each pool has.
+            shards: the number of shards of each pool.
             live: the live replicas.
         """
         asked = tuple(sorted(shards.items())), tuple(sorted(live))

@@ -93,16 +93,16 @@ class ShardObserver(Protocol):
     """Counts and logs what becomes of owned shards."""
 
     def claimed(self, shard: ShardName, epoch: int) -> None:
-        """We own the shard."""
+        """Hears that we own the shard."""
 
     def lost(self, shard: ShardName) -> None:
-        """Somebody else has claimed it."""
+        """Hears that somebody else has claimed the shard."""
 
     def published(self, shard: ShardName, decided: Decided) -> None:
-        """A decision was acknowledged."""
+        """Hears that a decision was acknowledged."""
 
     def failed(self, shard: ShardName, error: Exception) -> None:
-        """A decision could not be published now."""
+        """Hears that a decision could not be published now."""
 
 
 class ShardOwnership:

@@ -29,12 +29,12 @@ class Explainer:
     """Says of jobs why they stand where they stand.
 
     Args:
-        cache: what is known.
+        cache: the known state of the clusters.
         asker: asks the owners of shards.
         unmarked: the clusters that hold a pool's order up.
-        steering: where levels are written.
-        reserved: what was promised to whom.
-        traced: which part is kept of the traces that begin here.
+        steering: tells where levels are written.
+        reserved: the starts that were promised.
+        traced: the part that is kept of the traces that begin here.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Explainer:
 
         Args:
             name: id, uid, submission, or what it was made for.
-            tenant: whose jobs alone; the names of others' jobs are then left out.
+            tenant: the tenant whose jobs alone are told; the names of others' jobs are then left out.
             at: the instant.
         """
         known = [self._facts(job, at) for job in sorted(self._cache.find(name), key=_shown_first)]

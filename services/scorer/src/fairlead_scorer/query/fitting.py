@@ -40,7 +40,7 @@ def shortfalls_of(answer: str, reasons: Iterable[UnschedulableReason]) -> list[S
 
     Args:
         answer: the answer that they come to; see `Shortfall`.
-        reasons: of one job.
+        reasons: the reasons of one job.
     """
     found = (_shortfall(answer, reason) for reason in reasons)
     return [one for one in found if one is not None]
@@ -91,8 +91,8 @@ def misfit_of(job: JobState, cache: ClusterCache, pool: ScoredPool | None) -> Jo
     """The known reasons against a waiting job's start, its place in the order apart.
 
     Args:
-        job: in any phase.
-        cache: what is known.
+        job: a job in any phase.
+        cache: the known state of the clusters.
         pool: the pool that it waits in.
     """
     if job.phase not in {Phase.WAITING, Phase.HELD}:

@@ -62,10 +62,10 @@ class Questions:
     """Answers `ask.queue`, `ask.tenants` and `ask.explain`.
 
     Args:
-        cache: what is known.
+        cache: the known state of the clusters.
         asker: asks the owners of shards.
         explainer: answers about single jobs.
-        steering: where levels are written.
+        steering: tells where levels are written.
         now: the clock.
     """
 

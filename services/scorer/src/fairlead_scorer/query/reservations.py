@@ -31,8 +31,8 @@ class ReserveView:
     """Says of jobs what was promised to them.
 
     Args:
-        cache: what is known.
-        leaders: who leads, with what they say.
+        cache: the known state of the clusters.
+        leaders: the leases of those who lead.
     """
 
     def __init__(self, cache: ClusterCache, leaders: Leaders) -> None:
@@ -43,7 +43,7 @@ class ReserveView:
         """The effect of reserve mode on a job that waits; nothing where it does not concern it.
 
         Args:
-            job: of any phase.
+            job: a job of any phase.
             open_names: whether other tenants' jobs may be named.
         """
         lease = self._leaders.leader(ADMITTER, job.cluster)

@@ -22,10 +22,10 @@ _AGAIN_SECONDS = 0.05
 
 
 class Requester(Protocol):
-    """Request-reply."""
+    """Asks over the bus and gets one reply."""
 
     async def request(self, subject: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109 # the bus's own
-        """The reply."""
+        """Asks a subject; returns the reply."""
 
 
 class ShardReplies(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,9 +27,9 @@ class SteeringView:
     """Says of pools where their levels are written.
 
     Args:
-        cache: what is known.
+        cache: the known state of the clusters.
         words: the operators' words.
-        leaders: who leads, with what admitters and watchers saw.
+        leaders: the leases of those who lead, with what admitters and watchers saw.
         reserved: the starts that were promised.
     """
 

@@ -29,7 +29,7 @@ class FairnessMetrics(Collector):
 
     Args:
         decided: the last published content of each owned shard.
-        pools: by name.
+        pools: the pools by name.
         clock: now.
     """
 
@@ -163,8 +163,8 @@ class ShardMetrics(Collector):
 
     Args:
         owned: our shards.
-        dirty: how many of them wait to be decided.
-        pools: by name.
+        dirty: the number of them that wait to be decided.
+        pools: the pools by name.
     """
 
     def __init__(

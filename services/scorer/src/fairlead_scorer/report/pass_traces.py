@@ -55,7 +55,7 @@ class PassTraces:
 
     Args:
         observer: counts and logs.
-        spans: where spans are told.
+        spans: takes the spans.
         job: a waiting job, by its uid.
         replica: our name.
         clock: gives the instant of now.
@@ -112,20 +112,20 @@ class PassTraces:
     # The observer --------------------------------------------------------------------------------------------------
 
     def claimed(self, shard: ShardName, epoch: int) -> None:
-        """We own the shard; whoever owned it before may have died before it told its last passes."""
+        """Hears that we own the shard; its last owner may have died before it told its last passes."""
         self._observer.claimed(shard, epoch)
         begun = self._passes.get(shard)
         said = self._attributes(shard) | {"fairlead.epoch": epoch, "fairlead.role": "scorer"}
         self._spans.trouble("take over", said, links=() if begun is None else begun.moved)
 
     def lost(self, shard: ShardName) -> None:
-        """Somebody else has claimed it."""
+        """Hears that somebody else has claimed the shard."""
         self._observer.lost(shard)
         self._fronts.pop(shard, None)
         self._passes.pop(shard, None)
 
     def published(self, shard: ShardName, decided: Decided) -> None:
-        """A decision was acknowledged."""
+        """Hears that a decision was acknowledged."""
         self._observer.published(shard, decided)
         done = self._passes.pop(shard, None)
         if done is not None:
@@ -135,7 +135,7 @@ class PassTraces:
                 self._spans.tell(self._spans_of(shard, done, done.context))
 
     def failed(self, shard: ShardName, error: Exception) -> None:
-        """A decision could not be published now."""
+        """Hears that a decision could not be published now."""
         self._observer.failed(shard, error)
         begun = self._passes.get(shard)
         links = () if begun is None else (begun.context, *begun.moved)

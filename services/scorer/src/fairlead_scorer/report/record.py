@@ -12,7 +12,7 @@ class ScorerRecord:
     """The scorer's metrics and log lines.
 
     Args:
-        metrics: where they are declared.
+        metrics: the registry in which they are declared.
     """
 
     def __init__(self, metrics: Metrics) -> None:
@@ -48,17 +48,17 @@ class ScorerRecord:
     # Owned shards -------------------------------------------------------------------------------------------------
 
     def claimed(self, shard: ShardName, epoch: int) -> None:
-        """We own the shard."""
+        """Hears that we own the shard."""
         self._claims.inc()
         self._log.info("claimed", shard=str(shard), epoch=epoch)
 
     def lost(self, shard: ShardName) -> None:
-        """Somebody else has claimed it."""
+        """Hears that somebody else has claimed the shard."""
         self._losses.inc()
         self._log.warning("lost ownership, stepping down", shard=str(shard))
 
     def published(self, shard: ShardName, decided: Decided) -> None:
-        """A decision was acknowledged."""
+        """Hears that a decision was acknowledged."""
         self._decisions.inc()
         if decided.content.shortened:
             self._shortened.inc()
@@ -69,30 +69,30 @@ class ScorerRecord:
         self._moves.labels(shard.pool).inc(jobs)
 
     def failed(self, shard: ShardName, error: Exception) -> None:
-        """A decision could not be published now."""
+        """Hears that a decision could not be published now."""
         self._failures.labels(type(error).__name__).inc()
         self._log.warning("publish failed, trying again", shard=str(shard), error=str(error))
 
     # The loop -----------------------------------------------------------------------------------------------------
 
     def observed(self, changes: int) -> None:
-        """A pass took in so many changes."""
+        """Hears how many changes a pass took in."""
         self._passes.inc()
         self._changes.inc(changes)
 
     def heard(self, runs: int) -> None:
-        """Events told of so many runs that are over."""
+        """Hears of how many ended runs events told."""
         self._runs.inc(runs)
 
     def clock_ahead(self, pool: str, shard: int, *, ours: bool) -> None:
-        """Past use of a shard is settled to an instant that is yet to come; of a shard this is said once."""
+        """Hears that a shard's past use is settled to an instant that is yet to come; of a shard this is said once."""
         self._ahead.labels("this" if ours else "other").inc()
         if (pool, shard) not in self._said_ahead:
             self._said_ahead.add((pool, shard))
             self._log.warning("past use is ahead of our clock", shard=f"{pool}/{shard}", ours=ours)
 
     def decided(self, seconds: float) -> None:
-        """A shard was decided."""
+        """Hears that a shard was decided."""
         self._rescore.observe(seconds)
 
     def arranged(self, gained: list[ShardName], given_up: list[ShardName]) -> None:
@@ -126,12 +126,12 @@ class ScorerRecord:
     # Policy, questions, routes ------------------------------------------------------------------------------------
 
     def adopted(self, revision: int) -> None:
-        """A policy document was taken on."""
+        """Hears that a policy document was taken on."""
         self._policies.labels("adopted").inc()
         self._log.info("policy adopted", revision=revision)
 
     def refused_policy(self, revision: int, why: str, *, instead: int) -> None:
-        """A policy document does not validate; `instead` is the last one kept that does, 0 where none is."""
+        """Hears of a policy document that does not validate; `instead` is the last one kept that does, 0 where none is."""
         self._policies.labels("refused").inc()
         self._log.error(
             "policy refused: the last revision that validates holds",

@@ -16,7 +16,7 @@ class NoQueueError(FieldError):
     """No cluster has a queue for the tenant. What its sender is told names nobody else; whom clusters let in is for operators.
 
     Args:
-        tenant: that it was submitted as.
+        tenant: the tenant that it was submitted as.
         let_in: the tenants that have a queue.
     """
 
@@ -40,7 +40,7 @@ class Choice(NamedTuple):
 
 class _Option(NamedTuple):
     cramped: Fraction
-    """Minus the room that is left: the option with most room sorts first."""
+    """Room that is left, negated: the option with most room sorts first."""
     cluster: str
     pool: str
 
@@ -61,9 +61,9 @@ def choose(
     over where another that can take the job is led.
 
     Args:
-        cache: what is known of the clusters.
+        cache: the known state of the clusters.
         rulebook: the policy.
-        submission: as checked by the contracts.
+        submission: the submission, as checked by the contracts.
         sent: base units of what went to each pool and does not show in the cluster cache yet.
         led: clusters that an admitter leads now.
 

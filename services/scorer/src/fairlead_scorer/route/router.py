@@ -54,8 +54,8 @@ class TenantPace:
     So submissions that waited for a scorer to come back are not taken for a flood.
 
     Args:
-        a_second: in the long run.
-        burst: at once, after a rest.
+        a_second: submissions a second in the long run.
+        burst: submissions at once, after a rest.
     """
 
     def __init__(self, a_second: float, burst: int) -> None:
@@ -81,10 +81,10 @@ class Router:
 
     Args:
         bus: the connection.
-        cache: what is known of the clusters.
+        cache: the known state of the clusters.
         record: hears of routes.
         now: the wall clock.
-        pace: of each tenant.
+        pace: the pace of each tenant's submissions.
         led: clusters that an admitter leads now, as far as is known.
     """
 

@@ -68,7 +68,7 @@ def needed_from(pasts: Mapping[str, PoolPast], is_current: Callable[[str], bool]
     """The instant from which on runs must be known; None where nothing is settled yet.
 
     Args:
-        pasts: of each pool.
+        pasts: the past use of each pool.
         is_current: whether a pool can be decided. One that cannot, and has not been for an hour, is not waited for.
     """
     ends = {name: earliest for name, past in pasts.items() if (earliest := past.horizon()) is not None}

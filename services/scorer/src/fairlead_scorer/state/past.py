@@ -56,7 +56,7 @@ class PoolPast:
 
     Args:
         rulebook: says which shard a tenant is in.
-        half_life: of the policy.
+        half_life: the policy's half-life.
     """
 
     def __init__(self, rulebook: Rulebook, half_life: Micros) -> None:

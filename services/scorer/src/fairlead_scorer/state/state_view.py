@@ -23,16 +23,16 @@ class StateObserver(PolicyObserver, Protocol):
     """Hears what is taken in."""
 
     def observed(self, changes: int) -> None:
-        """A pass took in so many changes."""
+        """Hears how many changes a pass took in."""
 
     def adopted(self, revision: int) -> None:
-        """A policy document was taken on."""
+        """Hears that a policy document was taken on."""
 
     def clock_ahead(self, pool: str, shard: int, *, ours: bool) -> None:
-        """Past use of a shard is settled to an instant that is yet to come."""
+        """Hears that a shard's past use is settled to an instant that is yet to come."""
 
     def heard(self, runs: int) -> None:
-        """Events told of so many runs that are over."""
+        """Hears of how many ended runs events told."""
 
 
 class StateView:
@@ -73,7 +73,7 @@ class StateView:
         )
         self._history = RunHistory(bus, wake)
         self._past_counts = asyncio.Event()
-        """Set once a policy says that past use counts. Until then neither decisions nor events are read."""
+        """Event, set once a policy has past use count: until then neither decisions nor events are read."""
         self._past_known = False
         self._adopted: int | None = None
         self._taking_in = False
