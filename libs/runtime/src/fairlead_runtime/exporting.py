@@ -146,7 +146,7 @@ class _HashedOnce(Resource):
 
     @classmethod
     def of(cls, resource: Resource) -> Self:
-        """The same, which never changes."""
+        """The resource of another, with its hash made once."""
         found = cls(resource.attributes, resource.schema_url)
         found._hash = hash(resource)
         return found

@@ -23,7 +23,8 @@ class _FoundValue(msgspec.Struct, frozen=True):
     value: object
     place: str
     text: bool
-    """Whether it is text that still has to be read as the field's type: of the environment or a flag."""
+    """Whether the value is text that still has to be read as the field's type: of the environment or a
+    flag."""
 
 
 def load_settings[T: msgspec.Struct](

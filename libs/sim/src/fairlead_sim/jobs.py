@@ -69,7 +69,7 @@ class SimJob(msgspec.Struct, kw_only=True, gc=False):
 
     @property
     def exceeds_limit(self) -> bool:
-        """Whether it would run longer than it may."""
+        """Whether the job would run longer than it may."""
         return self.run_limit is not None and self.run > self.run_limit
 
     @property

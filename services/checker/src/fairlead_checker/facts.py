@@ -59,7 +59,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """Instant since which it has quota; None without."""
     admitted: bool
     evicted: bool
-    """Whether it was put back for a check's `Retry`, and got no quota since."""
+    """Whether the Workload was put back for a check's `Retry`, and got no quota since."""
     requeue_at: Micros | None
     """Instant until which Kueue keeps it out of its queue."""
 

@@ -50,7 +50,7 @@ class CreateOutcome(enum.StrEnum):
 
     CREATED = "created"
     EXISTS = "exists"
-    """The same job was made before: done, not done twice."""
+    """The job was made before, with the same body; it is not made twice."""
     CONFLICT = "conflict"
     """A job of that name with another body exists."""
     NO_QUEUE = "no-queue"

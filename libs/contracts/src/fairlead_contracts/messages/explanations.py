@@ -97,14 +97,15 @@ class Neighbour(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     within: str = ""
     """The tenant below which the two part ways; empty where that is the pool itself."""
     side: str = ""
-    """The tenant on its way up whose start tag counts there; empty where that is its own."""
+    """The tenant on this job's way up whose start tag counts there; empty where that is its own."""
     own_side: str = ""
-    """The same of the explained job."""
+    """The tenant on the explained job's way up, likewise; empty where that is its own."""
     effective: str = ""
     """Id of the job by whose terms it counts there, as its tenants serve that one first; empty where it
     counts by its own."""
     own_effective: str = ""
-    """The same of the explained job."""
+    """Id of the job by whose terms the explained one counts there, likewise; empty where it counts by its
+    own."""
     share_lead: float = 0.0
     """The difference by which the start tag on its side is lower; negative where it is higher."""
     class_lead: float = 0.0

@@ -224,7 +224,7 @@ class SnapshotTenant(msgspec.Struct, frozen=True, kw_only=True):
     a part in."""
     parent: str | None = None
     unlisted: bool = False
-    """Whether it is one that the policy does not name, and counts as such: it adds nothing to the sum of the
+    """Whether the tenant counts as one that the policy does not name: it adds nothing to the sum of the
     weights."""
     past_use: Quantities = {}
     """Decayed past use at the snapshot's instant, base units; of a tenant with children, beside theirs."""
@@ -276,7 +276,8 @@ class SnapshotQueue(msgspec.Struct, frozen=True, kw_only=True):
     ties: TieRule | None = None
     """Rule by which the frontend orders jobs of one level; None where its name says it."""
     orders_across_queues: bool | None = None
-    """Whether that holds between two of its queues, too; None where its name says it."""
+    """Whether the frontend orders by that rule between two of its queues, too; None where its name says
+    it."""
 
     @property
     def able(self) -> Capabilities:

@@ -131,7 +131,7 @@ class SnapshotValues:
         return amounts
 
     def instants(self, found: Sequence[object], key: str, at: int, name: str) -> list[Micros | None]:
-        """The same field of several entries as instants, see `instant`.
+        """One field of several entries as instants, see `instant`.
 
         Args:
             found: the field of each entry.
@@ -185,7 +185,7 @@ class SnapshotValues:
         return found or ""
 
     def check_pool(self, key: str, at: int, pool: str) -> bool:
-        """Whether it is one of the pools."""
+        """Whether a pool is one of the snapshot's; tells it where it is not."""
         known = pool in self.pools
         if not known:
             self.fail((key, at, "pool"), pool, f"is not a pool; pools are {listed(self.pools)}")
