@@ -73,7 +73,7 @@ class Pages:
         """See `ShardObserver`."""
 
     def moved(self, shard: ShardName, jobs: int) -> None:
-        """See `PassDiary`."""
+        """See `PassObserver`."""
 
 
 def lives(ratio: float) -> list[ToldJob]:

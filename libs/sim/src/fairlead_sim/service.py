@@ -105,7 +105,7 @@ class SimService:
     # Requests
 
     async def create(self, jobs: Sequence[CreateJob]) -> Sequence[CreateReply]:
-        """See `Obedient`."""
+        """See `FrontendVerbs`."""
         wrong = [why_unkeepable(self._cluster.name, one) for one in jobs]
         replies: list[CreateReply] = []
 
@@ -121,13 +121,13 @@ class SimService:
         return replies
 
     async def set_levels(self, levels: Sequence[SetLevel]) -> Sequence[LevelReply]:
-        """See `Obedient`."""
+        """See `FrontendVerbs`."""
         replies: list[LevelReply] = []
         await self._ask(lambda _: replies.extend(map(self._set_level, levels)))
         return replies
 
     async def delete(self, jobs: Sequence[DeleteJob]) -> Sequence[DeleteReply]:
-        """See `Obedient`."""
+        """See `FrontendVerbs`."""
         replies: list[DeleteReply] = []
         await self._ask(lambda now: replies.extend(self._delete(one, now) for one in jobs))
         return replies

@@ -243,7 +243,7 @@ class KubeBreaker(Breaker):
         await self._restart("kueue", self._lab.restart_kueue)
 
     async def _restart_apiserver(self) -> None:
-        """Every watch breaks."""
+        """Restarts the API server: every watch breaks."""
         await self._restart("kube-apiserver", self._lab.restart_apiserver)
 
     async def _restart(self, part: str, restart: Callable[[], None]) -> None:

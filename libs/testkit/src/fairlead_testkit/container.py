@@ -56,7 +56,7 @@ class ContainerNatsServer:
         raise NatsServerError(f"the container did not answer in {START_SECONDS} s")
 
     def stop(self) -> None:
-        """End it cleanly; the store stays."""
+        """End the server cleanly; the store stays."""
         self._container.get_wrapped_container().stop()
 
     def kill(self) -> None:
@@ -73,7 +73,7 @@ class ContainerNatsServer:
         self._container.get_wrapped_container().pause()
 
     def resume(self) -> None:
-        """Let it run on."""
+        """Let the container run on."""
         self._container.get_wrapped_container().unpause()
 
     def remove(self) -> None:

@@ -30,7 +30,7 @@ class ContendingJob(NamedTuple):
     uid: str
     tenant: str
     size: int
-    """Slots."""
+    """Number of slots that the job takes."""
     lasts: Micros | None
     """Run time of the job; None for the next length of the pool's pattern."""
 

@@ -39,7 +39,7 @@ FORKED = frozenset(
 )
 """Services that run as forks; everything else is started from nothing."""
 COMMANDS = frozenset({"fairlead_cli"})
-"""Commands that do, too."""
+"""Commands that run as forks, too."""
 _SERVERS = 2
 _LONGEST = 256 * 1024
 """The most bytes of an order."""

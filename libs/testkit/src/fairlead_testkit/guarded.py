@@ -26,7 +26,7 @@ class ServerAccounts(Protocol):
 
     @property
     def accounts(self) -> list[Account]:
-        """The services' first."""
+        """The accounts, the services' first."""
 
 
 class IssuedKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ def guarded(directory: Path, layout: ServerAccounts, *, operator_mode: bool = Fa
 def guarded_server(
     directory: Path, layout: ServerAccounts, *, operator_mode: bool = False
 ) -> Iterator[GuardedServer]:
-    """Started for the time of the block."""
+    """The server, started for the time of the block."""
     made = guarded(directory, layout, operator_mode=operator_mode)
     with made.server:
         yield made

@@ -28,7 +28,7 @@ from fairlead_testkit.free_ports import free_ports
 PROGRAM = "docker-registry"
 USER, WORD = "ann", "word"
 _HASHED = "$2y$05$abcdefghijklmnopqrstuuQDoL5Sa/TtfS/XN4AY/jgq.HBbO1BTu"
-"""WORD, as htpasswd keeps it."""
+"""The hash of WORD, as htpasswd keeps it."""
 _REALM = "registry of a test"
 _START_SECONDS = 20.0
 _CONFIG = "application/vnd.docker.container.image.v1+json"
@@ -64,7 +64,7 @@ class ImageRegistry:
         return _digest(content)
 
     def up(self) -> bool:
-        """Whether it answers."""
+        """Whether the registry answers."""
         try:
             self._ask("GET", f"http://{self.host}/v2/")
         except urllib.error.HTTPError as error:

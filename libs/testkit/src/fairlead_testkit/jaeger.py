@@ -48,7 +48,7 @@ class Reference(msgspec.Struct, rename="camel", frozen=True):
 
 
 class Tag(msgspec.Struct, frozen=True):
-    """An attribute."""
+    """An attribute of a span."""
 
     key: str
     value: object

@@ -75,7 +75,7 @@ class Gateway(Protocol):
     """The way to a worker (`execnet`)."""
 
     id: str
-    """`gw0`, `gw1` and so on."""
+    """Name of the worker: `gw0`, `gw1` and so on."""
 
 
 class XdistWorker(Protocol):
@@ -90,7 +90,7 @@ class XdistWorker(Protocol):
         """Queue tests, by their numbers in its own collection."""
 
     def shutdown(self) -> None:
-        """Tell it that nothing more comes."""
+        """Tell the worker that nothing more comes."""
 
 
 class LanesPlugin:

@@ -145,7 +145,7 @@ class NatsServer(OwnProcess):
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Paused within the block."""
+        """Pauses the server within the block."""
         self.pause()
         try:
             yield

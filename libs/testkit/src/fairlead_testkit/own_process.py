@@ -17,7 +17,7 @@ from fairlead_testkit.fork_server import ForkedProcess
 
 _LOOK_SECONDS = 0.001
 _STILL = frozenset("TtZX")
-"""Stopped, or ended."""
+"""States of threads that are stopped or have ended, as /proc writes them."""
 
 
 class OwnProcess:
@@ -35,7 +35,7 @@ class OwnProcess:
         self._paused = False
 
     def start(self) -> Self:
-        """Start it, or start it again."""
+        """Start the process, or start it again."""
         raise NotImplementedError
 
     @property
@@ -62,7 +62,7 @@ class OwnProcess:
         self._paused = True
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Lets the process run on (SIGCONT)."""
         os.kill(self.pid, signal.SIGCONT)
         self._paused = False
 

@@ -268,5 +268,5 @@ class PlacementTally:
 
     @property
     def right(self) -> float:
-        """The part that were at place 0."""
+        """The part of the admissions that were at place 0."""
         return self.places[0] / max(1, self.places.total())

@@ -18,7 +18,7 @@ NAMES = ("ada", "bob", "cyd", "dan", "eve", "fay", "gus", "hal", "ida", "jon")
 
 
 class RecordedPool(NamedTuple):
-    """A case."""
+    """A recorded case: a snapshot with a name."""
 
     name: str
     """The kind and a number."""
@@ -141,12 +141,12 @@ def tree(rng: random.Random, snapshot: PlainDocument) -> None:
 
 
 def hdrf(rng: random.Random, snapshot: PlainDocument) -> None:
-    """Shares rescaled after H-DRF."""
+    """Has shares rescaled after H-DRF."""
     policy(snapshot)["hierarchy"] = {"mode": "hdrf", "minimum": rng.choice(["nonzero", "live"])}
 
 
 def saturated(rng: random.Random, snapshot: PlainDocument) -> None:
-    """The pool says what is used up."""
+    """Has the pool say what is used up."""
     entries(snapshot, "pools")[0]["saturated"] = rng.choice([[], [GPU], ["cpu", GPU]])
 
 
@@ -165,13 +165,13 @@ def modes(rng: random.Random, snapshot: PlainDocument) -> None:
 
 
 def capped(rng: random.Random, snapshot: PlainDocument) -> None:
-    """Waiting counts up to a cap."""
+    """Has waiting count up to a cap."""
     aging = cast("PlainDocument", policy(snapshot)["aging"])
     aging["cap_days"] = rng.choice([0.5, 1, 2])
 
 
 def ageless(_: random.Random, snapshot: PlainDocument) -> None:
-    """Waiting counts for nothing."""
+    """Has waiting count for nothing."""
     policy(snapshot)["aging"] = {"entitlement_per_day": 0}
 
 

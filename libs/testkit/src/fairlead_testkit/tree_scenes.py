@@ -20,7 +20,7 @@ class TreeScene:
     rules: PoolRules
     waiting: tuple[WaitingJob, ...]
     running: tuple[tuple[str, str, dict[str, int]], ...]
-    """(uid, tenant, demand)."""
+    """Running jobs: (uid, tenant, demand)."""
     now: Micros
     past: Mapping[str, dict[str, int]] = field(default_factory=dict)
     """Past use by tenant."""

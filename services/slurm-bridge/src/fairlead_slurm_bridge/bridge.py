@@ -133,7 +133,7 @@ class Bridge:
     # --- the verbs
 
     async def create(self, jobs: Sequence[CreateJob]) -> list[CreateReply]:
-        """See `Obedient`."""
+        """See `FrontendVerbs`."""
         if self._creator is None:
             return [CreateReply(outcome=CreateOutcome.REFUSED, reason=BY_SBATCH) for _ in jobs]
         if self._view.surroundings is None:
@@ -145,7 +145,7 @@ class Bridge:
         return replies
 
     async def set_levels(self, levels: Sequence[SetLevel]) -> list[LevelReply]:
-        """See `Obedient`."""
+        """See `FrontendVerbs`."""
         async with self._turn:
             replies = [self._judged(wanted) for wanted in levels]
             open_ones = [wanted for wanted, reply in zip(levels, replies, strict=True) if reply is None]
@@ -165,7 +165,7 @@ class Bridge:
         return answered
 
     async def delete(self, jobs: Sequence[DeleteJob]) -> list[DeleteReply]:
-        """See `Obedient`."""
+        """See `FrontendVerbs`."""
         async with self._turn:
             there = {job.id for job in jobs if self._is_there(job)}
             try:

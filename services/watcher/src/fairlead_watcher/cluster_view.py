@@ -74,7 +74,7 @@ class ClusterView:
         self._to_translate[key] = None
 
     def local_queue(self, key: Key, facts: LocalQueueFacts | None) -> None:
-        """A LocalQueue."""
+        """Takes in a LocalQueue; None where it is gone."""
         if facts is None:
             self._around.local_queues.pop(key, None)
             self._state(subjects.state(self._cluster, "tenant", key.name, scope=key.namespace), None)
@@ -84,12 +84,12 @@ class ClusterView:
         self._retranslate_readers(Dependency("local queue", "", key))
 
     def cluster_queue(self, key: Key, facts: QueueFacts | None) -> None:
-        """A ClusterQueue."""
+        """Takes in a ClusterQueue; None where it is gone."""
         _put(self._queues, key.name, facts)
         self._quota_changed = True
 
     def cohort(self, key: Key, facts: CohortFacts | None) -> None:
-        """A Cohort."""
+        """Takes in a Cohort; None where it is gone."""
         _put(self._cohorts, key.name, facts)
         self._quota_changed = True
 
@@ -107,12 +107,12 @@ class ClusterView:
         self._retranslate_readers(Dependency("owner", kind, key))
 
     def namespace(self, key: Key, labels: Labels | None) -> None:
-        """A namespace."""
+        """Takes in a namespace's labels; None where it is gone."""
         _put(self._around.namespaces, key.name, labels)
         self._retranslate_readers(Dependency("namespace", "", Key("", key.name)))
 
     def boosts(self, *, read: bool) -> None:
-        """Whether Kueue reads boosts."""
+        """Takes in whether Kueue reads boosts."""
         if self._around.reads_boosts != read:
             self._around.reads_boosts = read
             self._retranslate_readers(LEVER)

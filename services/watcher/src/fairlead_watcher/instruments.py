@@ -19,7 +19,7 @@ class WatcherInstruments:
     """Counts and measurements of the watcher."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Declare them in the process's registry."""
+        """Declare the watcher's metrics in the process's registry."""
         self._metrics = metrics
         self._jobs = metrics.gauge(
             "stated", "Jobs that are stated of the cluster, by phase.", unit="jobs", labels=["phase"]

@@ -15,7 +15,7 @@ class DeliverLever(Protocol):
     """Takes whether Kueue reads boosts."""
 
     def __call__(self, *, read: bool) -> None:
-        """Whether Kueue reads boosts."""
+        """Takes whether Kueue reads boosts."""
 
 
 class LeverSource:

@@ -90,7 +90,7 @@ def _by_flavor(quotas: Quotas) -> list[FlavorQuota]:
 
 
 def tenant(cluster: str, key: Key, local_queue: LocalQueueFacts) -> TenantState:
-    """A LocalQueue."""
+    """The statement of a LocalQueue."""
     return TenantState(
         cluster=cluster,
         epoch=UNSTAMPED,
@@ -102,7 +102,7 @@ def tenant(cluster: str, key: Key, local_queue: LocalQueueFacts) -> TenantState:
 
 
 def priority_class(cluster: str, name: str, value: int) -> ClassState:
-    """A WorkloadPriorityClass."""
+    """The statement of a WorkloadPriorityClass."""
     return ClassState(cluster=cluster, epoch=UNSTAMPED, rev=UNSTAMPED, name=name, value=value)
 
 

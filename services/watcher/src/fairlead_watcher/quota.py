@@ -51,9 +51,9 @@ class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
     preemption: dict[str, str] = {}
     strategy: str = ""
     active: bool = True
-    """Whether Kueue says that it can admit."""
+    """Whether Kueue says that the queue can admit."""
     stopped: bool = False
-    """Whether somebody stopped it."""
+    """Whether somebody stopped the queue."""
     selector: LabelSelector | None = LabelSelector()
     """The selector of namespaces whose Workloads it takes; None takes those of none."""
     usage_first: bool = False
@@ -128,9 +128,9 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     queues: list[QueueFacts]
     cohorts: list[str]
-    """Names of its cohorts, the root's too; empty for a ClusterQueue alone."""
+    """Names of the tree's cohorts, the root's too; empty for a ClusterQueue alone."""
     cyclic: bool = False
-    """Whether its cohorts go in a circle: Kueue admits nothing there."""
+    """Whether the tree's cohorts go in a circle: Kueue admits nothing there."""
 
 
 class Forest:

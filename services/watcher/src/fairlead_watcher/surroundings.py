@@ -46,11 +46,11 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     most: dict[str, int]
     """The most that it can ever have, by resource that it covers, all flavors together."""
     flavored: bool = False
-    """Whether several flavors give one resource in its pool."""
+    """Whether several flavors give one resource in the queue's pool."""
     givers: dict[str, frozenset[str]] = {}
     """The queue's flavors, by resource that they give."""
     strategy: str = ""
-    """`StrictFIFO` or `BestEffortFIFO`."""
+    """The queueing strategy: `StrictFIFO` or `BestEffortFIFO`."""
     selector: LabelSelector | None = LabelSelector()
     """The selector of namespaces whose Workloads it takes; None takes those of none."""
 
@@ -63,10 +63,10 @@ class WorkloadContext(Protocol):
     """Looks things up; each look is noted by whoever keeps translations up to date."""
 
     def local_queue(self, namespace: str, name: str) -> LocalQueueFacts | None:
-        """A LocalQueue."""
+        """The LocalQueue of this name; None for one that is not known."""
 
     def queue(self, name: str) -> QueueView | None:
-        """A ClusterQueue."""
+        """The ClusterQueue of this name; None for one that is not known."""
 
     def class_value(self, kind: str, name: str) -> int | None:
         """The value of a WorkloadPriorityClass or PriorityClass."""
@@ -125,7 +125,7 @@ class LookupTables(msgspec.Struct, kw_only=True):
     """Values of classes, by kind and name."""
     owners: dict[tuple[OwnerKind, Key], OwnerFacts] = {}
     namespaces: dict[str, Labels] = {}
-    """Labels by name."""
+    """Labels of namespaces, by the namespace's name."""
     reads_boosts: bool = True
 
 

@@ -66,7 +66,7 @@ class QuotaHold(msgspec.Struct, frozen=True, kw_only=True):
     flavors: dict[str, str] = {}
     """The flavor of each resource; without resources that its pod sets hold of several flavors."""
     charged: dict[str, dict[str, int]] = {}
-    """The quota that it holds, by flavor."""
+    """The quota that the Workload holds, by flavor."""
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,14 +95,14 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     queue_time: Micros
     local_queue: str
     owners: list[Owner] = []
-    """The owner that controls it, or the pods of a group."""
+    """The owner that controls the Workload, or the pods of a group."""
     grouped: bool = False
-    """Whether it is a pod group, which no owner controls."""
+    """Whether the Workload is a pod group, which no owner controls."""
     own: MetadataWords = NO_WORDS
     template: MetadataWords = NO_WORDS
     active: bool = True
     gates: str = ""
-    """The gates that must be lifted before Kueue looks at it (KEP-6915)."""
+    """The gates that must be lifted before Kueue looks at the Workload (KEP-6915)."""
     priority: int = 0
     boost: int = 0
     levelled_by: str = ""
@@ -117,19 +117,19 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     shapes: list[JobShape] = []
     """The demand of each kind of its pods while it waits; once it holds quota, of cards alone; see `shapes_of`."""
     equivalence: str = ""
-    """The digest of its shape, while it waits; see `equivalence`."""
+    """The digest of the Workload's shape, while it waits; see `equivalence`."""
     unreadable: Fault | None = None
     """The fault for which the demand cannot be read; None where it can."""
     run_limit: Micros | None = None
     """The time that is left of its run limit."""
     run: QuotaHold | None = None
     put_back: bool = False
-    """Whether Kueue does not queue it again yet (Requeued=False)."""
+    """Whether Kueue does not queue the Workload again yet (Requeued=False)."""
     requeue_at: Micros | None = None
     eviction: Eviction | None = None
     end: End | None = None
     open_checks: str = ""
-    """The admission checks that do not let it start, in words with what they say."""
+    """The admission checks that do not let the Workload start, in words with what they say."""
     unanswered: tuple[str, ...] = ()
     """Names of those open checks that are `Pending`."""
     said: str = ""

@@ -21,7 +21,7 @@ INTERNAL_ERROR = 500
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A question."""
+    """A question that came to an endpoint."""
 
     subject: str
     payload: bytes

@@ -173,7 +173,7 @@ def _shown(name: str, value: object) -> object:
 
 
 def _without_userinfo(url: str) -> str:
-    """A URL may carry a password or a token before its `@`."""
+    """The URL without the password or token that it may carry before its `@`."""
     return ",".join(
         f"{urlsplit(part).scheme}://***@{part.rpartition('@')[2]}" if "@" in part else part
         for part in url.split(",")

@@ -157,7 +157,7 @@ class Announcer:
         return self._repair.put_back
 
     def update(self, statements: Statements, outgoing: Collection[Outgoing] = ()) -> None:
-        """Takes in what is so now, and what happened, to say it."""
+        """Takes in the objects as they are now, and the events of what happened, to say both."""
         for subject, state in statements.items():
             if state is None:
                 self._truth.pop(subject, None)

@@ -50,12 +50,12 @@ class Signers(msgspec.Struct, frozen=True, kw_only=True):
         return cls(seeds={name: known.get(name) or new_seed(kind) for name, kind in kinds.items()})
 
     def key(self, name: str) -> str:
-        """The public key of one of them."""
+        """The public key of the signer of this name."""
         return public_key(self.seeds[name])
 
 
 def operator_token(signers: Signers) -> str:
-    """The operator's own."""
+    """The operator's token, which names the system account."""
     body = {"type": "operator", "version": 2, "system_account": signers.key(SYSTEM)}
     return _signed(signers.seeds[OPERATOR], signers.key(OPERATOR), "fairlead", body)
 

@@ -129,7 +129,7 @@ def checker(cluster: str) -> Grants:
 
 
 def watchdog() -> Grants:
-    """Sees who leads, and nothing else."""
+    """The grants of the watchdog, which sees who leads, and nothing else."""
     return Grants(publish=_read_bucket(topology.MEMBERS), subscribe=[])
 
 
@@ -150,7 +150,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """The kind, as NATS calls it."""
+        """The kind of the share, as NATS calls it."""
         return "service" if self.is_service else "stream"
 
 
@@ -206,7 +206,7 @@ def _read_bucket(bucket: str) -> list[str]:
 
 
 def _work(stream: str, durable: str) -> list[str]:
-    """A worker on a durable."""
+    """Subjects of a worker on a durable."""
     return [
         f"$JS.API.CONSUMER.INFO.{stream}.{durable}",
         f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}",
@@ -215,7 +215,7 @@ def _work(stream: str, durable: str) -> list[str]:
 
 
 def _overtake(stream: str) -> list[str]:
-    """Finding what stands behind a flood."""
+    """Subjects by which a worker finds what stands behind a flood."""
     return [f"$JS.API.STREAM.INFO.{stream}", f"$JS.API.DIRECT.GET.{stream}"]
 
 

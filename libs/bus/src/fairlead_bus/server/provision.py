@@ -18,7 +18,7 @@ _MARKER_SECONDS = 1.0
 """Life of an expiry marker: the server takes no less, and a watcher that is connected sees it at once."""
 _DUPLICATE_SECONDS = 120.0
 _LEAST_DUPLICATE_SECONDS = 0.1
-"""The server takes no shorter window, and reads 0 as its own two minutes."""
+"""Shortest window for duplicates that the server takes; it reads 0 as its own two minutes."""
 _WINDOW_CAN_BE_OFF = (2, 14)
 """First release in which a stream that has a source besides its subjects may do without a window for duplicates."""
 _NO_SOURCE = {"name": DEAD, "filter_subject": f"{ROOT}.dead._none"}
@@ -53,7 +53,7 @@ class TopologyChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_new(self) -> bool:
-        """Whether it is missing."""
+        """Whether the object is missing as a whole."""
         return not self.differing
 
     def sentence(self, missing: str = "created") -> str:

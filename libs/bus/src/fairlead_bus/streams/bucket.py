@@ -167,7 +167,7 @@ class Bucket:
     async def _over_what_stands(
         self, key: str, value: bytes, headers: Mapping[str, str] | None = None
     ) -> int:
-        """Writes over a revision that it names, always.
+        """Writes over whatever stands there, and always names the revision that it was.
 
         Trap: whoever may read a stream by a pull consumer may have the server store what it gives once more, under the subject
         that it had: an operator's word of last week. The server refuses one that names the revision it was written over.

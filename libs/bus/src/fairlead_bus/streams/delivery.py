@@ -21,7 +21,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str]
     stream_seq: int
     deliveries: int
-    """1 for the first time."""
+    """Number of this delivery: 1 for the first time."""
     at: Micros
     """The instant at which the server stored it."""
     behind: int = 0

@@ -48,7 +48,7 @@ class _Taken(msgspec.Struct):
     brought: Msg | None = None
     """The message as the durable brought it meanwhile."""
     settled: bytes | None = None
-    """The verdict on it; None while there is none."""
+    """The verdict on the message; None while there is none."""
 
 
 class _StreamState(msgspec.Struct):

@@ -97,7 +97,7 @@ class Api:
             self.request("PATCH", path, item, content_type=APPLY_PATCH, **query)
 
     def patch(self, path: str, change: KubeObject, **query: str) -> KubeObject:
-        """A JSON merge patch."""
+        """Sends a JSON merge patch; returns the object after it."""
         return self.request("PATCH", path, change, content_type=MERGE_PATCH, **query)
 
     def watch(self, path: str, since: str, *, seconds: int = 8) -> Iterator[KubeObject]:

@@ -48,7 +48,7 @@ class KubeLabPaths:
 
     @property
     def logs(self) -> Path:
-        """`<part>.log` of each part."""
+        """Folder of the logs: `<part>.log` of each part."""
         return self.folder / "logs"
 
     @property
@@ -78,11 +78,11 @@ class KubeLabPaths:
 
     @property
     def kubeconfigs(self) -> Path:
-        """`<user>.yaml` of each user."""
+        """Folder of the kubeconfigs: `<user>.yaml` of each user."""
         return self.folder / "kubeconfig"
 
     def kubeconfig(self, user: str) -> Path:
-        """The file of one user."""
+        """Kubeconfig of one user."""
         return self.kubeconfigs / f"{user}.yaml"
 
 
@@ -149,7 +149,7 @@ def kueue(kit: Kit, layout: KubeLabPaths, verbosity: int) -> list[str]:
 
 
 def controller_manager(kit: Kit, layout: KubeLabPaths) -> list[str]:
-    """The controllers that Jobs need."""
+    """Command of the controllers that Jobs need."""
     return [
         str(kit.binary("kube-controller-manager")),
         f"--kubeconfig={layout.kubeconfig(CONTROLLER_MANAGER)}",
@@ -166,7 +166,7 @@ def controller_manager(kit: Kit, layout: KubeLabPaths) -> list[str]:
 
 
 def scheduler(kit: Kit, layout: KubeLabPaths) -> list[str]:
-    """The scheduler of pods."""
+    """Command of the scheduler of pods."""
     return [
         str(kit.binary("kube-scheduler")),
         f"--kubeconfig={layout.kubeconfig(SCHEDULER)}",

@@ -45,7 +45,7 @@ class SlurmLabPaths:
 
     @property
     def conf(self) -> Path:
-        """slurm.conf."""
+        """Path of slurm.conf."""
         return self.folder / "etc" / "slurm.conf"
 
     @property

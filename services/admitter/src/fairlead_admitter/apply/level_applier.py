@@ -66,7 +66,7 @@ class DryRunApplier:
     async def carry_out(
         self, pool: str, writes: Sequence[LevelWrite], may_write: Callable[[], bool]
     ) -> PlanOutcome:
-        """Tell what is new in the plan."""
+        """Tell the writes that are new in the plan."""
         if may_write():
             told = self._told.get(pool, {})
             for write in writes:
@@ -87,7 +87,7 @@ class _PlanUnderway:
         self.balked: Counter[str] = Counter()
         """Number of writes that a webhook of the scope stood in the way of, by scope."""
         self.sent: dict[asyncio.Task[None], Barrier] = {}
-        """Batches without a reply."""
+        """Batches that were sent and have no reply yet."""
 
     def miss(self, write: LevelWrite) -> None:
         """Notes a write that may not have been done: writes that must come after it have to wait."""

@@ -46,7 +46,7 @@ class Obeyed(msgspec.Struct, frozen=True, kw_only=True):
     lever: LeverName | None
     """The lever that is obeyed; None where the probe cannot tell."""
     evidence: str
-    """The evidence for it, in words for people."""
+    """The evidence for the finding, in words for people."""
 
 
 class LeverProber(Protocol):
@@ -57,7 +57,7 @@ class LeverProber(Protocol):
         """Number of times so far that the frontend did not answer: it may have been restarted."""
 
     async def probe(self) -> Obeyed:
-        """Ask it. Nothing is written.
+        """Ask the frontend. Nothing is written.
 
         Raises:
             AdmitterError: the frontend does not answer just now.
@@ -136,7 +136,7 @@ class LeverWatch:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Ask, where it is time to."""
+        """Ask the frontend, where it is time to."""
         epoch, leave = self._lead(), self._leave()
         self._ineffective.set(leave is not None and bool(leave.why_ineffective(self._found())))
         if epoch is None or leave is None:

@@ -38,7 +38,7 @@ _SWEEP_QPS, _SWEEP_BURST = 10.0, 20
 """Marks on what finished are in nobody's way: a release has time."""
 
 _PROBE_QPS, _PROBE_BURST = 1.0, 6
-"""A probe is three dry runs."""
+"""Dry runs a second, and in a burst: a probe is three of them."""
 
 type Background = Callable[[], Coroutine[Any, Any, None]]
 """A task that runs as long as the admitter serves."""
@@ -54,7 +54,7 @@ class Frontend(msgspec.Struct, frozen=True, kw_only=True):
     objections: EventSink | None = None
     """Says what speaks against jobs, where their authors can be told at all."""
     lever: LeverProber | None = None
-    """Tells which lever it obeys, where there is more than one."""
+    """Tells which lever the frontend obeys, where there is more than one."""
     background: Mapping[str, Background] = {}
     """Tasks that must run beside levels and jobs, by name."""
 

@@ -84,7 +84,7 @@ class IntakeBacklog:
         )
 
     async def run(self, lane: SubmissionLane, leads: Callable[[], bool]) -> None:
-        """Look until cancelled. What NATS does not say now stays as it was.
+        """Look at NATS until cancelled. What it does not say now stays as it was.
 
         Args:
             lane: takes the submissions in.
@@ -144,7 +144,7 @@ class IntakeBacklog:
         self._dead_gauge.set(sum(_stream.decode(data).state.subjects.values()))
 
     async def _fullest(self) -> str | None:
-        """The store that is fuller than it may be, for people."""
+        """The store that is fuller than it may be, in words for people; None where none is."""
         account = _account.decode(await self._bus.jetstream.call("INFO"))
         used = [("the account", account.storage, account.limits.max_storage)]
         for name in _STREAMS:

@@ -74,7 +74,7 @@ class Created(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Creation
     queue: str = ""
     job: str = ""
-    """Empty where it is the submission's id."""
+    """The job's name in the frontend; empty where it is the submission's id."""
 
 
 class JobRefusedError(FrontendRefusedError):

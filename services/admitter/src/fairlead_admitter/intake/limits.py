@@ -27,11 +27,11 @@ class TenantLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one tenant."""
 
     a_second: float
-    """Submissions in the long run."""
+    """Submissions a second in the long run."""
     burst: int
     """Submissions at once, after a rest."""
     waiting: int
-    """Jobs that wait in the cluster."""
+    """The most jobs that may wait in the cluster."""
 
 
 class LimitExceeded(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ class QueuedJobs:
         self.waiting: dict[int, TieIndex] = {}
         """Waiting jobs by level."""
         self.held: dict[int, set[str]] = {}
-        """Uids by level."""
+        """Uids of held jobs by level."""
 
     def put(self, job: JobState, tie: Tie) -> None:
         """The job stands in the queue now."""

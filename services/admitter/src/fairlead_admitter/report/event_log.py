@@ -33,7 +33,7 @@ class EventLog:
         self._due = asyncio.Event()
 
     async def put(self, event: Event) -> None:
-        """Publish one; its ack is awaited in `run`."""
+        """Publish an event; its ack is awaited in `run`."""
         self._due.set()
         subject = subjects.event(event.tenant, event.cluster, event.job)
         try:
@@ -75,7 +75,7 @@ class LevelEvents:
         self._policy = policy
 
     async def log(self, pool: str, write: LevelWrite, mark: str, decision: Decision | None) -> None:
-        """Log one write."""
+        """Log one level that was written."""
         event = self._event(pool, write, mark, decision)
         self._traces.wrote(event, decision)
         await self._log.put(event)
@@ -111,7 +111,7 @@ class ReserveEvents:
         self._policy = policy
 
     async def log(self, news: Iterable[ReservationNews]) -> None:
-        """Log them."""
+        """Log the news."""
         for one in news:
             await self._log.put(self._event(one))
 

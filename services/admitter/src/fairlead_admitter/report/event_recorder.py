@@ -109,7 +109,7 @@ class EventRecorder:
         self._judged_by: tuple[object, ...] = ()
         self._judged: dict[str, _Judged] = {}
         self._objections: list[_JobObjection] = []
-        """The objections to those jobs."""
+        """The objections to the judged jobs."""
         self._judged_at, self._judge_again = -1, 0.0
         """The number of changes of facts by which they were judged, and when they are judged again in any case."""
         self._found_at: dict[_JobObjection, float] = {}

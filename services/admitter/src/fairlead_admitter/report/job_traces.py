@@ -62,7 +62,7 @@ class JobTraces:
     def taken(
         self, ruled: Submission, at: Micros, root: TraceContext | None, caller: TraceContext | None
     ) -> None:
-        """Notes that its job stands in the frontend."""
+        """Notes that the submission's job stands in the frontend."""
         if root is not None and root.kept and self._spans.on:
             about = about_job(self._cluster, ruled.tenant, ruled.id)
             self._spans.tell([submit_span(root, at, about, caller)])

@@ -14,10 +14,10 @@ class Complaints(Protocol):
         """Hears that a pool has no decision; nothing is written."""
 
     def stale(self, pool: str, found: Unsettled, seconds: float) -> None:
-        """Hears that it has had none for too long."""
+        """Hears that the pool has had no decision for too long."""
 
     def settled(self, pool: str, seconds: float) -> None:
-        """Hears that it has one again, after so many seconds."""
+        """Hears that the pool has an order again, after so many seconds."""
 
     def forget_pool(self, pool: str) -> None:
         """Hears that the pool is nobody's concern now."""

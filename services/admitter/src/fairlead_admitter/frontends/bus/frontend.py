@@ -60,7 +60,7 @@ class Creations:
         """Requests by scope that go along with who asked first."""
 
     async def create(self, job: CreateJob) -> CreateReply:
-        """The reply to this one.
+        """The reply to the creation of this job.
 
         Raises:
             as `carry_out`, to all that travelled together.

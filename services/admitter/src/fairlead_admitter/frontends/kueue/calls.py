@@ -162,10 +162,10 @@ class KueueCalls:
                 return False
 
     def _check_gone(self, cause: NotFoundError, namespace: str, name: str) -> None:
-        """Whether it is the Workload that is not found.
+        """Checks that it is the Workload itself that is not found.
 
         Raises:
-            FrontendDownError: it is the kind.
+            FrontendDownError: the kind is not found: the cluster does not serve it now.
         """
         if not is_about(cause, namespace, name):
             raise self._unserved(cause) from cause

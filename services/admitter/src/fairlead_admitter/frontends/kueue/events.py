@@ -21,7 +21,7 @@ _LONGEST_STEM = 200
 
 
 class KueueObjections:
-    """Writes each objection as one Event an object; see Speaker.
+    """Writes each objection as one Event an object; see EventSink.
 
     Args:
         client: the cluster's client, with writes of its own to spend.
@@ -37,7 +37,7 @@ class KueueObjections:
         self._clock = clock
 
     async def object_to(self, job: JobState, objection: Objection) -> None:
-        """Say it of the Workload and of its owner; see Speaker."""
+        """Say the objection of the Workload and of its owner; see EventSink."""
         workload = await self._calls.look(job.scope, job.id, job.uid)
         if workload is None:
             return

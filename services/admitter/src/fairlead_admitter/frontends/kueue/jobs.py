@@ -37,9 +37,9 @@ class ServiceAccounts(msgspec.Struct, frozen=True, kw_only=True):
     """Names of service accounts, the same in each tenant's namespace."""
 
     submit: str
-    """Acted as to create jobs."""
+    """Account that is acted as to create jobs."""
     pods: str
-    """Run as by the pods."""
+    """Account that the pods run as."""
 
 
 class KueueJobs:
@@ -120,7 +120,7 @@ class _OrderUnderway:
         self._manifests = manifests
 
     async def make(self) -> Creation:
-        """Make what isn't there."""
+        """Make those objects of the job that aren't there."""
         raise NotImplementedError
 
     async def exists_as_another_kind(self) -> bool:
@@ -150,7 +150,7 @@ class _OneObject(_OrderUnderway):
     """A Job or a PyTorchJob."""
 
     async def make(self) -> Creation:
-        """Make it, unless it is there."""
+        """Make the object, unless it is there."""
         while await self._calls.create(self._resource, self._manifests[0]) is None:
             existing = await self._outcome_of_existing(self._name)
             if existing is not None:

@@ -33,7 +33,7 @@ class KueueLever:
         self.outages += 1
 
     async def probe(self) -> Obeyed:
-        """Ask its webhook; see LeverProber."""
+        """Ask Kueue's webhook; see LeverProber."""
         found: LeverProbe | None = None
         self._workloads = None
         with telling("a dry run of a Workload"):

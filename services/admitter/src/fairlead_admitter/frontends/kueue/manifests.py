@@ -180,7 +180,7 @@ def _own_annotations(order: JobOrder, terms: ManifestTerms) -> dict[str, str]:
 
 
 def _marks(order: JobOrder) -> dict[str, str]:
-    """The marks that tell that it is ours, and from which submission it was made."""
+    """The marks that tell that a job is ours, and from which submission it was made."""
     marks = {SUBMISSION: order.submission.id, DIGEST: order.submission.digest()}
     return marks if order.traceparent is None else {**marks, TRACEPARENT: order.traceparent}
 

@@ -40,7 +40,7 @@ def name_of(submission: Submission) -> str:
 
 
 def check_labels(field: str, labels: Mapping[str, str]) -> None:
-    """Whether these may be set as labels.
+    """Checks that a submission may set these labels.
 
     Raises:
         FieldError: the first that may not.
@@ -50,7 +50,7 @@ def check_labels(field: str, labels: Mapping[str, str]) -> None:
 
 
 def check_annotations(field: str, annotations: Iterable[str], prefixes: Collection[str]) -> None:
-    """Whether a submission may set annotations of these keys.
+    """Checks that a submission may set annotations of these keys.
 
     An allow-list: controllers of other projects give rights to what carries their annotations, such as a cloud role or
     an interface in another network, and nobody can name them all.
@@ -76,7 +76,7 @@ def check_annotations(field: str, annotations: Iterable[str], prefixes: Collecti
 
 
 def check_key(field: str, key: str) -> None:
-    """Whether this may be the key of a label or an annotation.
+    """Checks that this may be the key of a label or an annotation.
 
     Raises:
         FieldError: the key may not be one.

@@ -45,7 +45,7 @@ class FreshRefusals:
         return now - first >= self._seconds
 
     def granted(self, right: AccessRight) -> None:
-        """Notes that it was allowed: the next refusal is a new one."""
+        """Notes that the right was granted: its next refusal is a new one."""
         self._refused.pop(right, None)
 
     def _forget_old(self, now: float) -> None:
