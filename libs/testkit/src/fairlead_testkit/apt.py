@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 _POLICY = Path("/usr/sbin/policy-rc.d")
-"""Debian asks this script whether a package may start its service: 101 is no."""
+"""Path of the script that Debian asks whether a package may start its service: exit code 101 is no."""
 _INSTALL_SECONDS = 600
 
 
@@ -49,7 +49,7 @@ def ensure_program(program: str, package: str) -> None:
 
 @contextmanager
 def _no_service_starts() -> Iterator[None]:
-    """Tests start their own, and a second munged would be in their way."""
+    """Keeps packages from starting services: tests start their own, and a second munged would be in their way."""
     denied = not _POLICY.exists()
     if denied:
         _POLICY.write_text("#!/bin/sh\nexit 101\n")

@@ -89,7 +89,7 @@ class Load:
         self.acked.add(str(job["id"]))
 
     async def _again(self, delay: float) -> None:
-        """A duplicate, at once or late, with the header that names it or without."""
+        """Publishes a duplicate, at once or late, with the header that names it or without."""
         await asyncio.sleep(delay)
         await self._publish(self._rng.choice(sorted(self.acked)), msg_id=self._rng.random() >= HEADERLESS)
         self.repeats += 1

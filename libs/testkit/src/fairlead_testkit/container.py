@@ -60,7 +60,7 @@ class ContainerNatsServer:
         self._container.get_wrapped_container().stop()
 
     def kill(self) -> None:
-        """End it with SIGKILL; the store stays."""
+        """End the server with SIGKILL; the store stays."""
         self._container.get_wrapped_container().kill()
 
     def restart(self) -> Self:
@@ -69,7 +69,7 @@ class ContainerNatsServer:
         return self.start()
 
     def pause(self) -> None:
-        """Freeze it: connections stay open and nothing answers."""
+        """Freeze the container: connections stay open and nothing answers."""
         self._container.get_wrapped_container().pause()
 
     def resume(self) -> None:

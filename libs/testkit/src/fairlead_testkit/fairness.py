@@ -47,7 +47,7 @@ class FairReplay:
         self._rate = Fraction(repr(entitlement_per_day)) / DAY
 
     def queued(self, tenant: str, job: str, submitted: Micros = 0, at: float = 0.0) -> None:
-        """The job waits."""
+        """Notes that the job waits."""
         self.waiting[tenant][job] = submitted
         self._late.append(_Fact(at, tenant, job))
 

@@ -102,7 +102,7 @@ class FakeCluster:
         await self._say("mark", "sync", a_mark(incarnation=self.bus.incarnation))
 
     async def put(self, *ids: str, scope: str = "team-a", **changes: object) -> list[str]:
-        """Jobs wait, in this order by the frontend's own tie; returns their uids."""
+        """Have jobs wait, in this order by the frontend's own tie; returns their uids."""
         for name in ids:
             time = NOW + len(self.jobs)
             await self.state(a_job(name, scope=scope, submitted=time, queue_time=time), **changes)
@@ -123,7 +123,7 @@ class FakeCluster:
         await self.bus.publish(subjects.event(job.scope, CLUSTER, job.id), to_json(event))
 
     async def end(self, uid: str) -> None:
-        """The job ends."""
+        """Have the job end."""
         job = await self.state(self.jobs[uid], phase=Phase.ENDED, ended=NOW)
         event = an_ended_event(id=f"end-{uid}", **_named(job))
         await self.bus.publish(subjects.event(job.scope, CLUSTER, job.id), to_json(event))
@@ -234,7 +234,7 @@ class FakeScorer:
             await owned.claim(lambda claim=claim: to_packed(claim))  # type: ignore[misc] # binds the loop's value
 
     async def decide(self, cluster: FakeCluster, order: Sequence[str]) -> None:
-        """The order, all of it in the first shard; the others have nobody waiting."""
+        """Decide on the order, all of it in the first shard; in the others nobody waits."""
         for shard in self.shards:
             places = order if shard == self.shards[0] else ()
             if shard not in self._owned:

@@ -98,7 +98,7 @@ class ForkedProcess:
                 signal.pidfd_send_signal(self._pidfd, number)
 
     def kill(self) -> None:
-        """SIGKILL. Does nothing where it has ended."""
+        """Kills the fork (SIGKILL). Does nothing where it has ended."""
         self.send_signal(signal.SIGKILL)
 
     def _look(self, seconds: float | None) -> int | None:
@@ -148,7 +148,7 @@ class ForkServer:
         return ForkedProcess(int(said), fds[0], ending)
 
     def end(self) -> None:
-        """End it; what it forked lives on, and nobody hears of its end."""
+        """End the server; what it forked lives on, and nobody hears of its end."""
         self._channel.close()
         self._process.wait()
 
@@ -163,7 +163,7 @@ class _Servers:
         self._started: deque[ForkServer] = deque()
 
     def next(self) -> ForkServer:
-        """The one whose turn it is: the last of the row, which becomes its first."""
+        """The server whose turn it is: the last of the row, which becomes its first."""
         if len(self._started) < _SERVERS:
             self._started.appendleft(ForkServer())
         else:
@@ -171,7 +171,7 @@ class _Servers:
         return self._started[0]
 
     def end(self) -> None:
-        """End them; what they forked lives on."""
+        """End the servers; what they forked lives on."""
         for server in self._started:
             server.end()
         self._started.clear()

@@ -58,7 +58,7 @@ class GuardedServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def issue_keys(directory: Path, layout: ServerAccounts, *, operator_mode: bool = False) -> IssuedKeys:
-    """New keys, their files in this directory."""
+    """Makes new keys, with their files in this directory."""
     services, *tenants = layout.accounts
     accounts = [_with_user(services, ROOT), *(_with_user(one, f"{FREE}.{one.name}") for one in tenants)]
     seeds: dict[str, Path] = {}

@@ -48,7 +48,7 @@ class ImageRegistry:
         self._login = login
 
     def push(self, path: str, tag: str) -> str:
-        """Put the smallest image there is into it; returns its digest."""
+        """Put the smallest image there is into the registry; returns its digest."""
         config = json.dumps(
             {"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": []}}
         )

@@ -73,7 +73,7 @@ class FoundSpan(msgspec.Struct, rename="camel", frozen=True):
 
     @property
     def links(self) -> list[str]:
-        """The traces that it is linked to."""
+        """The traces that the span is linked to."""
         return [found.trace_id for found in self.references if found.ref_type == "FOLLOWS_FROM"]
 
     @property
@@ -100,7 +100,7 @@ class FoundTrace(msgspec.Struct, rename="camel", frozen=True):
         return self.processes[span.process_id].service_name
 
     def names(self) -> set[str]:
-        """The names of its spans."""
+        """The names of the trace's spans."""
         return {span.operation_name for span in self.spans}
 
     def orphans(self) -> list[FoundSpan]:
@@ -136,7 +136,7 @@ class Jaeger(OwnProcess):
         return f"http://127.0.0.1:{self._ports[0]}"
 
     def start(self) -> Self:
-        """Start it, and return once it takes spans and answers."""
+        """Start Jaeger, and return once it takes spans and answers."""
         addresses = [f"{flag}=127.0.0.1:{port}" for flag, port in zip(_FLAGS, self._ports, strict=True)]
         command = [str(self._binary), "--log-level=error", *addresses]
         self._begin(command, {**os.environ, "SPAN_STORAGE_TYPE": "memory"})

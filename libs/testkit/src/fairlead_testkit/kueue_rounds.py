@@ -40,7 +40,7 @@ class QuotaLayout:
         return sum(node.nominal for node in self.nodes.values())
 
     def make(self, fixture: NamespaceFixture) -> str:
-        """Make them; gives the name of the pool."""
+        """Make the queues and cohorts; gives the name of the pool."""
         entered = set(self.tenants.values())
         for name, node in self.nodes.items():
             if name not in entered:

@@ -87,7 +87,7 @@ class XdistWorker(Protocol):
     shutting_down: bool
 
     def send_runtest_some(self, indices: Sequence[int]) -> None:
-        """Queue tests, by their numbers in its own collection."""
+        """Queue tests, by their numbers in the worker's own collection."""
 
     def shutdown(self) -> None:
         """Tell the worker that nothing more comes."""

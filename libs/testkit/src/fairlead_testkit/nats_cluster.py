@@ -68,7 +68,7 @@ class NatsCluster:
         return self
 
     def kill(self) -> None:
-        """End all with SIGKILL."""
+        """End all servers with SIGKILL."""
         for server in self.servers:
             server.kill()
 
@@ -115,7 +115,7 @@ class NatsCluster:
 
 
 def kill(servers: Iterable[NatsServer]) -> None:
-    """End these with SIGKILL."""
+    """End these servers with SIGKILL."""
     for server in servers:
         server.kill()
 

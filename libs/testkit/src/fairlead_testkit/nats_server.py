@@ -129,7 +129,7 @@ class NatsServer(OwnProcess):
         return self.start()
 
     def reload(self) -> None:
-        """SIGHUP: it reads its configuration again; returns once it has.
+        """Has the server read its configuration again (SIGHUP); returns once it has.
 
         Raises:
             NatsServerError: the server cannot take the configuration, and stays with what it had.

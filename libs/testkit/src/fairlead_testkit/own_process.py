@@ -67,7 +67,7 @@ class OwnProcess:
         self._paused = False
 
     def kill(self) -> None:
-        """SIGKILL, and wait for the end. Does nothing where it is not running."""
+        """Kills the process (SIGKILL), and waits for its end. Does nothing where it is not running."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -51,7 +51,7 @@ class PlacedAdmission:
     idle: float
     """Seconds since a unit came free that this may have taken."""
     newcomer: bool
-    """Whether it came so lately that nobody can have ordered it yet."""
+    """Whether the job came so lately that nobody can have ordered it yet."""
 
     @property
     def missed(self) -> int:
@@ -248,7 +248,7 @@ class PlacementTally:
     def of(
         placements: Iterable[PlacedAdmission], takeovers: Sequence[tuple[float, float]] = ()
     ) -> "PlacementTally":
-        """Count them.
+        """Count the admissions.
 
         Args:
             placements: the admissions.

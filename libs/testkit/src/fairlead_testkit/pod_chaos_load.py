@@ -17,7 +17,7 @@ from fairlead_testkit.process import ServiceProcess
 from fairlead_testkit.slurmlab import ACCOUNTS, SlurmCommandError
 
 ENDS_WITH = "ends-with-"
-"""A job's name says the exit code of its program."""
+"""Beginning of a job's name, which ends with the exit code of its program."""
 _TOGETHER = 4
 """Jobs that are submitted at once, at most."""
 _LONGEST_AWAY = 3.0

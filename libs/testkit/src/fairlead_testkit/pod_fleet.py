@@ -101,7 +101,7 @@ class PodFleetSite:
 
     @contextlib.contextmanager
     def running(self) -> Iterator["PodFleetSite"]:
-        """Runs both of them for the time of the block."""
+        """Runs the Slurm lab, with its place in the Kubernetes lab, for the time of the block."""
         self._install()
         self.kube.api.apply(namespace(self.namespace))
         self.kube.open_to_slurm(self.namespace)

@@ -132,7 +132,7 @@ def _has_ended(job: str) -> bool:
 
 
 def _has_begun(pod: KubeObject) -> bool:
-    """Whether its program has: its container begins sooner, and waits."""
+    """Whether the pod's program has begun: its container begins sooner, and waits."""
     waits = pod["metadata"].get("annotations", {}).get(_PROGRAM) == "waits"
     return pod["status"].get("phase") in _BEGAN and not waits
 

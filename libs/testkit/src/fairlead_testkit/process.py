@@ -75,7 +75,7 @@ class ServiceProcess(OwnProcess):
         self._start_offset = 0
 
     def start(self) -> Self:
-        """Start it, or start it again; returns at once. Its log is continued."""
+        """Start the service, or start it again; returns at once. Its log is continued."""
         if self.running:
             raise ServiceDiedError(f"{self.name} runs already")
         self._start_offset = self.log_path.stat().st_size if self.log_path.exists() else 0
@@ -119,7 +119,7 @@ class ServiceProcess(OwnProcess):
         return found
 
     async def health_port(self) -> int:
-        """The port that its health server took."""
+        """The port that the service's health server took."""
         port = (await self.logged(LISTENING, _LISTENING_SECONDS))["port"]
         assert isinstance(port, int)  # noqa: S101 # our own log line
         return port
@@ -147,14 +147,14 @@ class ServiceProcess(OwnProcess):
         return self
 
     async def stop(self) -> int:
-        """SIGTERM, and wait for its clean end; returns the exit code."""
+        """Ends the service cleanly (SIGTERM), and waits for that; returns the exit code."""
         self.signal(signal.SIGTERM)
         if self._paused:
             self.resume()
         return await self.ended()
 
     async def ended(self, timeout: float = _END_SECONDS) -> int:  # noqa: ASYNC109 # passed on to eventually
-        """Wait for its end, by whatever cause; returns the exit code."""
+        """Wait for the service's end, by whatever cause; returns the exit code."""
         await eventually(lambda: not self.running, timeout, what=f"{self.name} ends")
         code = self._started().wait()
         self._process = None

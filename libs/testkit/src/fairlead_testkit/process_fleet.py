@@ -60,9 +60,9 @@ class ProcessFleet:
         self._keys = issue_keys(directory, layout)
         self._replicas = servers
         self.server = NatsServer(directory / "nats", config=self._keys.config)
-        """The one; never started where it is several."""
+        """The one nats-server; never started where there are several."""
         self.servers = NatsCluster(directory / "nats-cluster", size=servers, config=self._keys.config)
-        """The several; never started where it is one."""
+        """The several nats-servers; never started where there is one."""
         self._nats = self.server if servers == 1 else self.servers
         self.services: dict[str, ServiceProcess] = {}
         self._counts = dict(counts)
@@ -91,7 +91,7 @@ class ProcessFleet:
                 yield bus
 
     async def prepare(self, bus: Bus) -> None:
-        """Streams, buckets and the policy, before the first service looks for them."""
+        """Make streams and buckets and put the policy, before the first service looks for them."""
         if self._replicas > 1:
             await self.servers.quorum()
         await provision(bus, topology.topology(self._clusters), replicas=self._replicas)

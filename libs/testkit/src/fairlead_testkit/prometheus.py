@@ -83,7 +83,7 @@ class Prometheus(OwnProcess):
         self._port = free_ports(1)[0]
 
     def start(self) -> Self:
-        """Start it, and return once it answers."""
+        """Start Prometheus, and return once it answers."""
         self._directory.mkdir()
         configuration = self._directory / "prometheus.json"  # JSON is YAML
         configuration.write_bytes(msgspec.json.encode(self._configuration()))

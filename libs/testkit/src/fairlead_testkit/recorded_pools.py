@@ -211,7 +211,7 @@ def unlisted(rng: random.Random, snapshot: PlainDocument) -> None:
 
 
 def by_weight(_: random.Random, snapshot: PlainDocument) -> None:
-    """Tags are over the weights as they stand."""
+    """Has tags be over the weights as they stand."""
     policy(snapshot)["divide_by"] = "weight"
 
 

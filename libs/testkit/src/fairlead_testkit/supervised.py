@@ -40,7 +40,7 @@ class Supervised(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def alive(self) -> bool:
-        """Whether its supervisor still runs."""
+        """Whether the lab's supervisor still runs."""
         return born(self.pid) == self.born
 
 

@@ -115,7 +115,7 @@ def without_the_weightless(backlog: Backlog) -> list[str]:
 
 
 def first_come_in_one_line(backlog: Backlog) -> list[str]:
-    """The first task that has no room stops all behind it."""
+    """First come, first served in one line: the first task that has no room stops all behind it."""
     line = first_come(backlog)
     free = dict(backlog.capacity)
     for place, tenant in enumerate(line):

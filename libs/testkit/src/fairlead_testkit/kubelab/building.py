@@ -161,7 +161,7 @@ class _Progress:
         self._began = self._said = time.monotonic()
 
     def heard(self, line: str) -> None:
-        """Go said a line: a package, or what it loads."""
+        """Hears a line of Go's: a package, or what it loads."""
         if line.startswith("go: "):
             return
         self.packages += 1

@@ -42,7 +42,7 @@ class KubeLabSupervision(Supervision[DetachedKubeLab]):
         return {**super().words(), "build": self._build}
 
     def prepare(self) -> None:
-        """Build it, where that was not done yet."""
+        """Build the lab, where that was not done yet."""
         build()
 
     @contextlib.contextmanager
@@ -62,7 +62,7 @@ class KubeLabSupervision(Supervision[DetachedKubeLab]):
             )
 
     def described(self, found: DetachedKubeLab) -> str:
-        """Tells where it is, and what to do with it."""
+        """Tells where the lab is, and what to do with it."""
         parts = ", ".join(f"{name} {pid}" for name, pid in found.parts.items())
         examples = REPOSITORY / "deploy" / "examples" / "kueue"
         return f"""\

@@ -139,7 +139,7 @@ def apiserver(
 
 
 def kueue(kit: Kit, layout: KubeLabPaths, verbosity: int) -> list[str]:
-    """Kueue; needs `kueue_setup.with_certificates` around it."""
+    """Command of Kueue; needs `kueue_setup.with_certificates` around it."""
     return [
         str(kit.binary("kueue")),
         f"--config={layout.kueue_configuration}",

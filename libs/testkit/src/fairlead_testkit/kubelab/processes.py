@@ -75,7 +75,7 @@ class LabProcess(OwnProcess):
         self._environ = dict(environ or {})
 
     def start(self) -> Self:
-        """Start it, or start it again; returns at once. Its log is continued."""
+        """Start the process, or start it again; returns at once. Its log is continued."""
         self._begin(self.command, os.environ | self._environ, group=self._guardian.group)
         return self
 
@@ -87,7 +87,7 @@ class LabProcess(OwnProcess):
         return int(line.split()[1]) * 1024
 
     def check_alive(self) -> None:
-        """Do nothing while it runs.
+        """Check that the process runs.
 
         Raises:
             PartDiedError: the part does not run.

@@ -29,7 +29,7 @@ class EtcdGateway:
         self._connection = http.client.HTTPConnection(LOOPBACK, port, timeout=_SECONDS)
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connection to etcd."""
         self._connection.close()
 
     def is_ready(self) -> bool:

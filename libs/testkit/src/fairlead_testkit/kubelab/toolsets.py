@@ -112,7 +112,7 @@ JAEGER = Toolset(
     kueue="",
     binaries={"jaeger": "github.com/jaegertracing/jaeger/cmd/all-in-one"},
 )
-"""A place for traces, with a query API; its pages are not in the Go module."""
+"""Tools of Jaeger, a place for traces with a query API; its pages are not in the Go module."""
 
 DEPLOY = Toolset(
     folder="compose",

@@ -56,7 +56,7 @@ class SlurmLabSupervision(Supervision[DetachedSlurmLab]):
             )
 
     def described(self, found: DetachedSlurmLab) -> str:
-        """Tells where it is, and what to do with it."""
+        """Tells where the lab is, and what to do with it."""
         parts = ", ".join(f"{name} {pid}" for name, pid in found.parts.items())
         accounting = (
             "MariaDB and slurmdbd"

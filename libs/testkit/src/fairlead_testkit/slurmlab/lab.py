@@ -134,7 +134,7 @@ class SlurmLab(Lab):
         return jobs
 
     def until[T](self, condition: Callable[[], T], what: str, seconds: float = READY_SECONDS) -> T:
-        """Ask until it is true; slurmctld has to live meanwhile."""
+        """Ask until the condition is true; slurmctld has to live meanwhile."""
         return until(condition, seconds, what, self._processes[SLURMCTLD])
 
     def clear(self) -> None:

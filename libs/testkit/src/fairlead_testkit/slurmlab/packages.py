@@ -12,7 +12,7 @@ SMALL = {"munged": "munge", "slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "sq
 FULL = SMALL | {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server", "slurmrestd": "slurmrestd"}
 """Programs of a lab with accounting and REST, and the packages that they are in."""
 _PLUGIN = "slurm-wlm-jwt-plugin"
-"""Holds no program; slurmctld and slurmrestd read tokens by it."""
+"""Package that holds no program; slurmctld and slurmrestd read tokens by it."""
 _PLUGIN_FILE = "*/slurm-wlm/auth_jwt.so"
 _LIBRARIES = Path("/usr/lib")
 _SYSTEM_FOLDERS = "/usr/sbin:/usr/bin:/sbin:/bin"
