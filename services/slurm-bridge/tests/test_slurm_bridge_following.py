@@ -1,4 +1,4 @@
-"""A pod as its job's process follows it: an HTTP server speaks the API's log endpoint, the pod is what the mirror says."""
+"""A pod as its job's process follows it: its log comes from an HTTP server, all else from the mirror."""
 
 import asyncio
 import contextlib
@@ -58,13 +58,13 @@ PRINTED = b"one\n\xff\x00two\n" * 1000
 
 
 class Jobs:
-    """Slurm, which knows one job, or none."""
+    """A Slurm that knows one job, or none."""
 
     def __init__(self) -> None:
         self.known: SlurmJob | None = None
         self.answers = True
         self.asked: Callable[[], None] = lambda: None
-        """Called while it is asked for its queue."""
+        """Call made while it is asked for its queue."""
 
     async def job(self, number: int) -> SlurmJob | None:
         del number
@@ -91,7 +91,7 @@ class Jobs:
 
 
 class Scene:
-    """A follower and what it looks at."""
+    """A follower, with all that it looks at."""
 
     def __init__(self, client: KubeClient, store: SubmissionStore, patches: list[KubeObject]) -> None:
         self.patches = patches
@@ -119,7 +119,7 @@ class Scene:
 
 
 def reflected(found: Scene, patch: KubeObject) -> None:
-    """What the mirror tells of the pod afterwards, where the patch makes it another attempt's."""
+    """Show in the mirror what a patch did, where it makes the pod another attempt's."""
     restarts = patch["metadata"].get("labels", {}).get(LABEL_RESTARTS)
     pod = found.mirror.pods.get(KEY)
     if restarts is not None and pod is not None:
@@ -130,7 +130,7 @@ def reflected(found: Scene, patch: KubeObject) -> None:
 
 @contextlib.asynccontextmanager
 async def served(app: web.Application, tmp_path: Path) -> AsyncIterator[KubeSettings]:
-    """The API server listens for the time of the block; how it is reached."""
+    """Serve as the API server for the time of the block; gives the way to it."""
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -155,9 +155,10 @@ async def scene(
     marked: asyncio.Event = IGNORED,
     refusals: int = 0,
 ) -> AsyncIterator[Scene]:
-    """Each request of the log gets the next answer: pieces, after which the connection breaks off but for the last; or a status.
+    """Serve a follower's log: the next answer for each request, as pieces or a status.
 
-    So many patches and deletions are refused before one is taken.
+    Behind the pieces the connection breaks off, but for the last answer's. As many patches and deletions as
+    `refusals` says are refused before one is taken.
     """
     left = list(answers)
     refused = [503] * refusals
@@ -273,7 +274,7 @@ async def test_a_program_that_has_ended_is_not_run_again(tmp_path: Path) -> None
 
 
 async def test_who_did_not_lead_knows_how_a_program_ended(tmp_path: Path) -> None:
-    """It was told to a process by another bridge, which is gone, and its pod as well."""
+    """Another bridge told a process the end; that bridge is gone, and the pod as well."""
     pod = msgspec.structs.replace(POD, submitted=NOON)
     async with scene(tmp_path, [b"once\n"]) as found:
         for seen in (pod, msgspec.structs.replace(pod, phase="Failed", exit_code=3, ready=False), None):
@@ -299,7 +300,7 @@ async def test_what_was_stopped_or_begins_anew_has_no_end(tmp_path: Path) -> Non
 
 
 async def test_whose_pod_it_is_whose_process_never_came(tmp_path: Path) -> None:
-    """The bridge that made it was killed before it answered the prolog: it is the next attempt's, until a process comes."""
+    """The bridge was killed before its answer to the prolog: the pod is the next attempt's until a process comes."""
     marked = asyncio.Event()
     second = Attempt(7, 1)
     assert is_run_of(POD, second, NOON, POD.digest)
@@ -344,7 +345,7 @@ async def test_a_program_does_not_begin_for_a_process_that_has_been_told_to_end(
 
 
 def test_a_pod_that_waits_holds_no_room_for_a_job_that_waits() -> None:
-    """Its program has not begun: another attempt gets another pod, when it is that one's turn."""
+    """The pod's program has not begun: another attempt gets another pod, when it is that one's turn."""
     pending = a_slurm_job("7", state="PENDING")
     starting = msgspec.structs.replace(pending, state="CONFIGURING")
     assert is_left(WAITING, pending, completing=False)
@@ -392,7 +393,7 @@ async def test_a_partition_of_others_is_let_through(tmp_path: Path) -> None:
 async def beginning_again(
     found: Scene, monkeypatch: pytest.MonkeyPatch, *, stands: bool = True, waits: bool = False
 ) -> AsyncIterator[asyncio.Task[PrologVerdict]]:
-    """The prolog of a job is asked whose program runs, and whose process was ended without its node having said so."""
+    """Ask for the prolog of a job whose program runs, and whose process ended without word from its node."""
     monkeypatch.setattr(found.mirror, "why_not", lambda _: None)
     found.jobs.known = STARTING
     identity = digest_of(pod_job(HOOK, STARTING), Payload(script=SCRIPT))
@@ -407,7 +408,7 @@ async def beginning_again(
 
 
 async def told_its_end(found: Scene) -> None:
-    """slurmd's epilog, and time goes on."""
+    """Let slurmd's epilog come, and a minute pass."""
     await found.life.end(ATTEMPT.job, ATTEMPT.restarts)
     found.life.runs.told(ATTEMPT.job, "n1")
     found.now += 60
@@ -417,7 +418,7 @@ async def told_its_end(found: Scene) -> None:
 async def test_the_end_of_a_forgotten_process_is_not_the_end_of_the_attempt_that_begins_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both have one restart count. slurmctld has slurmd end the process, whose epilog may come after the next prolog."""
+    """The two attempts have one restart count: the ended process's epilog may come after the next prolog."""
     async with scene(tmp_path, [b"x"]) as found, beginning_again(found, monkeypatch) as beginning:
         await told_its_end(found)
         verdict = await beginning
@@ -441,7 +442,7 @@ HANDED_ON = handed_to(Attempt(7, 1), None)
 async def test_a_program_that_is_about_to_begin_goes_on_where_its_attempt_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kubernetes is asked to let it begin, and has not told yet that it does."""
+    """Kubernetes is asked to let the program begin, and has not told yet that it does."""
     async with scene(tmp_path, [b"x"]) as found:
         async with beginning_again(found, monkeypatch, waits=True) as beginning:
             hearing = asyncio.create_task(found.heard())
@@ -473,7 +474,7 @@ async def test_a_program_does_not_begin_for_a_process_that_comes_after_its_attem
 async def test_a_program_that_begins_while_the_queue_is_read_is_not_swept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its process has come and gone: slurmctld, which has forgotten it, had it ended."""
+    """The job's process has come and gone: slurmctld, which has forgotten it, had it ended."""
     deleted, looks = asyncio.Event(), 0
     async with scene(tmp_path, [b"x"], deleted=deleted) as found:
 

@@ -1,4 +1,4 @@
-"""What is known of programs and of their nodes, where slurmctld has forgotten it."""
+"""The memory of programs' ends and of their nodes, where slurmctld has forgotten them."""
 
 import contextlib
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> Iterator[SubmissionStore]:
 
 
 def runs_of(store: SubmissionStore) -> Runs:
-    """As a bridge that has just started has them."""
+    """The runs as a bridge has them that has just started."""
     return Runs(store, lambda: 0.0)
 
 
