@@ -300,7 +300,7 @@ async def test_what_was_stopped_or_begins_anew_has_no_end(tmp_path: Path) -> Non
 
 
 async def test_whose_pod_it_is_whose_process_never_came(tmp_path: Path) -> None:
-    """The bridge was killed before its answer to the prolog: the pod is the next attempt's until a process comes."""
+    """The bridge died before it answered the prolog: the pod is the next attempt's until a process comes."""
     marked = asyncio.Event()
     second = Attempt(7, 1)
     assert is_run_of(POD, second, NOON, POD.digest)

@@ -33,7 +33,7 @@ class PartitionNodes:
         self._partition = partition
 
     async def drained(self) -> list[str]:
-        """The nodes that Slurm has drained for that reason, and that are in no other partition.
+        """The nodes that Slurm has drained over a duplicate job, and that are in no other partition.
 
         Raises:
             SlurmError: slurmctld does not answer.

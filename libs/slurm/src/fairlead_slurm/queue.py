@@ -46,7 +46,7 @@ _FIELDS = (
 _OF_USERS = 3
 """Number of fields, the last ones, that hold what users chose."""
 _MARK = "\x1f"
-"""Mark behind each of the other fields."""
+"""Mark behind each field that Slurm itself fills."""
 _OWN = len(_FIELDS) - _OF_USERS
 _ANY = b"\x1d"
 """Byte in place of the drawn marks, where lines of two readings are compared."""

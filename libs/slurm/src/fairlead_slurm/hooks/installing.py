@@ -137,7 +137,7 @@ def pods_partition(prolog: str) -> str | None:
 
 
 def pods_tokens(prolog: str) -> str | None:
-    """The licence of which those jobs take one for each GPU, by the same hooks; None where they take none.
+    """The licence of which pods' jobs take one for each GPU, by installed hooks; None where they take none.
 
     Args:
         prolog: value of PrologSlurmctld in slurm.conf.
@@ -146,7 +146,7 @@ def pods_tokens(prolog: str) -> str | None:
 
 
 def asks_over_tls(prolog: str) -> bool:
-    """Whether the same hooks ask at endpoints, and not at the socket of their own host.
+    """Whether installed hooks ask at endpoints over TLS, and not at the socket of their own host.
 
     Args:
         prolog: value of PrologSlurmctld in slurm.conf.

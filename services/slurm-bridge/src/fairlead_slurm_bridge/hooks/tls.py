@@ -19,7 +19,7 @@ HANDSHAKE_SECONDS = 10.0
 
 
 class Identities(Protocol):
-    """Knowledge of who asks."""
+    """A source of callers' identities."""
 
     async def user_of(self, credential: str, word: str) -> int | None:
         """The Unix user who made the credential over that word; None where it is bad."""

@@ -16,10 +16,10 @@ failed (slurm_cred_revoked, common/slurm_cred.c; agent.c).
 
 
 class Lasting:
-    """A record of how long attempts have been so, from look to look: nothing is known of the time between.
+    """Attempts in some state, and since which look: what happens between two looks is not known.
 
     Args:
-        seconds: time after which an attempt counts.
+        seconds: time after which an attempt has lasted in that state.
         clock: monotonic seconds.
     """
 
@@ -29,17 +29,17 @@ class Lasting:
         self._since: dict[Attempt, float] = {}
 
     def lasted(self, attempts: Iterable[Attempt]) -> list[Attempt]:
-        """The attempts that were so at each look for that time; all others are forgotten.
+        """The attempts that were in that state at each look for that time; all others are forgotten.
 
         Args:
-            attempts: all attempts that are so now.
+            attempts: all attempts in that state now.
         """
         now = self._clock()
         self._since = {attempt: self._since.get(attempt, now) for attempt in attempts}
         return [attempt for attempt, since in self._since.items() if now - since >= self._seconds]
 
     def some_left(self) -> bool:
-        """Whether some attempt has not lasted yet."""
+        """Whether some attempt in that state has not lasted yet."""
         now = self._clock()
         return any(now - since < self._seconds for since in self._since.values())
 
