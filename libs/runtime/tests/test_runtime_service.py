@@ -212,7 +212,7 @@ def test_help_says_what_each_setting_is() -> None:
         timeout=30,
     )
     text = " ".join(found.stdout.split())
-    assert "What happens in it. [FAIRLEAD_MODE, default serve]" in text
+    assert "Course of the demonstration. [FAIRLEAD_MODE, default serve]" in text
     assert "--dry-run" in text
     assert "--health-check" in text
     assert "--nats-password" not in text, "a command line is no place for a secret"
