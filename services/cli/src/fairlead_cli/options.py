@@ -27,7 +27,7 @@ class Reach:
     """The Fairlead to talk to."""
 
     nats: Annotated[str | None, Parameter(env_var="FAIRLEAD_NATS_URL")] = None
-    """Where NATS is; the instance that `fairlead up` started, unless given. Credentials: FAIRLEAD_NATS_USER,
+    """URL of NATS; the instance that `fairlead up` started, unless given. Credentials: FAIRLEAD_NATS_USER,
     _PASSWORD, _TOKEN, _CREDS, _NKEY_SEED, _TLS_CA, _TLS_CERT, _TLS_KEY."""
 
 
@@ -43,7 +43,7 @@ class KubeCluster:
     kubeconfig: str | None = None
     """Path of the kubeconfig; $KUBECONFIG, else the pod's own account, else ~/.kube/config, unless given."""
     context: str | None = None
-    """Of the kubeconfig; its current one unless given."""
+    """Context of the kubeconfig; its current one unless given."""
     cluster: str | None = None
     """The name that Fairlead has for the cluster; the context's unless given."""
 

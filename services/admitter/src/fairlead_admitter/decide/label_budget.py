@@ -16,12 +16,11 @@ from collections.abc import Callable, Sequence
 from fairlead_admitter.decide.pace import MANY_STARTS
 
 SHARE = 0.1
-"""Part of each second that may go into trials in vain."""
+"""Of each second: so much may go into trials in vain."""
 SAVED_SECONDS = 0.25
-"""Seconds that are saved up at most: 50 labels at once where the API server answers in 5 ms, two where in 0.1 s."""
+"""So much is saved up at most: 50 labels at once where the API server answers in 5 ms, two where it takes 0.1 s."""
 OWED_SECONDS = -1.0
-"""Seconds that are owed at most, below zero: one very slow answer does not keep levels away for longer than ten
-seconds."""
+"""So much is owed at most: one very slow answer does not keep levels away for longer than ten seconds."""
 
 
 class LabelBudget:
@@ -42,7 +41,7 @@ class LabelBudget:
         """Charges labels that were written to jobs without room.
 
         Args:
-            labels: number of labels.
+            labels: how many.
             took: seconds until the frontend answered, by request.
         """
         if took:
@@ -51,10 +50,10 @@ class LabelBudget:
         self._left = max(OWED_SECONDS, self._left - labels * self._each)
 
     def most(self, starts: int) -> int | None:
-        """Number of labels that may be written now to jobs without room; None for any number.
+        """How many labels may be written now to jobs without room; None for any number.
 
         Args:
-            starts: number of jobs that started within the last `pace.STARTS_SECONDS`, in all pools.
+            starts: of jobs within the last `pace.STARTS_SECONDS`, in all pools.
         """
         self._save()
         if starts < MANY_STARTS or not self._each:

@@ -11,23 +11,23 @@ class PlanOutcome(msgspec.Struct):
 
     landed: list[tuple[LevelWrite, Landed]] = []
     drifted: list[tuple[LevelWrite, Sighting]] = []
-    """Writes that turned out to repair what somebody had overwritten before it was seen."""
+    """Those that turned out to repair what somebody had overwritten before it was seen."""
     refused_lifts: list[LevelWrite] = []
-    """Lifts of running jobs that the frontend will not protect: no reason to keep the order from those that wait."""
+    """Of running jobs that the frontend will not protect: no reason to keep the order from those that wait."""
     balked: list[LevelWrite] = []
-    """Writes that failed while others may go well."""
+    """Those that failed while others may go well."""
     gone: int = 0
-    """Number of writes to jobs that waited no more."""
+    """Jobs that waited no more."""
     took: list[float] = []
     """Seconds until the frontend answered, by request."""
     failed: int = 0
-    """Number of writes that failed, balked ones, too."""
+    """Balked ones, too."""
     withheld: int = 0
-    """Number of writes that were not sent: the right to write, or the room in this pass, ended before them."""
+    """Not sent: the right to write, or the room in this pass, ended before them."""
     missed: list[LevelWrite] = []
-    """Writes that failed, and those that were not sent because of these, or because their jobs rest."""
+    """Those that failed, and those that were not sent because of these, or because they rest."""
     trouble: str = ""
-    """The reason for which the last failed write failed."""
+    """Why the last failed one failed."""
     down: bool = False
     """Whether the frontend did not answer: it should be left alone for a while."""
     retry_after: float = 0.0

@@ -57,13 +57,13 @@ class Planner:
     """Remembers between two turns, and views pool by pool what `decide` is to go by.
 
     Args:
-        known: the facts that are seen.
+        known: what is seen.
         expectations: the trail of writes.
         reserving: keeps promises where the policy wants them.
-        clock: time of the turn.
+        clock: of the turn.
         cpu_wait: the part of the time for which this process wants a CPU and has none.
         tick: seconds for which an order is kept that nothing but time changes.
-        dry_run: whether what is decided is only said.
+        dry_run: what is decided is only said.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Planner:
         self._clock = clock
         self._tick = tick
         self.pace = Pace(clock.monotonic, cpu_wait)
-        """Starts of jobs, the time of reactions, and whether levels come too late."""
+        """How much starts, how long reactions take, and whether they come too late."""
         self._labels = LabelBudget(clock.monotonic)
         self._budgeted: set[str] = set()
         """The pools whose labels are charged: they go to jobs that have no room."""
@@ -94,10 +94,9 @@ class Planner:
         self._wake_state = WakeState(clock.monotonic)
         self._merged: dict[str, tuple[float, MergedOrder]] = {}
         self._rules: dict[str, tuple[Rulebook, Mapping[str, int], PoolRules]] = {}
-        """Rules by which a pool's front was merged last, by pool, with the rulebook and the capacity that they were
-        made from: rules name every tenant."""
+        """By pool, what its front was merged by last, and what that was made from: rules name every tenant."""
         self._levers: dict[str, LeverName] = {}
-        """Lever by which a pool's levels that stand were written, by pool."""
+        """By which the pool's levels that stand were written."""
         self._seen = KnownCluster(
             facts=known.facts,
             expectations=expectations,
@@ -110,7 +109,7 @@ class Planner:
     # What it is told
 
     def keep(self, pools: Mapping[str, frozenset[str]]) -> None:
-        """Forgets pools that are not there any more."""
+        """Only these pools are there at all."""
         self._merged = {pool: merged for pool, merged in self._merged.items() if pool in pools}
         self._rules = {pool: rules for pool, rules in self._rules.items() if pool in pools}
         self.pace.keep(pools)
@@ -176,7 +175,7 @@ class Planner:
         return min((seconds for seconds in due if seconds is not None), default=None)
 
     def origins(self, pool: str) -> Mapping[str, DecisionOrigin]:
-        """Decisions that placed the jobs of a pool, by uid."""
+        """Which decision placed a job, by uid."""
         _, merged = self._merged.get(pool, (0.0, None))
         return merged.beginning.origins if merged is not None else {}
 

@@ -12,7 +12,7 @@ class TurnClock:
 
     Args:
         seconds: monotonic.
-        instant: time of the wall clock.
+        instant: of the wall clock.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class TurnClock:
         self._monotonic, self._wall = self._seconds(), self._instant()
 
     def monotonic(self) -> float:
-        """Monotonic seconds at the last look."""
+        """Seconds, at the last look."""
         return self._monotonic
 
     def wall(self) -> Micros:

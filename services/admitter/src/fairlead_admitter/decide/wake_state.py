@@ -22,17 +22,17 @@ _LONG_AGO = float("-inf")
 
 
 class WakeTrail:
-    """The trail of one pool."""
+    """One pool's trail."""
 
     def __init__(self) -> None:
         self.freed: deque[float] = deque()
-        """Monotonic seconds at which something came free; of those before the last batch, only the newest."""
+        """When something came free; of those before the last batch, only the newest."""
         self.woken: dict[str, float] = {}
-        """Monotonic second at which a job was woken last, by uid."""
+        """By uid, when a job was woken last."""
         self.refused: set[str] = set()
         """The uids of woken jobs that were seen to be tried since, and did not start."""
         self.ended: dict[str, tuple[JobState, int, float]] = {}
-        """Jobs that ended lately, by uid, each with the state sequence known before, and when it ended."""
+        """By uid, jobs that ended lately, each with the state sequence known before, and when it ended."""
         self.used: dict[int, float] = {}
         """Levels that were written or left lately, and when."""
         self.started: dict[str, deque[float]] = {}
@@ -44,9 +44,9 @@ class WakeTrail:
         self.pauses = 0
         """Pauses in a row: whatever was written between two of them came too late, too."""
         self.pause_until = _LONG_AGO
-        """Monotonic second before which nobody is woken."""
+        """Nobody is woken before."""
         self.started_at = _LONG_AGO
-        """Monotonic second at which a job started last."""
+        """When a job started last."""
         self.tried = TRIED_SECONDS
         """Seconds after which a woken job was surely tried."""
         self.head = ""
@@ -83,7 +83,7 @@ class WakeTrail:
         return self.head if self.started_at - self.head_since >= PASSED_SECONDS else ""
 
     def start(self, queue: str, now: float) -> None:
-        """Notes that a job of the queue started."""
+        """A job of the queue started."""
         starts = self.started.setdefault(queue, deque())
         while starts and starts[0] <= now - COUNTED_SECONDS:
             starts.popleft()
@@ -138,7 +138,7 @@ class WakeTrail:
         return not self.is_paused(now) or uid == self.passed_over()
 
     def most_writes(self, now: float) -> int | None:
-        """Number of levels that may be written now; None for any number.
+        """How many levels may be written now; None for any number.
 
         While all come too late they do nothing but cost the frontend a request each, of which it is short. So one is
         written after each pause, to see whether it comes in time. Once no job has started for a batch, levels count again.
@@ -194,8 +194,8 @@ class WakeState:
 
         Args:
             pools: the queues of each.
-            changes: the jobs' changes at one look.
-            before_seq: sequence of the state stream up to which everything was seen before this look.
+            changes: of one look.
+            before_seq: of the state stream: everything up to it was seen before this look.
         """
         now = self._clock()
         pool_of = {queue: pool for pool, queues in pools.items() for queue in queues}
@@ -218,9 +218,9 @@ class WakeState:
         """Takes in what was written: those levels are used up now, as are those that the jobs had before.
 
         Args:
-            pool: the pool whose levels were written.
-            writes: writes that came in time.
-            late: number of others, which came to jobs that waited no more.
+            pool: whose.
+            writes: those that came in time.
+            late: how many others came to jobs that waited no more.
             took: seconds until the frontend answered, by request.
         """
         now, trail = self._clock(), self.trail(pool)
@@ -236,7 +236,7 @@ class WakeState:
 
     @property
     def remembered(self) -> int:
-        """Number of ends and starts of jobs that are remembered."""
+        """How many ends and starts of jobs it knows of."""
         trails = self._pools.values()
         return sum(len(trail.ended) + sum(map(len, trail.started.values())) for trail in trails)
 

@@ -71,7 +71,7 @@ def explain(
     job:
         Its name as `fairlead queue` shows it, alone or as `<scope>/<name>`; or its uid, submission id or Workload.
     tenant:
-        Whose job it is, where several have one of that name.
+        Tenant of the job, where several have one of that name.
     verbose:
         Also its start tag, key and level, and every reason.
     output:

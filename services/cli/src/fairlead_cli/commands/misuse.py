@@ -1,4 +1,4 @@
-"""What a person is told who typed a command wrongly: as of every other error, a line, and one on what to do."""
+"""Errors of somebody who typed a command wrongly: like every other, one line, and one on what to do."""
 
 import inspect
 import shlex
@@ -8,7 +8,7 @@ from cyclopts import CoercionError, CycloptsError, MissingArgumentError, UnusedC
 from fairlead_cli.errors import InputError
 
 _KINDS = {int: "a whole number", float: "a number"}
-"""What a flag takes, in words; the command line's own are Python's."""
+"""Values that a flag takes, in words by type: the command line's own words are Python's."""
 
 
 def misused(error: CycloptsError) -> InputError:

@@ -63,7 +63,7 @@ def provision(
 
 
 AS_IT_IS, NOBODY = ServerFlags(), WhoFlags()
-"""Nothing said."""
+"""Flags of somebody who gave none."""
 
 
 @nats.command

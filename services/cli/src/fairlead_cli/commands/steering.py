@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class SaidFlags:
-    """What an operator says beside the word itself."""
+    """The flags beside an operator's word: who says it, and why."""
 
     by: str | None = None
-    """Who says so; the user of this machine unless given."""
+    """Name of the operator; the user of this machine unless given."""
     why: str = ""
     """The reason, for those who come after."""
 
@@ -82,7 +82,7 @@ def approve(
     job_class:
         The class; unless given, the one that the job asked for and was not granted, or else the highest.
     tenant:
-        Whose job it is, where several have one of that name.
+        Tenant of the job, where several have one of that name.
     withdraw:
         Take back what was granted to the job.
     output:

@@ -20,17 +20,17 @@ class DemoFlags:
     """The flags of `fairlead demo`; None where they say nothing."""
 
     seconds: Annotated[float | None, Parameter(validator=Number(gte=1, lte=100))] = None
-    """For how long jobs are submitted."""
+    """Seconds for which jobs are submitted."""
     trace: Path | None = None
     """Another trace in the form of the one that ships (CSV, also gzipped: vc, job, submit_s, gpus, duration_s)."""
     weights: str | None = None
     """Tenants and weights, as `a=3,b=2`."""
     scorers: Annotated[int, Parameter(validator=Number(gte=1, lte=16))] = 2
-    """How many scorers share the work."""
+    """Number of scorers that share the work."""
     seed: int = 0
-    """Of everything that is drawn by chance."""
+    """Seed of everything that is drawn by chance."""
     report: Path | None = None
-    """Where the report is written as one HTML page; fairlead-demo.html here, and nowhere with --json, unless given."""
+    """File for the report, as one HTML page; fairlead-demo.html here, and nowhere with --json, unless given."""
     json: Annotated[bool, Parameter(negative="")] = False
     """Print the figures as JSON and nothing else."""
 

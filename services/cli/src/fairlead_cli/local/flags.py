@@ -20,11 +20,11 @@ class UpFlags:
     """A policy file to put in force; unless given, the one that is stored, or three teams with weights 3, 2 and 1. With
     Kubernetes: or every namespace with weight 1."""
     scorers: Annotated[int, Parameter(validator=Number(gte=1, lte=64))] = 2
-    """How many scorers share the work."""
+    """Number of scorers that share the work."""
     kubeconfig: str | None = None
     """Path of the kubeconfig of the Kubernetes clusters to steer."""
     context: Annotated[Sequence[str], Parameter(negative="")] = ()
-    """Of the kubeconfig; may be given several times, for several clusters. Its current one unless given."""
+    """Context of the kubeconfig; may be given several times, for several clusters. Its current one unless given."""
     slurm_conf: Path | None = None
     """Path of the slurm.conf of a Slurm cluster to steer; it has the name that stands there as ClusterName."""
     slurm_users: Path | None = None
@@ -36,7 +36,7 @@ class UpFlags:
     cluster_file: Path | None = None
     """YAML with its nodes, queues and accounts; four nodes of eight GPUs unless given."""
     lever: Literal["boost", "priority"] | None = None
-    """What Kueue obeys, where it cannot be asked: the boost annotation, or spec.priority."""
+    """Field that Kueue obeys, where it cannot be asked: the boost annotation, or spec.priority."""
     gang_fit: Annotated[bool, Parameter(negative="")] = False
     """Answer Kueue's AdmissionCheck for gang fit, too, for the queues that name it (deploy/kustomize/gang-fit)."""
     dry_run: Annotated[bool, Parameter(negative="")] = False

@@ -15,9 +15,9 @@ class ServerFlags:
     listen: str | None = None
     """Address that the server listens on; 127.0.0.1:4222 unless given."""
     url: str | None = None
-    """Where the services find it, several servers separated by commas; nats://127.0.0.1:4222 unless given."""
+    """URL by which the services find it, several servers separated by commas; nats://127.0.0.1:4222 unless given."""
     store: str | None = None
-    """Where the server keeps its streams; beside the configuration unless given."""
+    """Directory of the server's streams; beside the configuration unless given."""
     tls_cert: str | None = None
     """Path of the server's certificate."""
     tls_key: str | None = None
@@ -40,7 +40,7 @@ class WhoFlags:
     group: Annotated[Sequence[str], Parameter(negative="")] = ()
     """Tenants that have an account in common, as NAME=TENANT,TENANT; may be given several times."""
     tenant_connections: int | None = None
-    """How many connections each tenant may hold at once; 100 unless given."""
+    """Most connections that each tenant may hold at once; 100 unless given."""
     operator: Annotated[Sequence[str], Parameter(negative="")] = ()
     """A person who steers with this command; may be given several times."""
     rotate: Annotated[Sequence[str], Parameter(negative="")] = ()

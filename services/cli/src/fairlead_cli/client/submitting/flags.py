@@ -15,11 +15,11 @@ class JobFlags:
     """The flags that describe a job; None where they say nothing."""
 
     tenant: OfTenant = None
-    """Whose job it is."""
+    """Tenant of the job."""
     cpu: str | None = None
-    """Of the whole job: 4, 500m."""
+    """CPUs of the whole job: 4, 500m."""
     memory: str | None = None
-    """Of the whole job: 64Gi."""
+    """Memory of the whole job: 64Gi."""
     gpus: str | None = None
     """Whole GPUs of the whole job (resource nvidia.com/gpu)."""
     demand: Annotated[Sequence[str], Parameter(negative="")] = ()
@@ -31,23 +31,23 @@ class JobFlags:
     queue: str | None = None
     """Queue to stand in; the tenant's unless given."""
     run_seconds: float | None = None
-    """How long it is expected to run; a simulated cluster runs it so long."""
+    """Seconds that the job is expected to run; a simulated cluster runs it so long."""
     run_limit_seconds: float | None = None
-    """After how long it must end."""
+    """Seconds after which the job must end."""
     image: str | None = None
-    """What its pods run; a Kubernetes cluster needs it."""
+    """Image of its pods; a Kubernetes cluster needs it."""
     command: str | None = None
-    """In place of the image's entry point, in words as a shell takes them: 'python train.py --epochs 3'. Slurm needs it."""
+    """Command in place of the image's entry point, in words as a shell takes them: 'python train.py --epochs 3'. Slurm needs it."""
     args: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
-    """For the entry point, in words as a shell takes them."""
+    """Arguments of the entry point, in words as a shell takes them."""
     env: Annotated[Sequence[str], Parameter(negative="")] = ()
     """A variable of its pods, as NAME=VALUE; may be given several times."""
     kind: Literal["job", "pod-group", "pytorch-job"] | None = None
-    """What it becomes on Kubernetes; a Job unless given."""
+    """Kind of object on Kubernetes; a Job unless given."""
     id: str | None = None
     """Names the job; the same id twice is one job. Made up unless given."""
     cluster: str = "any"
-    """Where to; `any` lets Fairlead choose."""
+    """Cluster that gets the job; `any` lets Fairlead choose."""
     frontend: Literal["kueue", "slurm", "sim"] | None = None
     """The queueing system that it is for, whichever cluster takes it."""
 
