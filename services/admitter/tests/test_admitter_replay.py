@@ -15,9 +15,9 @@ from fairlead_admitter.decide.outcome import PlanOutcome
 from fairlead_admitter.decide.pace import LATE_SECONDS, MANY_STARTS
 from fairlead_admitter.decide.planner import Planner
 from fairlead_admitter.decide.reserving import Reservations
-from fairlead_admitter.decide.restraint import MOST_A_SECOND, PARKING
+from fairlead_admitter.decide.restraint import PARKING
 from fairlead_admitter.decide.turn_clock import TurnClock
-from fairlead_admitter.decide.wake_state import PASSED_SECONDS
+from fairlead_admitter.decide.wake_state import MOST_A_SECOND, PASSED_SECONDS
 from fairlead_admitter.decide.waking import BATCH_SECONDS
 from fairlead_admitter.observe.decision_gate import DecisionGate, Holders
 from fairlead_admitter.observe.expectations import Expectations, Landed

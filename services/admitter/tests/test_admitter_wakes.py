@@ -8,15 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_admitter.decide.restraint import (
-    MOST_A_SECOND,
     PARKING,
     Restraint,
-    wakes_one_by_one,
+    is_short_of_room,
     without_wake_levels,
     writes_in_time,
 )
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause, steer
-from fairlead_admitter.decide.wake_state import FORGIVEN, PASSED_SECONDS, WakeState, WakeTrail
+from fairlead_admitter.decide.wake_state import FORGIVEN, MOST_A_SECOND, PASSED_SECONDS, WakeState, WakeTrail
 from fairlead_admitter.decide.waking import BATCH_SECONDS, ORDERED_SECONDS, TRIED_SECONDS
 from fairlead_admitter.decide.window import Ranked
 from fairlead_admitter.observe.expectations import Expectations
@@ -118,7 +117,7 @@ class Parking:
         return plan
 
     def one_by_one(self) -> bool:
-        return wakes_one_by_one(self.wake_state.trail(POOL), [self.queue], self.now)
+        return is_short_of_room(self.wake_state.trail(POOL), [self.queue], self.now)
 
     def order(self) -> list[str]:
         """Uids in the order in which the frontend would start the jobs."""

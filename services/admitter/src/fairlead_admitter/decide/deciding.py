@@ -15,9 +15,8 @@ from fairlead_admitter.decide.protection import Protection
 from fairlead_admitter.decide.reserving import NOT_WANTED, ReserveDecision, ReservedPool, ReservePlanner
 from fairlead_admitter.decide.restraint import (
     Restraint,
-    has_room_always,
-    parks,
-    wakes_one_by_one,
+    is_short_of_room,
+    knows_room,
     within_budget,
     without_wake_levels,
     writes_in_time,
@@ -199,8 +198,8 @@ class _Following:
         view, facts, most = self._view, self._known.facts, rulebook.document.window
         queues, names, class_bands = view.queues, view.names, view.class_bands
         trail = view.memory.trail
-        waking = not view.dry_run and wakes_one_by_one(trail, queues, view.now)
-        budgeted = waking or (parks(queues) and not has_room_always(trail, queues, view.now))
+        budgeted = is_short_of_room(trail, queues, view.now)
+        waking = budgeted and knows_room(queues) and not view.dry_run
         window, reserved = self._window(front, rulebook, waking=waking)
         decided = self._decided(front, rulebook)
         trail = trail.led_by(window[0].job.uid if window else "", view.now)

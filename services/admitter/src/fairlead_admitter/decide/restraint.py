@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import msgspec
 
 from fairlead_admitter.decide.steering import LevelWrite, SteeringPlan, WriteCause
-from fairlead_admitter.decide.wake_state import COUNTED_SECONDS, WakeTrail
+from fairlead_admitter.decide.wake_state import WakeTrail
 from fairlead_admitter.decide.waking import (
     BATCH_SECONDS,
     ORDERED_SECONDS,
@@ -26,24 +26,17 @@ from fairlead_policy.levels.free_quota import FreeQuota
 
 PARKING = "BestEffortFIFO"
 """The strategy that parks Workloads that do not fit. The other one tries its head again and again."""
-MOST_A_SECOND = 20
-"""Admissions a second of a queue, above which jobs are not woken one by one: room is always free there."""
 
 
-def has_room_always(trail: WakeTrail, queues: Sequence[QueueState], now: float) -> bool:
-    """Whether a queue starts jobs so fast that it is short of the frontend's time, not of room."""
-    names = {one.name for one in queues}
-    for queue, starts in trail.started.items():
-        lately = sum(at > now - COUNTED_SECONDS for at in starts)
-        if lately > MOST_A_SECOND * COUNTED_SECONDS and queue in names:
-            return True
-    return False
+def is_short_of_room(trail: WakeTrail, queues: Sequence[QueueState], now: float) -> bool:
+    """Whether jobs of the pool park for want of room: none of its queues is short of the frontend's time instead."""
+    parks = any(queue.strategy == PARKING for queue in queues)
+    return parks and not any(trail.starts_fast(queue.name, now) for queue in queues)
 
 
-def wakes_one_by_one(trail: WakeTrail, queues: Sequence[QueueState], now: float) -> bool:
-    """Whether jobs of the pool park, its room is known, and one at a time is quick enough."""
-    known = any(queue.strategy == PARKING and queue.quotas for queue in queues)
-    return known and not has_room_always(trail, queues, now)
+def knows_room(queues: Sequence[QueueState]) -> bool:
+    """Whether what is free is known where jobs park."""
+    return any(queue.strategy == PARKING and queue.quotas for queue in queues)
 
 
 class Restraint:
@@ -281,11 +274,6 @@ class Restraint:
 def within_budget(plan: SteeringPlan, most: int | None) -> SteeringPlan:
     """The plan with so many of its levels at most; see `writes_in_time`."""
     return msgspec.structs.replace(plan, writes=writes_in_time(plan.writes, most))
-
-
-def parks(queues: Sequence[QueueState]) -> bool:
-    """Whether the frontend puts jobs aside that do not fit, and tries each that gets another level."""
-    return any(queue.strategy == PARKING for queue in queues)
 
 
 def writes_in_time(writes: Sequence[LevelWrite], most: int | None, passed_over: str = "") -> list[LevelWrite]:

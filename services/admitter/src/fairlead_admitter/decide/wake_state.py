@@ -12,6 +12,8 @@ from fairlead_contracts.messages.state import JobState, Phase, QueueState
 
 COUNTED_SECONDS = 10.0
 """How long a start counts."""
+MOST_A_SECOND = 20
+"""Admissions a second of a queue, above which jobs are not woken one by one: room is always free there."""
 FORGIVEN = 1
 """Late writes in a row that are forgiven; the next one begins a pause."""
 LONGEST_PAUSE = 8
@@ -89,6 +91,11 @@ class WakeTrail:
             starts.popleft()
         starts.append(now)
         self.started_at = now
+
+    def starts_fast(self, queue: str, now: float) -> bool:
+        """Whether the queue starts so many jobs that it is short of the frontend's time, not of room."""
+        lately = sum(at > now - COUNTED_SECONDS for at in self.started.get(queue, ()))
+        return lately > MOST_A_SECOND * COUNTED_SECONDS
 
     def end(self, job: JobState, before_seq: int, now: float) -> None:
         """The job gave something back, as it stood up to a sequence of the state stream."""
