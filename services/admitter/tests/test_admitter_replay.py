@@ -17,7 +17,7 @@ from fairlead_admitter.decide.planner import Planner
 from fairlead_admitter.decide.reserving import Reservations
 from fairlead_admitter.decide.restraint import PARKING
 from fairlead_admitter.decide.turn_clock import TurnClock
-from fairlead_admitter.decide.wake_state import MOST_A_SECOND, PASSED_SECONDS
+from fairlead_admitter.decide.wake_state import MOST_A_SECOND, OUTPACED_SECONDS, PASSED_SECONDS
 from fairlead_admitter.decide.waking import BATCH_SECONDS
 from fairlead_admitter.observe.decision_gate import DecisionGate, Holders
 from fairlead_admitter.observe.expectations import Expectations, Landed
@@ -58,6 +58,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its writes are carried out."""
     answer: float = 0.0
     """Seconds that each of them takes."""
+    news: bool = True
+    """Whether it happened just now."""
 
 
 class Replica:
@@ -98,6 +100,10 @@ class Replica:
         """Seconds of rest before the next turn."""
         return self._planner.pace.due()
 
+    def outpaced(self) -> dict[str, list[str]]:
+        """The queues that start jobs faster than levels reach them."""
+        return self._planner.outpaced()
+
     def turn(self, told: Turn) -> PoolPlan:
         """Plays one turn of the loop, by its input."""
         states = [STATE.decode(state) for state in told.states]
@@ -112,7 +118,7 @@ class Replica:
         self._now = (told.seconds, told.wall)
         self._clock.look()
         seen = Observation(
-            jobs=jobs, judged=[], news=True, state_seq=self._seq, before_seq=before, at=told.seconds
+            jobs=jobs, judged=[], news=told.news, state_seq=self._seq, before_seq=before, at=told.seconds
         )
         self._planner.note(seen, {POOL: frozenset({"main"})})
         plan = decide(self._planner.view(POOL, frozenset({"main"})))
@@ -297,7 +303,7 @@ class SlowFrontend:
         self.turn(0.0, a_pool(), queue, *started, landed=False)
         self.running = [self.life.stated(one, phase=Phase.RUNNING, started=NOW) for one in started]
 
-    def turn(self, seconds: float, *states: State, landed: bool = True) -> int:
+    def turn(self, seconds: float, *states: State, landed: bool = True, news: bool = True) -> int:
         """Number of levels that are written in a turn, in which every other one that waits is wanted."""
         told = Turn(
             seconds=seconds,
@@ -306,6 +312,7 @@ class SlowFrontend:
             decision=to_packed(self.life.decision(len(states), self.waiting[::2])),
             landed=landed,
             answer=ANSWER,
+            news=news,
         )
         return len(self.replica.turn(told).steering.writes)
 
@@ -346,6 +353,30 @@ def test_labels_are_not_counted_where_a_queue_is_short_of_time_and_not_of_room()
     for seconds in (1.01, 1.02, 1.03):
         levelled = [fast.life.stated(one, level=0) for one in levelled]
         assert fast.turn(seconds, *levelled) == 2
+
+
+@pytest.mark.parametrize(
+    ("queue", "more", "news", "outpaced"),
+    [
+        (QUEUE, 1, True, True),
+        (QUEUE, 0, True, False),
+        (QUEUE, 1, False, False),
+        (a_queue(), 1, True, False),
+    ],
+    ids=["fast", "quick enough", "started long ago", "of another frontend than Kueue"],
+)
+def test_a_queue_that_starts_jobs_faster_than_levels_reach_them_is_said_to(
+    queue: QueueState, more: int, *, news: bool, outpaced: bool
+) -> None:
+    fast = SlowFrontend(queue, starts=10 * MOST_A_SECOND + more)
+    assert fast.replica.outpaced() == {}
+    fast.turn(1.0, *fast.start_all(1), news=news)
+    said = {POOL: ["main"]} if outpaced else {}
+    assert fast.replica.outpaced() == said
+    fast.turn(0.9 + OUTPACED_SECONDS)
+    assert fast.replica.outpaced() == said, "it shall not flap"
+    fast.turn(1.0 + OUTPACED_SECONDS)
+    assert fast.replica.outpaced() == {}
 
 
 def test_without_leave_turns_rest_where_many_start_on_a_machine_without_cpu_to_spare() -> None:

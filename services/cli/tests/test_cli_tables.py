@@ -408,6 +408,19 @@ def test_how_far_a_cluster_follows_is_shown_everywhere() -> None:
     assert "train [red]" not in queue_view(queue)
 
 
+def test_an_order_that_levels_come_too_late_for_is_not_called_exact() -> None:
+    loose = msgspec.structs.replace(KUEUE, enforcement="loose", enforcement_why="jobs start too fast")
+    assert "lab (kueue) would follow the order loosely: jobs start too fast" in queue_view(
+        queue_of(steering=[loose])
+    )
+    followed = msgspec.structs.replace(loose, withheld="")
+    assert "lab (kueue) follows the order loosely: jobs start too fast" in queue_view(
+        queue_of(steering=[followed])
+    )
+    explanation = " ".join(explained(an_explanation(cluster="lab", steering=followed)).split())
+    assert "enforcement loose: jobs start too fast" in explanation
+
+
 def test_levels_that_should_be_gone_are_said_to_stand() -> None:
     unsafe = msgspec.structs.replace(
         KUEUE, withheld="a level could stop a running job", levels_left=3, preemptions_by_left_levels=2

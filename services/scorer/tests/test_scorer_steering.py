@@ -85,6 +85,36 @@ def test_a_pool_whose_sizes_differ_is_followed_as_its_cluster_says_of_mixed_ones
     assert said(small) == exact
 
 
+RUSHED = "jobs start faster than levels reach them (main)"
+
+
+@pytest.mark.parametrize(
+    ("stated", "why", "told"),
+    [
+        ("exact", "", ("loose", RUSHED)),
+        ("standing", "its head", ("loose", f"{RUSHED}; its head")),
+        ("within-queue", "no borrowing", ("loose", f"{RUSHED}; no borrowing")),
+        ("tie-break", "own quotas", ("tie-break", "own quotas")),
+        ("of a later release", "", ("of a later release", "")),
+    ],
+)
+def test_a_pool_whose_queue_outpaces_levels_is_followed_loosely_at_best(
+    stated: str, why: str, told: tuple[str, str]
+) -> None:
+    cache = ClusterCache()
+    cache.adopt(a_document(), 1)
+    known: list[State] = [a_pool(enforcement=stated, enforcement_why=why), a_queue()]
+    cache.learn({subject_of(state): state for state in known})
+
+    def said(outpaced: dict[str, list[str]]) -> tuple[str, str]:
+        leaders = Leaders(WATCHED, a_lease("admitter", outpaced=outpaced))
+        [steering] = SteeringView(cache, OperatorWords(), leaders, ReserveView(cache, leaders)).of("c1/gpu")
+        return steering.enforcement, steering.enforcement_why
+
+    assert said({"c1/gpu": ["main"]}) == told
+    assert said({"c1/cpu": ["main"]}) == said({}) == (stated, why)
+
+
 ALIKE = a_job("a", demand={"gpu": 1}, equivalence="f01")
 
 

@@ -309,6 +309,7 @@ class Admitter:
                 preemptions_by_left_levels=self._record.restraints.by_left_levels(),
                 untaken=self._intake_watch.untaken(),
                 late_by=self._planner.pace.late_by(),
+                outpaced=self._planner.outpaced(),
                 silent="" if lever is None else lever.why_silent() or "",
             )
 

@@ -100,6 +100,8 @@ class LeaderLease(Message, frozen=True, kw_only=True):
     late_by: float = 0.0
     """Seconds that an admitter lets pass between two looks, where many of its levels come to jobs that wait
     no more; 0 where they come in time. The watcher of the cluster tells changes together meanwhile."""
+    outpaced: dict[str, list[str]] = {}
+    """Queues, by pool, that start jobs faster than an admitter's levels reach them; pools with none are left out."""
     silent: str = ""
     """Reason for which the cluster does not answer; empty while it does. A watcher says why its statements
     may be old, an admitter why it cannot write there."""

@@ -64,7 +64,7 @@ class Steering(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     frontend: str
     enforcement: str
-    """Closeness to the order: `exact`, `standing`, `close`, `within-queue` or `tie-break`."""
+    """Closeness to the order: `exact`, `standing`, `close`, `within-queue`, `loose` or `tie-break`."""
     enforcement_why: str = ""
     withheld: str = ""
     """Reason for which no levels are written just now: paused, not cleared, a level could preempt, no

@@ -128,7 +128,8 @@ class Planner:
     def note(self, seen: Observation, pools: Mapping[str, frozenset[str]]) -> None:
         """Takes in what was seen to happen."""
         self._protection.note(seen.jobs)
-        self._wake_state.note(pools, seen.jobs, seen.before_seq)
+        if seen.news:
+            self._wake_state.note(pools, seen.jobs, seen.before_seq)
         self._newcomers.forget_old(seen.at)
         if self._known.policy.rulebook is not self._resharded:
             self._resharded = self._known.policy.rulebook
@@ -173,6 +174,18 @@ class Planner:
         """Seconds until time alone makes something due; None where nothing is."""
         due = [self._reservations.wake_in(self._clock.wall()), self._wake_state.wake_in()]
         return min((seconds for seconds in due if seconds is not None), default=None)
+
+    def outpaced(self) -> dict[str, list[str]]:
+        """The queues that start jobs faster than levels reach them, by pool.
+
+        Only those that have a strategy: Kueue's, of which that is known.
+        """
+        queues = self._known.facts.queues
+        found = {
+            pool: [name for name in names if name in queues and queues[name].strategy]
+            for pool, names in self._wake_state.outpaced().items()
+        }
+        return {pool: names for pool, names in found.items() if names}
 
     def origins(self, pool: str) -> Mapping[str, DecisionOrigin]:
         """Which decision placed a job, by uid."""

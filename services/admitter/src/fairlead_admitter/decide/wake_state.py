@@ -14,6 +14,8 @@ COUNTED_SECONDS = 10.0
 """How long a start counts."""
 MOST_A_SECOND = 20
 """Admissions a second of a queue, above which jobs are not woken one by one: room is always free there."""
+OUTPACED_SECONDS = 30.0
+"""How long a queue that started more is said to start jobs faster than levels reach them: what is said shall not flap."""
 FORGIVEN = 1
 """Late writes in a row that are forgiven; the next one begins a pause."""
 LONGEST_PAUSE = 8
@@ -39,6 +41,8 @@ class WakeTrail:
         """Levels that were written or left lately, and when."""
         self.started: dict[str, deque[float]] = {}
         """By queue, when jobs started."""
+        self.fast: dict[str, float] = {}
+        """Instants, by queue, at which it last started more than `MOST_A_SECOND`."""
         self.queues: Sequence[QueueState] = ()
         self.due: float | None = None
         self.late_in_a_row = 0
@@ -61,6 +65,7 @@ class WakeTrail:
         other.freed, other.refused = self.freed.copy(), self.refused.copy()
         other.woken, other.ended, other.used = self.woken.copy(), self.ended.copy(), self.used.copy()
         other.started = {queue: starts.copy() for queue, starts in self.started.items()}
+        other.fast = self.fast.copy()
         other.queues, other.due = self.queues, self.due
         other.late_in_a_row, other.pauses = self.late_in_a_row, self.pauses
         other.pause_until, other.started_at = self.pause_until, self.started_at
@@ -91,11 +96,17 @@ class WakeTrail:
             starts.popleft()
         starts.append(now)
         self.started_at = now
+        if len(starts) > MOST_A_SECOND * COUNTED_SECONDS:
+            self.fast[queue] = now
 
     def starts_fast(self, queue: str, now: float) -> bool:
         """Whether the queue starts so many jobs that it is short of the frontend's time, not of room."""
         lately = sum(at > now - COUNTED_SECONDS for at in self.started.get(queue, ()))
         return lately > MOST_A_SECOND * COUNTED_SECONDS
+
+    def outpaced(self, now: float) -> list[str]:
+        """The queues that start jobs faster than levels reach them, or did a moment ago."""
+        return sorted(queue for queue, at in self.fast.items() if now - at < OUTPACED_SECONDS)
 
     def end(self, job: JobState, before_seq: int, now: float) -> None:
         """The job gave something back, as it stood up to a sequence of the state stream."""
@@ -246,6 +257,11 @@ class WakeState:
         """How many ends and starts of jobs it knows of."""
         trails = self._pools.values()
         return sum(len(trail.ended) + sum(map(len, trail.started.values())) for trail in trails)
+
+    def outpaced(self) -> dict[str, list[str]]:
+        """The queues that start jobs faster than levels reach them, by pool."""
+        now = self._clock()
+        return {pool: trail.outpaced(now) for pool, trail in self._pools.items()}
 
     def wake_in(self) -> float | None:
         """Seconds until something is due although nothing happens; None where nothing is."""

@@ -22,6 +22,7 @@ _FOLLOWED = {
     "standing": "follows the order that stood when room came free",
     "close": "follows the order closely",
     "within-queue": "follows the order within each queue",
+    "loose": "follows the order loosely",
     "tie-break": "takes the order as a tie-break",
 }
 _FOLLOWABLE = {
@@ -29,6 +30,7 @@ _FOLLOWABLE = {
     "standing": "would follow the order that stood when room came free",
     "close": "would follow the order closely",
     "within-queue": "would follow the order within each queue",
+    "loose": "would follow the order loosely",
     "tie-break": "would take the order as a tie-break",
 }
 

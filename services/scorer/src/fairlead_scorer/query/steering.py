@@ -19,7 +19,8 @@ _CHECKER = "checker"
 _UNWATCHED = "nobody watches it now, so all is as it was last told"
 _NO_ADMITTER = "no admitter leads there: none runs, or only a dry run. Submissions wait, too"
 _LOOK_INTO_IT = "`fairlead doctor` says what is broken"
-_FIRMNESS = ("exact", "standing", "close", "within-queue", "tie-break")
+_LOOSE = "loose"
+_FIRMNESS = ("exact", "standing", "close", "within-queue", _LOOSE, "tie-break")
 """Degrees of a pool's enforcement, the firmest first."""
 
 
@@ -71,16 +72,16 @@ class SteeringView:
             for one in self._cache.stated_in(pool)
             if one.cluster == cluster
         ]
-        loosest = max(stated, key=_looseness, default=None)
         judged = self._decider(pool, cluster, queues)
         going = judged.unsafe or judged.fate is Fate.GO
         lease = self._leaders.leader(ADMITTER, cluster)
         checked = self._leaders.leader(_CHECKER, cluster) is not None
+        how, why = _enforcement(stated, [] if lease is None else lease.outpaced.get(pool, []))
         return Steering(
             cluster=cluster,
             frontend=queues[0].frontend,
-            enforcement=_FIRMNESS[0] if loosest is None else loosest.enforcement,
-            enforcement_why="" if loosest is None else loosest.enforcement_why,
+            enforcement=how,
+            enforcement_why=why,
             withheld=judged.why or _unwritten(lease),
             unheard=self._unheard(cluster) or msgspec.UNSET,
             untaken=(0 if lease is None else lease.untaken) or msgspec.UNSET,
@@ -104,6 +105,21 @@ class SteeringView:
             found=words.lever_found(cluster),
             revocation=words.revocation(cluster),
         )
+
+
+def _enforcement(stated: list[PoolState], outpaced: list[str]) -> tuple[str, str]:
+    """The enforcement of the loosest of these pools, and why it is no better.
+
+    Args:
+        stated: as their cluster states them.
+        outpaced: the queues that start jobs faster than levels reach them.
+    """
+    loosest = max(stated, key=_looseness, default=None)
+    how, why = (_FIRMNESS[0], "") if loosest is None else (loosest.enforcement, loosest.enforcement_why)
+    if not outpaced or (loosest is not None and _looseness(loosest) > _FIRMNESS.index(_LOOSE)):
+        return how, why
+    rushed = f"jobs start faster than levels reach them ({', '.join(outpaced)})"
+    return _LOOSE, f"{rushed}; {why}" if why else rushed
 
 
 def _where_jobs_differ(pool: PoolState) -> PoolState:
