@@ -133,12 +133,17 @@ def test_a_front_tells_where_each_place_comes_from_and_how_many_wait() -> None:
     fronts = DecisionGate()
     here = a_front(waiting=7, places=[a_place(uid="x")])
     there = a_front(cluster="c2", waiting=5, places=[a_place(uid="y")])
-    fronts.accept(a_decision(shard=0, owner="a", fronts=[here, there]))
+    stuck = a_front(waiting=3, places=[a_place(uid="z")], flavorless=True)
+    fronts.accept(a_decision(shard=0, owner="a", fronts=[here, stuck, there]))
     fronts.accept(a_decision(shard=1, owner="b", fronts=[a_front(waiting=2, places=[])]))
     front = settled(fronts, *BOTH)
     assert isinstance(front, PoolHeads)
-    assert front.waiting("c1") == {"main": 9}
-    assert [(origin.cluster, len(places)) for origin, places in front.parts()] == [("c1", 1), ("c2", 1)]
+    assert front.waiting("c1") == {"main": 9}, "without whom no flavor takes"
+    assert [(origin.cluster, origin.flavorless, len(places)) for origin, places in front.parts()] == [
+        ("c1", False, 1),
+        ("c1", True, 1),
+        ("c2", False, 1),
+    ]
     again = settled(fronts, *BOTH)
     assert isinstance(again, PoolHeads)
     assert front.same_as(again)

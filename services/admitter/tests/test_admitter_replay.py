@@ -44,6 +44,7 @@ from fairlead_testkit.builders import NOW, a_document, a_job, a_place, a_pool, a
 
 POOL = "c1/gpu"
 SECOND = 1_000_000
+WINDOW = 6
 QUEUE = a_queue(strategy="BestEffortFIFO", quotas=[FlavorQuota(flavor="a", nominal={"nvidia.com/gpu": 8000})])
 
 
@@ -69,7 +70,7 @@ class Replica:
         self.facts = ClusterFacts("c1")
         self.fronts = DecisionGate()
         self.policy = PolicyView()
-        self.policy.enact(Rulebook(a_document(shards=1, window=6, mode=mode), 1))
+        self.policy.enact(Rulebook(a_document(shards=1, window=WINDOW, mode=mode), 1))
         self.facts.classify(self.policy.granted_class)
         self._now = (0.0, NOW)
         self._clock = TurnClock(lambda: self._now[0], lambda: self._now[1])
@@ -202,8 +203,8 @@ class ReplicaDay:
         job = self._jobs[job.uid] = msgspec.structs.replace(job, rev=job.rev + 1, **changes)
         return job
 
-    def decision(self, new: int, wanted: Sequence[JobState] = ()) -> Decision:
-        """A decision on these jobs in this order, or on all that wait in any."""
+    def decision(self, new: int, wanted: Sequence[JobState] = (), *, apart: bool = True) -> Decision:
+        """A decision on these jobs in this order, or on all that wait in any; flavorless ones apart, as of this release."""
         self._seq += new
         waiting = [*wanted] or [job for job in self._jobs.values() if job.phase is Phase.WAITING]
         if not wanted:
@@ -212,7 +213,19 @@ class ReplicaDay:
             a_place(uid=job.uid, scope=job.scope, id=job.id, use=number * 1000)
             for number, job in enumerate(waiting)
         ]
-        front = Front(cluster="c1", queue="main", waiting=len(places), places=places[:6])
+        stuck = {job.uid for job in waiting if apart and job.flavorless}
+        by_front = {among: [one for one in places if (one.uid in stuck) == among] for among in (False, True)}
+        fronts = [
+            Front(
+                cluster="c1",
+                queue="main",
+                waiting=len(found),
+                places=found[:WINDOW],
+                flavorless=among or msgspec.UNSET,
+            )
+            for among, found in by_front.items()
+            if found
+        ]
         basis = Basis(policy=1, capacity=a_pool().capacity)
         return Decision(
             pool=POOL,
@@ -223,7 +236,7 @@ class ReplicaDay:
             at=NOW,
             basis=basis,
             revision={"c1": self._seq},
-            fronts=[front],
+            fronts=fronts,
         )
 
 
@@ -263,23 +276,25 @@ def test_the_logs_that_are_played_have_writes_of_several_causes_in_them() -> Non
     assert causes >= {"front", "left", "wake"}
 
 
-def test_while_all_levels_come_too_late_nothing_is_written_until_starts_end() -> None:
+@pytest.mark.parametrize("stuck", [0, 2])
+def test_while_all_levels_come_too_late_nothing_is_written_until_starts_end(stuck: int) -> None:
     replica, life = Replica("advise"), ReplicaDay(random.Random(0), "advise")
     large = life.stated(a_job("large", gpu=8))
     small = [life.stated(a_job(f"small-{number}", gpu=1, queue_time=NOW - number)) for number in range(6)]
     started = life.stated(large, phase=Phase.RUNNING, started=NOW, charged={"a": large.demand})
+    before = [life.stated(a_job(f"stuck-{number}", flavorless=True)) for number in range(stuck)]
 
     def writes(seconds: float, *states: State) -> list[str]:
         told = Turn(
             seconds=seconds,
             wall=NOW,
             states=[encode_state(state) for state in states],
-            decision=to_packed(life.decision(len(states), small[::2])),
+            decision=to_packed(life.decision(len(states), [*before, *small[::2]])),
             landed=False,
         )
         return [write.job.id for write in replica.turn(told).steering.writes]
 
-    writes(0.9, a_pool(), QUEUE, large, *small)
+    writes(0.9, a_pool(), QUEUE, large, *before, *small)
     assert len(writes(1.0, started)) > 1
     replica.come_late(2)
     assert len(writes(1.0)) > 1, "who is parked may still be labelled in time"
@@ -377,6 +392,30 @@ def test_a_queue_that_starts_jobs_faster_than_levels_reach_them_is_said_to(
     assert fast.replica.outpaced() == said, "it shall not flap"
     fast.turn(1.0 + OUTPACED_SECONDS)
     assert fast.replica.outpaced() == {}
+
+
+@pytest.mark.parametrize("strategy", [PARKING, ""])
+@pytest.mark.parametrize("apart", [True, False])
+def test_jobs_that_no_flavor_takes_keep_those_behind_them_from_no_level_however_many_they_are(
+    strategy: str, *, apart: bool
+) -> None:
+    replica, life = Replica("advise"), ReplicaDay(random.Random(0), "advise")
+    stuck = [life.stated(a_job(f"stuck-{n}", gpu=1, flavorless=True)) for n in range(2 * WINDOW)]
+    others = [life.stated(a_job(f"w-{n}", gpu=1, queue_time=NOW - n)) for n in range(2 * WINDOW)]
+    queue = a_queue(strategy=strategy, quotas=[FlavorQuota(flavor="a", nominal={"nvidia.com/gpu": 0})])
+    told = Turn(
+        seconds=1.0,
+        wall=NOW,
+        states=[encode_state(state) for state in (a_pool(), queue, *stuck, *others)],
+        decision=to_packed(life.decision(2 + 4 * WINDOW, [*stuck, *others], apart=apart)),
+        landed=True,
+    )
+    written = [write.job.id for write in replica.turn(told).steering.writes]
+    if apart:
+        assert written, "they stand in no order"
+        assert set(written) <= {job.id for job in others[:WINDOW]}
+    else:
+        assert written == [], "of an earlier release's decision nobody knows who stands behind them"
 
 
 def test_without_leave_turns_rest_where_many_start_on_a_machine_without_cpu_to_spare() -> None:

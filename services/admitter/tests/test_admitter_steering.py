@@ -163,6 +163,7 @@ def test_jobs_that_no_flavor_takes_have_nobody_lifted_over_them_and_keep_no_leve
     cluster.set(wanted[-1], flavorless=True)
     cluster.show()
     assert cluster.plan([wanted[-1], *wanted[:-1]]).writes == []
+    assert cluster.plan(wanted[:-1]).writes == [], "nor where they are too many to be known"
     ceiling = [ClassBand(band=BAND, ceiling=BAND.highest)]
     cluster.set(wanted[-1], level=BAND.highest + 1)
     cluster.show()

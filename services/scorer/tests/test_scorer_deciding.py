@@ -40,6 +40,37 @@ def test_a_decision_holds_the_front_of_each_queue_and_says_how_many_wait_behind(
     assert [standing.tenant for standing in content.standings] == ["team-a"]
 
 
+def test_jobs_that_no_flavor_takes_fill_a_front_of_their_own() -> None:
+    jobs = [a_job(f"m{number}", submitted=NOW + number) for number in range(9)]
+    pool = a_single_shard(*jobs, window=3)
+    before = decide(pool, 0, NOW)
+    stuck = [msgspec.structs.replace(job, rev=2, flavorless=True) for job in jobs[:5]]
+    content = decide(a_single_shard(*stuck, *jobs[5:], window=3), 0, NOW)
+    fronts = [
+        (bool(one.flavorless), one.waiting, [place.id for place in one.places]) for one in content.fronts
+    ]
+    assert fronts == [(False, 4, ["m5", "m6", "m7"]), (True, 5, ["m0", "m1", "m2"])]
+    assert content.fronts[1].places == before.fronts[0].places, "they keep their places in the order"
+    assert not same(before, content)
+    one_left = decide(a_single_shard(jobs[0]), 0, NOW)
+    assert not same(one_left, decide(a_single_shard(stuck[0]), 0, NOW)), "nothing but that has changed"
+
+
+def test_a_job_is_in_line_again_as_soon_as_a_flavor_takes_it() -> None:
+    cache = ClusterCache()
+    cache.adopt(a_document(shards=1), 7)
+    stuck = a_job("a", flavorless=True)
+
+    def flavorless() -> list[bool]:
+        return [bool(front.flavorless) for front in decide(cache.pools["c1/gpu"], 0, NOW).fronts]
+
+    cache.learn({subject_of(state): state for state in (a_pool(), a_queue(), stuck)})
+    assert flavorless() == [True]
+    taken = msgspec.structs.replace(stuck, rev=2, flavorless=msgspec.UNSET)
+    cache.learn({subject_of(taken): taken})
+    assert flavorless() == [False]
+
+
 def test_a_decision_carries_its_stamp_and_the_revision_of_each_cluster() -> None:
     stamp = DecisionStamp(
         pool="c1/gpu", shard=0, owner="s1", epoch=5, turn=6, at=NOW, state_seq=42, clusters=("c1", "c2")

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -76,6 +77,14 @@ def test_what_a_tenant_has_may_have_and_waits_for_is_shown() -> None:
         'fairlead_scorer_heads{pool="gpu",why="share"} 1.0',
     ):
         assert line in text
+
+
+def test_the_first_of_those_that_no_flavor_takes_keeps_no_queue_back() -> None:
+    content = a_content([a_place(waited=90 * SECOND)], ["a"])
+    stuck = [msgspec.structs.replace(front, flavorless=True) for front in content.fronts]
+    text = shown(msgspec.structs.replace(content, fronts=stuck))
+    assert 'fairlead_scorer_heads{pool="gpu",why="share"} 0.0' in text
+    assert 'fairlead_scorer_tenant_longest_wait_seconds{pool="gpu",tenant="a"} 90.0' in text, "but it waits"
 
 
 def test_more_tenants_than_anybody_looks_at_are_counted_and_not_shown() -> None:

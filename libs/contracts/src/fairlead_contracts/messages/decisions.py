@@ -122,10 +122,13 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
 
 
 class Front(msgspec.Struct, frozen=True, kw_only=True):
-    """The first waiting jobs of one queue, in order."""
+    """The first waiting jobs of one queue, in order: of those that some flavor takes, or of those that none does."""
 
     cluster: str
     queue: str
+    flavorless: bool | msgspec.UnsetType = msgspec.UNSET
+    """Whether these are jobs that no flavor takes: the frontend passes them by. Left out where some flavor does, and by
+    earlier releases, which have all jobs of a queue in one front."""
     waiting: int
     """Number of jobs that wait in this shard's part of the queue, labelled or not."""
     places: list[Place]

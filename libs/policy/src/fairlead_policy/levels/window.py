@@ -30,6 +30,8 @@ class Candidate[J, Q: Hashable](msgspec.Struct, frozen=True, gc=False):
     demand: Mapping[str, int] = {}
     counts: bool = True
     """Whether it counts as one that can start; one that can't be labelled now does not."""
+    apart: bool = False
+    """Whether the job takes no place of its queue's first ones: those that no flavor takes are known beside them."""
 
 
 class Window[J](msgspec.Struct, frozen=True):
@@ -57,7 +59,7 @@ def take_window[J, Q: Hashable](
 
     Args:
         candidates: the places in the wanted order.
-        waiting: number of waiting jobs in each queue.
+        waiting: number of waiting jobs in each queue, without those that stand apart.
         extent: the size of the window.
     """
     taken: list[J] = []
@@ -72,6 +74,8 @@ def take_window[J, Q: Hashable](
                 counted[queue] += 1
                 for resource, amount in one.demand.items():
                     together[resource] = together.get(resource, 0) + amount
+        if one.apart:
+            continue
         seen[queue] += 1
         more = waiting[queue] > seen[queue]
         enough = counted.total() if extent.across_queues else counted[queue]

@@ -1,13 +1,13 @@
 """A waiting job, as far as its order goes."""
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 from fairlead_contracts.base.instants import Micros
 
-type JobQueueName = tuple[str, str]
-"""Name of a queue: (cluster, queue)."""
+type JobQueueName = tuple[str, str] | tuple[str, str, Literal["flavorless"]]
+"""Name of a queue: (cluster, queue). Those of its jobs that no flavor takes stand apart: nobody waits for them."""
 
 
 class OwnJob(Protocol):

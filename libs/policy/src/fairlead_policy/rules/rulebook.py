@@ -173,7 +173,7 @@ class Rulebook:
             job_class=self.class_of(job, tenant).job_class,
             submitted=job.submitted,
             demand=_stated(job.demand),
-            queue=(job.cluster, job.queue),
+            queue=(job.cluster, job.queue, "flavorless") if job.flavorless else (job.cluster, job.queue),
             override=self.override_of(job, job.priority_override, tenant),
         )
 

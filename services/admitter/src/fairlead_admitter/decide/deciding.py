@@ -202,7 +202,8 @@ class _Following:
         waking = budgeted and knows_room(queues) and not view.dry_run
         window, reserved = self._window(front, rulebook, waking=waking)
         decided = self._decided(front, rulebook)
-        trail = trail.led_by(window[0].job.uid if window else "", view.now)
+        head = next((one.job.uid for one in window if not one.job.flavorless), "")
+        trail = trail.led_by(head, view.now)
         plan = steer(
             window,
             facts,

@@ -348,7 +348,12 @@ class _Queued:
                 yield job
 
     def _uncovered(self, ties: TieIndex) -> Iterator[TiedJob]:
-        return (job for job in ties.in_order() if job[1] not in self._uncounted)
+        """Jobs that something has to be planned for; not whom no flavor takes, however many there are."""
+        return (
+            job
+            for job in ties.in_order()
+            if job[1] not in self._uncounted and not self._job(job[1]).flavorless
+        )
 
     def _movable(self, job: TiedJob) -> bool:
         return not self._left_alone(job[1])

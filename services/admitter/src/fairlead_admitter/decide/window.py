@@ -56,9 +56,13 @@ def _candidates(
         job = facts.job(place.uid)
         # A job whose tenant changed is in two shards' fronts until the old one's owner has decided, too.
         if job is None or job.phase is not Phase.WAITING or job.uid in taken:
-            yield Candidate(origin.queue, None)
+            yield Candidate(origin.queue, None, apart=origin.flavorless)
         else:
             taken.add(job.uid)
             yield Candidate(
-                origin.queue, Ranked(rank, place, job), job.demand, not (job.flavorless or left_alone(job))
+                origin.queue,
+                Ranked(rank, place, job),
+                job.demand,
+                counts=not (job.flavorless or left_alone(job)),
+                apart=origin.flavorless,
             )

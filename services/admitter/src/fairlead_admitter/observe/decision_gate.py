@@ -72,6 +72,8 @@ class DecisionOrigin(NamedTuple):
     decision: Decision
     cluster: str
     queue: str
+    flavorless: bool = False
+    """Whether the job stood among those that no flavor takes."""
 
 
 class PoolHeads(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,18 +91,18 @@ class PoolHeads(msgspec.Struct, frozen=True, kw_only=True):
     def parts(self) -> list[tuple[DecisionOrigin, list[Place]]]:
         """The places of every queue's front of every shard, and where they come from: the parts of one merge."""
         return [
-            (DecisionOrigin(decision, front.cluster, front.queue), front.places)
+            (DecisionOrigin(decision, front.cluster, front.queue, bool(front.flavorless)), front.places)
             for decision in self.decisions
             for front in decision.fronts
             if front.places
         ]
 
     def waiting(self, cluster: str) -> dict[str, int]:
-        """Number of jobs that wait in each queue of the cluster, in its fronts or behind them."""
+        """Number of jobs that wait in each queue of the cluster, in its fronts or behind them; without flavorless ones."""
         waiting: dict[str, int] = {}
         for decision in self.decisions:
             for front in decision.fronts:
-                if front.cluster == cluster:
+                if front.cluster == cluster and not front.flavorless:
                     waiting[front.queue] = waiting.get(front.queue, 0) + front.waiting
         return waiting
 

@@ -68,8 +68,14 @@ def _content(pool: ScoredPool, shard: int, now: Micros, window: int) -> Content:
     return Content(
         basis=pool.basis_of(shard),
         fronts=[
-            Front(cluster=cluster, queue=queue, waiting=waiting, places=places.get((cluster, queue), []))
-            for (cluster, queue), waiting in sorted(pool.waiting_of(shard).items())
+            Front(
+                cluster=name[0],
+                queue=name[1],
+                flavorless=bool(name[2:]) or msgspec.UNSET,
+                waiting=waiting,
+                places=places.get(name, []),
+            )
+            for name, waiting in sorted(pool.waiting_of(shard).items())
         ],
         standings=pool.standings(tenants),
         kept=None if pool.past is None else pool.past.kept(shard),
@@ -108,12 +114,16 @@ def same(one: Content, other: Content) -> bool:
 
 
 def _same_front(one: Front, other: Front) -> bool:
-    if (one.cluster, one.queue, one.waiting) != (other.cluster, other.queue, other.waiting):
+    if _front_name(one) != _front_name(other) or one.waiting != other.waiting:
         return False
     return len(one.places) == len(other.places) and all(
         before == after or _without_key(before) == _without_key(after)
         for before, after in zip(one.places, other.places, strict=True)
     )
+
+
+def _front_name(front: Front) -> tuple[str, str, bool]:
+    return front.cluster, front.queue, bool(front.flavorless)
 
 
 def _without_key(place: Place) -> Place:

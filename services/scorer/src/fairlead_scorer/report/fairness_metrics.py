@@ -100,7 +100,7 @@ class FairnessMetrics(Collector):
         held: dict[str, int] = dict.fromkeys((_SHARE, "saturated", "weight", "held", "asked", "beyond"), 0)
         for content in contents:
             for front in content.fronts:
-                for head in front.places[:1]:
+                for head in () if front.flavorless else front.places[:1]:
                     held[hindrance(head)] += 1
         for why, number in held.items():
             family.add_metric([pool, why], number)

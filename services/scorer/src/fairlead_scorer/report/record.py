@@ -120,6 +120,7 @@ class ScorerRecord:
             fronts={
                 f"{front.cluster}/{front.queue}": [place.id for place in front.places[:10]]
                 for front in decided.content.fronts
+                if not front.flavorless
             },
         )
 
