@@ -245,6 +245,27 @@ async def test_a_program_begins_once_where_the_epilog_of_its_forgotten_process_i
     assert watch.harm == []
 
 
+@pytest.mark.deep
+async def test_a_node_is_not_drained_where_slurmd_has_not_done_with_a_forgotten_process(
+    site: PodFleetSite, tmp_path: Path
+) -> None:
+    """slurmctld hears at once that the job's refused start has ended there, and begins the next one meanwhile."""
+    fleet = PodFleet(tmp_path, site)
+    async with fleet.running(), watched(site) as watch:
+        job = site.submit("--begin=now+8", seconds=40)
+        saved = await asyncio.to_thread(saved_while, site, job, "PENDING")
+        await eventually(lambda: bool(watch.began), 60, what="its program runs")
+        with epilog_held(site):
+            forget(site, saved)
+            await eventually(lambda: "Restarts=1" in site.story(job), 60, what="its start is refused")
+            await eventually(lambda: site.state_of(job) == "PENDING", 30, what="slurmctld takes it for ended")
+            site.lab.run("scontrol", "update", f"jobid={job}", "starttime=now")
+            await eventually(lambda: "slurmd_awaited" in fleet.story(job), 30, what="its prolog waits")
+        assert await ended(site, job) == "COMPLETED"
+    assert [len(pods) for pods in watch.began.values()] == [1]
+    assert watch.harm == []
+
+
 @contextlib.contextmanager
 def epilog_held(site: PodFleetSite) -> Iterator[None]:
     """The site has an epilog of its own on the nodes, which runs before the bridge's: for the time of the block it does not end."""

@@ -425,6 +425,27 @@ async def test_the_end_of_a_forgotten_process_is_not_the_end_of_the_attempt_that
     assert (verdict.code, verdict.kind) == (START, "adopted"), "else its program would begin again"
 
 
+async def test_the_next_attempt_waits_until_slurmd_has_done_with_a_forgotten_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """slurmctld has heard that the refused one has ended there: slurmd would refuse this one, and its node be drained."""
+    async with scene(tmp_path, [b"x"]) as found:
+        async with beginning_again(found, monkeypatch) as beginning:
+            hearing = asyncio.create_task(found.heard())
+            assert (await beginning).kind == "handed-on"
+        found.jobs.known = msgspec.structs.replace(STARTING, restarts=1)
+        following = asyncio.create_task(found.life.begin({**HOOK, "SLURM_JOB_RESTART_COUNT": "1"}))
+        await eventually(lambda: handed_to(Attempt(7, 1), NOON) in found.patches, what="it takes its pod over")
+        done, _ = await asyncio.wait((following,), timeout=0.5)
+        assert not done
+        found.life.runs.told(ATTEMPT.job, "n1")
+        found.now += 60
+        async with asyncio.timeout(20):
+            assert (await following).kind == "adopted"
+        found.pod(None)
+        await hearing
+
+
 async def test_an_attempt_that_ends_while_it_begins_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,21 @@ def test_a_node_holds_a_job_until_slurmd_there_was_told_its_end(store: Submissio
     assert runs_of(store).stand(FIRST, "n1") is None
 
 
+def test_a_later_attempt_waits_until_slurmd_was_told_the_end_of_one_that_was_refused(
+    store: SubmissionStore,
+) -> None:
+    runs = runs_of(store)
+    runs.starts(FIRST, "n1")
+    assert not runs.untold(FIRST, "n1"), "it is its own"
+    runs.refused(FIRST, "n1")
+    again = runs_of(store)
+    assert again.untold(SECOND_ONE, "n1")
+    assert not again.untold(SECOND_ONE, "n2")
+    again.told(7, "n1")
+    again.refused(FIRST, "n1")
+    assert not runs_of(store).untold(SECOND_ONE, "n1"), "it was told while the program was handed on"
+
+
 def test_a_job_rests_until_the_second_in_which_slurmd_was_told_its_end_is_over(
     store: SubmissionStore,
 ) -> None:

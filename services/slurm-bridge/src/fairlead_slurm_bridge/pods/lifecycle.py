@@ -55,6 +55,9 @@ from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict, i
 _LOOK_SECONDS = 2.0
 """A pod is looked at again so often, also when nothing is heard of it."""
 _CLAIM_LOOK_SECONDS = 0.5
+_TOLD_SECONDS = 30.0
+"""For which an attempt waits for the epilog of an earlier one: a site's own runs first."""
+_TOLD_LOOK_SECONDS = 0.2
 _RETRY_SECONDS = 1.0
 _REMEMBERED = 10_000
 _NEVER_STARTS = frozenset(
@@ -175,12 +178,21 @@ class PodLife:
         # What is being made is made to its end, also when the hook that asked for it is killed.
         made = await asyncio.shield(self._keep_on(self._make(attempt, hook)))
         if made.code == START:
-            await asyncio.sleep(self.runs.rest(attempt.job))
+            await self._slurmd_is_free(attempt, node_of(hook))
         if made.code == START and made.kind not in ("refused", "ended"):
             made = await self._ready(attempt, made)
         if made.code == START:
             self.runs.starts(attempt, node_of(hook))
         return made
+
+    async def _slurmd_is_free(self, attempt: Attempt, node: str) -> None:
+        """Return once slurmd there takes the job again, or it has taken too long: its epilog may not have found a bridge."""
+        until = time.monotonic() + _TOLD_SECONDS
+        if self.runs.untold(attempt, node):
+            self._log.warning("slurmd_awaited", job=attempt.job, restarts=attempt.restarts, node=node)
+        while self.runs.untold(attempt, node) and time.monotonic() < until:
+            await asyncio.sleep(_TOLD_LOOK_SECONDS)
+        await asyncio.sleep(self.runs.rest(attempt.job))
 
     async def _forgotten(self, attempt: Attempt, node: str) -> PrologVerdict | None:
         try:

@@ -4,6 +4,10 @@ A slurmctld that is killed comes back as it was some seconds before. It then sta
 slurmd refuses a second process of a job that it has not been told the end of, which costs the node: Slurm drains it. Only the
 end of an attempt, which a prolog brings about by failing, makes slurmctld tell slurmd. So the attempt is refused there, and the
 program belongs to the next one: no program runs twice, and no node is drained.
+
+slurmctld may hear that this end is over before it is. It has slurmd abort a process that it does not know: slurmd runs the
+job's epilog then, holds the job until that is done, and meanwhile calls any other end of the job done at once
+(_rpc_terminate_job and _rpc_abort_job, slurmd/req.c). So the next attempt waits until the epilog has told it here.
 """
 
 from collections.abc import Callable
@@ -159,9 +163,15 @@ class Runs:
         found = self._stands.get(attempt.job, {}).get(node)
         return found if found is not None and attempt.restarts <= found.restarts else None
 
+    def untold(self, attempt: Attempt, node: str) -> bool:
+        """Whether slurmd there may still hold an earlier attempt of the job, whose end no epilog has told."""
+        found = self._stands.get(attempt.job, {}).get(node)
+        return found is not None and found.restarts < attempt.restarts
+
     def refused(self, attempt: Attempt, node: str) -> None:
-        """Notes that this attempt is refused there, so that slurmctld tells slurmd of its end: the next one may start."""
-        self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts))
+        """Notes that this attempt is refused there, so that slurmctld tells slurmd of its end: the next one may start then."""
+        if self.stand(attempt, node) is not None:  # else slurmd was told while its program was handed on
+            self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts))
 
     def told(self, job: int, node: str) -> None:
         """Slurmd there was told of the job's end."""
