@@ -127,6 +127,8 @@ async def test_an_object_is_made_read_patched_applied_and_deleted(client: KubeCl
     assert applied.spec.priority == 7
     with pytest.raises(ConflictError):
         await client.delete(WORKLOADS, "one", namespace, uid=str(uuid.uuid4()))
+    with pytest.raises(ConflictError):
+        await client.delete(WORKLOADS, "one", namespace, resource_version=made.metadata.resource_version)
     await client.delete(WORKLOADS, "one", namespace, uid=made.metadata.uid)
     with pytest.raises(NotFoundError):
         await client.get(WORKLOADS, "one", namespace)

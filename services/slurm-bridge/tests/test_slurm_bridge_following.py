@@ -95,6 +95,8 @@ class Scene:
 
     def __init__(self, client: KubeClient, store: SubmissionStore, patches: list[KubeObject]) -> None:
         self.patches = patches
+        self.conflicts = 0
+        """Requests for another version of the pod."""
         self.mirror = KubeMirror(client, "hpc", {}, observer=SILENT)
         rules = PodRules(cluster="hpc", namespace="slurm", image="busybox")
         times = Times(ready=5, gone=5, silence=30)
@@ -128,6 +130,12 @@ def reflected(found: Scene, patch: KubeObject) -> None:
         found.pod(msgspec.structs.replace(pod, attempt=attempt, handed_on=handed_on))
 
 
+def refusal(code: int, message: str) -> web.Response:
+    """What the API server answers instead."""
+    reason = {"reason": "Conflict"} if code == 409 else {}
+    return web.json_response({"kind": "Status", "code": code, "message": message, **reason}, status=code)
+
+
 @contextlib.asynccontextmanager
 async def served(app: web.Application, tmp_path: Path) -> AsyncIterator[KubeSettings]:
     """Serve as the API server for the time of the block; gives the way to it."""
@@ -154,11 +162,12 @@ async def scene(
     deleted: asyncio.Event = IGNORED,
     marked: asyncio.Event = IGNORED,
     refusals: int = 0,
+    version: str = "",
 ) -> AsyncIterator[Scene]:
     """Serve a follower's log: the next answer for each request, as pieces or a status.
 
     Behind the pieces the connection breaks off, but for the last answer's. As many patches and deletions as
-    `refusals` says are refused before one is taken.
+    `refusals` says are refused before one is taken, and all that are for another `version` of the pod.
     """
     left = list(answers)
     refused = [503] * refusals
@@ -166,11 +175,16 @@ async def scene(
 
     async def written(request: web.Request) -> web.Response:
         if refused:
-            return web.json_response({"kind": "Status", "code": 503, "message": "away"}, status=refused.pop())
+            return refusal(refused.pop(), "away")
+        asked = await request.json()
+        only = asked.get("preconditions") or asked["metadata"]
+        if only.pop("resourceVersion", version) != version:
+            found.conflicts += 1
+            return refusal(409, "it has changed")
         if request.method == "DELETE":
             deleted.set()
             return web.json_response({})
-        patches.append(await request.json())
+        patches.append(asked)
         reflected(found, patches[-1])
         if patches[-1] == BEGAN:
             marked.set()
@@ -179,9 +193,7 @@ async def scene(
     async def log(request: web.Request) -> web.StreamResponse:
         answer = left.pop(0) if len(left) > 1 else left[0]
         if isinstance(answer, int):
-            return web.json_response(
-                {"kind": "Status", "code": answer, "message": "no kubelet"}, status=answer
-            )
+            return refusal(answer, "no kubelet")
         response = web.StreamResponse()
         await response.prepare(request)
         for piece in answer:
@@ -435,7 +447,9 @@ async def test_the_next_attempt_waits_until_slurmd_has_done_with_a_forgotten_pro
             assert (await beginning).kind == "handed-on"
         found.jobs.known = msgspec.structs.replace(STARTING, restarts=1)
         following = asyncio.create_task(found.life.begin({**HOOK, "SLURM_JOB_RESTART_COUNT": "1"}))
-        await eventually(lambda: handed_to(Attempt(7, 1), NOON) in found.patches, what="it takes its pod over")
+        await eventually(
+            lambda: handed_to(Attempt(7, 1), NOON) in found.patches, what="it takes its pod over"
+        )
         done, _ = await asyncio.wait((following,), timeout=0.5)
         assert not done
         found.life.runs.told(ATTEMPT.job, "n1")
@@ -525,6 +539,42 @@ async def test_a_program_does_not_begin_in_a_pod_that_is_being_taken_away(tmp_pa
         await found.life.remove(KEY, WAITING)
         await found.life.came(KEY, WAITING, "n1")
         assert not marked.is_set()
+
+
+SEEN, CHANGED = (msgspec.structs.replace(WAITING, version=version) for version in ("1", "2"))
+
+
+@pytest.mark.parametrize(
+    ("now", "begins"), [(msgspec.structs.replace(CHANGED, leaving=True), False), (CHANGED, True)]
+)
+async def test_a_program_begins_only_where_another_bridge_does_not_take_its_pod_away(
+    tmp_path: Path, now: JobPod, begins: bool
+) -> None:
+    """Its own bridge led when its process came, and has not heard what has changed since."""
+    marked = asyncio.Event()
+    async with scene(tmp_path, [b"x"], marked=marked, version="2") as found:
+        found.pod(SEEN)
+        coming = asyncio.create_task(found.life.came(KEY, SEEN, "n1"))
+        await eventually(lambda: found.conflicts > 0, what="Kubernetes does not take it")
+        found.pod(now)
+        async with asyncio.timeout(20):
+            await coming
+        assert marked.is_set() == begins
+
+
+@pytest.mark.parametrize(("now", "goes"), [(POD, False), (CHANGED, True)])
+async def test_a_pod_that_waited_is_taken_away_only_where_another_bridge_has_not_begun_its_program(
+    tmp_path: Path, now: JobPod, goes: bool
+) -> None:
+    deleted = asyncio.Event()
+    async with scene(tmp_path, [b"x"], deleted=deleted, version="2") as found:
+        found.pod(SEEN)
+        removing = asyncio.create_task(found.life.stop(ATTEMPT))
+        await eventually(lambda: found.conflicts > 0, what="Kubernetes does not take it")
+        found.pod(now)
+        async with asyncio.timeout(20):
+            await removing
+        assert deleted.is_set() == goes
 
 
 async def test_a_program_goes_on_where_slurmctld_does_not_say_what_it_has_forgotten(

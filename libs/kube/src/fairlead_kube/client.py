@@ -205,21 +205,31 @@ class KubeClient:
         namespace: str | None = None,
         *,
         uid: str | None = None,
+        resource_version: str | None = None,
         impersonate: str | None = None,
     ) -> None:
-        """Delete the object; with `uid` only this one, not another that took its name.
+        """Delete the object.
+
+        Args:
+            resource: of the object.
+            name: of the object.
+            namespace: of the object; None for one of the whole cluster.
+            uid: where only this object is meant, not another that took its name.
+            resource_version: where the object is to go only as it was then.
+            impersonate: in whose name.
 
         Raises:
             NotFoundError: the object is gone already.
-            ConflictError: another object has the name now.
+            ConflictError: another object has the name now, or it has changed.
         """
         options: dict[str, object] = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
             "propagationPolicy": "Background",
         }
-        if uid is not None:
-            options["preconditions"] = {"uid": uid}
+        wanted = {"uid": uid, "resourceVersion": resource_version}
+        if preconditions := {field: value for field, value in wanted.items() if value is not None}:
+            options["preconditions"] = preconditions
         await self.writes.acquire()
         path = resource.path(namespace, name)
         await self.request("DELETE", path, body=msgspec.json.encode(options), impersonate=impersonate)

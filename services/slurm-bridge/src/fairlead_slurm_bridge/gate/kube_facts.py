@@ -49,6 +49,9 @@ class JobPod(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the program has yet to begin: no process of the job has come."""
     began: bool = False
     """Whether a process of the attempt has come. Until then it is as much the pod of the next attempt."""
+    version: str | None = None
+    """Version of the pod as long as it waits; what is decided from that holds for this one alone, because another bridge
+    may decide as well."""
     results: str = ""
     """Plan for the pod's results, as it was written down when the pod was made; empty for none."""
 
@@ -124,6 +127,7 @@ def _job(pod: Pod, cluster: str) -> JobPod | None:
     told = ended or waits or (scheduled if scheduled and scheduled.status == "False" else status)
     user = pod.metadata.annotation(ANNOTATION_USER) or ""
     submitted = pod.metadata.annotation(ANNOTATION_SUBMITTED) or ""
+    yet_to_begin = pod.metadata.annotation(ANNOTATION_PROGRAM) == WAITS
     return JobPod(
         attempt=attempt,
         uid=pod.metadata.uid,
@@ -138,8 +142,9 @@ def _job(pod: Pod, cluster: str) -> JobPod | None:
         digest=pod.metadata.annotation(ANNOTATION_DIGEST) or "",
         submitted=int(submitted) if submitted.isdecimal() else 0,
         handed_on=bool(pod.metadata.annotation(ANNOTATION_HANDED_ON)),
-        waits=pod.metadata.annotation(ANNOTATION_PROGRAM) == WAITS,
+        waits=yet_to_begin,
         began=bool(pod.metadata.annotation(ANNOTATION_BEGAN)),
+        version=(pod.metadata.resource_version or None) if yet_to_begin else None,
         results=pod.metadata.annotation(ANNOTATION_RESULTS) or "",
     )
 

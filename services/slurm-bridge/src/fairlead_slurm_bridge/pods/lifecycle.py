@@ -59,6 +59,8 @@ _TOLD_SECONDS = 30.0
 """For which an attempt waits for the epilog of an earlier one: a site's own runs first."""
 _TOLD_LOOK_SECONDS = 0.2
 _RETRY_SECONDS = 1.0
+_TRIES = 5
+"""To delete a pod that changes all the time."""
 _REMEMBERED = 10_000
 _NEVER_STARTS = frozenset(
     (
@@ -186,12 +188,12 @@ class PodLife:
         return made
 
     async def _slurmd_is_free(self, attempt: Attempt, node: str) -> None:
-        """Return once slurmd there takes the job again, or it has taken too long: its epilog may not have found a bridge."""
+        """Return once the node's slurmd takes the job again, or an epilog is late: it may not have found a bridge."""
         until = time.monotonic() + _TOLD_SECONDS
         if self.runs.untold(attempt, node):
             self._log.warning("slurmd_awaited", job=attempt.job, restarts=attempt.restarts, node=node)
         while self.runs.untold(attempt, node) and time.monotonic() < until:
-            await asyncio.sleep(_TOLD_LOOK_SECONDS)
+            await self._mirror.change(_TOLD_LOOK_SECONDS)
         await asyncio.sleep(self.runs.rest(attempt.job))
 
     async def _forgotten(self, attempt: Attempt, node: str) -> PrologVerdict | None:
@@ -442,15 +444,19 @@ class PodLife:
                 await self._mirror.change(_RETRY_SECONDS)
                 continue
             self._mirror.begins(key)
+            patch, version = begun(pod.uid), now.version
             try:
-                await self._client.merge_patch(PODS, key.name, begun(pod.uid), key.namespace)
-            except (NotFoundError, ConflictError):
-                return  # it is gone, and another one may have its name
+                await self._client.merge_patch(PODS, key.name, patch, key.namespace, resource_version=version)
+            except NotFoundError:
+                return
+            except ConflictError:
+                # Another pod has its name, or it has changed: another bridge may be taking it away.
+                await self._mirror.change(_RETRY_SECONDS)
             except KubeError as error:
                 self._log.warning("program_not_begun", pod=key.name, error=str(error))
+                await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return
-            await asyncio.sleep(_RETRY_SECONDS)
 
     async def remove(self, key: Key, pod: JobPod) -> None:
         """Ask for the end of a pod, and of the claim that was made for it."""
@@ -493,18 +499,39 @@ class PodLife:
             self._mirror.capacity.release(key)
 
     async def _delete(self, key: Key, uid: str | None) -> None:
+        """Ask for the end of a pod; of one that waits only as it was seen.
+
+        Another bridge that leads since may have handed the pod on, or let its program begin: then the pod stays, and whoever
+        sweeps looks at it anew.
+        """
+        seen = _stage(self._mirror.pods.get(key))
+        for _ in range(_TRIES):
+            pod = self._mirror.pods.get(key)
+            if _stage(pod) != seen:
+                return
+            waits = pod is not None and pod.waits and pod.uid == uid
+            if await self._ask_for_end(key, uid, pod.version if pod is not None and waits else None):
+                return
+            await self._mirror.change(_RETRY_SECONDS)
+        self._log.warning("pod_not_deleted", pod=key.name, error="it changes all the time")
+
+    async def _ask_for_end(self, key: Key, uid: str | None, version: str | None) -> bool:
+        """Ask Kubernetes once; whether that has settled it. It has not where the pod has changed since this version."""
         self._mirror.leaves(key)
         asked = False
         try:
-            await self._client.delete(PODS, key.name, key.namespace, uid=uid)
+            await self._client.delete(PODS, key.name, key.namespace, uid=uid, resource_version=version)
             asked = True
         except NotFoundError:
-            return
+            return True
+        except ConflictError:
+            return version is None
         except KubeError as error:
             self._log.warning("pod_not_deleted", pod=key.name, error=str(error))
         finally:
             if not asked:
                 self._mirror.stays(key)
+        return True
 
     async def _gone(self, ending: set[Key]) -> str | None:
         until = time.monotonic() + self._times.gone
@@ -517,6 +544,11 @@ class PodLife:
     def _turn(self, number: int) -> asyncio.Lock:
         """The lock of a job, for which one thing at a time is done."""
         return self._turns.setdefault(number, asyncio.Lock())
+
+
+def _stage(pod: JobPod | None) -> tuple[str, Attempt, bool] | None:
+    """What of a pod decides whether it is to go."""
+    return None if pod is None else (pod.uid, pod.attempt, pod.waits)
 
 
 def _keep[T](where: dict[Attempt, T], attempt: Attempt, value: T) -> None:

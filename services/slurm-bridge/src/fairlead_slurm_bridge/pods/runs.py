@@ -164,7 +164,7 @@ class Runs:
         return found if found is not None and attempt.restarts <= found.restarts else None
 
     def untold(self, attempt: Attempt, node: str) -> bool:
-        """Whether slurmd there may still hold an earlier attempt of the job, whose end no epilog has told."""
+        """Whether the node's slurmd may still hold an earlier attempt of the job, whose end no epilog has told."""
         found = self._stands.get(attempt.job, {}).get(node)
         return found is not None and found.restarts < attempt.restarts
 
