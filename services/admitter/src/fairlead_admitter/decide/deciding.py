@@ -54,7 +54,7 @@ class PoolMemory(msgspec.Struct, frozen=True, kw_only=True):
     """The memory of a pool between two turns."""
 
     lever: LeverName | None
-    """By which its levels that stand were written; None where none was seen."""
+    """The lever by which the pool's levels that stand were written; None where none was seen."""
     reserved: ReservedPool | None
     trail: WakeTrail
 
@@ -74,7 +74,7 @@ class Afterthought(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
-    """One pool of this cluster as it is known at one instant."""
+    """A pool of this cluster as it is known at one instant."""
 
     pool: str
     queues: list[QueueState]
@@ -96,11 +96,11 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     writable: bool
     """Whether levels can be written now."""
     labels: int | None
-    """How many levels may go to jobs that have no room now; None for any number."""
+    """Number of levels that may go to jobs that have no room now; None for any number."""
 
     @property
     def names(self) -> list[str]:
-        """The names of its queues."""
+        """The names of the pool's queues."""
         return [queue.name for queue in self.queues]
 
 
@@ -109,19 +109,19 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     steering: SteeringPlan = _NOTHING
     withholding: Withholding = Withholding()
-    """Why the order is not followed; without a reason where it is."""
+    """The withholding of levels, with the reason for which the order is not followed; without a reason where it is."""
     standing: int = 0
-    """How many levels of ours stand although it is not."""
+    """Number of levels of ours that stand although the order is not followed."""
     doubt: Unsettled | None = None
-    """Why there is no order to follow."""
+    """The doubt for which there is no order to follow; None where there is one."""
     settled: bool = False
     """Whether there is one, and the levels are its own."""
     no_trace: bool = False
     """Whether no mark of ours is to be left on anything in the pool."""
     sweeps: tuple[LeverName | None, ...] = ()
-    """What is to be swept beside the loop: the marks of one lever, or all (None)."""
+    """Sweeps beside the loop: of the marks of one lever, or of all (None)."""
     after: Afterthought = Afterthought()
-    """What is to be remembered."""
+    """The changes to the pool's memory."""
 
 
 def decide(view: PoolView) -> PoolPlan:
@@ -137,7 +137,7 @@ def decide(view: PoolView) -> PoolPlan:
 
 
 def _withhold(view: PoolView) -> PoolPlan:
-    """Nothing is written, or every level is taken away first: what stood is told for as long as it stands."""
+    """The plan that writes nothing, or takes every level away first: what stood is told for as long as it stands."""
     taken = _take_back(view)
     goes = view.withholding.fate is Fate.GO
     no_trace = goes and view.withholding.everywhere
@@ -176,7 +176,7 @@ class _Following:
     """Follows the order of a pool, as far as there is one.
 
     Args:
-        view: of the pool.
+        view: the pool's view.
     """
 
     def __init__(self, view: PoolView) -> None:

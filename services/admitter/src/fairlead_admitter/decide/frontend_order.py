@@ -1,4 +1,4 @@
-"""How a frontend has its waiting jobs in line: by what is seen, and by what was written and may have landed."""
+"""The line of waiting jobs in a frontend: by what is seen, and by what was written and may have landed."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -10,14 +10,14 @@ from fairlead_policy.levels.plan import Band
 from fairlead_policy.levels.ties import Tie
 
 type LinePlace = tuple[int, Tie]
-"""The lower goes first."""
+"""Place of a job in the frontend's line: the level, negated, and the tie. The lower goes first."""
 
 
 class FrontendOrder:
     """The line of each queue.
 
     Args:
-        facts: of the cluster.
+        facts: the cluster's facts.
         expectations: the trail of writes.
     """
 

@@ -16,11 +16,12 @@ from collections.abc import Callable, Sequence
 from fairlead_admitter.decide.pace import MANY_STARTS
 
 SHARE = 0.1
-"""Of each second: so much may go into trials in vain."""
+"""Part of each second that may go into trials in vain."""
 SAVED_SECONDS = 0.25
-"""So much is saved up at most: 50 labels at once where the API server answers in 5 ms, two where it takes 0.1 s."""
+"""Seconds that are saved up at most: 50 labels at once where the API server answers in 5 ms, two where in 0.1 s."""
 OWED_SECONDS = -1.0
-"""So much is owed at most: one very slow answer does not keep levels away for longer than ten seconds."""
+"""Seconds that are owed at most, below zero: one very slow answer does not keep levels away for longer than ten
+seconds."""
 
 
 class LabelBudget:
@@ -41,7 +42,7 @@ class LabelBudget:
         """Charges labels that were written to jobs without room.
 
         Args:
-            labels: how many.
+            labels: number of labels.
             took: seconds until the frontend answered, by request.
         """
         if took:
@@ -50,10 +51,10 @@ class LabelBudget:
         self._left = max(OWED_SECONDS, self._left - labels * self._each)
 
     def most(self, starts: int) -> int | None:
-        """How many labels may be written now to jobs without room; None for any number.
+        """Number of labels that may be written now to jobs without room; None for any number.
 
         Args:
-            starts: of jobs within the last `pace.STARTS_SECONDS`, in all pools.
+            starts: number of jobs that started within the last `pace.STARTS_SECONDS`, in all pools.
         """
         self._save()
         if starts < MANY_STARTS or not self._each:

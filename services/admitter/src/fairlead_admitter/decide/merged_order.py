@@ -30,9 +30,9 @@ class MergedOrder:
 
     Args:
         front: the decisions, of one basis.
-        rules: of that basis.
+        rules: the rules of that basis.
         now: the instant at which all keys are compared.
-        size: how many places of a queue make its front: a first guess at the depth.
+        size: number of places of a queue that make its front: a first guess at the depth.
     """
 
     def __init__(self, front: PoolHeads, rules: PoolRules, now: Micros, size: int) -> None:

@@ -40,8 +40,8 @@ class Newcomers:
         """Take note of what happened to jobs.
 
         Args:
-            changes: of one look.
-            state_seq: of the state stream: the look saw everything up to it.
+            changes: the jobs' changes at one look.
+            state_seq: sequence of the state stream up to which the look saw everything.
             at: monotonic seconds of the look.
             shard_of: the shard of a job.
         """
@@ -74,7 +74,7 @@ class Newcomers:
         """The uids of those that came after what was decided on.
 
         Args:
-            decided: by shard, the state-stream sequence that its decision was made from. Of a shard in which nothing
+            decided: state-stream sequences that the shards' decisions were made from. Of a shard in which nothing
                 happens that is an old one: it says nothing of the others' jobs.
         """
         return {uid for shard, seen in self._shards.items() for uid in _newer(seen, decided[shard])}

@@ -11,23 +11,23 @@ class PlanOutcome(msgspec.Struct):
 
     landed: list[tuple[LevelWrite, Landed]] = []
     drifted: list[tuple[LevelWrite, Sighting]] = []
-    """Those that turned out to repair what somebody had overwritten before it was seen."""
+    """Writes that turned out to repair what somebody had overwritten before it was seen."""
     refused_lifts: list[LevelWrite] = []
-    """Of running jobs that the frontend will not protect: no reason to keep the order from those that wait."""
+    """Lifts of running jobs that the frontend will not protect: no reason to keep the order from those that wait."""
     balked: list[LevelWrite] = []
-    """Those that failed while others may go well."""
+    """Writes that failed while others may go well."""
     gone: int = 0
-    """Jobs that waited no more."""
+    """Number of writes to jobs that waited no more."""
     took: list[float] = []
     """Seconds until the frontend answered, by request."""
     failed: int = 0
-    """Balked ones, too."""
+    """Number of writes that failed, balked ones, too."""
     withheld: int = 0
-    """Not sent: the right to write, or the room in this pass, ended before them."""
+    """Number of writes that were not sent: the right to write, or the room in this pass, ended before them."""
     missed: list[LevelWrite] = []
-    """Those that failed, and those that were not sent because of these, or because they rest."""
+    """Writes that failed, and those that were not sent because of these, or because their jobs rest."""
     trouble: str = ""
-    """Why the last failed one failed."""
+    """The reason for which the last failed write failed."""
     down: bool = False
     """Whether the frontend did not answer: it should be left alone for a while."""
     retry_after: float = 0.0

@@ -1,4 +1,4 @@
-"""How many jobs of a queue's front are labelled: as many as could start before the admitter reacts again.
+"""Number of jobs of a queue's front that are labelled: as many as could start before the admitter reacts again.
 
 A label costs a write, and one that was given too early often another: the order changes while its job waits. So the
 window follows what is seen: the starts that fall into one reaction time, with a margin for their coming in bursts.
@@ -31,7 +31,7 @@ LEAST_WHERE_WOKEN = 1
 TOGETHER_SECONDS = 0.15
 """Jobs that start within so long of each other start together: woken one after the other, two take a tenth of a second."""
 MARGIN = 5.0
-"""How many times as many as on the mean may start together."""
+"""Factor of the mean number of starts that may come together."""
 STARTS_SECONDS = 10.0
 """Seconds for which a start counts."""
 REACTIONS_SECONDS = 60.0
@@ -39,11 +39,13 @@ REACTIONS_SECONDS = 60.0
 UNKNOWN_REACTION_SECONDS = 1.0
 """The reaction that is assumed until one was measured."""
 WRITES_SECONDS = 60.0
-"""How long a write counts, as one that came in time or too late: while all come too late there are few; see `wake_state`."""
+"""Seconds for which a write counts, as one that came in time or too late: while all come too late there are few; see
+`wake_state`."""
 LAST_WRITES = 16
-"""How many of the last writes count: where many jobs come at once, their levels are in time and say nothing of later ones."""
+"""Number of last writes that count: where many jobs come at once, their levels are in time and say nothing of later
+ones."""
 LATE_LEAST = 4
-"""Of the last writes, how many must come to jobs that wait no more: then jobs start faster than levels reach them."""
+"""Number of the last writes to jobs that wait no more from which on jobs start faster than levels reach them."""
 QUICK_SECONDS = 0.05
 """A frontend that answers a write sooner has CPU to spare, so that a rest would help nobody.
 
@@ -52,7 +54,7 @@ before it takes all of them."""
 MANY_STARTS = 10
 """Starts within `STARTS_SECONDS`, in all pools, from which on a frontend that answers slowly is spared."""
 ANSWERS = 2.0
-"""So many of its answers lie between two looks then."""
+"""Number of the frontend's answers between two looks where many jobs start."""
 CROWDED_PART = 0.5
 """The part of the time for which a process wants a CPU and has none, from which on its machine has none to spare.
 
@@ -63,13 +65,13 @@ after it may still come before the batch. Four times as long where none of them 
 
 
 def window_size(starts: int, reaction: float, most: int, *, together: int | None = None) -> int:
-    """How many places to label.
+    """Number of places to label.
 
     Args:
         starts: jobs of the pool that started within the last `STARTS_SECONDS`.
         reaction: seconds from a start to the levels that follow from it.
-        most: what the policy allows (`window`).
-        together: where jobs are woken one by one, how many of them started together; None elsewhere.
+        most: number of places that the policy allows (`window`).
+        together: number of jobs that started together, where they are woken one by one; None elsewhere.
     """
     margin = MARGIN * starts / STARTS_SECONDS * reaction
     if together is None:
@@ -93,7 +95,7 @@ class Pace:
         self._starts: dict[str, deque[tuple[float, int]]] = {}
         self._reactions: deque[tuple[float, float]] = deque()
         self._writes: deque[tuple[float, bool]] = deque(maxlen=LAST_WRITES)
-        """When each arrived, and whether too late."""
+        """Arrivals of writes: each one's monotonic second, and whether it was too late."""
         self._took: deque[float] = deque(maxlen=LAST_WRITES)
 
     def started(self, pool: str, jobs: int) -> None:
@@ -112,8 +114,8 @@ class Pace:
         """Counts levels.
 
         Args:
-            in_time: those that reached jobs that waited.
-            late: those that came to jobs that waited no more.
+            in_time: number of levels that reached jobs that waited.
+            late: number of levels that came to jobs that waited no more.
             took: seconds until the frontend answered, by request.
         """
         self._writes += [(self._clock(), False)] * in_time + [(self._clock(), True)] * late
@@ -150,11 +152,11 @@ class Pace:
         return self.late_by()
 
     def size(self, pool: str, most: int, *, woken: bool = False) -> int:
-        """How many places of each queue of the pool to label now, at most `most`.
+        """Number of places of each queue of the pool to label now, at most `most`.
 
         Args:
-            pool: which one.
-            most: what the policy allows.
+            pool: name of the pool.
+            most: number of places that the policy allows.
             woken: whether its jobs are woken one by one.
         """
         until = self._clock() - STARTS_SECONDS
@@ -173,19 +175,19 @@ class Pace:
         return statistics.median(seconds) if seconds else UNKNOWN_REACTION_SECONDS
 
     def starts(self) -> int:
-        """How many jobs of all pools started within the last `STARTS_SECONDS`."""
+        """Number of jobs of all pools that started within the last `STARTS_SECONDS`."""
         until = self._clock() - STARTS_SECONDS
         return sum(jobs for starts in self._starts.values() for at, jobs in starts if at > until)
 
     def keep(self, pools: Iterable[str]) -> None:
-        """Only these pools are there at all."""
+        """Forgets pools that are not there any more."""
         for pool in self._starts.keys() - set(pools):
             del self._starts[pool]
         self._withheld.intersection_update(pools)
 
 
 def _started_together(starts: Iterable[tuple[float, int]]) -> int:
-    """How many start within `TOGETHER_SECONDS` of one, itself included: the mean over all, rounded."""
+    """Number of jobs that start within `TOGETHER_SECONDS` of one, itself included: the mean over all, rounded."""
     noted = list(starts)
     begins = [at for at, _ in noted]
     sums = [0, *accumulate(jobs for _, jobs in noted)]

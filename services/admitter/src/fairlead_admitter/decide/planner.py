@@ -57,13 +57,13 @@ class Planner:
     """Remembers between two turns, and views pool by pool what `decide` is to go by.
 
     Args:
-        known: what is seen.
+        known: the facts that are seen.
         expectations: the trail of writes.
         reserving: keeps promises where the policy wants them.
-        clock: of the turn.
+        clock: time of the turn.
         cpu_wait: the part of the time for which this process wants a CPU and has none.
         tick: seconds for which an order is kept that nothing but time changes.
-        dry_run: what is decided is only said.
+        dry_run: whether what is decided is only said.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Planner:
         self._clock = clock
         self._tick = tick
         self.pace = Pace(clock.monotonic, cpu_wait)
-        """How much starts, how long reactions take, and whether they come too late."""
+        """Starts of jobs, the time of reactions, and whether levels come too late."""
         self._labels = LabelBudget(clock.monotonic)
         self._budgeted: set[str] = set()
         """The pools whose labels are charged: they go to jobs that have no room."""
@@ -94,9 +94,10 @@ class Planner:
         self._wake_state = WakeState(clock.monotonic)
         self._merged: dict[str, tuple[float, MergedOrder]] = {}
         self._rules: dict[str, tuple[Rulebook, Mapping[str, int], PoolRules]] = {}
-        """By pool, what its front was merged by last, and what that was made from: rules name every tenant."""
+        """Rules by which a pool's front was merged last, by pool, with the rulebook and the capacity that they were
+        made from: rules name every tenant."""
         self._levers: dict[str, LeverName] = {}
-        """By which the pool's levels that stand were written."""
+        """Lever by which a pool's levels that stand were written, by pool."""
         self._seen = KnownCluster(
             facts=known.facts,
             expectations=expectations,
@@ -109,7 +110,7 @@ class Planner:
     # What it is told
 
     def keep(self, pools: Mapping[str, frozenset[str]]) -> None:
-        """Only these pools are there at all."""
+        """Forgets pools that are not there any more."""
         self._merged = {pool: merged for pool, merged in self._merged.items() if pool in pools}
         self._rules = {pool: rules for pool, rules in self._rules.items() if pool in pools}
         self.pace.keep(pools)
@@ -188,7 +189,7 @@ class Planner:
         return {pool: names for pool, names in found.items() if names}
 
     def origins(self, pool: str) -> Mapping[str, DecisionOrigin]:
-        """Which decision placed a job, by uid."""
+        """Decisions that placed the jobs of a pool, by uid."""
         _, merged = self._merged.get(pool, (0.0, None))
         return merged.beginning.origins if merged is not None else {}
 

@@ -14,7 +14,7 @@ from fairlead_contracts.messages.state import JobState, Phase
 from fairlead_policy.levels.class_bands import ClassBand
 
 REFUSED_SECONDS = 300.0
-"""How long a lift that was refused is not tried again. Until then its job runs unprotected."""
+"""Seconds for which a lift that was refused is not tried again. Until then its job runs unprotected."""
 
 
 class Protection:
@@ -27,9 +27,9 @@ class Protection:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._unlifted: dict[str, JobState] = {}
-        """By uid; in queues that need no protection too."""
+        """Running jobs that were not lifted, by uid; in queues that need no protection too."""
         self._refused_at: dict[str, float] = {}
-        """By uid, of jobs that run."""
+        """Monotonic second of the last refusal of a lift, by uid, of jobs that run."""
 
     def note(self, changes: Iterable[JobChange]) -> None:
         """Jobs started, changed their level while they run, or run no more.
@@ -48,7 +48,7 @@ class Protection:
                 self._refused_at.pop(before.uid, None)
 
     def begin_anew(self, facts: ClusterFacts) -> None:
-        """Whoever led before may have left some out: all that runs is looked at."""
+        """Looks at all that runs: whoever led before may have left some out."""
         self._unlifted = {job.uid: job for job in facts.running_jobs()}
         self._refused_at.clear()
 
@@ -73,8 +73,8 @@ class Protection:
         """The writes that protect what runs in these queues, and the uids of those that stand at the top already.
 
         Args:
-            queues: those in which a level could stop a running job.
-            class_bands: one for each class.
+            queues: names of queues in which a level could stop a running job.
+            class_bands: the bands of the classes.
             class_of: the class that a job has.
         """
         tops = {class_band.job_class: class_band.ceiling for class_band in class_bands}

@@ -26,16 +26,16 @@ from fairlead_policy.reserve.shadow import CapacityHold
 
 
 class ReservedQueue(msgspec.Struct, frozen=True, kw_only=True):
-    """One pool's queue, as far as it is reserved."""
+    """A pool's queue, as far as it is reserved."""
 
     pool: str
     queue: str
     capacity: Mapping[str, int]
     timing: Timing
     strict: bool
-    """Whether classes are."""
+    """Whether classes are strict."""
     bands: Mapping[str, Band]
-    """Of each class."""
+    """Band of each class."""
 
 
 class ReservationObserver(Protocol):
@@ -45,7 +45,7 @@ class ReservationObserver(Protocol):
         """Stands by: what is open may be another's to tell."""
 
     def go_on(self) -> None:
-        """Nobody else has led since the pause."""
+        """Goes on after a pause in which nobody else has led."""
 
     def begin_anew(self) -> None:
         """Another replica may have told of what is open."""
@@ -57,10 +57,10 @@ class ReservationObserver(Protocol):
         """The policy promises no starts in the pool."""
 
     def held_back(self, pool: str, why: str) -> None:
-        """Why starts cannot be promised although the policy wants them; empty where they can."""
+        """Hears the reason for which starts cannot be promised although the policy wants them; empty where they can."""
 
     def decided(self, pool: str, found: Reservation, job_of: Callable[[str], JobState | None]) -> None:
-        """What was decided anew, and what became of what was decided before."""
+        """Hears what was decided anew, and what became of what was decided before."""
 
 
 class ReservedPool(msgspec.Struct, frozen=True):
@@ -78,11 +78,11 @@ class ReserveDecision(msgspec.Struct, frozen=True, kw_only=True):
     wanted: bool = True
     """Whether the policy promises starts there."""
     why_not: str = ""
-    """Why none can be promised although the policy wants it."""
+    """The reason for which none can be promised although the policy wants it."""
     after: ReservedPool | None = None
-    """What is to be remembered."""
+    """The pool's reservation to be remembered; None for nothing."""
     found: Reservation | None = None
-    """What was decided anew; None where nothing was."""
+    """The reservation that was decided anew; None where nothing was."""
 
 
 NOT_WANTED = ReserveDecision(wanted=False)
@@ -92,7 +92,7 @@ class Reservations:
     """The promises, pool by pool: remembered between two turns.
 
     Args:
-        record: what is told of it.
+        record: hears what is decided, to tell it.
         job_of: a job by its uid.
         writable: whether levels can be written now: a pass that cannot be given shall not count.
     """
@@ -126,7 +126,7 @@ class Reservations:
             self._record.begin_anew()
 
     def keep(self, pools: Collection[str]) -> None:
-        """Only these pools are there at all."""
+        """Forgets pools that are not there any more, and tells that nothing is promised in them."""
         for pool in (self._kept.keys() | self._record.pools()) - set(pools):
             self._let_go(pool)
 
@@ -164,9 +164,9 @@ class ReservePlanner:
     """Decides of one pool at one instant. Pure.
 
     Args:
-        facts: of the cluster.
+        facts: the cluster's facts.
         expectations: the trail of writes.
-        kept: what is remembered of the pool.
+        kept: the memory of the pool's reservation; None for none.
         writable: whether levels can be written now.
     """
 
@@ -207,9 +207,9 @@ class ReservePlanner:
         """The window as the promise wants it, and what is to be remembered.
 
         Args:
-            line: of the pool.
+            line: the pool's queue.
             known: the pool's order as far as it is known, of this queue.
-            more: how many places behind the head are labelled, too.
+            more: number of places behind the head that are labelled, too.
             now: the instant.
         """
         ranked, found = self._decide(line, known, now)
@@ -234,7 +234,7 @@ class ReservePlanner:
         return ranked, found
 
     def _out_of_sight(self, line: ReservedQueue, known: Sequence[Ranked]) -> Iterator[Ranked]:
-        """Whoever was promised something, and stands in no front of the order any more.
+        """Yields jobs that were promised something, and stand in no front of the order any more.
 
         Where nothing is remembered, each job that carries a level may be one: a predecessor wrote it.
         """
@@ -289,7 +289,7 @@ class ReservePlanner:
 
 
 def why_not(queues: Sequence[QueueState], pools: Sequence[PoolState]) -> str:
-    """Why no start can be promised in a pool of one cluster, in words; empty where it can."""
+    """The reason, in words, for which no start can be promised in a pool of one cluster; empty where it can."""
     if len(queues) != 1 or len(pools) != 1:
         return f"the pool has {len(queues)} queues here: reserve mode needs one that is alone"
     if not queues[0].active:

@@ -43,7 +43,7 @@ class Restraint:
     """Decides at one instant.
 
     Args:
-        facts: of the cluster.
+        facts: the cluster's facts.
         expectations: the trail of writes.
         now: monotonic seconds.
     """
@@ -69,16 +69,16 @@ class Restraint:
         With it what is to be remembered, should it be carried out.
 
         Args:
-            trail: of the pool; left as it is.
-            queues: its queues.
-            plan: what there is to write.
+            trail: the pool's trail; left as it is.
+            queues: the pool's queues.
+            plan: the writes that there are.
             window: the jobs that it was made for, in the wanted order.
             beyond: the order as far as it is known: asked for where what came free is too little for all of the window, or
                 all of it that fits is woken.
             class_bands: the bands, with the levels that are kept for waking.
-            decided: of a job's tenant, the state-stream sequence that its order was made from.
+            decided: the state-stream sequence that the order of a job's tenant was made from.
             always: whether a level may be written only to wake.
-            labels: how many levels may go to jobs that have no room now; None for any number.
+            labels: number of levels that may go to jobs that have no room now; None for any number.
         """
         now, trail = self._now, trail.copy()
         if list(trail.queues) != list(queues):
@@ -280,8 +280,8 @@ def writes_in_time(writes: Sequence[LevelWrite], most: int | None, passed_over: 
     """The writes of a plan that may come in time, and all that take a job back into its class.
 
     Args:
-        writes: of the plan, in its order.
-        most: how many may be made; None for any number.
+        writes: the plan's writes, in its order.
+        most: number of writes that may be made; None for any number.
         passed_over: the uid of a job whose level is written however many others come too late.
     """
     if most is None:

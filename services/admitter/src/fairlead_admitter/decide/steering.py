@@ -32,24 +32,24 @@ _OUT_OF_BAND_JOBS = 1_000
 
 
 class WriteCause(enum.StrEnum):
-    """Why a level is written."""
+    """The cause for which a level is written."""
 
     FRONT = "front"
     """The job is in the window."""
     LEFT = "left"
-    """It is not any more, and would stand in front of some that are."""
+    """The job is not in the window any more, and would stand in front of some that are."""
     OUT_OF_BAND = "out-of-band"
-    """It stands above its class."""
+    """The job stands above its class."""
     RELEASE = "release"
-    """None is to be left: an operator said so, or it could stop a running job."""
+    """No level is to be left: an operator said so, or it could stop a running job."""
     PROTECT = "protect"
-    """It runs, and nothing that waits shall stop it."""
+    """The job runs, and nothing that waits shall stop it."""
     WAKE = "wake"
     """Room is free and it is next: another level has the frontend try it at once."""
 
 
 class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
-    """One level to write, and why."""
+    """A level to write, and its reasons."""
 
     job: JobState
     before: int
@@ -58,7 +58,7 @@ class LevelWrite(msgspec.Struct, frozen=True, kw_only=True):
     """Place in the pool's merged front, from 0; GONE for a job outside of the window."""
     place: Place | None
     tie: Tie
-    """How the frontend has the job in line among those of its level."""
+    """The rank of the job among those of its level, as the frontend has them in line."""
     cause: WriteCause = WriteCause.FRONT
     drifted: bool = False
     """Whether it repairs what another writer did."""
@@ -109,9 +109,9 @@ def steer(
 
     Args:
         window: the jobs to label, in the wanted order.
-        facts: of this cluster.
+        facts: facts of this cluster.
         queues: the pool's queues in this cluster.
-        expectations: what was written and isn't seen yet.
+        expectations: writes that aren't seen yet.
         class_bands: the bands, highest first; each job of the queues belongs to one.
         newcomers: uids of jobs that no decision has placed yet: nothing is lifted over these, nor are they lowered.
         sealed: the window stands above the default level as a whole, whatever the ties: whoever comes, comes behind it.
@@ -163,9 +163,9 @@ def take_back(
     and shall stand behind it. That makes each write wait for the one before it.
 
     Args:
-        facts: of this cluster.
+        facts: facts of this cluster.
         queues: the pool's queues in this cluster.
-        expectations: what was written and isn't seen yet.
+        expectations: writes that aren't seen yet.
         at_once: the levels could stop running jobs: the highest one, which the frontend tries next, goes first, and no
             write waits for another. What runs keeps its level, which only protects it.
     """
@@ -239,10 +239,10 @@ class _Queued:
             for job in _maybe_moved(facts, queue, expectations)
             if job.phase is Phase.HELD
         ]
-        """Those that carry a level, where the window is sealed."""
+        """Held jobs that carry a level, where the window is sealed."""
         self._covered = self._inside.keys() | self._pending.keys()
         self._uncounted = self._covered | {ranked.job.uid for ranked in window} | set(newcomers)
-        """What no plan has to care for beside those that it names."""
+        """Uids of jobs that no plan has to care for beside those that it names."""
 
     # As the plan asks
 

@@ -12,7 +12,7 @@ class TurnClock:
 
     Args:
         seconds: monotonic.
-        instant: of the wall clock.
+        instant: time of the wall clock.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class TurnClock:
         self._monotonic, self._wall = self._seconds(), self._instant()
 
     def monotonic(self) -> float:
-        """Seconds, at the last look."""
+        """Monotonic seconds at the last look."""
         return self._monotonic
 
     def wall(self) -> Micros:

@@ -11,11 +11,11 @@ from fairlead_admitter.observe.facts import JobChange
 from fairlead_contracts.messages.state import JobState, Phase, QueueState
 
 COUNTED_SECONDS = 10.0
-"""How long a start counts."""
+"""Seconds for which a start counts."""
 MOST_A_SECOND = 20
 """Admissions a second of a queue, above which jobs are not woken one by one: room is always free there."""
 OUTPACED_SECONDS = 30.0
-"""How long a queue that started more is said to start jobs faster than levels reach them: what is said shall not flap."""
+"""Seconds for which a queue that started more is said to start jobs faster than levels reach them: it shall not flap."""
 FORGIVEN = 1
 """Late writes in a row that are forgiven; the next one begins a pause."""
 LONGEST_PAUSE = 8
@@ -26,21 +26,21 @@ _LONG_AGO = float("-inf")
 
 
 class WakeTrail:
-    """One pool's trail."""
+    """The trail of one pool."""
 
     def __init__(self) -> None:
         self.freed: deque[float] = deque()
-        """When something came free; of those before the last batch, only the newest."""
+        """Monotonic seconds at which something came free; of those before the last batch, only the newest."""
         self.woken: dict[str, float] = {}
-        """By uid, when a job was woken last."""
+        """Monotonic second at which a job was woken last, by uid."""
         self.refused: set[str] = set()
         """The uids of woken jobs that were seen to be tried since, and did not start."""
         self.ended: dict[str, tuple[JobState, int, float]] = {}
-        """By uid, jobs that ended lately, each with the state sequence known before, and when it ended."""
+        """Jobs that ended lately, by uid, each with the state sequence known before, and when it ended."""
         self.used: dict[int, float] = {}
         """Levels that were written or left lately, and when."""
         self.started: dict[str, deque[float]] = {}
-        """By queue, when jobs started."""
+        """Monotonic seconds at which jobs started, by queue."""
         self.fast: dict[str, float] = {}
         """Instants, by queue, at which it last started more than `MOST_A_SECOND`."""
         self.queues: Sequence[QueueState] = ()
@@ -50,9 +50,9 @@ class WakeTrail:
         self.pauses = 0
         """Pauses in a row: whatever was written between two of them came too late, too."""
         self.pause_until = _LONG_AGO
-        """Nobody is woken before."""
+        """Monotonic second before which nobody is woken."""
         self.started_at = _LONG_AGO
-        """When a job started last."""
+        """Monotonic second at which a job started last."""
         self.tried = TRIED_SECONDS
         """Seconds after which a woken job was surely tried."""
         self.head = ""
@@ -90,7 +90,7 @@ class WakeTrail:
         return self.head if self.started_at - self.head_since >= PASSED_SECONDS else ""
 
     def start(self, queue: str, now: float) -> None:
-        """A job of the queue started."""
+        """Notes that a job of the queue started."""
         starts = self.started.setdefault(queue, deque())
         while starts and starts[0] <= now - COUNTED_SECONDS:
             starts.popleft()
@@ -156,7 +156,7 @@ class WakeTrail:
         return not self.is_paused(now) or uid == self.passed_over()
 
     def most_writes(self, now: float) -> int | None:
-        """How many levels may be written now; None for any number.
+        """Number of levels that may be written now; None for any number.
 
         While all come too late they do nothing but cost the frontend a request each, of which it is short. So one is
         written after each pause, to see whether it comes in time. Once no job has started for a batch, levels count again.
@@ -212,8 +212,8 @@ class WakeState:
 
         Args:
             pools: the queues of each.
-            changes: of one look.
-            before_seq: of the state stream: everything up to it was seen before this look.
+            changes: the jobs' changes at one look.
+            before_seq: sequence of the state stream up to which everything was seen before this look.
         """
         now = self._clock()
         pool_of = {queue: pool for pool, queues in pools.items() for queue in queues}
@@ -236,9 +236,9 @@ class WakeState:
         """Takes in what was written: those levels are used up now, as are those that the jobs had before.
 
         Args:
-            pool: whose.
-            writes: those that came in time.
-            late: how many others came to jobs that waited no more.
+            pool: the pool whose levels were written.
+            writes: writes that came in time.
+            late: number of others, which came to jobs that waited no more.
             took: seconds until the frontend answered, by request.
         """
         now, trail = self._clock(), self.trail(pool)
@@ -254,7 +254,7 @@ class WakeState:
 
     @property
     def remembered(self) -> int:
-        """How many ends and starts of jobs it knows of."""
+        """Number of ends and starts of jobs that are remembered."""
         trails = self._pools.values()
         return sum(len(trail.ended) + sum(map(len, trail.started.values())) for trail in trails)
 

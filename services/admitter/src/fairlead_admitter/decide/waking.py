@@ -19,11 +19,12 @@ from fairlead_contracts.messages.state import JobState
 from fairlead_policy.levels.plan import Band
 
 BATCH_SECONDS = 1.3
-"""After something came free, Kueue's batch has surely passed. The batch is a second."""
+"""Seconds after something came free in which Kueue's batch has surely passed. The batch is a second."""
 TRIED_SECONDS = 0.1
 """Seconds after which a woken job that did not start counts as tried and parked again: Kueue takes some 0.04 s."""
 TRIED_ANSWERS = 10
-"""As many answers of the API server, where these take longer: Kueue waits for one of each job that its cycle finds no room for."""
+"""Number of the API server's answers after which a woken job counts as tried, where these take longer: Kueue waits
+for one of each job that its cycle finds no room for."""
 ORDERED_SECONDS = 0.15
 """The longest wait for the order that follows from what just ended. It takes some 0.02 s."""
 MOST_IN_HAND = 4
@@ -43,11 +44,11 @@ class WakeInputs(msgspec.Struct, frozen=True, kw_only=True):
     now: float
     """Seconds of a monotonic clock, as all others here."""
     freed: float
-    """When something came free last."""
+    """Second at which something came free last."""
     ordered: bool
     """Whether the order knows of everything that ended."""
     woken: Mapping[str, float]
-    """By uid, when jobs were woken last."""
+    """Second at which a job was woken last, by uid."""
     tried: float
     """Seconds after which a woken job was surely tried."""
     refused: Collection[str] = ()
@@ -60,7 +61,7 @@ class WakeStep(msgspec.Struct, frozen=True, kw_only=True):
     wake: Sequence[Ranked] = ()
     """The jobs whose levels alone may be written now."""
     until: float | None = None
-    """Nothing is written until then, unless something happens."""
+    """Second until which nothing is written, unless something happens; None where there is no need to wait."""
 
     @property
     def everything(self) -> bool:
@@ -81,7 +82,7 @@ def next_step(
 
     Args:
         fitting: the waiting jobs that each have room now, in the wanted order.
-        inputs: what is known now.
+        inputs: facts as they are known now.
         takes_room: whether a job has room beside those that took it before; if so, takes it.
     """
     if not fitting:
@@ -134,11 +135,11 @@ def wake_level(
     them all, or below: among those that are parked no order matters.
 
     Args:
-        standing: its level now.
+        standing: the job's level now.
         behind: the highest level of those that shall stand behind it.
         before: the lowest of those that shall stand before it; above the band for nobody.
-        band: what may be written.
-        refused: of a level, whether an equivalent job may have been refused there since the last batch.
+        band: levels that may be written.
+        refused: whether an equivalent job may have been refused at a level since the last batch.
 
     Returns:
         None where the band has no level left.
@@ -167,10 +168,10 @@ def untried_level(wanted: int, *, behind: int, before: int, refused: Callable[[i
     """A level between the job's neighbours at which nobody was refused. A job that comes between has room, too.
 
     Args:
-        wanted: as planned.
+        wanted: the planned level.
         behind: the highest level of those that shall stand behind it.
         before: the lowest of those that shall stand before it.
-        refused: of a level, whether an equivalent job may have been refused there since the last batch.
+        refused: whether an equivalent job may have been refused at a level since the last batch.
 
     Returns:
         The wanted one where there is no other.

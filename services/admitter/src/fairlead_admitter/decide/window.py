@@ -16,7 +16,7 @@ class Ranked(msgspec.Struct, frozen=True):
 
     rank: int
     place: Place | None
-    """Its place; None where the job keeps it although the order does not show it."""
+    """The job's place; None where the job keeps it although the order does not show it."""
     job: JobState
 
 
@@ -35,11 +35,11 @@ def take_front(
     """The places of a pool's front that are labelled in this cluster: see `take_window`.
 
     Args:
-        beginning: of the pool's merged front, of all clusters.
-        waiting: how many wait in each of this cluster's queues, as the decisions say.
-        facts: of this cluster.
-        extent: how far it goes.
-        left_alone: of a job, whether nothing is written to it now: it does not count, as one that no flavor takes.
+        beginning: beginning of the pool's merged front, of all clusters.
+        waiting: number of jobs that wait in each of this cluster's queues, as the decisions say.
+        facts: facts of this cluster.
+        extent: tells how far the window goes.
+        left_alone: whether nothing is written to a job now: it does not count, as one that no flavor takes.
     """
     window = take_window(_candidates(beginning, facts, left_alone), waiting, extent)
     return window if window.closed else Window(window.jobs, closed=beginning.whole)
