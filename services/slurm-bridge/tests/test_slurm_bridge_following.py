@@ -131,7 +131,7 @@ def reflected(found: Scene, patch: KubeObject) -> None:
 
 
 def refusal(code: int, message: str) -> web.Response:
-    """What the API server answers instead."""
+    """The API server's refusal of a request."""
     reason = {"reason": "Conflict"} if code == 409 else {}
     return web.json_response({"kind": "Status", "code": code, "message": message, **reason}, status=code)
 
@@ -550,7 +550,7 @@ SEEN, CHANGED = (msgspec.structs.replace(WAITING, version=version) for version i
 async def test_a_program_begins_only_where_another_bridge_does_not_take_its_pod_away(
     tmp_path: Path, now: JobPod, begins: bool
 ) -> None:
-    """Its own bridge led when its process came, and has not heard what has changed since."""
+    """The pod's bridge led when its process came, and has not heard what has changed since."""
     marked = asyncio.Event()
     async with scene(tmp_path, [b"x"], marked=marked, version="2") as found:
         found.pod(SEEN)

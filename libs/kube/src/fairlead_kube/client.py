@@ -211,12 +211,12 @@ class KubeClient:
         """Delete the object.
 
         Args:
-            resource: of the object.
-            name: of the object.
-            namespace: of the object; None for one of the whole cluster.
-            uid: where only this object is meant, not another that took its name.
-            resource_version: where the object is to go only as it was then.
-            impersonate: in whose name.
+            resource: kind of the object.
+            name: name of the object.
+            namespace: namespace of the object; None for one of the whole cluster.
+            uid: UID of the object; None where another that took its name may go, too.
+            resource_version: version of the object, as which alone it goes; None for any.
+            impersonate: user to do it as; None for our own.
 
         Raises:
             NotFoundError: the object is gone already.

@@ -53,14 +53,14 @@ from fairlead_slurm_bridge.pods.runs import LONG_AGO, Runs
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict, is_over
 
 _LOOK_SECONDS = 2.0
-"""A pod is looked at again so often, also when nothing is heard of it."""
+"""Seconds after which a pod is looked at again, also when nothing is heard of it."""
 _CLAIM_LOOK_SECONDS = 0.5
 _TOLD_SECONDS = 30.0
-"""For which an attempt waits for the epilog of an earlier one: a site's own runs first."""
+"""Seconds for which an attempt waits for an earlier one's epilog: a site's own epilog runs first."""
 _TOLD_LOOK_SECONDS = 0.2
 _RETRY_SECONDS = 1.0
 _TRIES = 5
-"""To delete a pod that changes all the time."""
+"""Number of tries to delete a pod that changes all the time."""
 _REMEMBERED = 10_000
 _NEVER_STARTS = frozenset(
     (
@@ -188,7 +188,7 @@ class PodLife:
         return made
 
     async def _slurmd_is_free(self, attempt: Attempt, node: str) -> None:
-        """Return once the node's slurmd takes the job again, or an epilog is late: it may not have found a bridge."""
+        """Wait until the node's slurmd takes the job again, or the epilog is late: it may have no bridge."""
         until = time.monotonic() + _TOLD_SECONDS
         if self.runs.untold(attempt, node):
             self._log.warning("slurmd_awaited", job=attempt.job, restarts=attempt.restarts, node=node)
@@ -516,7 +516,7 @@ class PodLife:
         self._log.warning("pod_not_deleted", pod=key.name, error="it changes all the time")
 
     async def _ask_for_end(self, key: Key, uid: str | None, version: str | None) -> bool:
-        """Ask Kubernetes once; whether that has settled it. It has not where the pod has changed since this version."""
+        """Ask Kubernetes once; returns whether that settles it: not where the version is an old one."""
         self._mirror.leaves(key)
         asked = False
         try:
@@ -547,7 +547,7 @@ class PodLife:
 
 
 def _stage(pod: JobPod | None) -> tuple[str, Attempt, bool] | None:
-    """What of a pod decides whether it is to go."""
+    """The facts about a pod that decide whether it goes."""
     return None if pod is None else (pod.uid, pod.attempt, pod.waits)
 
 

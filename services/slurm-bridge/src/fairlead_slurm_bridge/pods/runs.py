@@ -169,12 +169,12 @@ class Runs:
         return found is not None and found.restarts < attempt.restarts
 
     def refused(self, attempt: Attempt, node: str) -> None:
-        """Notes that this attempt is refused there, so that slurmctld tells slurmd of its end: the next one may start then."""
+        """Note that this attempt is refused there, so that slurmd is told its end and the next may start."""
         if self.stand(attempt, node) is not None:  # else slurmd was told while its program was handed on
             self._stand(Stand(job=attempt.job, node=node, restarts=attempt.restarts))
 
     def told(self, job: int, node: str) -> None:
-        """Slurmd there was told of the job's end."""
+        """Note that slurmd on that node was told of the job's end."""
         now = self._clock()
         self._told = {one: at for one, at in self._told.items() if abs(now - at) < RESTART_SECONDS}
         self._told[job] = now
