@@ -17,29 +17,47 @@ NO_SUBJECT = frozenset(
         "also",
         "as",
         "at",
+        "because",
         "before",
         "behind",
         "beside",
+        "between",
+        "beyond",
         "both",
         "by",
         "either",
+        "else",
         "for",
         "from",
+        "here",
+        "how",
         "if",
         "in",
         "is",
         "it",
         "its",
         "like",
+        "likewise",
+        "many",
+        "nobody",
+        "none",
         "not",
+        "nothing",
         "of",
         "on",
+        "once",
+        "only",
         "over",
         "since",
         "so",
         "soon",
+        "such",
+        "than",
         "that",
+        "their",
         "them",
+        "then",
+        "there",
         "these",
         "they",
         "this",
@@ -47,12 +65,19 @@ NO_SUBJECT = frozenset(
         "to",
         "until",
         "up",
+        "what",
+        "whatever",
         "when",
         "where",
+        "which",
         "while",
         "who",
+        "whom",
         "whose",
+        "why",
         "with",
+        "within",
+        "without",
     ]
 )
 """Words after which a reader still has to find out what is spoken of."""
@@ -65,13 +90,18 @@ def modules() -> list[Path]:
 
 
 def without_subject(text: str) -> Iterator[str]:
-    """The first words of each docstring that begins so, with its line."""
+    """The first words of each docstring that begins so, with its line: of attributes, too, which have it under them."""
     tree = ast.parse(text)
     for node in (tree, *within(tree)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            said = ast.get_docstring(node) or "Nothing"
-            if said.split()[0].strip(".,:;`").lower() in NO_SUBJECT:
-                yield f"{getattr(node, 'lineno', 1)}: {said[:60]}"
+            for line in node.body:
+                match line:
+                    case ast.Expr(ast.Constant(str(said))) if _first(said) in NO_SUBJECT:
+                        yield f"{line.lineno}: {said[:60].splitlines()[0]}"
+
+
+def _first(said: str) -> str:
+    return next(iter(said.split()), "").strip(".,:;`").lower()
 
 
 def test_a_docstring_names_its_subject() -> None:
@@ -86,7 +116,13 @@ def test_a_docstring_names_its_subject() -> None:
 
 @pytest.mark.parametrize(
     ("text", "lines"),
-    [('"""Of each."""', ["1: Of each."]), ('class A:\n    """The job."""', []), ("def f() -> None: ...", [])],
+    [
+        ('"""Of each."""', ["1: Of each."]),
+        ('jobs = 1\n"""What waits."""', ["2: What waits."]),
+        ('class A:\n    jobs: int\n    """By pool."""', ["3: By pool."]),
+        ('class A:\n    """The job."""', []),
+        ("def f() -> None: ...", []),
+    ],
 )
 def test_docstrings_without_a_subject_are_found(text: str, lines: list[str]) -> None:
     assert list(without_subject(text)) == lines
