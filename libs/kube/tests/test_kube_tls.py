@@ -1,9 +1,13 @@
 """TLS: the authority that we trust, our certificate, and the files that a pod mounts."""
 
+import asyncio
 import base64
 import contextlib
+import gc
+import socket
 import ssl
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -45,6 +49,34 @@ async def server(authority: trustme.CA) -> AsyncIterator[int]:
         await runner.cleanup()
 
 
+@contextlib.contextmanager
+def rude_server(authority: trustme.CA, *, answers: bytes) -> Iterator[tuple[int, threading.Event]]:
+    """Says so much over TLS to the first who asks, and then nothing more; it answers no farewell either.
+
+    Gives its port, and when somebody has asked.
+    """
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    asked, over = threading.Event(), threading.Event()
+
+    def serve() -> None:
+        plain, _ = listening.accept()
+        with context.wrap_socket(plain, server_side=True) as connection:
+            connection.recv(4096)
+            connection.sendall(answers)
+            asked.set()
+            over.wait(60)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield listening.getsockname()[1], asked
+        finally:
+            over.set()
+            thread.join(60)
+
+
 def base64_of(*parts: bytes) -> str:
     return base64.b64encode(b"".join(parts)).decode()
 
@@ -73,6 +105,47 @@ async def test_a_certificate_in_the_kubeconfig_signs_us_in(authority: trustme.CA
             assert "jane.example.org" in await ask(Access(cluster=cluster, user=user))
         with pytest.raises(UnreachableError):
             await ask(Access(cluster=cluster, user=User()))
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param(b"", id="before an answer"),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n\n\r\n", id="amid an answer"
+        ),
+    ],
+)
+def test_what_is_left_while_the_server_is_silent_leaves_no_connection_open(
+    authority: trustme.CA, answers: bytes
+) -> None:
+    """A machine that is busy says farewell late, and asyncio would wait for it, half a minute, with nobody there to see it."""
+
+    async def leave(port: int, asked: threading.Event) -> None:
+        cluster = Cluster(
+            server=f"https://127.0.0.1:{port}",
+            certificate_authority_data=base64_of(authority.cert_pem.bytes()),
+        )
+        async with open_transport(
+            Access(cluster=cluster, user=User()), KubeSettings(), user_agent="test"
+        ) as transport:
+            heard = asyncio.Event()
+
+            async def watch() -> None:
+                async with transport.stream("/", query={}) as batches:
+                    async for _ in batches:
+                        heard.set()
+
+            watching = asyncio.create_task(watch())
+            assert await asyncio.to_thread(asked.wait, 30)
+            if answers:
+                await heard.wait()
+            watching.cancel()
+            await asyncio.wait([watching])
+
+    with rude_server(authority, answers=answers) as (port, asked):
+        asyncio.run(leave(port, asked))
+        gc.collect()
 
 
 async def test_a_server_of_another_authority_is_not_trusted(authority: trustme.CA) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
 import aiohttp
@@ -24,6 +25,8 @@ _REFUSED = 400
 _UNAUTHORIZED = 401
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
 """Socket options by which a server that vanished is noticed after half a minute, also on a quiet watch."""
+_MOST_TURNS = 100
+"""Turns of the loop for connections that were cut to be closed; it takes two or three."""
 
 
 class Sessions:
@@ -39,6 +42,7 @@ class Sessions:
         self._plugin = credentials if isinstance(credentials, ExecPlugin) else None
         # Uncompressed: watches never are, and unpacking a list costs us and the server more than a local network does.
         self._headers = {"User-Agent": user_agent, "Accept-Encoding": "identity"}
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._old: aiohttp.ClientSession | None = None
         self._made_for = self._certificates
         self._session = self._open()
@@ -51,8 +55,13 @@ class Sessions:
         context = tls_context(self._access)
         if self._plugin is not None:
             self._plugin.load_into(context)
-        connector = aiohttp.TCPConnector(ssl=context, socket_factory=_long_lived)
+        connector = aiohttp.TCPConnector(ssl=context, socket_factory=self._connect)
         return aiohttp.ClientSession(connector=connector, headers=self._headers, read_bufsize=2**20)
+
+    def _connect(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        made = _long_lived(address)
+        self._sockets.add(made)
+        return made
 
     async def current(self) -> aiohttp.ClientSession:
         """Give the session of the newest certificate."""
@@ -68,6 +77,17 @@ class Sessions:
         for session in (self._session, self._old):
             if session is not None:
                 await session.close()
+        await self._cut()
+
+    async def _cut(self) -> None:
+        """Cut what was left amid an answer, such as a watch: its server's farewell is waited for by nobody, for half a minute."""
+        for one in self._sockets:
+            with contextlib.suppress(OSError):  # it is closed, or its server was quicker
+                one.shutdown(socket.SHUT_RDWR)
+        for _ in range(_MOST_TURNS):
+            if all(one.fileno() < 0 for one in self._sockets):
+                return
+            await asyncio.sleep(0)
 
 
 class Transport:
