@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_testkit import lanes
+from fairlead_testkit.inner_runs import OPTIONS, UNUSED
 
 pytest_plugins = ["pytester"]
 
@@ -28,9 +29,7 @@ def test_it(number, worker_id):
     pathlib.Path(__file__).with_name(f"{{said[0]}}-{{number}}.said").write_text(json.dumps(said))
     {action}
 """
-WITHOUT = ("-p", "no:hypothesispytest", "-p", "no:asyncio", "-p", "no:pytest_cov")
-"""Plugins that these runs have no use for: each of two dozen processes would load them."""
-OPTIONS = ("--strict-markers", "--max-suite-reruns=2", "--rerun-show-tracebacks", *WITHOUT, "-n")
+OF_LANES = (*OPTIONS, *UNUSED, "-n")
 WORKERS = 6
 """Number of workers that `make test` has."""
 
@@ -43,7 +42,7 @@ def run(
     for number in range(3):
         pytester.makepyfile(**{f"test_h{number}": FILE.format(mark="", action=hermetic)})
         pytester.makepyfile(**{f"test_i{number}": FILE.format(mark=INTEGRATION, action=integration)})
-    return pytester.runpytest_subprocess(*OPTIONS, str(workers))
+    return pytester.runpytest_subprocess(*OF_LANES, str(workers))
 
 
 def said(folder: Path) -> list[tuple[str, int, str, int]]:
@@ -92,7 +91,7 @@ def test_a_worker_that_dies_when_the_others_have_ended_is_replaced(pytester: pyt
     alone = "while len(list(pathlib.Path().glob('gw*.ended'))) < 1: time.sleep(0.05)"
     action = f"import time\n    if number == 1:\n        {alone}\n        os._exit(3)"
     pytester.makepyfile(test_i=FILE.format(mark=INTEGRATION, action=action))
-    assert pytester.runpytest_subprocess(*OPTIONS, "2").parseoutcomes() == {"passed": 3, "failed": 1}
+    assert pytester.runpytest_subprocess(*OF_LANES, "2").parseoutcomes() == {"passed": 3, "failed": 1}
 
 
 def test_the_lane_of_a_file_is_that_of_its_most_demanding_test() -> None:

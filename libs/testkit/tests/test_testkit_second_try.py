@@ -2,6 +2,8 @@
 
 import pytest
 
+from fairlead_testkit.inner_runs import OPTIONS, UNUSED
+
 pytest_plugins = ["pytester"]
 
 FAILS_ONCE = """
@@ -16,9 +18,6 @@ def test_that_fails_once():
         been.touch()
         raise AssertionError("the first attempt's words")
 """
-WITHOUT = ("-p", "no:hypothesispytest", "-p", "no:asyncio", "-p", "no:pytest_cov")
-"""Plugins that these runs have no use for."""
-OPTIONS = ("--strict-markers", "--max-suite-reruns=2", "--rerun-show-tracebacks", *WITHOUT)
 
 
 def run(pytester: pytest.Pytester, *markers: str) -> pytest.RunResult:
@@ -26,7 +25,7 @@ def run(pytester: pytest.Pytester, *markers: str) -> pytest.RunResult:
     pytester.makeini("[pytest]\nmarkers =\n    kube\n    integration\n    chaos\n    deep\n")
     for marker in markers:
         pytester.makepyfile(**{f"test_{marker}": FAILS_ONCE.format(marker=marker)})
-    return pytester.runpytest_subprocess(*OPTIONS)
+    return pytester.runpytest_subprocess(*OPTIONS, *UNUSED)
 
 
 def test_in_ci_a_test_of_real_processes_is_tried_once_more_and_both_attempts_are_told(
