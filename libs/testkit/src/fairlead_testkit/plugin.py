@@ -37,6 +37,7 @@ __all__ = [
     "kube_lab",
     "kube_labs",
     "kueue_lab",
+    "leaves_nothing_open",
     "nats_server",
     "pytest_collection",
     "pytest_collection_finish",
@@ -117,6 +118,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(LAB_SECONDS))
         if marked and os.environ.get("CI") == "true":
             item.add_marker(pytest.mark.flaky(reruns=1))
+        if marked and isinstance(item, pytest.Function):
+            item.fixturenames.insert(0, "leaves_nothing_open")  # set up first, it looks last
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -138,6 +141,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_unconfigure() -> None:
     """End the fork servers: a process that leaves them behind is warned of its children."""
     fork_server.end()
+
+
+@pytest.fixture
+def leaves_nothing_open() -> Iterator[None]:
+    """Have a test of real processes fail that leaves a connection or a file open; the garbage of a later one would tell of it.
+
+    What is garbage by then warns, and warnings are errors. A look takes a millisecond or two, as what was collected is frozen.
+    """
+    yield
+    gc.collect()
 
 
 @pytest.fixture
