@@ -105,6 +105,10 @@ class Replica:
         """The queues that start jobs faster than levels reach them."""
         return self._planner.outpaced()
 
+    def labels_left(self) -> int | None:
+        """How many labels all pools together may write now to jobs without room."""
+        return self._planner._labels.most(self._planner.pace.starts())
+
     def turn(self, told: Turn) -> PoolPlan:
         """Plays one turn of the loop, by its input."""
         states = [STATE.decode(state) for state in told.states]
@@ -368,6 +372,7 @@ def test_labels_are_not_counted_where_a_queue_is_short_of_time_and_not_of_room()
     for seconds in (1.01, 1.02, 1.03):
         levelled = [fast.life.stated(one, level=0) for one in levelled]
         assert fast.turn(seconds, *levelled) == 2
+    assert fast.replica.labels_left() == 1, "nor do other pools pay for them: as many as were saved up"
 
 
 @pytest.mark.parametrize(
