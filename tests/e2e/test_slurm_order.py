@@ -125,7 +125,7 @@ async def test_urgency_nice_requeues_and_arrays(slurm_lab: SlurmLab, tmp_path: P
         assert await order_stands(bus, lab, WINDOW, waiting=len(waiting)) == filled(
             waiting, Counter(), WEIGHTS
         )
-        _slurms_own_factors_stay(lab, factors)
+        await _slurms_own_factors_stay(lab, factors)
         await _nice_counts_within_its_account(bus, lab, waiting)
         await _urgent_goes_first(bus, lab)
         await _an_array_stands_with_its_first_tasks(bus, lab)
@@ -137,10 +137,15 @@ def _own_factors(lab: SlurmLab) -> dict[str, tuple[str, str]]:
     return {name.strip(): (share, size) for name, share, size in lines}
 
 
-def _slurms_own_factors_stay(lab: SlurmLab, before: dict[str, tuple[str, str]]) -> None:
-    lines = (line.split() for line in lab.run("sprio", "-h", "-o", "%i %S").splitlines())
-    sites = {name: int(site) for name, site in lines}
-    assert len(set(sites.values())) == len(sites) == len(before)
+async def _slurms_own_factors_stay(lab: SlurmLab, before: dict[str, tuple[str, str]]) -> None:
+    """Amid a write, the last ones may stand in the order by their own factors alone."""
+
+    def each_has_a_site() -> bool:
+        lines = (line.split() for line in lab.run("sprio", "-h", "-o", "%i %S").splitlines())
+        sites = {name: int(site) for name, site in lines}
+        return len(set(sites.values())) == len(sites) == len(before)
+
+    await eventually(each_has_a_site, 60, what="every job has a level of its own")
     assert _own_factors(lab) == before
     assert all(int(size) > 0 for _, size in before.values())
 
@@ -176,9 +181,10 @@ async def _an_array_stands_with_its_first_tasks(bus: Bus, lab: SlurmLab) -> None
 
     async def placed() -> list[str]:
         order = await order_stands(bus, lab, WINDOW)
-        return [job for job in order if job.startswith(f"{array}_")]
+        tasks = [job for job in order if job.startswith(f"{array}_")]
+        return tasks if len(tasks) >= PLACES else []
 
-    tasks = await eventually(placed, 60, what="tasks of the array have a place")
+    tasks = await eventually(placed, 60, what="the first tasks of the array have a place")
     assert tasks == [f"{array}_{task}" for task in range(1, PLACES + 1)]
     rest = [line.split() for line in lab.jobs("%i %Q", "--states=PENDING")]
     lowest = min(int(priority) for job, priority in rest if job in tasks)
