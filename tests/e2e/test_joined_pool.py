@@ -6,6 +6,7 @@ job is that of the account with the least use over its weight, of both systems t
 
 from collections import Counter
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from fairlead_bus import Bus
 from fairlead_testkit.awaiting import eventually, next_second
 from fairlead_testkit.fleet import whole_queue
 from fairlead_testkit.joined_fleet import POOL, JoinedFleet, joined_policy
+from fairlead_testkit.kube_fleet import holds_still
 from fairlead_testkit.kubelab import KubeLab, KubeObject
 from fairlead_testkit.namespace_fixture import NamespaceFixture
-from fairlead_testkit.slurm_fleet import filled, slurm_order
+from fairlead_testkit.slurm_fleet import filled, stands_first
 from fairlead_testkit.slurmlab import ACCOUNTS, SPARE, SlurmLab
 
 pytestmark = [pytest.mark.kube, pytest.mark.slurm, pytest.mark.timeout(480)]
@@ -64,21 +66,19 @@ class Both:
     async def kueue_follows(self, bus: Bus) -> str:
         """Wait until the promised order, and Kueue's own, begin as the oracle has it; gives the first."""
 
-        async def follows() -> str:
+        async def follows() -> bool:
             wanted = self.next_on_kueue()
             found = await whole_queue(bus, POOL)
             order = [place.place.id for place in found.places]
             # Kueue is given the levels of those alone that can start soon.
-            stands = (
-                not found.silent_shards and order == wanted and self.fixture.kueue_order()[0] == wanted[0]
-            )
-            return wanted[0] if stands else ""
+            return not found.silent_shards and order == wanted and self.fixture.kueue_order()[0] == wanted[0]
 
-        first = await eventually(
-            follows, 60, what="Kueue's order is the oracle's, with what Slurm runs in it"
+        await eventually(
+            partial(holds_still, self.fixture, follows),
+            60,
+            what="Kueue's order is the oracle's, with what Slurm runs in it",
         )
-        await self.fixture.settled()
-        return first
+        return self.next_on_kueue()[0]
 
     async def flood_both(self) -> None:
         """Submits some of each account on either side, no two batches in one second: what came first is plain."""
@@ -124,23 +124,23 @@ class Both:
     async def both_follow(self, bus: Bus) -> tuple[str, str]:
         """Wait until either side begins as the oracle has it; gives the first of each."""
 
-        async def follow() -> tuple[str, str] | None:
+        async def follow() -> bool:
             kueue, slurm = self.next_on_both()
             found = await whole_queue(bus, POOL)
             order = [place.place.id for place in found.places]
-            stands = (
+            return (
                 not found.silent_shards
                 and [name for name in order if name in kueue] == kueue
                 and [name for name in order if name in slurm] == slurm
                 and self.fixture.kueue_order()[0] == kueue[0]
-                and slurm_order(self.slurm) == slurm
+                and stands_first(self.slurm, slurm)
             )
-            return (kueue[0], slurm[0]) if stands else None
 
-        first = await eventually(follow, 60, what="the order of both sides is the oracle's")
-        await self.fixture.settled()
-        assert first is not None
-        return first
+        await eventually(
+            partial(holds_still, self.fixture, follow), 60, what="the order of both sides is the oracle's"
+        )
+        kueue, slurm = self.next_on_both()
+        return kueue[0], slurm[0]
 
     async def slurm_starts_next(self, bus: Bus, *, ends: str) -> None:
         """Ends a job; the oracle's first of those that wait on Slurm starts in its place."""

@@ -1,7 +1,8 @@
 """A whole Fairlead beside a real Kubernetes with Kueue: watcher, scorers and admitter as processes."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
@@ -105,14 +106,21 @@ async def front_stands(bus: Bus, fixture: NamespaceFixture, first: int = 1) -> N
         known = not found.silent_shards and set(wanted) == set(fixture.waiting())
         return known and wanted[:first] == fixture.kueue_order()[:first]
 
-    async def stands_still() -> bool:
-        if not await stands():
-            return False
-        written = levels(fixture)
-        await fixture.settled()
-        return written == levels(fixture) and await stands()
+    await eventually(
+        partial(holds_still, fixture, stands), 60, what="Kueue's next jobs are those that are wanted"
+    )
 
-    await eventually(stands_still, 60, what="Kueue's next jobs are those that are wanted")
+
+async def holds_still(fixture: NamespaceFixture, stands: Callable[[], Awaitable[bool]]) -> bool:
+    """Whether it is so, and is still so once Kueue is done with what was written, and nothing was written meanwhile.
+
+    What is right by chance before the first write, or between two, is right no more when quota comes free amid the next.
+    """
+    if not await stands():
+        return False
+    written = levels(fixture)
+    await fixture.settled()
+    return written == levels(fixture) and await stands()
 
 
 def levels(fixture: NamespaceFixture) -> dict[str, int]:

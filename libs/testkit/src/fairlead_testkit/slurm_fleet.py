@@ -127,15 +127,15 @@ async def order_stands(bus: Bus, lab: SlurmLab, first: int, waiting: int | None 
 
     async def stands() -> list[str]:
         wanted = await wanted_order(bus)
-        there = _priorities(lab)
         complete = waiting is None or len(wanted) == waiting
         head = wanted[:first]
-        return wanted if complete and head and _has_head(there, head) else []
+        return wanted if complete and head and stands_first(lab, head) else []
 
     return await eventually(stands, 60, what="Slurm's priorities follow the order")
 
 
-def _has_head(priorities: Mapping[str, int], head: Sequence[str]) -> bool:
+def stands_first(lab: SlurmLab, head: Sequence[str]) -> bool:
     """Whether these stand first by priorities that differ: amid a write, jobs without a level tie and stand by number."""
+    priorities = _priorities(lab)
     values = list(priorities.values())[: len(head) + 1]
     return list(priorities)[: len(head)] == list(head) and all(a > b for a, b in pairwise(values))
