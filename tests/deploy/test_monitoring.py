@@ -249,14 +249,23 @@ async def test_all_that_is_asked_gives_data_under_load_and_an_alert_fires_on_its
                 await check_all_is_declared(prometheus, pages)
                 await check_labels_are_few_and_known(pages)
                 for latency in ("fairlead_admitter_wait", "fairlead_admitter_event_to_level"):
-                    assert await asyncio.to_thread(prometheus.exemplars, f"{latency}_seconds_bucket")
-                assert not await asyncio.to_thread(prometheus.alerts), "nothing is wrong"
+                    await eventually(partial(has_exemplars, prometheus, f"{latency}_seconds_bucket"), 60)
+                await eventually(partial(has_no_alert, prometheus), 60, what="nothing is wrong")
                 for scorer in fleet.named("scorer"):
                     scorer.kill()
                 silent |= dict.fromkeys(silent, 90.0)
                 await check_alerts_fire(prometheus)
         finally:
             loading.cancel()
+
+
+async def has_exemplars(prometheus: Prometheus, metric: str) -> bool:
+    return bool(await asyncio.to_thread(prometheus.exemplars, metric))
+
+
+async def has_no_alert(prometheus: Prometheus) -> bool:
+    """A decision is stale here after a second, which a busy machine takes for one now and then."""
+    return not await asyncio.to_thread(prometheus.alerts)
 
 
 async def check_all_is_declared(prometheus: Prometheus, ports: list[int]) -> None:
