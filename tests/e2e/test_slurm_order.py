@@ -117,7 +117,7 @@ async def test_urgency_nice_requeues_and_arrays(slurm_lab: SlurmLab, tmp_path: P
     lab.fill(SPARE)
     first = lab.submit("vision", *PART)
     waiting = [(first, "vision"), *((lab.submit(account, *PART), account) for account in ACCOUNTS * 3)]
-    factors = _own_factors(lab)
+    sizes = {job: size for job, (_, size) in _own_factors(lab).items()}
     policy = account_policy(
         WEIGHTS | {SPARE: 1}, grants=[Grant(tenant="robots", classes=[URGENT], by="test")]
     )
@@ -125,7 +125,7 @@ async def test_urgency_nice_requeues_and_arrays(slurm_lab: SlurmLab, tmp_path: P
         assert await order_stands(bus, lab, WINDOW, waiting=len(waiting)) == filled(
             waiting, Counter(), WEIGHTS
         )
-        await _slurms_own_factors_stay(lab, factors)
+        await _slurms_own_factors_stay(lab, sizes, accounts=dict(waiting))
         await _nice_counts_within_its_account(bus, lab, waiting)
         await _urgent_goes_first(bus, lab)
         await _an_array_stands_with_its_first_tasks(bus, lab)
@@ -137,17 +137,23 @@ def _own_factors(lab: SlurmLab) -> dict[str, tuple[str, str]]:
     return {name.strip(): (share, size) for name, share, size in lines}
 
 
-async def _slurms_own_factors_stay(lab: SlurmLab, before: dict[str, tuple[str, str]]) -> None:
-    """Amid a write, the last ones may stand in the order by their own factors alone."""
+async def _slurms_own_factors_stay(lab: SlurmLab, sizes: dict[str, str], accounts: dict[str, str]) -> None:
+    """Amid a write, the last ones may stand in the order by their own factors alone.
+
+    Every minute slurmctld computes the fair share anew, of all jobs of an account alike.
+    """
 
     def each_has_a_site() -> bool:
         lines = (line.split() for line in lab.run("sprio", "-h", "-o", "%i %S").splitlines())
         sites = {name: int(site) for name, site in lines}
-        return len(set(sites.values())) == len(sites) == len(before)
+        return len(set(sites.values())) == len(sites) == len(sizes)
 
     await eventually(each_has_a_site, 60, what="every job has a level of its own")
-    assert _own_factors(lab) == before
-    assert all(int(size) > 0 for _, size in before.values())
+    factors = _own_factors(lab)
+    assert {job: size for job, (_, size) in factors.items()} == sizes
+    assert all(int(size) > 0 for size in sizes.values())
+    shares = {(accounts[job], share) for job, (share, _) in factors.items()}
+    assert len(shares) == len(ACCOUNTS), shares
 
 
 async def _nice_counts_within_its_account(bus: Bus, lab: SlurmLab, waiting: list[tuple[str, str]]) -> None:
