@@ -183,9 +183,11 @@ async def surroundings_are_stated(reader: Reader, fixture: NamespaceFixture, que
         lambda: reader.all(ClassState, lambda one: one.name == fixture.named("high")), 30
     )
     assert [one.value for one in classes] == [70]
-    assert {node.allocatable["nvidia.com/gpu"] for node in reader.all(NodeState) if "gpu" in node.name} == {
-        8000
-    }
+
+    def cards() -> set[int]:
+        return {node.allocatable["nvidia.com/gpu"] for node in reader.all(NodeState) if "gpu" in node.name}
+
+    await eventually(lambda: cards() == {8000}, 60, what="nodes are heard of by themselves")
 
 
 async def a_job_with_wishes_runs(reader: Reader, fixture: NamespaceFixture, queue: str) -> JobState:
