@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -27,6 +28,19 @@ async def held(server: HealthServer) -> tuple[asyncio.StreamReader, asyncio.Stre
     writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
     await writer.drain()
     return reader, writer
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_who_comes_while_it_closes_leaves_no_connection_open(turns: int) -> None:
+    async def come_and_close(client: socket.socket) -> None:
+        async with HealthServer(Metrics("test"), Readiness(), port=0) as server:
+            client.connect(("127.0.0.1", server.port))
+            for _ in range(turns):  # of the loop, one of which accepts the connection
+                await asyncio.sleep(0)
+
+    with socket.socket() as client:
+        asyncio.run(come_and_close(client))
+        gc.collect()  # tells of what is open, and warnings are errors
 
 
 async def ended(reader: asyncio.StreamReader) -> bool:
