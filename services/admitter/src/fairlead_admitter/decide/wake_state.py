@@ -14,6 +14,8 @@ COUNTED_SECONDS = 10.0
 """Seconds for which a start counts."""
 MOST_A_SECOND = 20
 """Admissions a second of a queue, above which jobs are not woken one by one: room is always free there."""
+MOST_COUNTED = int(MOST_A_SECOND * COUNTED_SECONDS)
+"""Starts of a queue within `COUNTED_SECONDS`, above which it starts more than `MOST_A_SECOND`."""
 OUTPACED_SECONDS = 30.0
 """Seconds for which a queue that started more is said to start jobs faster than levels reach them: it shall not flap."""
 FORGIVEN = 1
@@ -96,13 +98,13 @@ class WakeTrail:
             starts.popleft()
         starts.append(now)
         self.started_at = now
-        if len(starts) > MOST_A_SECOND * COUNTED_SECONDS:
+        if self.starts_fast(queue, now):
             self.fast[queue] = now
 
     def starts_fast(self, queue: str, now: float) -> bool:
         """Whether the queue starts so many jobs that it is short of the frontend's time, not of room."""
-        lately = sum(at > now - COUNTED_SECONDS for at in self.started.get(queue, ()))
-        return lately > MOST_A_SECOND * COUNTED_SECONDS
+        starts = self.started.get(queue, ())
+        return len(starts) > MOST_COUNTED and starts[-MOST_COUNTED - 1] > now - COUNTED_SECONDS
 
     def outpaced(self, now: float) -> list[str]:
         """The queues that start jobs faster than levels reach them, or did a moment ago."""
