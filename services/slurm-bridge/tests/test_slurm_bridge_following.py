@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -155,6 +156,20 @@ async def served(app: web.Application, tmp_path: Path) -> AsyncIterator[KubeSett
         await runner.cleanup()
 
 
+async def printing(left: list[list[bytes] | int], request: web.Request) -> web.StreamResponse:
+    """The next answer of those that are left; the last one is given again and again."""
+    answer = left.pop(0) if len(left) > 1 else left[0]
+    if isinstance(answer, int):
+        return refusal(answer, "no kubelet")
+    response = web.StreamResponse()
+    await response.prepare(request)
+    for piece in answer:
+        await response.write(piece)
+    if left[0] is not answer and request.transport is not None:
+        request.transport.abort()
+    return response
+
+
 @contextlib.asynccontextmanager
 async def scene(
     tmp_path: Path,
@@ -169,7 +184,6 @@ async def scene(
     Behind the pieces the connection breaks off, but for the last answer's. As many patches and deletions as
     `refusals` says are refused before one is taken, and all that are for another `version` of the pod.
     """
-    left = list(answers)
     refused = [503] * refusals
     patches: list[KubeObject] = []
 
@@ -190,21 +204,9 @@ async def scene(
             marked.set()
         return web.json_response({})
 
-    async def log(request: web.Request) -> web.StreamResponse:
-        answer = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(answer, int):
-            return refusal(answer, "no kubelet")
-        response = web.StreamResponse()
-        await response.prepare(request)
-        for piece in answer:
-            await response.write(piece)
-        if left[0] is not answer and request.transport is not None:
-            request.transport.abort()
-        return response
-
     app = web.Application()
     app.router.add_patch("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", written)
-    app.router.add_get("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0/log", log)
+    app.router.add_get("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0/log", partial(printing, list(answers)))
     app.router.add_delete("/api/v1/namespaces/slurm/pods/slurm-hpc-7-r0", written)
     async with served(app, tmp_path) as config, connect(config, user_agent="test") as client:
         with contextlib.closing(SubmissionStore(tmp_path / "bridge.db")) as store:
