@@ -11,7 +11,7 @@ from fairlead_cli.findings import Finding, Severity, findings_view, warning
 from fairlead_cli.kueue.doctor.checks import examine
 from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.survey import Right, Survey
-from fairlead_cli.printing import Result, print_result
+from fairlead_cli.printing import print_answer
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, REGISTER
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_contracts.policyfile.read import read_document
@@ -166,11 +166,8 @@ def test_a_job_in_a_namespace_without_any_local_queue_is_told_as_one_whose_queue
 
 def test_a_command_that_mends_is_never_cut_at_the_edge(capsys: pytest.CaptureFixture[str]) -> None:
     mend = "kubectl patch " + "x" * 400
-    found = [warning("name", "Kind/one", "it is so", why="that is bad", mend=mend)]
-    result = Result(
-        document=lambda: found, view=lambda _columns: Group(*findings_view(found)), names=lambda: ["name"]
-    )
-    print_result(result, "table")
+    found = warning("name", "Kind/one", "it is so", why="that is bad", mend=mend)
+    print_answer(found, "table", view=lambda _columns: Group(*findings_view([found])), names=["name"])
     assert mend in capsys.readouterr().out
 
 

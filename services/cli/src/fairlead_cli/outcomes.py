@@ -1,10 +1,9 @@
 """Outcomes of commands that look or change something, for programs; people read the same in words."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from fairlead_cli.options import Format
 from fairlead_contracts.messages.control import Mode
 
 
@@ -86,30 +85,3 @@ class NatsProvisioned(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
     changes: Sequence[str]
     refused: Sequence[str]
-
-
-def is_for_people(form: Format) -> bool:
-    """Whether words are asked for."""
-    return form in ("table", "wide")
-
-
-def tell(text: str, form: Format) -> None:
-    """A line of what a command came to: for people the result itself, beside a document a remark."""
-    from fairlead_cli.console import say, write_line
-
-    (write_line if is_for_people(form) else say)(text)
-
-
-def print_outcome(found: msgspec.Struct, names: Iterable[str], form: Format) -> None:
-    """Print it for programs; people have read it already."""
-    if is_for_people(form):
-        return
-    from fairlead_cli.printing import as_text, print_names
-    from fairlead_cli.published import published
-
-    if form == "name":
-        print_names(names)
-    else:
-        from fairlead_cli.console import write_line
-
-        write_line(as_text(published(found), form))

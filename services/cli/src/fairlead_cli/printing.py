@@ -5,37 +5,52 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fairlead_cli.console import output, output_columns, write_line
+from fairlead_cli.console import output, output_columns, say, write_line
 from fairlead_cli.options import Format
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a command. Each form is made only when it is asked for."""
-
-    document: Callable[[], object]
-    """Plain values, for JSON and YAML."""
-    view: Callable[[int], "RenderableType"]
-    """Words and tables, for so many columns. A text is printed as it is."""
-    names: Callable[[], Iterable[str]]
-    """Names of what the result lists, as other commands take them."""
+def is_for_people(form: Format) -> bool:
+    """Whether words are asked for."""
+    return form in ("table", "wide")
 
 
-def print_result(result: Result, form: Format) -> None:
-    """Print it on standard output."""
-    match form:
-        case "table" | "wide":
-            view = result.view(output_columns(wide=form == "wide"))
-            if isinstance(view, str):
-                write_line(view)
-            else:
-                output(wide=form == "wide").print(view, crop=False)  # a command runs over
-        case "name":
-            print_names(result.names())
-        case "json" | "yaml":
-            write_line(as_text(result.document(), form))
+def print_answer(
+    answer: msgspec.Struct, form: Format, *, view: Callable[[int], "RenderableType"], names: Iterable[str]
+) -> None:
+    """Print an answer on standard output.
+
+    Args:
+        answer: all of it, for programs.
+        form: form that was asked for.
+        view: makes words and tables for so many columns, where people asked. A text is printed as it is.
+        names: names of what it lists, as other commands take them.
+    """
+    if not is_for_people(form):
+        print_outcome(answer, names, form)
+        return
+    shown = view(output_columns(wide=form == "wide"))
+    if isinstance(shown, str):
+        write_line(shown)
+    else:
+        output(wide=form == "wide").print(shown, crop=False)  # a command runs over
+
+
+def print_outcome(found: msgspec.Struct, names: Iterable[str], form: Format) -> None:
+    """Print what a command came to for programs; people have read it already."""
+    if form == "name":
+        print_names(names)
+    elif not is_for_people(form):
+        from fairlead_cli.published import published  # only who asks for it waits for it
+
+        write_line(as_text(published(found), form))
+
+
+def tell(text: str, form: Format) -> None:
+    """A line of what a command came to: for people the result itself, beside a document a remark."""
+    (write_line if is_for_people(form) else say)(text)
 
 
 def print_names(names: Iterable[str]) -> None:

@@ -12,8 +12,7 @@ from fairlead_cli.client.words import what_is_known
 from fairlead_cli.console import styled
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
-from fairlead_cli.printing import Result, print_result
-from fairlead_cli.published import published
+from fairlead_cli.printing import is_for_people, print_answer
 from fairlead_contracts.messages.questions import (
     EXPLAIN_REPLY,
     QUEUE_REPLY,
@@ -40,30 +39,28 @@ async def show_queue(
         reply = await ask(bus, "queue", question, QUEUE_REPLY, tenant=tenant)
         if form in ("wide", "json", "yaml"):
             reply = await _with_dates(bus, reply)
-    found = Result(
-        document=lambda: published(reply),
+    print_answer(
+        reply,
+        form,
         view=lambda columns: queue_view(
             reply, tenant=tenant, columns=columns, style=styled, approvals=form == "wide"
         ),
-        names=lambda: (
+        names=(
             _full_name(one.place.scope, one.place.id, one.owner)
             for pool in reply.pools
             for one in pool.places
         ),
     )
-    print_result(found, form)
 
 
 async def show_tenants(nats: str | None, *, pool: str | None, tenant: str | None, form: Format) -> None:
     """Print who has what, of what they may have."""
     async with connected(nats) as bus:
         reply = await ask(bus, "tenants", TenantsQuestion(pool=pool), TENANTS_REPLY, tenant=tenant)
-    found = Result(
-        document=lambda: published(reply),
-        view=lambda columns: tenants_view(reply, columns=columns, style=styled),
-        names=lambda: dict.fromkeys(one.standing.tenant for pool in reply.pools for one in pool.tenants),
+    names = dict.fromkeys(one.standing.tenant for pool in reply.pools for one in pool.tenants)
+    print_answer(
+        reply, form, view=lambda columns: tenants_view(reply, columns=columns, style=styled), names=names
     )
-    print_result(found, form)
 
 
 async def show_explanation(
@@ -78,15 +75,15 @@ async def show_explanation(
     async with connected(nats) as bus:
         reply = await ask(bus, "explain", question, EXPLAIN_REPLY, tenant=tenant)
         reply = msgspec.structs.replace(reply, found=[await _dated(bus, found) for found in reply.found])
-    found = Result(
-        document=lambda: published(reply),
-        view=lambda columns: explain_text(
-            reply, verbose=verbose or form == "wide", columns=columns, style=styled
-        ),
-        names=lambda: (_full_name(one.scope, one.id, one.owner) for one in reply.found),
-    )
-    if reply.found or form in ("json", "yaml"):
-        print_result(found, form)
+    if reply.found or not is_for_people(form):
+        print_answer(
+            reply,
+            form,
+            view=lambda columns: explain_text(
+                reply, verbose=verbose or form == "wide", columns=columns, style=styled
+            ),
+            names=(_full_name(one.scope, one.id, one.owner) for one in reply.found),
+        )
     if not reply.found:
         of_whom = f" of {tenant}" if tenant else ""
         raise CommandError(f"nobody knows a job {job!r}{of_whom}", hint=what_is_known(job, reply.near or ()))

@@ -10,7 +10,8 @@ from fairlead_cli.client.controls import Controls, control_words
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, NoScorerAnswersError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import ControlSaid, print_outcome, tell
+from fairlead_cli.outcomes import ControlSaid
+from fairlead_cli.printing import print_outcome, tell
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.control import STRICTNESS, Control, Mode

@@ -16,7 +16,8 @@ from fairlead_cli.console import write_line
 from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.nats.files import LAYOUT_FILE, DirectorySource, NatsDirectory, read_stated
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import NatsChecked, is_for_people, print_outcome, tell
+from fairlead_cli.outcomes import NatsChecked
+from fairlead_cli.printing import is_for_people, print_outcome, tell
 
 SOUND, FAULTY = 0, 1
 _CONNECT_SECONDS = 5.0

@@ -12,7 +12,8 @@ from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import InputError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import NatsProvisioned, is_for_people, print_outcome
+from fairlead_cli.outcomes import NatsProvisioned
+from fairlead_cli.printing import is_for_people, print_outcome
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import parse_quantity
 from fairlead_contracts.topology import Topology, limited, topology

@@ -11,13 +11,11 @@ from fairlead_cli.client.explained import explain_text
 from fairlead_cli.console import styled, wrapped
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import is_for_people
 from fairlead_cli.paper.arranging import Arranged, ArrangedPool, arranged
 from fairlead_cli.paper.fitting import FitLine, fit_in_words, fit_line
 from fairlead_cli.paper.reading import read_file, refused
 from fairlead_cli.paper.reserving import reserve_reasons
-from fairlead_cli.printing import Result, print_result
-from fairlead_cli.published import published
+from fairlead_cli.printing import is_for_people, print_answer
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.instants import to_datetime
 from fairlead_contracts.messages.decisions import Place
@@ -64,24 +62,16 @@ def explain_on_paper(path: Path, job: str, *, form: Format, verbose: bool = Fals
         fits=msgspec.UNSET if fits is None else {uid: fit_line(fit) for uid, fit in fits.items()},
     )
     if found or not is_for_people(form):
-        _print(reply, fits, form, verbose=verbose)
+        print_answer(
+            reply,
+            form,
+            view=lambda columns: _text(reply, fits, columns, verbose=verbose or form == "wide"),
+            names=(name_in_snapshot(one.scope, one.id) for one in found),
+        )
     if not found:
         raise CommandError(
             f"no job {job!r} waits in the snapshot", hint="`fairlead order` lists those that do."
         )
-
-
-def _print(
-    reply: PaperExplanations, fits: Mapping[str, JobFit] | None, form: Format, *, verbose: bool
-) -> None:
-    print_result(
-        Result(
-            document=lambda: published(reply),
-            view=lambda columns: _text(reply, fits, columns, verbose=verbose or form == "wide"),
-            names=lambda: (name_in_snapshot(one.scope, one.id) for one in reply.found),
-        ),
-        form,
-    )
 
 
 def _text(reply: PaperExplanations, fits: Mapping[str, JobFit] | None, columns: int, *, verbose: bool) -> str:

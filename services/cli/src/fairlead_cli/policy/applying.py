@@ -16,7 +16,7 @@ from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, InputError, OvertakenError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import PolicyPut, print_outcome, tell
+from fairlead_cli.outcomes import PolicyPut
 from fairlead_cli.policy.approvals import (
     apart_from_approvals,
     changes_in_words,
@@ -30,6 +30,7 @@ from fairlead_cli.policy.members import KnownPools, doubts_of, running_clusters,
 from fairlead_cli.policy.older import over, told_of
 from fairlead_cli.policy.store import StoredPolicy, in_force, kept, swap, unread, writers_since
 from fairlead_cli.policy.worth import waiting_jobs
+from fairlead_cli.printing import print_outcome, tell
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.validate import check_document
 

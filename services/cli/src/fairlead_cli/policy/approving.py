@@ -17,9 +17,10 @@ from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.words import approval_in_words, what_is_known
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import ClassGranted, print_outcome, tell
+from fairlead_cli.outcomes import ClassGranted
 from fairlead_cli.policy.job_names import named
 from fairlead_cli.policy.store import in_force, swap, unread
+from fairlead_cli.printing import print_outcome, tell
 from fairlead_contracts.messages.questions import (
     EXPLAIN_REPLY,
     Approval,

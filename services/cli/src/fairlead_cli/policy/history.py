@@ -13,13 +13,12 @@ from fairlead_cli.client import controls
 from fairlead_cli.client.connection import connected
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import is_for_people, print_outcome, tell
 from fairlead_cli.policy.applying import ApplyTerms, apply_file
 from fairlead_cli.policy.approvals import apart_from_approvals, changes_in_words
 from fairlead_cli.policy.files import PolicyFile
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
 from fairlead_cli.policy.store import in_force
-from fairlead_cli.printing import print_names, print_stream
+from fairlead_cli.printing import is_for_people, print_names, print_outcome, print_stream, tell
 from fairlead_cli.published import published
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.errors import DocumentError

@@ -7,7 +7,7 @@ from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import InputError
 from fairlead_cli.options import Format
-from fairlead_cli.outcomes import PolicyChecked, PolicyCompared, is_for_people, print_outcome, tell
+from fairlead_cli.outcomes import PolicyChecked, PolicyCompared
 from fairlead_cli.policy.applying import PLAIN, ApplyTerms, overtaken, resulting
 from fairlead_cli.policy.approvals import changes_in_words, changes_of_approvals
 from fairlead_cli.policy.effects import remarks, without_effect
@@ -17,6 +17,7 @@ from fairlead_cli.policy.members import KnownPools, doubts_of, without_unknown
 from fairlead_cli.policy.older import told_of
 from fairlead_cli.policy.store import StoredPolicy, in_force, kept
 from fairlead_cli.policy.worth import Capacities, worth_of_waiting
+from fairlead_cli.printing import is_for_people, print_outcome, tell
 from fairlead_contracts.policyfile.read import encode_document
 
 

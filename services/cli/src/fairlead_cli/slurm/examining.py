@@ -9,8 +9,7 @@ from rich.text import Text
 
 from fairlead_cli.findings import Finding, Severity, exit_code, findings_view, open_names
 from fairlead_cli.options import Format
-from fairlead_cli.printing import Result, print_result
-from fairlead_cli.published import published
+from fairlead_cli.printing import print_answer
 from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.survey import RestTarget, SlurmSurvey, take
 
@@ -65,12 +64,7 @@ async def check(conf: Path | None, user: str, form: Format, rest: RestTarget | N
 
 def print_report(found: SlurmReport, form: Format) -> None:
     """Prints the report in the form that was asked for."""
-    result = Result(
-        document=lambda: published(found),
-        view=lambda _columns: view(found),
-        names=lambda: open_names(found.findings),
-    )
-    print_result(result, form)
+    print_answer(found, form, view=lambda _columns: view(found), names=open_names(found.findings))
 
 
 def view(found: SlurmReport, *, quiet: bool = False) -> RenderableType:

@@ -10,8 +10,7 @@ from rich.text import Text
 
 from fairlead_cli.errors import ClusterError, InputError
 from fairlead_cli.options import Format
-from fairlead_cli.printing import Result, print_result
-from fairlead_cli.published import published
+from fairlead_cli.printing import print_answer
 from fairlead_cli.slurm.clusters import controller
 from fairlead_slurm.batch_checks import batch_target, check_batch
 from fairlead_slurm.batch_fit import BatchTarget
@@ -65,12 +64,8 @@ async def validate(request: ScriptCheck, form: Format) -> int:
         InputError: the script, or the file with credentials, cannot be read.
     """
     found = await look(request)
-    result = Result(
-        document=lambda: published(found),
-        view=lambda _columns: Group(*_view(found)),
-        names=lambda: [str(one.line) for one in found.remarks if one.refused],
-    )
-    print_result(result, form)
+    refused = (str(one.line) for one in found.remarks if one.refused)
+    print_answer(found, form, view=lambda _columns: Group(*_view(found)), names=refused)
     return EXIT_REFUSED if found.refused else 0
 
 

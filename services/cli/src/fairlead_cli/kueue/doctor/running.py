@@ -27,8 +27,7 @@ from fairlead_cli.options import Format
 from fairlead_cli.policy.files import read_policy, shipped_policy
 from fairlead_cli.policy.members import other_clusters
 from fairlead_cli.policy.store import stored_policy
-from fairlead_cli.printing import Result, print_result
-from fairlead_cli.published import published
+from fairlead_cli.printing import is_for_people, print_answer
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.messages.leave import Leave
 from fairlead_contracts.messages.state import STATE, PoolState
@@ -72,13 +71,8 @@ async def run_doctor(flags: DoctorFlags) -> int:
         return 0
     async with _bus(flags.nats) as bus:
         found = await look(flags, bus)
-    result = Result(
-        document=lambda: published(found),
-        view=lambda _columns: view(found),
-        names=lambda: open_names(found.findings),
-    )
-    print_result(result, flags.form)
-    if flags.form in ("table", "wide"):
+    print_answer(found, flags.form, view=lambda _columns: view(found), names=open_names(found.findings))
+    if is_for_people(flags.form):
         for line in found.said:
             say(line)
     return found.exit_code
