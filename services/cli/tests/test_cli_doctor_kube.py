@@ -3,19 +3,20 @@
 import asyncio
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from fairlead_bus import Bucket, Bus, ConnectionSettings, connect
 from fairlead_bus.server.provision import provision
 from fairlead_cli.client import leave
 from fairlead_cli.errors import ClusterError, InputError
 from fairlead_cli.findings import Severity
-from fairlead_cli.kueue.clusters import target
+from fairlead_cli.kueue.clusters import KubeTarget, target
+from fairlead_cli.kueue.doctor.flags import DoctorFlags
 from fairlead_cli.kueue.doctor.rendering import DoctorReport
-from fairlead_cli.kueue.doctor.running import DoctorFlags, look, run_doctor
+from fairlead_cli.kueue.doctor.running import OwnStart, look, run_doctor
 from fairlead_contracts import topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.state import PoolState
@@ -69,13 +70,16 @@ NODE_POOL: KubeObject = {
 }
 
 
-def flags(lab: KubeLab, user: str = ADMIN, **more: object) -> DoctorFlags:
-    found = target(kubeconfig=str(lab.kubeconfig(user)), context=None, cluster="lab")
-    return DoctorFlags(target=found, by="tester", **more)  # type: ignore[arg-type] # flags of every type
+def flags(**more: object) -> DoctorFlags:
+    return DoctorFlags(by="tester", **more)  # type: ignore[arg-type] # flags of every type
+
+
+def at(lab: KubeLab, user: str = ADMIN, cluster: str = "lab") -> KubeTarget:
+    return target(kubeconfig=str(lab.kubeconfig(user)), context=None, cluster=cluster)
 
 
 async def found_on(lab: KubeLab, user: str = ADMIN, **more: object) -> DoctorReport:
-    return await look(flags(lab, user, **more), None)
+    return await look(at(lab, user), flags(**more), None)
 
 
 def subjects(report: DoctorReport) -> set[tuple[str, str]]:
@@ -328,25 +332,25 @@ async def test_leave_is_given_when_it_passes_and_kept_until_it_is_taken_back(
     lab.api.create(things.workload("boosted", "team-a", "main", {GPU: 100}, boost=5))
     async with connect(ConnectionSettings(url=nats_server.url), name="test") as bus:
         await provision(bus, topology.topology(["lab"]))
-        refused = await look(flags(lab), bus)
+        refused = await look(at(lab), flags(), bus)
         assert not refused.passed
         assert any("--accept other-writer" in line for line in refused.said)
         assert await leave.standing(bus, "lab") is None
 
-        accepted = await look(flags(lab, accept=["other-writer", "strict-fifo"]), bus)
+        accepted = await look(at(lab), flags(accept=["other-writer", "strict-fifo"]), bus)
         assert accepted.passed
         assert "--accept strict-fifo: there is no such finding here" in accepted.said
         await _stands(bus, accepted=["other-writer"])
-        again = await look(flags(lab), bus)
+        again = await look(at(lab), flags(), bus)
         assert again.passed, "what was accepted stays accepted"
 
         lab.process("kueue").stop()
-        outage = await look(flags(lab), bus)
+        outage = await look(at(lab), flags(), bus)
         assert "webhook-unreachable" in names(outage)
         assert any("leave was given by tester" in line for line in outage.said)
         await _stands(bus, accepted=["other-writer"])
 
-        assert await run_doctor(flags(lab, nats=nats_server.url, revoke=True)) == 0
+        assert await run_doctor(at(lab), flags(revoke=True), nats_server.url, form="table") == 0
         assert await leave.standing(bus, "lab") is None
         words = OperatorWords()
         entry = await Bucket(bus, topology.POLICY).get(revocation_key("lab"))
@@ -358,13 +362,13 @@ async def test_leave_is_given_when_it_passes_and_kept_until_it_is_taken_back(
 
         await asyncio.to_thread(lab.restart_kueue)
         accepting = ["other-writer"]
-        mere = await look(flags(lab, accept=accepting), bus)
+        mere = await look(at(lab), flags(accept=accepting), bus)
         assert mere.passed
         assert mere.cleared is None, "a look alone does not go over who took it back"
         assert any("leave was taken back by tester" in line for line in mere.said)
         assert mere.said[-1] == "  fairlead doctor --cluster lab --give-leave"
         assert await leave.standing(bus, "lab") is None
-        await look(flags(lab, accept=accepting, give_leave=True), bus)
+        await look(at(lab), flags(accept=accepting, give_leave=True), bus)
         await _stands(bus, accepted=["other-writer"])
         await a_cluster_that_no_service_tells_of_gets_leave_by_insisting_alone(lab, bus)
 
@@ -374,18 +378,16 @@ async def a_cluster_that_no_service_tells_of_gets_leave_by_insisting_alone(lab: 
     stated = PoolState(cluster="lab", name="gpu", capacity={GPU: 8}, epoch=1, rev=1)
     await bus.publish(state("lab", "pool", "gpu"), to_json(stated))
 
-    def misspelt(**more: bool) -> DoctorFlags:
-        given = replace(flags(lab, accept=["other-writer"]), **more)
-        return replace(given, target=replace(given.target, cluster="lap"))
-
-    found = await look(misspelt(), bus)
+    misspelt, accepting = at(lab, cluster="lap"), flags(accept=["other-writer"])
+    found = await look(misspelt, accepting, bus)
     assert (found.passed, found.cleared) == (True, None)
     assert "no service of Fairlead has told of a cluster lap. Known are lab: --cluster NAME" in found.said[-2]
     assert found.said[-1] == "  fairlead doctor --cluster lap --give-leave"
     assert await leave.standing(bus, "lap") is None
-    assert (await look(misspelt(ours=True), bus)).cleared is not None, "whoever starts it names it"
+    start = OwnStart(dry_run=False, checks_gangs=False)
+    assert (await look(misspelt, accepting, bus, start)).cleared is not None, "whoever starts it names it"
     await leave.take_back(bus, "lap", by="tester")
-    assert (await look(misspelt(give_leave=True), bus)).cleared is not None
+    assert (await look(misspelt, replace(accepting, give_leave=True), bus)).cleared is not None
 
 
 async def _stands(bus: Bus, *, accepted: list[str]) -> None:
@@ -436,7 +438,7 @@ async def test_what_cannot_be_accepted_or_reached_is_said(kube_lab: KubeLab, tmp
     away = tmp_path / "away.yaml"
     away.write_text(kube_lab.kubeconfig().read_text().replace(kube_lab.server, "https://127.0.0.1:9"))
     with pytest.raises(ClusterError, match="cluster kubelab"):
-        await look(DoctorFlags(target=target(kubeconfig=str(away), context=None, cluster=None)), None)
+        await look(target(kubeconfig=str(away), context=None, cluster=None), DoctorFlags(), None)
 
 
 def test_the_command_prints_words_and_json_and_ends_with_the_worst(kube_lab: KubeLab, tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 from fairlead_bus import Bucket, Bus, ConnectionSettings, connect
 from fairlead_bus.ownership.leadership import Leadership
 from fairlead_bus.server.provision import provision
-from fairlead_cli.kueue.clusters import KubeTarget
 from fairlead_cli.kueue.doctor.checks.queues import preempting_pools
-from fairlead_cli.kueue.doctor.running import DoctorFlags, checker_leads, settle
+from fairlead_cli.kueue.doctor.flags import DoctorFlags
+from fairlead_cli.kueue.doctor.running import checker_leads, settle
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import judge
 from fairlead_contracts import subjects, topology
@@ -24,7 +24,7 @@ from fairlead_testkit import NatsServer, eventually
 from fairlead_testkit.kubelab import GPU, things
 
 pytestmark = pytest.mark.integration
-FLAGS = DoctorFlags(target=KubeTarget(cluster="lab"))
+FLAGS = DoctorFlags()
 AT = datetime(2026, 11, 25, 12, tzinfo=UTC)
 
 

@@ -10,10 +10,11 @@ import yaml
 from fairlead_cli.errors import InputError
 from fairlead_cli.findings import EXIT_ERRORS, EXIT_WARNINGS, Finding, Severity, counted, exit_code, listed
 from fairlead_cli.kueue.clusters import KubeTarget, target, targets
+from fairlead_cli.kueue.doctor.flags import DoctorFlags
 from fairlead_cli.kueue.doctor.kinds import ConfigMap, Deployment
 from fairlead_cli.kueue.doctor.kueue_config import KueueRelease, seen
 from fairlead_cli.kueue.doctor.rendering import acceptance, closing
-from fairlead_cli.kueue.doctor.running import DoctorFlags, look
+from fairlead_cli.kueue.doctor.running import look
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import judge
 from fairlead_cli.local.dry_run import Tail, told
@@ -200,7 +201,6 @@ def test_counts_and_lists_are_in_words() -> None:
 async def test_a_name_to_accept_that_nothing_has_is_answered_with_the_one_that_was_meant(
     name: str, hint: str
 ) -> None:
-    flags = DoctorFlags(target=KubeTarget(cluster="lab"), by="ann", accept=[name])
     with pytest.raises(InputError, match="no finding has this name") as refused:
-        await look(flags, None)
+        await look(KubeTarget(cluster="lab"), DoctorFlags(accept=[name]), None)
     assert refused.value.hint.startswith(hint)

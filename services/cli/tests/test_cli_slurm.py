@@ -19,8 +19,8 @@ from fairlead_cli.findings import Severity
 from fairlead_cli.local.examining import examined_slurm
 from fairlead_cli.slurm.checking import examine
 from fairlead_cli.slurm.clusters import SlurmTarget, target
-from fairlead_cli.slurm.examining import look, weigh
-from fairlead_cli.slurm.leaving import LeaveRequest, check_and_clear
+from fairlead_cli.slurm.examining import check, look, weigh
+from fairlead_cli.slurm.flags import SlurmCheckFlags
 from fairlead_cli.slurm.survey import RestLook, SlurmSurvey
 from fairlead_slurm.cluster import SlurmSettings
 from fairlead_testkit import image_registry
@@ -279,13 +279,12 @@ async def test_a_start_does_not_give_leave_that_somebody_took_back(
     found = [SlurmTarget(cluster="hpc", conf=slurm_lab.conf)]
     await examined_slurm(found, bus, dry_run=False, end=asyncio.Event())
     assert await leave.standing(bus, "hpc") is not None
-    assert await leave.take_back(bus, "hpc", by="ann")
+    assert "leave is taken back" in await leave.take_back(bus, "hpc", by="ann")
     await examined_slurm(found, bus, dry_run=False, end=asyncio.Event())
     assert await leave.standing(bus, "hpc") is None
     assert "hpc: leave was taken back by ann" in capsys.readouterr().err
-    assert await check_and_clear(
-        LeaveRequest(cluster="hpc", by="bob", nats=nats), slurm_lab.conf, OPERATOR, "name"
-    ) in (0, 1)
+    flags = SlurmCheckFlags(slurm_conf=slurm_lab.conf, user=OPERATOR, cluster="hpc", by="bob")
+    assert await check(flags, nats, "name") in (0, 1)
     assert await leave.standing(bus, "hpc") is not None
 
 

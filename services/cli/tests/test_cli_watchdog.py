@@ -5,7 +5,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from fairlead_bus import Bus, ConnectionSettings, connect
@@ -14,8 +13,9 @@ from fairlead_cli.client.instance import RunningInstance, find_url, forget, reme
 from fairlead_cli.errors import InputError
 from fairlead_cli.kueue.clusters import target
 from fairlead_cli.kueue.watchdog import running
+from fairlead_cli.kueue.watchdog.flags import WatchdogFlags
 from fairlead_cli.kueue.watchdog.queues import LeadClock, QueueAction
-from fairlead_cli.kueue.watchdog.running import LeaderWatch, WatchdogFlags, run_watchdog
+from fairlead_cli.kueue.watchdog.running import LeaderWatch, run_watchdog
 from fairlead_testkit import eventually
 from fairlead_testkit.kubelab import GPU, KubeLab, things
 
@@ -51,15 +51,11 @@ async def test_a_queue_that_the_cluster_has_not_is_refused_unless_another_is_the
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     kube_lab.api.apply(things.cluster_queue("gpus", {GPU: 4}, flavor="gpu"))
     where = target(kubeconfig=str(kube_lab.kubeconfig()), context=None, cluster="lab")
-
-    def flags(*queues: str) -> WatchdogFlags:
-        return WatchdogFlags(target=where, queues=queues, nats=None, after=600, back_after=30, every=5)
-
     with pytest.raises(InputError, match="cluster lab has no ClusterQueue nosuch"):
-        await run_watchdog(flags("nosuch"))
+        await run_watchdog(where, ["nosuch"], WatchdogFlags(), None)
     with pytest.raises(InputError, match="cluster lab has no AdmissionCheck gangfit"):
-        await run_watchdog(msgspec.structs.replace(flags("gpus"), checks=("gangfit",)))
-    watching = asyncio.create_task(run_watchdog(flags("gpus", "nosuch")))
+        await run_watchdog(where, ["gpus"], WatchdogFlags(check=["gangfit"]), None)
+    watching = asyncio.create_task(run_watchdog(where, ["gpus", "nosuch"], WatchdogFlags(), None))
     told = ""
 
     def is_watching() -> bool:

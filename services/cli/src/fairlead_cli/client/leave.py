@@ -45,8 +45,8 @@ async def give(bus: Bus, leave: Leave) -> None:
     await Bucket(bus, topology.POLICY).put(key, to_json(leave))
 
 
-async def take_back(bus: Bus, cluster: str, *, by: str) -> bool:
-    """Have the levels that stand in the cluster taken away and nothing else written; returns whether there was leave.
+async def take_back(bus: Bus, cluster: str, *, by: str) -> str:
+    """Have the levels that stand in the cluster taken away and nothing else written; returns a sentence on that.
 
     The word that it was taken back goes first: a leave that is merely gone leaves levels as they are.
     """
@@ -54,9 +54,11 @@ async def take_back(bus: Bus, cluster: str, *, by: str) -> bool:
     # Of a leave that cannot be read any more, the last that could be says by which lever levels were written.
     found = await bucket.newest_readable(subjects.leave_key(cluster), LEAVE.decode)
     if not found.last_rev:
-        return False
+        return f"{cluster}: there was no leave to write"
     lever: LeverName = "boost" if found.value is None else found.value.lever
     word = Revocation(cluster=cluster, lever=lever, at=datetime.now(UTC), by=by)
     await bucket.put(subjects.revocation_key(cluster), to_json(word))
     await bucket.delete(subjects.leave_key(cluster))
-    return True
+    return (
+        f"{cluster}: leave is taken back. Its admitter takes away the levels that stand, then writes no more"
+    )

@@ -1,23 +1,12 @@
 """`fairlead doctor`: is a cluster fit to be steered?"""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Literal
-
-from cyclopts import Parameter
-
+from fairlead_cli.kueue.doctor.flags import A_LOOK, DoctorFlags
 from fairlead_cli.options import CURRENT, HERE, KubeCluster, Output, Reach
 
 
 def doctor(
     *,
-    accept: Annotated[Sequence[str], Parameter(negative="")] = (),
-    lever: Literal["boost", "priority"] | None = None,
-    service_accounts: str | None = None,
-    policy: Path | None = None,
-    by: str | None = None,
-    revoke: Annotated[bool, Parameter(negative="")] = False,
-    give_leave: Annotated[bool, Parameter(negative="")] = False,
+    flags: DoctorFlags = A_LOOK,
     output: Output = "table",
     where: KubeCluster = CURRENT,
     reach: Reach = HERE,
@@ -32,44 +21,15 @@ def doctor(
 
     Parameters
     ----------
-    accept:
-        Name of findings that shall not count, errors or warnings; may be given several times. Stays accepted until
-        --revoke.
-    lever:
-        What Kueue obeys, where it cannot be asked: the boost annotation, or spec.priority.
-    service_accounts:
-        Namespace of the service accounts fairlead-watcher and fairlead-admitter: their rights are looked at in place
-        of our own.
-    policy:
-        A policy file to measure by; the one in force unless given.
-    by:
-        Who says so; the user of this machine unless given.
-    revoke:
-        Take the leave back: every level is taken away, then nothing is written to the cluster any more.
-    give_leave:
-        Give leave again after --revoke, or before the cluster's services first start, if it passes. Else leave takes no
-        flag.
     output:
         Words (wide: the same); json, yaml; name: the names of open findings, as --accept takes them.
     """
     from fairlead_cli.client.connection import run
-    from fairlead_cli.client.steering import this_user
     from fairlead_cli.errors import InputError
     from fairlead_cli.kueue.clusters import target
-    from fairlead_cli.kueue.doctor.running import DoctorFlags, run_doctor
+    from fairlead_cli.kueue.doctor.running import run_doctor
 
-    if revoke and give_leave:
+    if flags.revoke and flags.give_leave:
         raise InputError("--revoke takes leave back, and --give-leave gives it: state one of them")
-    flags = DoctorFlags(
-        target=target(kubeconfig=where.kubeconfig, context=where.context, cluster=where.cluster),
-        accept=accept,
-        lever=lever,
-        service_accounts=service_accounts,
-        policy=policy,
-        nats=reach.nats,
-        by=by or this_user(),
-        revoke=revoke,
-        give_leave=give_leave,
-        form=output,
-    )
-    return run(run_doctor(flags))
+    cluster = target(kubeconfig=where.kubeconfig, context=where.context, cluster=where.cluster)
+    return run(run_doctor(cluster, flags, reach.nats, form=output))

@@ -3,29 +3,16 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter, validators
+from cyclopts import App, Parameter
 
 from fairlead_cli.options import CHECK, HERE, Output, Reach
+from fairlead_cli.slurm.flags import A_LOOK, AS_SUBMITTED, ScriptFlags, SlurmCheckFlags, SlurmConf
 
 slurm = App(name="slurm", help="Check a Slurm cluster, and batch scripts.", group=CHECK)
 
-SlurmConf = Annotated[Path | None, Parameter(env_var="SLURM_CONF")]
-"""A slurm.conf; where Slurm's own commands look, unless given."""
-
 
 @slurm.command
-def check(
-    *,
-    slurm_conf: SlurmConf = None,
-    user: str | None = None,
-    cluster: str | None = None,
-    by: str | None = None,
-    slurmrestd: str | None = None,
-    slurm_token: Path | None = None,
-    revoke: Annotated[bool, Parameter(negative="")] = False,
-    output: Output = "table",
-    reach: Reach = HERE,
-) -> int:
+def check(*, flags: SlurmCheckFlags = A_LOOK, output: Output = "table", reach: Reach = HERE) -> int:
     """Look a Slurm cluster over before Fairlead writes to it: what is wrong, why it matters, what mends it.
 
     Asks the running slurmctld, and changes nothing there. `fairlead up --slurm-conf` looks at the same and writes nothing where
@@ -35,55 +22,22 @@ def check(
 
     Parameters
     ----------
-    slurm_conf:
-        Path of slurm.conf; where Slurm's own commands look, unless given.
-    user:
-        Who shall write levels; whoever runs this unless given.
-    cluster:
-        What Fairlead calls the cluster: where no error is open, levels may be written to it from now on.
-    by:
-        Who says so; the user of this machine unless given.
-    slurmrestd:
-        Where slurmrestd is that the bridge is to ask, as http://HOST:PORT or unix:/PATH; it is looked at, too.
-    slurm_token:
-        Path of a file with a token for it.
-    revoke:
-        Take the leave for --cluster back, without a look: nothing is written to it any more.
     output:
         Words (wide: the same); json, yaml; name: the names of open findings.
     """
     from fairlead_cli.client.connection import run
-    from fairlead_cli.client.steering import this_user
     from fairlead_cli.errors import InputError
-    from fairlead_cli.slurm import leaving
-    from fairlead_cli.slurm.examining import check
-    from fairlead_cli.slurm.survey import RestTarget, effective_user
+    from fairlead_cli.slurm.examining import check, revoke
 
-    rest = None if slurmrestd is None else RestTarget(address=slurmrestd, token=slurm_token)
-    if cluster is None:
-        if revoke:
-            raise InputError("--revoke: of which cluster? Name it with --cluster")
-        return run(check(slurm_conf, user or effective_user(), output, rest))
-    request = leaving.LeaveRequest(cluster=cluster, by=by or this_user(), nats=reach.nats, rest=rest)
-    if revoke:
-        return run(leaving.revoke(request))
-    return run(leaving.check_and_clear(request, slurm_conf, user or effective_user(), output))
+    if not flags.revoke:
+        return run(check(flags, reach.nats, output))
+    if flags.cluster is None:
+        raise InputError("--revoke: of which cluster? Name it with --cluster")
+    return run(revoke(flags.cluster, flags.by, reach.nats))
 
 
 @slurm.command
-def validate(
-    script: Path,
-    /,
-    *,
-    slurm_conf: SlurmConf = None,
-    user: str | None = None,
-    pods_partition: str | None = None,
-    images: Literal["off", "warn", "refuse", "strict"] = "refuse",
-    registry_auth: Path | None = None,
-    registry_seconds: Annotated[float, Parameter(validator=validators.Number(gt=0, lte=300))] = 5.0,
-    plain_registry: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    output: Output = "table",
-) -> int:
+def validate(script: Path, /, *, flags: ScriptFlags = AS_SUBMITTED, output: Output = "table") -> int:
     """Say what Slurm would refuse a batch script for, or never start it for, before it is submitted.
 
     Looks at the script's form and its #SBATCH lines, and, where slurmctld answers, at partition, time limit, size, account and the
@@ -96,40 +50,13 @@ def validate(
     ----------
     script:
         Path of the batch script.
-    slurm_conf:
-        Path of slurm.conf; where Slurm's own commands look, unless given.
-    user:
-        Whose job it would be; whoever runs this unless given.
-    pods_partition:
-        The partition whose jobs run as pods; what the installed hooks say, unless given.
-    images:
-        refuse: an image that is not there is refused, and a registry that cannot be asked is a warning. warn: both are
-        warnings. strict: both are refused. off: no registry is asked.
-    registry_auth:
-        File with credentials for registries, in docker's form; where docker and podman keep theirs, unless given.
-    registry_seconds:
-        How long a registry may take.
-    plain_registry:
-        A registry that is spoken to without TLS, as HOST:PORT; may be given several times. This machine always is.
     output:
         Words (wide: the same); json, yaml; name: the lines that are refused, by number.
     """
     from fairlead_cli.client.connection import run
-    from fairlead_cli.slurm.survey import effective_user
-    from fairlead_cli.slurm.validating import ScriptCheck, validate
-    from fairlead_slurm.images.remarks import ImageRule
+    from fairlead_cli.slurm.validating import validate
 
-    request = ScriptCheck(
-        script=script,
-        conf=slurm_conf,
-        user=user or effective_user(),
-        pods_partition=pods_partition,
-        images=ImageRule(images),
-        registry_auth=registry_auth,
-        registry_seconds=registry_seconds,
-        plain_registries=plain_registry,
-    )
-    return run(validate(request, output))
+    return run(validate(script, flags, output))
 
 
 @slurm.command

@@ -2,38 +2,31 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from fairlead_bus import Bus
 from fairlead_cli.client.steering import this_user
 from fairlead_cli.console import remarks, say, warn
 from fairlead_cli.errors import CommandError
+from fairlead_cli.kueue.doctor.flags import DoctorFlags
 from fairlead_cli.local.stack import StackPlan
 from fairlead_cli.slurm.clusters import SlurmTarget
 
 
-async def examined(plan: StackPlan, bus: Bus, *, lever: str | None, end: asyncio.Event) -> None:
+async def examined(plan: StackPlan, bus: Bus, flags: DoctorFlags, end: asyncio.Event) -> None:
     """Examine each cluster of Kubernetes and say what was found; one that passes gets leave, but not for a dry run.
 
     A cluster that cannot be reached just now is no reason to end: its watcher keeps trying, and nothing is written to it.
     """
     # The doctor's rules are only needed where there is a cluster.
     from fairlead_cli.kueue.doctor.rendering import view
-    from fairlead_cli.kueue.doctor.running import DoctorFlags, look
+    from fairlead_cli.kueue.doctor.running import OwnStart, look
 
+    start = OwnStart(dry_run=plan.dry_run, checks_gangs=plan.gang_fit)
     for target in plan.kubernetes:
         if end.is_set():
             return
-        flags = DoctorFlags(
-            target=target,
-            lever=lever,
-            by=this_user(),
-            dry_run=plan.dry_run,
-            ours=True,
-            checks_gangs=plan.gang_fit,
-        )
         try:
-            found = await look(flags, bus)
+            found = await look(target, flags, bus, start)
         except CommandError as error:
             warn(f"{error}; read-only until `fairlead doctor` passes")
             continue
@@ -47,15 +40,13 @@ async def examined_slurm(
 ) -> None:
     """Looks as `examined` does, at clusters of Slurm."""
     from fairlead_cli.client import leave
-    from fairlead_cli.slurm.examining import look, view
-    from fairlead_cli.slurm.survey import effective_user
-    from fairlead_contracts.messages.leave import Leave
+    from fairlead_cli.slurm.examining import give_leave, look, view
 
     for target in targets:
         if end.is_set():
             return
         try:
-            found = await look(target.conf, effective_user())
+            found = await look(target.conf)
         except CommandError as error:
             warn(f"{target.cluster}: {error}; read-only until the next `fairlead up` finds it fit")
             continue
@@ -68,6 +59,5 @@ async def examined_slurm(
                 f"`fairlead slurm check --cluster {target.cluster}`"
             )
         elif not dry_run:
-            now = datetime.now(UTC)
-            await leave.give(bus, Leave(cluster=target.cluster, lever="site-factor", at=now, by=this_user()))
+            await give_leave(bus, target.cluster, this_user())
             say(f"{target.cluster}: levels may be written, as SiteFactor")

@@ -14,6 +14,7 @@ from fairlead_cli.client.readiness import READY_WITHIN_SECONDS, wait_answering
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError
 from fairlead_cli.kueue.clusters import KubeTarget, targets
+from fairlead_cli.kueue.doctor.flags import DoctorFlags
 from fairlead_cli.local.dry_run import dry_run_of
 from fairlead_cli.local.examining import examined, examined_slurm
 from fairlead_cli.local.flags import UpFlags
@@ -54,7 +55,7 @@ async def stay_up(flags: UpFlags) -> int:
             with _remembered(state, RunningInstance(url=stack.url, pid=os.getpid(), store=str(plan.store))):
                 for note in stack.notes:
                     say(note)
-                await examined(plan, stack.bus, lever=flags.lever, end=end)
+                await examined(plan, stack.bus, DoctorFlags(lever=flags.lever), end)
                 await examined_slurm(plan.slurm, stack.bus, dry_run=plan.dry_run, end=end)
                 await _introduce(stack, plan, end)
                 await end.wait()

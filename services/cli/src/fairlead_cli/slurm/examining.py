@@ -1,17 +1,29 @@
-"""`fairlead slurm check`: look at a slurmctld, and say what is found."""
+"""`fairlead slurm check`: look at a slurmctld, say what is found, and give or take back the leave to write to it.
+
+Leave is asked for by naming the cluster, where its services were started one by one: `fairlead up` looks by itself.
+"""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from fairlead_bus import Bus
+from fairlead_cli.client import leave
+from fairlead_cli.client.connection import connected
+from fairlead_cli.client.steering import this_user
+from fairlead_cli.console import say, warn
 from fairlead_cli.findings import Finding, Severity, exit_code, findings_view, open_names
 from fairlead_cli.options import Format
+from fairlead_cli.policy.members import other_clusters
 from fairlead_cli.printing import print_answer
 from fairlead_cli.slurm.checking import examine
-from fairlead_cli.slurm.survey import RestTarget, SlurmSurvey, take
+from fairlead_cli.slurm.flags import SlurmCheckFlags
+from fairlead_cli.slurm.survey import RestTarget, SlurmSurvey, effective_user, take
+from fairlead_contracts.messages.leave import Leave
 
 
 class SlurmReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,13 +40,18 @@ class SlurmReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
 
 
-async def look(conf: Path | None, user: str, rest: RestTarget | None = None) -> SlurmReport:
+async def look(conf: Path | None, user: str | None = None, rest: RestTarget | None = None) -> SlurmReport:
     """Look at a slurmctld, and at its slurmrestd where one is named, and weigh what is found.
+
+    Args:
+        conf: slurm.conf; where Slurm's commands look, if None.
+        user: who shall write levels; whoever runs this, if None.
+        rest: a slurmrestd that is looked at, too.
 
     Raises:
         ClusterError: it cannot be asked.
     """
-    return weigh(await take(conf, user, rest))
+    return weigh(await take(conf, user or effective_user(), rest))
 
 
 def weigh(survey: SlurmSurvey) -> SlurmReport:
@@ -51,20 +68,48 @@ def weigh(survey: SlurmSurvey) -> SlurmReport:
     )
 
 
-async def check(conf: Path | None, user: str, form: Format, rest: RestTarget | None = None) -> int:
-    """Look, print what is found, and return the exit code.
+async def check(flags: SlurmCheckFlags, nats: str | None, form: Format) -> int:
+    """Look, print what is found, and give leave where a cluster is named and no error is open; the exit code is the look's.
 
     Raises:
         ClusterError: slurmctld cannot be asked.
+        NotRunningError: nobody is there on NATS.
     """
-    found = await look(conf, user, rest)
-    print_report(found, form)
+    rest = None if flags.slurmrestd is None else RestTarget(address=flags.slurmrestd, token=flags.slurm_token)
+    found = await look(flags.slurm_conf, flags.user, rest)
+    print_answer(found, form, view=lambda _columns: view(found), names=open_names(found.findings))
+    if flags.cluster is not None and not found.passed:
+        warn(f"{flags.cluster}: no leave was given. Mend what is said above")
+    elif flags.cluster is not None:
+        await _clear(flags.cluster, flags.by or this_user(), nats)
     return found.exit_code
 
 
-def print_report(found: SlurmReport, form: Format) -> None:
-    """Prints the report in the form that was asked for."""
-    print_answer(found, form, view=lambda _columns: view(found), names=open_names(found.findings))
+async def _clear(cluster: str, by: str, nats: str | None) -> None:
+    async with connected(nats) as bus:
+        if others := await other_clusters(bus, cluster):
+            warn(
+                f"no service of Fairlead has told of a cluster {cluster} yet. Known are {', '.join(others)}: if it is "
+                f"one of these, take this leave back (--cluster {cluster} --revoke) and name that one"
+            )
+        await give_leave(bus, cluster, by)
+    say(f"{cluster}: levels may be written from now on, as SiteFactor (--revoke takes it back)")
+
+
+async def give_leave(bus: Bus, cluster: str, by: str) -> None:
+    """Let levels be written to the cluster from now on."""
+    await leave.give(bus, Leave(cluster=cluster, lever="site-factor", at=datetime.now(UTC), by=by))
+
+
+async def revoke(cluster: str, by: str | None, nats: str | None) -> int:
+    """Take the leave back, and say so.
+
+    Raises:
+        NotRunningError: nobody is there on NATS.
+    """
+    async with connected(nats) as bus:
+        say(await leave.take_back(bus, cluster, by=by or this_user()))
+    return 0
 
 
 def view(found: SlurmReport, *, quiet: bool = False) -> RenderableType:

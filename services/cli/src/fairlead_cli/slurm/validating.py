@@ -12,6 +12,8 @@ from fairlead_cli.errors import ClusterError, InputError
 from fairlead_cli.options import Format
 from fairlead_cli.printing import print_answer
 from fairlead_cli.slurm.clusters import controller
+from fairlead_cli.slurm.flags import ScriptFlags
+from fairlead_cli.slurm.survey import effective_user
 from fairlead_slurm.batch_checks import batch_target, check_batch
 from fairlead_slurm.batch_fit import BatchTarget
 from fairlead_slurm.batch_options import Remark
@@ -41,50 +43,34 @@ class BatchVerdict(msgspec.Struct, frozen=True, kw_only=True):
     remarks: list[Remark]
 
 
-class ScriptCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The terms of a look at a script."""
-
-    script: Path
-    conf: Path | None = None
-    user: str = ""
-    """User whose job it would be."""
-    pods_partition: str | None = None
-    """Partition whose jobs run as pods; what the installed hooks say, if None."""
-    images: ImageRule = ImageRule.REFUSE
-    registry_auth: Path | None = None
-    """A file with credentials for registries; where docker and podman keep them, if None."""
-    registry_seconds: float = 5.0
-    plain_registries: tuple[str, ...] = ()
-
-
-async def validate(request: ScriptCheck, form: Format) -> int:
+async def validate(script: Path, flags: ScriptFlags, form: Format) -> int:
     """Look at a script, print what is found, and return the exit code.
 
     Raises:
         InputError: the script, or the file with credentials, cannot be read.
     """
-    found = await look(request)
+    found = await look(script, flags)
     refused = (str(one.line) for one in found.remarks if one.refused)
     print_answer(found, form, view=lambda _columns: Group(*_view(found)), names=refused)
     return EXIT_REFUSED if found.refused else 0
 
 
-async def look(request: ScriptCheck) -> BatchVerdict:
+async def look(path: Path, flags: ScriptFlags) -> BatchVerdict:
     """Look at the script's form and, where slurmctld answers, at what it asks for.
 
     Raises:
         InputError: the script, or the file with credentials, cannot be read.
     """
-    script = read(_content(request.script))
+    script = read(_content(path))
     remarks = list(script.remarks)
     cluster, why = None, ""
     try:
-        cluster, target = await _target(request)
-        remarks += await check_batch(script, target, _registries(request), request.images)
+        cluster, target = await _target(flags)
+        remarks += await check_batch(script, target, _registries(flags), ImageRule(flags.images))
     except (SlurmError, ClusterError) as error:
         why = str(error)
     return BatchVerdict(
-        script=str(request.script),
+        script=str(path),
         cluster=cluster,
         form_alone=why,
         refused=any(one.refused for one in remarks),
@@ -92,13 +78,13 @@ async def look(request: ScriptCheck) -> BatchVerdict:
     )
 
 
-def _registries(request: ScriptCheck) -> Registries:
-    file = request.registry_auth or usual_file(os.environ)
+def _registries(flags: ScriptFlags) -> Registries:
+    file = flags.registry_auth or usual_file(os.environ)
     try:
         known = {} if file is None else credentials(file)
     except CredentialsUnreadableError as error:
         raise InputError(f"the file with credentials for registries cannot be read: {error}") from error
-    return Registries(known, seconds=request.registry_seconds, plain=request.plain_registries)
+    return Registries(known, seconds=flags.registry_seconds, plain=flags.plain_registry)
 
 
 def _content(script: Path) -> bytes:
@@ -108,13 +94,13 @@ def _content(script: Path) -> bytes:
         raise InputError(f"{script} cannot be read: {error.strerror}") from error
 
 
-async def _target(request: ScriptCheck) -> tuple[str, BatchTarget]:
-    asked = controller(request.conf, seconds=_SECONDS)
+async def _target(flags: ScriptFlags) -> tuple[str, BatchTarget]:
+    asked = controller(flags.slurm_conf, seconds=_SECONDS)
     settings = await asked.settings()
-    partition = request.pods_partition or pods_partition(settings.hooks.get("PrologSlurmctld", ""))
+    partition = flags.pods_partition or pods_partition(settings.hooks.get("PrologSlurmctld", ""))
     pods = None if partition is None else PodSite(partition=partition)
     target = await batch_target(asked, settings, pods)
-    return settings.cluster, msgspec.structs.replace(target, user=request.user)
+    return settings.cluster, msgspec.structs.replace(target, user=flags.user or effective_user())
 
 
 def _view(found: BatchVerdict) -> Iterator[RenderableType]:

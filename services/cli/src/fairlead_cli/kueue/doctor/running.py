@@ -13,12 +13,14 @@ from fairlead_bus import Bucket, Bus, DeniedError, JetStreamNotFoundError, NoStr
 from fairlead_cli.client import leave
 from fairlead_cli.client.connection import connected, server_of
 from fairlead_cli.client.controls import control_words
+from fairlead_cli.client.steering import this_user
 from fairlead_cli.console import say, warn
 from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.findings import listed, open_names
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.doctor.checks import examine, known_names
 from fairlead_cli.kueue.doctor.checks.queues import named_pools, preempting_pools
+from fairlead_cli.kueue.doctor.flags import DoctorFlags
 from fairlead_cli.kueue.doctor.reading import SurveyQuestion, take
 from fairlead_cli.kueue.doctor.rendering import DoctorReport, acceptance, closing, report, view
 from fairlead_cli.kueue.doctor.survey import Survey
@@ -37,49 +39,43 @@ from fairlead_kube.lever import Lever
 DEFAULT_POLICY = "kubernetes"
 
 
-class DoctorFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of `fairlead doctor`."""
+class OwnStart(msgspec.Struct, frozen=True, kw_only=True):
+    """A start of the cluster's services by whoever looks: they have told of nothing yet, not even of its name."""
 
-    target: KubeTarget
-    accept: Sequence[str] = ()
-    lever: str | None = None
-    service_accounts: str | None = None
-    policy: Path | None = None
-    nats: str | None = None
-    by: str = ""
-    revoke: bool = False
-    give_leave: bool = False
-    """Whether leave is given also where somebody took it back: a look alone does not go over that person's
-    word."""
-    dry_run: bool = False
+    dry_run: bool
     """Whether to look alone and give no leave."""
-    ours: bool = False
-    """Whether whoever looks started the cluster's services just now: nobody else may know its name yet."""
-    checks_gangs: bool = False
+    checks_gangs: bool
     """Whether a checker of gangs was started with them: it may not lead yet."""
-    form: Format = "table"
 
 
-async def run_doctor(flags: DoctorFlags) -> int:
+async def run_doctor(target: KubeTarget, flags: DoctorFlags, nats: str | None, *, form: Format) -> int:
     """Do as the flags say; returns the exit code.
 
     Raises:
         CommandError: the cluster cannot be reached, a name is unknown, or `--revoke` finds no NATS.
     """
     if flags.revoke:
-        await _revoke(flags)
+        await _revoke(target.cluster, nats, flags.by or this_user())
         return 0
-    async with _bus(flags.nats) as bus:
-        found = await look(flags, bus)
-    print_answer(found, flags.form, view=lambda _columns: view(found), names=open_names(found.findings))
-    if is_for_people(flags.form):
+    async with _bus(nats) as bus:
+        found = await look(target, flags, bus)
+    print_answer(found, form, view=lambda _columns: view(found), names=open_names(found.findings))
+    if is_for_people(form):
         for line in found.said:
             say(line)
     return found.exit_code
 
 
-async def look(flags: DoctorFlags, bus: Bus | None) -> DoctorReport:
+async def look(
+    target: KubeTarget, flags: DoctorFlags, bus: Bus | None, start: OwnStart | None = None
+) -> DoctorReport:
     """Examine the cluster, and give leave where it passes and NATS is there.
+
+    Args:
+        target: the cluster.
+        flags: what the operator says of it.
+        bus: a connection to Fairlead's NATS; None where it is not there.
+        start: the start of its services that this look belongs to, if it does to one.
 
     Raises:
         InputError: a name to accept is no finding's name.
@@ -92,26 +88,26 @@ async def look(flags: DoctorFlags, bus: Bus | None) -> DoctorReport:
             hint=_meant(unknown[0], sorted(known_names())),
         )
     document, source = await _policy(flags.policy, bus)
-    before = await leave.standing(bus, flags.target.cluster) if bus is not None else None
+    before = await leave.standing(bus, target.cluster) if bus is not None else None
     question = SurveyQuestion(
-        cluster=flags.target.cluster,
+        cluster=target.cluster,
         policy=document,
         leave=before,
         stated_lever=Lever(flags.lever) if flags.lever else None,
         accounts=flags.service_accounts,
     )
-    async with opened(flags.target) as client:
+    async with opened(target) as client:
         survey = await take(client, question)
     if bus is not None:
         survey = msgspec.structs.replace(
             survey,
             elsewhere=await _stated_elsewhere(bus, question),
-            # Services that were started just now have told of nothing yet.
-            checker_leads=flags.checks_gangs or await checker_leads(bus, flags.target.cluster),
-            told_of=[] if flags.ours else await other_clusters(bus, flags.target.cluster),
+            checker_leads=(start is not None and start.checks_gangs)
+            or await checker_leads(bus, target.cluster),
+            told_of=[] if start is not None else await other_clusters(bus, target.cluster),
         )
     verdict = judge(survey, examine(survey), flags.accept)
-    cleared, said = await settle(survey, verdict, bus, flags)
+    cleared, said = await settle(survey, verdict, bus, flags, dry_run=start is not None and start.dry_run)
     return report(survey, verdict, policy=source, cleared=cleared, said=said)
 
 
@@ -121,7 +117,7 @@ def _meant(name: str, known: Sequence[str]) -> str:
 
 
 async def settle(
-    survey: Survey, verdict: DoctorVerdict, bus: Bus | None, flags: DoctorFlags
+    survey: Survey, verdict: DoctorVerdict, bus: Bus | None, flags: DoctorFlags, *, dry_run: bool = False
 ) -> tuple[Leave | None, list[str]]:
     """Give leave where it follows; what stands afterwards, and what to say."""
     said = [closing(survey, verdict)]
@@ -132,14 +128,15 @@ async def settle(
             *said,
             "no leave was given: it is kept on Fairlead's NATS, which was not reached (--nats says where it is)",
         ]
-    if flags.dry_run:
+    if dry_run:
         return before, [*said, "a dry run: nothing is written, and no leave was given"]
-    given = verdict.leave(survey, by=flags.by, at=datetime.now(UTC))
+    given = verdict.leave(survey, by=flags.by or this_user(), at=datetime.now(UTC))
     if given is None:
         return before, [*said, *_refusal(survey, verdict)]
     if before is not None and (before.lever, before.accepted) == (given.lever, given.accepted):
         told = f"levels may be written already, by {before.lever}: {_given(before)}"
         return before, [*said, told, *await _not_written(bus, survey)]
+    # A look alone does not go over the word of whoever took leave back.
     if not flags.give_leave and (reasons := await _held_back(bus, survey)):
         return before, [*said, *reasons]
     await leave.give(bus, given)
@@ -228,16 +225,10 @@ async def _stated_elsewhere(bus: Bus, question: SurveyQuestion) -> list[PoolStat
     return found
 
 
-async def _revoke(flags: DoctorFlags) -> None:
-    cluster = flags.target.cluster
-    async with connected(flags.nats) as bus:
-        say(f"speaking to NATS at {server_of(flags.nats)}")
-        if await leave.take_back(bus, cluster, by=flags.by):
-            say(
-                f"{cluster}: leave is taken back. Its admitter takes away the levels that stand, then writes no more"
-            )
-        else:
-            say(f"{cluster}: there was no leave to write")
+async def _revoke(cluster: str, nats: str | None, by: str) -> None:
+    async with connected(nats) as bus:
+        say(f"speaking to NATS at {server_of(nats)}")
+        say(await leave.take_back(bus, cluster, by=by))
 
 
 @contextlib.asynccontextmanager

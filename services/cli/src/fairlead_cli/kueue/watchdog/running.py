@@ -5,8 +5,6 @@ import os
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 
-import msgspec
-
 from fairlead_bus import BusError, connect
 from fairlead_bus.ownership.roster import Roster
 from fairlead_cli.client.connection import connection_settings
@@ -15,6 +13,7 @@ from fairlead_cli.console import say, warn
 from fairlead_cli.errors import CommandError, InputError, leaves
 from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.watchdog.checks import CheckGuard
+from fairlead_cli.kueue.watchdog.flags import WatchdogFlags
 from fairlead_cli.kueue.watchdog.queues import (
     FILLING,
     STRICT,
@@ -29,19 +28,6 @@ from fairlead_kube.resources import ADMISSION_CHECKS, CLUSTER_QUEUES, Resource
 
 _ROLE = "admitter"
 _RETRY_SECONDS = 1.0
-
-
-class WatchdogFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of `fairlead watchdog`."""
-
-    target: KubeTarget
-    queues: Sequence[str]
-    nats: str | None
-    after: float
-    back_after: float
-    every: float
-    checks: Sequence[str] = ()
-    overdue: float = 60.0
 
 
 class LeaderWatch:
@@ -101,32 +87,34 @@ class LeaderWatch:
         raise CommandError(f"no longer at {without_password(url)}")
 
 
-async def run_watchdog(flags: WatchdogFlags) -> None:
+async def run_watchdog(
+    target: KubeTarget, queues: Sequence[str], flags: WatchdogFlags, nats: str | None
+) -> None:
     """Watch until a signal asks for the end: it is a service, whoever keeps it stops it so.
 
     Raises:
         InputError: the cluster has none of these queues, or none of these checks.
     """
-    await _look_at_names(flags)
+    await _look_at_names(target, queues, flags.check)
     with ending_on_signals() as end:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in _parts(flags)]
+            tasks = [group.create_task(one) for one in _parts(target, queues, flags, nats)]
             await end.wait()
             for task in tasks:
                 task.cancel()
 
 
-async def _look_at_names(flags: WatchdogFlags) -> None:
+async def _look_at_names(target: KubeTarget, queues: Sequence[str], checks: Sequence[str]) -> None:
     """A misspelt name would be watched in vain. Where the cluster does not answer now, names are taken as they are."""
     try:
-        async with opened(flags.target) as client:
-            queues = await _unknown(client, CLUSTER_QUEUES, flags.queues)
-            checks = await _unknown(client, ADMISSION_CHECKS, flags.checks)
+        async with opened(target) as client:
+            unknown_queues = await _unknown(client, CLUSTER_QUEUES, queues)
+            unknown_checks = await _unknown(client, ADMISSION_CHECKS, checks)
     except CommandError as error:
         warn(str(error))
         return
-    _look_at("ClusterQueue", flags.target.cluster, flags.queues, queues)
-    _look_at("AdmissionCheck", flags.target.cluster, flags.checks, checks)
+    _look_at("ClusterQueue", target.cluster, queues, unknown_queues)
+    _look_at("AdmissionCheck", target.cluster, checks, unknown_checks)
 
 
 async def _unknown[T](client: KubeClient, kind: Resource[T], names: Sequence[str]) -> list[str]:
@@ -159,49 +147,51 @@ def _look_at(kind: str, cluster: str, names: Sequence[str], unknown: Sequence[st
         warn(f"{told}: the others are watched")
 
 
-def _parts(flags: WatchdogFlags) -> Iterator[Coroutine[object, object, None]]:
-    if flags.checks:
-        yield _guard_checks(flags)
-    if flags.queues:
-        watch = LeaderWatch(flags.target.cluster, flags.nats)
+def _parts(
+    target: KubeTarget, queues: Sequence[str], flags: WatchdogFlags, nats: str | None
+) -> Iterator[Coroutine[object, object, None]]:
+    if flags.check:
+        yield _guard_checks(target, flags)
+    if queues:
+        watch = LeaderWatch(target.cluster, nats)
         yield watch.run()
-        yield _act(flags, watch)
+        yield _act(target, queues, flags, watch)
 
 
-async def _guard_checks(flags: WatchdogFlags) -> None:
+async def _guard_checks(target: KubeTarget, flags: WatchdogFlags) -> None:
     """Guards checks by the cluster alone: NATS may be what is away."""
     say(
-        f"cluster {flags.target.cluster}: watching {', '.join(flags.checks)}: a Workload that holds quota for "
+        f"cluster {target.cluster}: watching {', '.join(flags.check)}: a Workload that holds quota for "
         f"{flags.overdue:g} s without an answer is let through unchecked"
     )
-    async with opened(flags.target) as client:
-        await CheckGuard(client, flags.checks, flags.overdue, warn).run(flags.every)
+    async with opened(target) as client:
+        await CheckGuard(client, flags.check, flags.overdue, warn).run(flags.every)
 
 
-async def _act(flags: WatchdogFlags, watch: LeaderWatch) -> None:
+async def _act(target: KubeTarget, queues: Sequence[str], flags: WatchdogFlags, watch: LeaderWatch) -> None:
     lead = LeadClock(flags.after, flags.back_after)
     last: QueueAction | None = None
     named: list[str] = []
     while True:
         if (elsewhere := watch.elsewhere()) != named and (named := elsewhere):
             say(
-                f"no admitter leads for cluster {flags.target.cluster} now; admitters lead for {', '.join(named)}. "
+                f"no admitter leads for cluster {target.cluster} now; admitters lead for {', '.join(named)}. "
                 "If it is one of these, name it with --cluster"
             )
         verdict = lead.see(watch.leader, time.monotonic())
         if verdict is not last:
-            say(f"cluster {flags.target.cluster}: {_said(verdict, last, flags)}")
+            say(f"cluster {target.cluster}: {_said(verdict, last, ', '.join(queues), flags)}")
             last = verdict
-        await _carry_out(flags, verdict)
+        await _carry_out(target, queues, verdict)
         await asyncio.sleep(flags.every)
 
 
-async def _carry_out(flags: WatchdogFlags, verdict: QueueAction) -> None:
+async def _carry_out(target: KubeTarget, queues: Sequence[str], verdict: QueueAction) -> None:
     if verdict is QueueAction.WAIT:
         return
     try:
-        async with opened(flags.target) as client:
-            for queue in flags.queues:
+        async with opened(target) as client:
+            for queue in queues:
                 try:
                     done = await carry_out(client, queue, verdict)
                 except KubeError as error:
@@ -213,9 +203,8 @@ async def _carry_out(flags: WatchdogFlags, verdict: QueueAction) -> None:
         warn(str(error))
 
 
-def _said(verdict: QueueAction, last: QueueAction | None, flags: WatchdogFlags) -> str:
+def _said(verdict: QueueAction, last: QueueAction | None, queues: str, flags: WatchdogFlags) -> str:
     """A line on what was seen, and what follows from it once it has lasted."""
-    queues = ", ".join(flags.queues)
     loosened = f"{queues}: {FILLING} once no admitter has led for {flags.after:g} s"
     match verdict, last:
         case QueueAction.LOOSEN, _:
