@@ -131,13 +131,16 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
+type LookFunction = Callable[[Survey], Iterable[Finding]]
+
+
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """A check of a survey."""
 
     topic: str
     names: tuple[str, ...]
     """Names of all findings that it can have."""
-    look: Callable[[Survey], Iterable[Finding]]
+    look: LookFunction
     fine: str
     """Sentence that it says where it finds nothing."""
     needs: tuple[str, ...] = ()
@@ -151,6 +154,11 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         yield from found or [
             Finding(name=self.topic, severity=Severity.OK, subject=self.topic, what=self.fine)
         ]
+
+
+def check(topic: str, *names: str, fine: str, needs: tuple[str, ...] = ()) -> Callable[[LookFunction], Check]:
+    """Make a check of the function that looks; see `Check`."""
+    return lambda look: Check(topic=topic, names=names, look=look, fine=fine, needs=needs)
 
 
 def queue_label(metadata: ObjectMeta) -> str:

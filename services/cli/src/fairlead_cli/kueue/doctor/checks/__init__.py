@@ -44,7 +44,7 @@ __all__ = ["CHECKS", "examine", "known_names"]
 def examine(survey: Survey) -> Iterator[Finding]:
     """Every check on the survey, in the order of their themes; without Kueue, that alone."""
     if not survey.kueue.served:
-        yield from installation.ABSENT.run(survey)
+        yield from installation.absent.run(survey)
         return
     for check in CHECKS:
         yield from check.run(survey)

@@ -7,7 +7,7 @@ import msgspec
 
 from fairlead_cli.findings import Finding, info, warning
 from fairlead_cli.kueue.doctor.making import makers
-from fairlead_cli.kueue.doctor.survey import Check, Survey, quotas_of, usable_nodes
+from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of, usable_nodes
 from fairlead_contracts.base.quantities import base_units, format_quantity
 from fairlead_contracts.frontend.card_annotations import RegisterError, cards_of
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, CARD_MEMORY_PERCENT
@@ -62,6 +62,12 @@ def _on_cards(node: Node) -> dict[str, int]:
     }
 
 
+@check(
+    "capacity",
+    "quota-above-capacity",
+    fine="no quota is above what the nodes have",
+    needs=("resourceflavors", "clusterqueues", "cohorts", "nodes", "nodepools"),
+)
 def _quotas(survey: Survey) -> Iterator[Finding]:
     flavors = {flavor.metadata.name: flavor for flavor in survey.flavors}
     for (name, resource), quota in sorted(quotas(survey).items()):
@@ -90,6 +96,12 @@ def _above(survey: Survey, flavor: ResourceFlavor, resource: str, quota: int, ha
     )
 
 
+@check(
+    "hardware",
+    "hardware-given-twice",
+    fine="no shared hardware is given twice, as far as the other clusters state theirs",
+    needs=("resourceflavors", "clusterqueues", "cohorts", "nodes"),
+)
 def _given_twice(survey: Survey) -> Iterator[Finding]:
     """Finds pools whose machines stand under two queueing systems: what both may give together, against what there is."""
     for pool in survey.policy.pools:
@@ -148,19 +160,4 @@ def _twice(pool: Pool, resource: str, quota: int, elsewhere: int, has: int) -> F
     )
 
 
-CHECKS = (
-    Check(
-        topic="hardware",
-        names=("hardware-given-twice",),
-        look=_given_twice,
-        fine="no shared hardware is given twice, as far as the other clusters state theirs",
-        needs=("resourceflavors", "clusterqueues", "cohorts", "nodes"),
-    ),
-    Check(
-        topic="capacity",
-        names=("quota-above-capacity",),
-        look=_quotas,
-        fine="no quota is above what the nodes have",
-        needs=("resourceflavors", "clusterqueues", "cohorts", "nodes", "nodepools"),
-    ),
-)
+CHECKS = (_given_twice, _quotas)

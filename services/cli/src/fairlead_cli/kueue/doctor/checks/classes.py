@@ -3,15 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from fairlead_cli.findings import Finding, error, info, listed, warning
-from fairlead_cli.kueue.doctor.survey import Check, Survey
+from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_kube.workloads import POD_PRIORITY_CLASS, PriorityClass
 from fairlead_policy.levels.bands import ROOM, class_bands, narrow_bands
+
+_NEEDS = ("workloadpriorityclasses",)
 
 
 def _values(survey: Survey) -> dict[str, int]:
     return {found.metadata.name: found.value for found in survey.workload_classes}
 
 
+@check("bands", "narrow-band", fine="the classes are wide enough apart for levels", needs=_NEEDS)
 def _spacing(survey: Survey) -> Iterator[Finding]:
     document = survey.policy
     width = document.bands.width
@@ -40,6 +43,12 @@ def _spaced(classes: Sequence[str], values: Mapping[str, int], width: int) -> di
     return found
 
 
+@check(
+    "classes",
+    "class-unlisted",
+    fine="every priority class in use is a class of the policy",
+    needs=(*_NEEDS, "priorityclasses"),
+)
 def _known(survey: Survey) -> Iterator[Finding]:
     everybodys = survey.policy.classes[-1]
     floor = class_bands(survey.policy.classes, _values(survey), width=survey.policy.bands.width)[
@@ -77,6 +86,12 @@ def _unlisted(kind: str, found: PriorityClass, everybodys: str, floor: int) -> F
     )
 
 
+@check(
+    "grants",
+    "class-ungranted",
+    fine="every priority class above the last class is granted to somebody",
+    needs=_NEEDS,
+)
 def _granted(survey: Survey) -> Iterator[Finding]:
     granted = {name for grant in survey.policy.grants for name in grant.classes}
     names = [
@@ -95,27 +110,4 @@ def _granted(survey: Survey) -> Iterator[Finding]:
         )
 
 
-_NEEDS = ("workloadpriorityclasses",)
-CHECKS = (
-    Check(
-        topic="bands",
-        names=("narrow-band",),
-        look=_spacing,
-        fine="the classes are wide enough apart for levels",
-        needs=_NEEDS,
-    ),
-    Check(
-        topic="classes",
-        names=("class-unlisted",),
-        look=_known,
-        fine="every priority class in use is a class of the policy",
-        needs=(*_NEEDS, "priorityclasses"),
-    ),
-    Check(
-        topic="grants",
-        names=("class-ungranted",),
-        look=_granted,
-        fine="every priority class above the last class is granted to somebody",
-        needs=_NEEDS,
-    ),
-)
+CHECKS = (_spacing, _known, _granted)

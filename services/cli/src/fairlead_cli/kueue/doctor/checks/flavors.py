@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, counted, info, listed, warning
 from fairlead_cli.kueue.doctor.making import makers
-from fairlead_cli.kueue.doctor.survey import Check, Survey, nodes_of, repels, taint_in_words, usable_nodes
+from fairlead_cli.kueue.doctor.survey import Survey, check, nodes_of, repels, taint_in_words, usable_nodes
 from fairlead_kube.core import Node
 from fairlead_kube.queues import ResourceFlavor
 
@@ -23,6 +23,12 @@ def flavors_in_use(survey: Survey) -> dict[str, list[str]]:
     return found
 
 
+@check(
+    "flavors",
+    "flavor-missing",
+    fine="every flavor that has quota is there",
+    needs=("resourceflavors", "clusterqueues", "cohorts"),
+)
 def _missing(survey: Survey) -> Iterator[Finding]:
     known = {flavor.metadata.name for flavor in survey.flavors}
     for name, users in sorted(flavors_in_use(survey).items()):
@@ -36,6 +42,12 @@ def _missing(survey: Survey) -> Iterator[Finding]:
             )
 
 
+@check(
+    "labels",
+    "flavor-without-nodes",
+    fine="every flavor that has quota has nodes, or a NodePool that makes them",
+    needs=("resourceflavors", "clusterqueues", "cohorts", "nodes", "nodepools"),
+)
 def _labels(survey: Survey) -> Iterator[Finding]:
     users = flavors_in_use(survey)
     for flavor in survey.flavors:
@@ -83,6 +95,12 @@ def _relabel(name: str, labels: dict[str, str], absent: dict[str, str], nodes: l
     )
 
 
+@check(
+    "taints",
+    "flavor-taint",
+    fine="every flavor tolerates the taints of its nodes",
+    needs=("resourceflavors", "nodes"),
+)
 def _taints(survey: Survey) -> Iterator[Finding]:
     users = flavors_in_use(survey)
     for flavor in survey.flavors:
@@ -115,26 +133,4 @@ def _repelled(flavor: ResourceFlavor, matching: list[Node], usable: list[Node]) 
     )
 
 
-CHECKS = (
-    Check(
-        topic="flavors",
-        names=("flavor-missing",),
-        look=_missing,
-        fine="every flavor that has quota is there",
-        needs=("resourceflavors", "clusterqueues", "cohorts"),
-    ),
-    Check(
-        topic="labels",
-        names=("flavor-without-nodes",),
-        look=_labels,
-        fine="every flavor that has quota has nodes, or a NodePool that makes them",
-        needs=("resourceflavors", "clusterqueues", "cohorts", "nodes", "nodepools"),
-    ),
-    Check(
-        topic="taints",
-        names=("flavor-taint",),
-        look=_taints,
-        fine="every flavor tolerates the taints of its nodes",
-        needs=("resourceflavors", "nodes"),
-    ),
-)
+CHECKS = (_missing, _labels, _taints)

@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead_cli.findings import Finding, counted, info, listed, warning
 from fairlead_cli.kueue.doctor.checks.capacity import pool_quota
-from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Check, Survey, quotas_of
+from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey, check, quotas_of
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_kube.core import Node as KubeNode
@@ -125,6 +125,14 @@ def _unfinished(survey: Survey) -> Iterator[tuple[Workload, ClusterQueue | None]
             yield workload, queues.get(leads_to.get(entry, ""))
 
 
+@check(
+    "gangs",
+    "gang-fits-nowhere",
+    "gang-across-zones",
+    "gangs-passed-over",
+    fine="every job fits the nodes when nothing else runs",
+    needs=("workloads", "nodes", "nodepools", "clusterqueues", "localqueues", "resourceflavors"),
+)
 def _gangs(survey: Survey) -> Iterator[Finding]:
     if survey.node_pools:
         return  # What Karpenter can make, it makes: today's nodes prove nothing.
@@ -221,6 +229,7 @@ def _across(workloads: list[Workload], zones: tuple[str, ...]) -> Finding:
     )
 
 
+@check("zones", "gang-spread", fine="every running gang is in one zone", needs=("pods", "nodes"))
 def _running(survey: Survey) -> Iterator[Finding]:
     zones = {node.metadata.name: (node.metadata.labels or {}).get(ZONE) for node in survey.nodes}
     gangs: dict[tuple[str, str], Counter[str]] = {}
@@ -241,19 +250,4 @@ def _running(survey: Survey) -> Iterator[Finding]:
             )
 
 
-CHECKS = (
-    Check(
-        topic="gangs",
-        names=("gang-fits-nowhere", "gang-across-zones", "gangs-passed-over"),
-        look=_gangs,
-        fine="every job fits the nodes when nothing else runs",
-        needs=("workloads", "nodes", "nodepools", "clusterqueues", "localqueues", "resourceflavors"),
-    ),
-    Check(
-        topic="zones",
-        names=("gang-spread",),
-        look=_running,
-        fine="every running gang is in one zone",
-        needs=("pods", "nodes"),
-    ),
-)
+CHECKS = (_gangs, _running)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fairlead_cli.findings import Finding, error, info, listed, warning
 from fairlead_cli.kueue.doctor.kueue_config import HASHING, KueueRelease, KueueSeen
 from fairlead_cli.kueue.doctor.rights import binding
-from fairlead_cli.kueue.doctor.survey import Check, Survey
+from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_kube.lever import Lever
 from fairlead_kube.resources import KUEUE
 
@@ -19,7 +19,9 @@ REVERTING = (0, 12)
 (jobframework/reconciler)."""
 
 
-def _absent(survey: Survey) -> Iterator[Finding]:
+@check("kueue", "kueue-absent", fine="Kueue is installed")
+def absent(survey: Survey) -> Iterator[Finding]:
+    """Find a cluster without Kueue, of which nothing else can be told."""
     if not survey.kueue.served:
         yield error(
             "kueue-absent",
@@ -31,6 +33,7 @@ def _absent(survey: Survey) -> Iterator[Finding]:
         )
 
 
+@check("name", "cluster-unknown", fine="no Fairlead is known to call its clusters otherwise")
 def _named(survey: Survey) -> Iterator[Finding]:
     if survey.told_of:
         yield warning(
@@ -51,6 +54,14 @@ def _why_unknown(kueue: KueueSeen) -> str:
     )
 
 
+@check(
+    "version",
+    "kueue-old",
+    "kueue-untested",
+    "kueue-version-unknown",
+    "kueue-reverts",
+    fine="Kueue's release is one that Fairlead is tested with",
+)
 def _version(survey: Survey) -> Iterator[Finding]:
     kueue = survey.kueue
     if CURRENT_API not in kueue.served:
@@ -88,6 +99,7 @@ def _version(survey: Survey) -> Iterator[Finding]:
         )
 
 
+@check("batches", "parked-one-by-one", fine="Kueue tries equal jobs together")
 def _batches(survey: Survey) -> Iterator[Finding]:
     if survey.kueue.tries_one_by_one:
         yield warning(
@@ -100,6 +112,13 @@ def _batches(survey: Survey) -> Iterator[Finding]:
         )
 
 
+@check(
+    "webhooks",
+    "webhook-missing",
+    "job-webhook-missing",
+    fine="Kueue's webhooks look at Workloads and at Jobs",
+    needs=("validatingwebhookconfigurations", "mutatingwebhookconfigurations"),
+)
 def _webhooks(survey: Survey) -> Iterator[Finding]:
     seen = [hook for found in survey.webhooks for hook in found.webhooks or ()]
     if not any(hook.sees(KUEUE, "workloads", "UPDATE") for hook in seen):
@@ -120,6 +139,7 @@ def _webhooks(survey: Survey) -> Iterator[Finding]:
         )
 
 
+@check("reading", "cannot-read", fine="everything could be read")
 def _unread(survey: Survey) -> Iterator[Finding]:
     refused = {kind: reason for kind, reason in sorted(survey.unread.items()) if kind not in OPTIONAL}
     if refused:
@@ -133,33 +153,4 @@ def _unread(survey: Survey) -> Iterator[Finding]:
         )
 
 
-ABSENT = Check(topic="kueue", names=("kueue-absent",), look=_absent, fine="Kueue is installed")
-CHECKS = (
-    ABSENT,
-    Check(
-        topic="name",
-        names=("cluster-unknown",),
-        look=_named,
-        fine="no Fairlead is known to call its clusters otherwise",
-    ),
-    Check(
-        topic="version",
-        names=("kueue-old", "kueue-untested", "kueue-version-unknown", "kueue-reverts"),
-        look=_version,
-        fine="Kueue's release is one that Fairlead is tested with",
-    ),
-    Check(
-        topic="batches",
-        names=("parked-one-by-one",),
-        look=_batches,
-        fine="Kueue tries equal jobs together",
-    ),
-    Check(
-        topic="webhooks",
-        names=("webhook-missing", "job-webhook-missing"),
-        look=_webhooks,
-        fine="Kueue's webhooks look at Workloads and at Jobs",
-        needs=("validatingwebhookconfigurations", "mutatingwebhookconfigurations"),
-    ),
-    Check(topic="reading", names=("cannot-read",), look=_unread, fine="everything could be read"),
-)
+CHECKS = (absent, _named, _version, _batches, _webhooks, _unread)

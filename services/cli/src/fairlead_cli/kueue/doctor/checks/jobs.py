@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 from fairlead_cli.findings import Finding, counted, listed, warning
 from fairlead_cli.kueue.doctor.checks.tenants import local_queue_manifest
-from fairlead_cli.kueue.doctor.survey import Check, Survey, queue_label
+from fairlead_cli.kueue.doctor.survey import Survey, check, queue_label
 from fairlead_kube.objects import ObjectMeta, holds
 
+_NEEDS = ("localqueues", "jobs", "pytorchjobs")
 _ENDS = ("Complete", "Failed", "Succeeded")
 _STANDALONE = ("", "CronJob")
 """Kinds of owners under which a job is queued by itself; under another one (JobSet, MPIJob, …) the owner is."""
@@ -44,6 +45,12 @@ def _standing(survey: Survey) -> Iterator[_SeenJob]:
             yield _SeenJob(kind, metadata, suspended)
 
 
+@check(
+    "queue names",
+    "job-without-queue",
+    fine="every Job and PyTorchJob in the tenants' namespaces names its queue",
+    needs=_NEEDS,
+)
 def _queueless(survey: Survey) -> Iterator[Finding]:
     entries = {queue.metadata.namespace: queue.metadata.name for queue in reversed(survey.local_queues)}
     found = [one for one in _managed(survey) if not queue_label(one.metadata)]
@@ -61,6 +68,12 @@ def _queueless(survey: Survey) -> Iterator[Finding]:
         )
 
 
+@check(
+    "queues named",
+    "job-queue-missing",
+    fine="every LocalQueue that a Job or PyTorchJob names is there",
+    needs=_NEEDS,
+)
 def _misdirected(survey: Survey) -> Iterator[Finding]:
     entries = {(queue.metadata.namespace, queue.metadata.name) for queue in survey.local_queues}
     found = [
@@ -86,6 +99,12 @@ def _misdirected(survey: Survey) -> Iterator[Finding]:
         )
 
 
+@check(
+    "suspension",
+    "job-not-suspended",
+    fine="no Job or PyTorchJob runs that was not admitted",
+    needs=(*_NEEDS, "workloads"),
+)
 def _unsuspended(survey: Survey) -> Iterator[Finding]:
     admitted = {
         owner.uid
@@ -123,27 +142,4 @@ def _names(several: list[_SeenJob]) -> str:
     return listed(one.metadata.name for one in several)
 
 
-_NEEDS = ("localqueues", "jobs", "pytorchjobs")
-CHECKS = (
-    Check(
-        topic="queue names",
-        names=("job-without-queue",),
-        look=_queueless,
-        fine="every Job and PyTorchJob in the tenants' namespaces names its queue",
-        needs=_NEEDS,
-    ),
-    Check(
-        topic="queues named",
-        names=("job-queue-missing",),
-        look=_misdirected,
-        fine="every LocalQueue that a Job or PyTorchJob names is there",
-        needs=_NEEDS,
-    ),
-    Check(
-        topic="suspension",
-        names=("job-not-suspended",),
-        look=_unsuspended,
-        fine="no Job or PyTorchJob runs that was not admitted",
-        needs=(*_NEEDS, "workloads"),
-    ),
-)
+CHECKS = (_queueless, _misdirected, _unsuspended)

@@ -7,14 +7,22 @@ from fairlead_cli.findings import Finding, info, listed, warning
 from fairlead_cli.kueue.doctor.checks.capacity import quotas
 from fairlead_cli.kueue.doctor.checks.flavors import flavors_in_use
 from fairlead_cli.kueue.doctor.making import Misfit, makers, misfits
-from fairlead_cli.kueue.doctor.survey import Check, Survey, taint_in_words, usable_nodes
+from fairlead_cli.kueue.doctor.survey import Survey, check, taint_in_words, usable_nodes
 from fairlead_contracts.base.quantities import format_quantity
 from fairlead_kube.core import NodePool
 from fairlead_kube.pods import Taint
 from fairlead_kube.quantities import in_base_units
 from fairlead_kube.queues import ResourceFlavor
 
+_NEEDS = ("nodepools", "resourceflavors", "clusterqueues", "cohorts")
 
+
+@check(
+    "nodepools",
+    "nodepool-cannot-make",
+    fine="every flavor with labels can be made by a NodePool, or there are none",
+    needs=_NEEDS,
+)
 def _pools(survey: Survey) -> Iterator[Finding]:
     if not survey.node_pools:
         return
@@ -63,6 +71,12 @@ def _requirement(pool: NodePool, wrong: list[Misfit]) -> str:
     )
 
 
+@check(
+    "nodepool taints",
+    "nodepool-taint",
+    fine="flavors tolerate what NodePools put on their nodes",
+    needs=_NEEDS,
+)
 def _taints(survey: Survey) -> Iterator[Finding]:
     users = flavors_in_use(survey)
     for flavor in survey.flavors:
@@ -97,6 +111,7 @@ def _toleration(taint: Taint) -> dict[str, str]:
     return {"key": taint.key, "operator": "Exists", "effect": taint.effect}
 
 
+@check("nodepool limits", "nodepool-limit", fine="no quota is above what NodePools may make", needs=_NEEDS)
 def _limits(survey: Survey) -> Iterator[Finding]:
     flavors = {flavor.metadata.name: flavor for flavor in survey.flavors if flavor.spec.node_labels}
     for (name, resource), quota in sorted(quotas(survey).items()):
@@ -121,27 +136,4 @@ def _most(pools: list[NodePool], resource: str) -> int | None:
     return sum(stated) if len(stated) == len(limits) else None
 
 
-_NEEDS = ("nodepools", "resourceflavors", "clusterqueues", "cohorts")
-CHECKS = (
-    Check(
-        topic="nodepools",
-        names=("nodepool-cannot-make",),
-        look=_pools,
-        fine="every flavor with labels can be made by a NodePool, or there are none",
-        needs=_NEEDS,
-    ),
-    Check(
-        topic="nodepool taints",
-        names=("nodepool-taint",),
-        look=_taints,
-        fine="flavors tolerate what NodePools put on their nodes",
-        needs=_NEEDS,
-    ),
-    Check(
-        topic="nodepool limits",
-        names=("nodepool-limit",),
-        look=_limits,
-        fine="no quota is above what NodePools may make",
-        needs=_NEEDS,
-    ),
-)
+CHECKS = (_pools, _taints, _limits)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, error, info
 from fairlead_cli.kueue.doctor.rights import binding
-from fairlead_cli.kueue.doctor.survey import Check, Survey
+from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_contracts.messages import leave
 from fairlead_kube.lever import Lever
 
@@ -25,6 +25,14 @@ def lever_of(survey: Survey) -> leave.LeverName | None:
             return None
 
 
+@check(
+    "lever",
+    "webhook-unreachable",
+    "lever-unknown",
+    "lever-refused",
+    "lever-priority",
+    fine="Kueue obeys the annotation kueue.x-k8s.io/priority-boost",
+)
 def _lever(survey: Survey) -> Iterator[Finding]:
     subject = f"Cluster/{survey.cluster}"
     stated, found = survey.stated_lever, survey.probe.lever
@@ -66,11 +74,4 @@ def _lever(survey: Survey) -> Iterator[Finding]:
         )
 
 
-CHECKS = (
-    Check(
-        topic="lever",
-        names=("webhook-unreachable", "lever-unknown", "lever-refused", "lever-priority"),
-        look=_lever,
-        fine="Kueue obeys the annotation kueue.x-k8s.io/priority-boost",
-    ),
-)
+CHECKS = (_lever,)

@@ -5,11 +5,17 @@ from difflib import get_close_matches
 
 from fairlead_cli.findings import Finding, Severity, info, listed, warning
 from fairlead_cli.kueue.doctor.checks.capacity import pool_quota
-from fairlead_cli.kueue.doctor.survey import Check, Survey
+from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_policy.explain.aging_text import aging_in_words, worth_in_words
 from fairlead_policy.rules.rulebook import Rulebook
 
 
+@check(
+    "members",
+    "member-without-pool",
+    fine="every member of the policy's pools is there",
+    needs=("clusterqueues", "cohorts"),
+)
 def _absent(survey: Survey) -> Iterator[Finding]:
     there = sorted(survey.pools())
     for pool in survey.policy.pools:
@@ -27,6 +33,12 @@ def _absent(survey: Survey) -> Iterator[Finding]:
                 )
 
 
+@check(
+    "aging",
+    "small-parts",
+    fine="waiting counts nothing: shares alone decide",
+    needs=("clusterqueues", "cohorts"),
+)
 def _rate(survey: Survey) -> Iterator[Finding]:
     rulebook = Rulebook(survey.policy, 0)
     for pool, queues in survey.pools().items():
@@ -45,19 +57,4 @@ def _rate(survey: Survey) -> Iterator[Finding]:
             )
 
 
-CHECKS = (
-    Check(
-        topic="members",
-        names=("member-without-pool",),
-        look=_absent,
-        fine="every member of the policy's pools is there",
-        needs=("clusterqueues", "cohorts"),
-    ),
-    Check(
-        topic="aging",
-        names=("small-parts",),
-        look=_rate,
-        fine="waiting counts nothing: shares alone decide",
-        needs=("clusterqueues", "cohorts"),
-    ),
-)
+CHECKS = (_absent, _rate)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from fairlead_cli.findings import Finding, counted, error, info, listed, warning
 from fairlead_cli.kueue.doctor.checks.reserving import STRICT, reserved_pools
-from fairlead_cli.kueue.doctor.survey import Check, Survey, quotas_of
+from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of
 from fairlead_contracts.frontend.capabilities import preempting_settings
 from fairlead_contracts.frontend.marks import BASE_PRIORITY
 from fairlead_kube.objects import holds
@@ -29,6 +29,12 @@ def _patch(queue: ClusterQueue, spec: str) -> str:
     return f"kubectl patch clusterqueue {queue.metadata.name} --type merge -p '{{\"spec\":{spec}}}'"
 
 
+@check(
+    "preemption",
+    "preempting-queue",
+    fine="no level can stop a running job",
+    needs=("clusterqueues", "cohorts"),
+)
 def _preemption(survey: Survey) -> Iterator[Finding]:
     for pool, queues in named_pools(survey):
         left = _levels_left(survey, {queue.metadata.name for queue in queues})
@@ -92,6 +98,13 @@ def _preempting(survey: Survey, pool: str, queue: ClusterQueue, found: dict[str,
     )
 
 
+@check(
+    "sharing",
+    "fair-sharing",
+    "admission-fair-sharing",
+    fine="neither FairSharing nor AdmissionFairSharing goes before priority",
+    needs=("clusterqueues",),
+)
 def _sharing(survey: Survey) -> Iterator[Finding]:
     for queue in survey.cluster_queues:
         scope = queue.spec.admission_scope
@@ -117,6 +130,13 @@ def _sharing(survey: Survey) -> Iterator[Finding]:
         )
 
 
+@check(
+    "quota",
+    "own-quota",
+    "nested-cohorts",
+    fine="no quota goes before the order: one ClusterQueue a pool, or all quota on its Cohort and no other in it",
+    needs=("clusterqueues", "cohorts"),
+)
 def _between_queues(survey: Survey) -> Iterator[Finding]:
     yield from _own_quota(survey)
     yield from _nested(survey)
@@ -155,6 +175,12 @@ def _own_quota(survey: Survey) -> Iterator[Finding]:
             )
 
 
+@check(
+    "strategy",
+    "strict-fifo",
+    fine="all ClusterQueues are BestEffortFIFO, or reserved",
+    needs=("clusterqueues",),
+)
 def _strategy(survey: Survey) -> Iterator[Finding]:
     reserved = {queue.metadata.name for queues in reserved_pools(survey).values() for queue in queues}
     for queue in survey.cluster_queues:
@@ -169,6 +195,13 @@ def _strategy(survey: Survey) -> Iterator[Finding]:
             )
 
 
+@check(
+    "activity",
+    "queue-stopped",
+    "queue-inactive",
+    fine="all ClusterQueues are active",
+    needs=("clusterqueues",),
+)
 def _activity(survey: Survey) -> Iterator[Finding]:
     for queue in survey.cluster_queues:
         if queue.spec.stopped:
@@ -197,6 +230,12 @@ def _checks_of(queue: ClusterQueue) -> set[str]:
     return named | set(queue.spec.admission_checks or ())
 
 
+@check(
+    "gang-fit",
+    "gang-fit-unanswered",
+    fine="no queue is known to name the check of gangs without a checker that answers it",
+    needs=("clusterqueues", "admissionchecks"),
+)
 def _gang_fit(survey: Survey) -> Iterator[Finding]:
     """A check that was claimed once stays so: that its checker is gone shows on NATS alone."""
     ours = set(survey.gang_checks)
@@ -218,6 +257,12 @@ def _gang_fit(survey: Survey) -> Iterator[Finding]:
             )
 
 
+@check(
+    "multikueue",
+    "multikueue",
+    fine="no queue sends its Workloads to other clusters",
+    needs=("clusterqueues", "admissionchecks"),
+)
 def _multikueue(survey: Survey) -> Iterator[Finding]:
     checks = {
         check.metadata.name for check in survey.admission_checks if check.spec.controller_name == MULTIKUEUE
@@ -234,54 +279,4 @@ def _multikueue(survey: Survey) -> Iterator[Finding]:
             )
 
 
-CHECKS = (
-    Check(
-        topic="preemption",
-        names=("preempting-queue",),
-        look=_preemption,
-        fine="no level can stop a running job",
-        needs=("clusterqueues", "cohorts"),
-    ),
-    Check(
-        topic="sharing",
-        names=("fair-sharing", "admission-fair-sharing"),
-        look=_sharing,
-        fine="neither FairSharing nor AdmissionFairSharing goes before priority",
-        needs=("clusterqueues",),
-    ),
-    Check(
-        topic="quota",
-        names=("own-quota", "nested-cohorts"),
-        look=_between_queues,
-        fine="no quota goes before the order: one ClusterQueue a pool, or all quota on its Cohort and no other in it",
-        needs=("clusterqueues", "cohorts"),
-    ),
-    Check(
-        topic="strategy",
-        names=("strict-fifo",),
-        look=_strategy,
-        fine="all ClusterQueues are BestEffortFIFO, or reserved",
-        needs=("clusterqueues",),
-    ),
-    Check(
-        topic="activity",
-        names=("queue-stopped", "queue-inactive"),
-        look=_activity,
-        fine="all ClusterQueues are active",
-        needs=("clusterqueues",),
-    ),
-    Check(
-        topic="multikueue",
-        names=("multikueue",),
-        look=_multikueue,
-        fine="no queue sends its Workloads to other clusters",
-        needs=("clusterqueues", "admissionchecks"),
-    ),
-    Check(
-        topic="gang-fit",
-        names=("gang-fit-unanswered",),
-        look=_gang_fit,
-        fine="no queue is known to name the check of gangs without a checker that answers it",
-        needs=("clusterqueues", "admissionchecks"),
-    ),
-)
+CHECKS = (_preemption, _sharing, _between_queues, _strategy, _activity, _multikueue, _gang_fit)

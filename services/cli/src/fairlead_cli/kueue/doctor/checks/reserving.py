@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fairlead_cli.findings import Finding, info, listed, warning
-from fairlead_cli.kueue.doctor.survey import Check, Survey, quotas_of
+from fairlead_cli.kueue.doctor.survey import Survey, check, quotas_of
 from fairlead_contracts.frontend.marks import WATCHDOG
 from fairlead_kube.queues import ClusterQueue
 from fairlead_policy.reserve.easy import reserves
@@ -23,6 +23,12 @@ def reserved_pools(survey: Survey) -> dict[str, list[ClusterQueue]]:
     }
 
 
+@check(
+    "reserve",
+    "not-reservable",
+    fine="starts can be promised wherever the policy wants it",
+    needs=("clusterqueues", "cohorts"),
+)
 def _unreservable(survey: Survey) -> Iterator[Finding]:
     for pool, queues in reserved_pools(survey).items():
         for what, mend in _against(queues):
@@ -60,6 +66,7 @@ def _against(queues: Sequence[ClusterQueue]) -> Iterator[tuple[str, str]]:
         )
 
 
+@check("watchdog", "watchdog-acted", fine="no queue was let go of by the watchdog", needs=("clusterqueues",))
 def _let_go(survey: Survey) -> Iterator[Finding]:
     for queue in survey.cluster_queues:
         noted = queue.metadata.annotation(WATCHDOG)
@@ -74,19 +81,4 @@ def _let_go(survey: Survey) -> Iterator[Finding]:
             )
 
 
-CHECKS = (
-    Check(
-        topic="reserve",
-        names=("not-reservable",),
-        look=_unreservable,
-        fine="starts can be promised wherever the policy wants it",
-        needs=("clusterqueues", "cohorts"),
-    ),
-    Check(
-        topic="watchdog",
-        names=("watchdog-acted",),
-        look=_let_go,
-        fine="no queue was let go of by the watchdog",
-        needs=("clusterqueues",),
-    ),
-)
+CHECKS = (_unreservable, _let_go)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, Severity, error, info, listed, warning
 from fairlead_cli.kueue.doctor.rights import CHECKER, IMPERSONATE, SUBMITTER
-from fairlead_cli.kueue.doctor.survey import Check, Right, Survey
+from fairlead_cli.kueue.doctor.survey import Right, Survey, check
 
 
 def _fine_for_you(topic: str, what: str) -> Finding:
@@ -13,6 +13,7 @@ def _fine_for_you(topic: str, what: str) -> Finding:
     return Finding(name=topic, severity=Severity.OK, subject=topic, what=told)
 
 
+@check("rights", "rights-missing", fine="watcher and admitter may do all that they have to")
 def _rights(survey: Survey) -> Iterator[Finding]:
     missing: dict[tuple[str, str], list[Right]] = {}
     for right in survey.rights:
@@ -32,6 +33,12 @@ def _rights(survey: Survey) -> Iterator[Finding]:
         )
 
 
+@check(
+    "submissions",
+    "submit-rights-missing",
+    fine=f"the admitter may act as {SUBMITTER} in every namespace with a LocalQueue",
+    needs=("localqueues",),
+)
 def _submitters(survey: Survey) -> Iterator[Finding]:
     asked = [right for right in survey.rights if right.verb == IMPERSONATE]
     shut = [right for right in asked if not right.allowed]
@@ -53,6 +60,12 @@ def _submitters(survey: Survey) -> Iterator[Finding]:
     )
 
 
+@check(
+    "gang fit",
+    "checker-rights-missing",
+    fine="the checker for gang fit, where there is one, may do all that it has to",
+    needs=("admissionchecks",),
+)
 def _checker(survey: Survey) -> Iterator[Finding]:
     missing = [right for right in survey.rights if right.service == CHECKER and not right.allowed]
     if not missing:
@@ -98,25 +111,4 @@ def _asking(right: Right) -> str:
 
 _SHOWN = 8
 
-CHECKS = (
-    Check(
-        topic="rights",
-        names=("rights-missing",),
-        look=_rights,
-        fine="watcher and admitter may do all that they have to",
-    ),
-    Check(
-        topic="submissions",
-        names=("submit-rights-missing",),
-        look=_submitters,
-        fine=f"the admitter may act as {SUBMITTER} in every namespace with a LocalQueue",
-        needs=("localqueues",),
-    ),
-    Check(
-        topic="gang fit",
-        names=("checker-rights-missing",),
-        look=_checker,
-        fine="the checker for gang fit, where there is one, may do all that it has to",
-        needs=("admissionchecks",),
-    ),
-)
+CHECKS = (_rights, _submitters, _checker)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, counted, info, listed, warning
-from fairlead_cli.kueue.doctor.survey import Check, Survey
+from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_contracts.policyfile.document import Match, Tenant
 from fairlead_kube.objects import LabelSelector
 from fairlead_kube.queues import LocalQueue
@@ -41,6 +41,12 @@ def _reached(survey: Survey) -> set[str]:
     return found
 
 
+@check(
+    "tenants",
+    "queue-without-tenant",
+    fine="every LocalQueue belongs to a tenant of the policy",
+    needs=("localqueues",),
+)
 def _strangers(survey: Survey) -> Iterator[Finding]:
     rulebook = Rulebook(survey.policy, 0)
     named = {tenant.name for tenant in survey.policy.tenants}
@@ -75,6 +81,12 @@ def _strangers(survey: Survey) -> Iterator[Finding]:
         )
 
 
+@check(
+    "local queues",
+    "tenant-without-queue",
+    fine="every tenant of the policy has a LocalQueue",
+    needs=("localqueues",),
+)
 def _absent(survey: Survey) -> Iterator[Finding]:
     reached = _reached(survey)
     parents = {tenant.parent for tenant in survey.policy.tenants}
@@ -107,6 +119,12 @@ def _local_queue(survey: Survey, namespace: str) -> str:
     return local_queue_manifest("default", namespace, queue)
 
 
+@check(
+    "dangling local queues",
+    "local-queue-dangling",
+    fine="every LocalQueue leads to a ClusterQueue",
+    needs=("localqueues", "clusterqueues"),
+)
 def _dangling(survey: Survey) -> Iterator[Finding]:
     known = {queue.metadata.name for queue in survey.cluster_queues}
     for queue in survey.local_queues:
@@ -121,6 +139,12 @@ def _dangling(survey: Survey) -> Iterator[Finding]:
             )
 
 
+@check(
+    "entries",
+    "queue-without-local-queue",
+    fine="every ClusterQueue has a LocalQueue",
+    needs=("localqueues", "clusterqueues"),
+)
 def _without_local_queue(survey: Survey) -> Iterator[Finding]:
     reached = {queue.spec.cluster_queue for queue in survey.local_queues}
     for queue in survey.cluster_queues:
@@ -135,6 +159,12 @@ def _without_local_queue(survey: Survey) -> Iterator[Finding]:
             )
 
 
+@check(
+    "namespaces",
+    "namespace-not-selected",
+    fine="every LocalQueue's namespace is one that its ClusterQueue takes",
+    needs=("localqueues", "clusterqueues", "namespaces"),
+)
 def _shut_out(survey: Survey) -> Iterator[Finding]:
     queues = {queue.metadata.name: queue for queue in survey.cluster_queues}
     namespaces = {one.metadata.name: one.metadata.labels for one in survey.namespaces}
@@ -162,40 +192,4 @@ def _selecting(queue: str, namespace: str, selector: LabelSelector | None) -> st
     return f"""kubectl patch clusterqueue {queue} --type merge -p '{{"spec": {{"namespaceSelector": {{}}}}}}'   # takes all"""
 
 
-CHECKS = (
-    Check(
-        topic="tenants",
-        names=("queue-without-tenant",),
-        look=_strangers,
-        fine="every LocalQueue belongs to a tenant of the policy",
-        needs=("localqueues",),
-    ),
-    Check(
-        topic="local queues",
-        names=("tenant-without-queue",),
-        look=_absent,
-        fine="every tenant of the policy has a LocalQueue",
-        needs=("localqueues",),
-    ),
-    Check(
-        topic="dangling local queues",
-        names=("local-queue-dangling",),
-        look=_dangling,
-        fine="every LocalQueue leads to a ClusterQueue",
-        needs=("localqueues", "clusterqueues"),
-    ),
-    Check(
-        topic="entries",
-        names=("queue-without-local-queue",),
-        look=_without_local_queue,
-        fine="every ClusterQueue has a LocalQueue",
-        needs=("localqueues", "clusterqueues"),
-    ),
-    Check(
-        topic="namespaces",
-        names=("namespace-not-selected",),
-        look=_shut_out,
-        fine="every LocalQueue's namespace is one that its ClusterQueue takes",
-        needs=("localqueues", "clusterqueues", "namespaces"),
-    ),
-)
+CHECKS = (_strangers, _absent, _dangling, _without_local_queue, _shut_out)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from fairlead_cli.findings import Finding, counted, error, listed
 from fairlead_cli.kueue.doctor.kinds import Written
-from fairlead_cli.kueue.doctor.survey import Check, Survey
+from fairlead_cli.kueue.doctor.survey import Survey, check
 from fairlead_kube.workloads import PRIORITY_BOOST
 
 OURS = "fairlead"
@@ -17,10 +17,14 @@ _ANNOTATION = ("f:metadata", "f:annotations", f"f:{PRIORITY_BOOST}")
 _PRIORITY = ("f:spec", "f:priority")
 
 
+@check("boosts", "other-writer", fine="nobody else boosts Workloads", needs=("workloads",))
 def _boosts(survey: Survey) -> Iterator[Finding]:
     yield from _others(survey, _ANNOTATION, "the annotation kueue.x-k8s.io/priority-boost")
 
 
+@check(
+    "priorities", "other-writer", fine="nobody else changes the priority of Workloads", needs=("workloads",)
+)
 def _priorities(survey: Survey) -> Iterator[Finding]:
     yield from _others(survey, _PRIORITY, "spec.priority")
 
@@ -49,6 +53,7 @@ def _others(survey: Survey, path: tuple[str, ...], field: str) -> Iterator[Findi
         )
 
 
+@check("booster", "priority-booster", fine="kueue-priority-booster does not run", needs=("deployments",))
 def _booster(survey: Survey) -> Iterator[Finding]:
     for deployment in survey.deployments:
         images = [container.image for container in deployment.containers]
@@ -63,26 +68,4 @@ def _booster(survey: Survey) -> Iterator[Finding]:
             )
 
 
-CHECKS = (
-    Check(
-        topic="boosts",
-        names=("other-writer",),
-        look=_boosts,
-        fine="nobody else boosts Workloads",
-        needs=("workloads",),
-    ),
-    Check(
-        topic="priorities",
-        names=("other-writer",),
-        look=_priorities,
-        fine="nobody else changes the priority of Workloads",
-        needs=("workloads",),
-    ),
-    Check(
-        topic="booster",
-        names=("priority-booster",),
-        look=_booster,
-        fine="kueue-priority-booster does not run",
-        needs=("deployments",),
-    ),
-)
+CHECKS = (_boosts, _priorities, _booster)
