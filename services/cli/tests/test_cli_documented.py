@@ -8,9 +8,9 @@ import yaml
 from cyclopts import CycloptsError
 
 from fairlead_cli.commands import application
+from fairlead_cli.paper.arranging import order
 from fairlead_cli.paper.lines import as_lines
 from fairlead_cli.paper.reading import parse
-from fairlead_cli.paper.running import order
 from fairlead_contracts.policyfile.read import read_document
 from fairlead_sim.config import load_cluster
 

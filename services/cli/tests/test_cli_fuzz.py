@@ -11,11 +11,10 @@ import pytest
 import yaml
 
 from fairlead_cli.errors import InputError
-from fairlead_cli.paper.arranging import arranged
+from fairlead_cli.paper.arranging import order
 from fairlead_cli.paper.lines import as_lines
 from fairlead_cli.paper.reading import parse
 from fairlead_cli.paper.results import as_json
-from fairlead_cli.paper.running import order
 from fairlead_cli.policy.files import parse_policy
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.types import Snapshot
@@ -56,7 +55,7 @@ def check(snapshot: Snapshot) -> None:
     assert sorted(listed) == sorted(job.id for job in snapshot.jobs)
     assert len(lines) >= len(listed)
     assert [line["rank"] for pool in told["pools"] for line in pool["order"]] == [
-        rank for one in arranged(snapshot).pools for rank in range(len(one.pool.places))
+        rank for one in planned for rank in range(len(one.pool.places))
     ]
 
 

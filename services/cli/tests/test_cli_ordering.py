@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_cli.paper.arranging import order
 from fairlead_cli.paper.lines import as_lines
 from fairlead_cli.paper.reading import MOST_PROBLEMS, parse
 from fairlead_cli.paper.results import as_json
-from fairlead_cli.paper.running import order
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.read import read_snapshot
 from fairlead_testkit.command import fairlead

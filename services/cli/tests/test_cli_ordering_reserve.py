@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_cli.paper.arranging import order
 from fairlead_cli.paper.lines import as_lines
 from fairlead_cli.paper.results import as_json
-from fairlead_cli.paper.running import order
 from fairlead_contracts.policyfile.read import read_document
 from fairlead_contracts.snapshot.read import read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot, SnapshotNode

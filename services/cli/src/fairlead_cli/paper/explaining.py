@@ -11,7 +11,7 @@ from fairlead_cli.client.explained import explain_text
 from fairlead_cli.console import styled, wrapped
 from fairlead_cli.errors import CommandError
 from fairlead_cli.options import Format
-from fairlead_cli.paper.arranging import Arranged, ArrangedPool, arranged
+from fairlead_cli.paper.arranging import PlannedPool, ids_of, order
 from fairlead_cli.paper.fitting import FitLine, fit_in_words, fit_line
 from fairlead_cli.paper.reading import read_file, refused
 from fairlead_cli.paper.reserving import reserve_reasons
@@ -48,13 +48,15 @@ def explain_on_paper(path: Path, job: str, *, form: Format, verbose: bool = Fals
     snapshot = read_file(path)
     try:
         found = explain_in_snapshot(snapshot, job)
-        pools, walk = arranged(snapshot) if _takes_more_than_fairness(snapshot) else Arranged([], None)
+        pools = order(snapshot) if _takes_more_than_fairness(snapshot) else []
     except DocumentError as error:
         raise refused(path, error) from error
     by_name = {one.pool.name: one for one in pools}
     found = [_as_reserved(one, by_name[str(one.pool)]) if one.pool in by_name else one for one in found]
-    fits = {one.uid: walk.jobs[one.uid] for one in found} if walk is not None else None
-    if fits is not None:
+    fits = None
+    if snapshot.policy.fit.strategy != "none":
+        walked = next((one.fits for one in pools if one.fits is not None), {})
+        fits = {one.uid: walked[one.uid] for one in found}
         found = [_as_nodes_have_it(one, fits[one.uid]) for one in found]
     reply = PaperExplanations(
         at=to_datetime(snapshot.now),
@@ -92,14 +94,14 @@ def _takes_more_than_fairness(snapshot: Snapshot) -> bool:
     return reserved or snapshot.policy.fit.strategy != "none"
 
 
-def _as_reserved(one: Explanation, arranged_pool: ArrangedPool) -> Explanation:
+def _as_reserved(one: Explanation, planned: PlannedPool) -> Explanation:
     """The explanation with the number that `fairlead order` prints in reserve mode, and why."""
-    pool, reservation = arranged_pool
+    pool, reservation = planned.pool, planned.reservation
     if reservation is None:
         return one
     if reservation.why_not:
         return _with_reasons(one, f"No start can be promised in pool {pool.name}: {reservation.why_not}.")
-    ids = {job.uid: job.id for job in pool.jobs()}
+    ids = ids_of(pool)
     rank = list(ids).index(one.uid)
     ahead = Counter(place.tenant for place in islice(pool.places, rank))
     reasons = [told] if (told := reserve_reasons(reservation, ids).get(one.uid)) else []

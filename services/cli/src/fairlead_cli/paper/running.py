@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_cli.console import warn, write_line
 from fairlead_cli.options import Format
-from fairlead_cli.paper.arranging import PlannedPool, arranged
+from fairlead_cli.paper.arranging import PlannedPool, order
 from fairlead_cli.paper.forks import processes
 from fairlead_cli.paper.lines import as_lines
 from fairlead_cli.paper.reading import read_file, refused
@@ -21,7 +21,6 @@ from fairlead_cli.policy.effects import without_effect
 from fairlead_cli.printing import as_text
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.types import Snapshot, name_in_snapshot
-from fairlead_policy.snapshot.levels import plan_snapshot_levels, steering_of
 
 _MANY = 50_000
 """Number of jobs from which several processes write sooner than one."""
@@ -74,25 +73,6 @@ def _print(planned: Sequence[PlannedPool], snapshot: Snapshot, form: Format) -> 
 def _writers(planned: Sequence[PlannedPool]) -> int:
     """The number of processes that the order is best written by."""
     return processes() if sum(len(one.pool.places) for one in planned) >= _MANY else 1
-
-
-def order(snapshot: Snapshot, *, levels: bool) -> list[PlannedPool]:
-    """The pools in order, with the levels that this takes where they are asked for.
-
-    Raises:
-        DocumentError: cards or asks for them cannot be read, with every problem.
-    """
-    window = snapshot.policy.window
-    pools, found = arranged(snapshot)
-    fits, never = (None, frozenset[str]()) if found is None else (found.jobs, found.never)
-    planned = []
-    for pool, reservation in pools:
-        plan = None
-        if levels:
-            steering = steering_of(snapshot, pool.name)
-            plan = plan_snapshot_levels(pool, snapshot.jobs, window, steering, never=never)
-        planned.append(PlannedPool(pool, plan, fits, reservation))
-    return planned
 
 
 def leave() -> NoReturn:

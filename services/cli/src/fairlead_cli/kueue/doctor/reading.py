@@ -16,8 +16,6 @@ from fairlead_cli.kueue.doctor.kinds import (
 from fairlead_cli.kueue.doctor.kueue_config import KueueSeen, seen
 from fairlead_cli.kueue.doctor.rights import rights_of
 from fairlead_cli.kueue.doctor.survey import GANG_LABELS, Survey
-from fairlead_contracts.messages.leave import Leave
-from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_kube.client import KubeClient
 from fairlead_kube.core import WebhookConfiguration
 from fairlead_kube.discovery import pick_version, served, server_version, whoami
@@ -50,17 +48,6 @@ MOST_WRITTEN = 64
 """Workloads whose writers are looked at: other writers show in the first ones."""
 
 
-class SurveyQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """The operator's choices for a look at the cluster."""
-
-    cluster: str
-    policy: PolicyDocument
-    leave: Leave | None = None
-    stated_lever: Lever | None = None
-    accounts: str | None = None
-    """The namespace of the service accounts whose rights are looked at; None for our own user's."""
-
-
 class _KindReader:
     """Lists kinds, and remembers what could not be read."""
 
@@ -91,23 +78,25 @@ class _KindReader:
             return None
 
 
-async def take(client: KubeClient, question: SurveyQuestion) -> Survey:
+async def take(client: KubeClient, before: Survey, *, accounts: str | None) -> Survey:
     """Everything that checks look at.
+
+    Args:
+        client: the cluster's.
+        before: what is known without it.
+        accounts: the namespace of the service accounts whose rights are looked at; None for our own user's.
 
     Raises:
         KubeError: the API server cannot be reached, or does not let us in.
     """
     reader = _KindReader(client)
     versions = await served(client, KUEUE)
-    survey = Survey(
-        cluster=question.cluster,
+    survey = msgspec.structs.replace(
+        before,
         server=client.server,
         kubernetes=(await server_version(client)).git_version,
         user=(await whoami(client)).username,
         kueue=await _kueue(reader, list(versions)),
-        stated_lever=question.stated_lever,
-        policy=question.policy,
-        leave=question.leave,
     )
     if not versions:
         return survey
@@ -122,7 +111,7 @@ async def take(client: KubeClient, question: SurveyQuestion) -> Survey:
         rights=await rights_of(
             client,
             survey.user,
-            question.accounts,
+            accounts,
             probed=where,
             tenants=survey.managed_namespaces,
             checks_gangs=bool(survey.gang_checks),

@@ -21,7 +21,7 @@ from fairlead_cli.kueue.clusters import KubeTarget, opened
 from fairlead_cli.kueue.doctor.checks import examine, known_names
 from fairlead_cli.kueue.doctor.checks.queues import named_pools, preempting_pools
 from fairlead_cli.kueue.doctor.flags import DoctorFlags
-from fairlead_cli.kueue.doctor.reading import SurveyQuestion, take
+from fairlead_cli.kueue.doctor.reading import take
 from fairlead_cli.kueue.doctor.rendering import DoctorReport, acceptance, closing, report, view
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import DoctorVerdict, judge
@@ -88,20 +88,18 @@ async def look(
             hint=_meant(unknown[0], sorted(known_names())),
         )
     document, source = await _policy(flags.policy, bus)
-    before = await leave.standing(bus, target.cluster) if bus is not None else None
-    question = SurveyQuestion(
+    survey = Survey(
         cluster=target.cluster,
         policy=document,
-        leave=before,
+        leave=await leave.standing(bus, target.cluster) if bus is not None else None,
         stated_lever=Lever(flags.lever) if flags.lever else None,
-        accounts=flags.service_accounts,
     )
     async with opened(target) as client:
-        survey = await take(client, question)
+        survey = await take(client, survey, accounts=flags.service_accounts)
     if bus is not None:
         survey = msgspec.structs.replace(
             survey,
-            elsewhere=await _stated_elsewhere(bus, question),
+            elsewhere=await _stated_elsewhere(bus, survey),
             checker_leads=(start is not None and start.checks_gangs)
             or await checker_leads(bus, target.cluster),
             told_of=[] if start is not None else await other_clusters(bus, target.cluster),
@@ -209,15 +207,15 @@ async def _policy(path: Path | None, bus: Bus | None) -> tuple[PolicyDocument, s
     return shipped_policy(DEFAULT_POLICY), "the policy that `fairlead up --kubeconfig` starts with"
 
 
-async def _stated_elsewhere(bus: Bus, question: SurveyQuestion) -> list[PoolState]:
+async def _stated_elsewhere(bus: Bus, survey: Survey) -> list[PoolState]:
     """The pools that share hardware with this cluster's, as other clusters last stated them."""
     found = []
-    for pool in question.policy.pools:
+    for pool in survey.policy.pools:
         if pool.hardware != "shared":
             continue
         for cluster, _, name in (member.partition("/") for member in pool.members):
             stored = None
-            if cluster != question.cluster:
+            if cluster != survey.cluster:
                 stored = await bus.last(topology.STATE, subjects.state(cluster, "pool", name))
             state = None if stored is None or not stored.payload else STATE.decode(stored.payload)
             if isinstance(state, PoolState):
