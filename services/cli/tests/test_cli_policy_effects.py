@@ -28,7 +28,7 @@ def test_weights_of_strict_classes_are_told_by_check_show_and_order(
     snapshot.write_text(json.dumps({"now": 0, "policy": {"class_weights": WEIGHTS}, "pools": pools}))
     check_file(policy, KnownPools)
     assert SAID in capsys.readouterr().err
-    print_file(policy, dict, form="json")
+    print_file(policy, KnownPools, form="json")
     assert SAID in capsys.readouterr().err
     ended = fairlead("order", str(snapshot))
     assert (ended.returncode, SAID in ended.stderr) == (0, True)
@@ -105,7 +105,7 @@ def test_check_and_show_say_what_a_day_of_waiting_is_worth(
     said = capsys.readouterr().out
     assert "aging: a day of waiting is worth 0.1 of what a tenant is entitled to" in said
     assert "pool gpu of 32 gpu: a day is worth 2.4 gpu for team-a, 0.8 gpu for team-b" in said
-    print_file(policy, dict, form="json")
+    print_file(policy, KnownPools, form="json")
     shown = capsys.readouterr()
     assert "pool gpu: a day is worth 7.5 % of it for team-a, 2.5 % of it for team-b" in shown.err
     assert json.loads(shown.out)["tenants"], "the result itself is untouched"

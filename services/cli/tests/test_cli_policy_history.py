@@ -67,10 +67,10 @@ def test_a_file_of_the_older_controller_is_shown_as_what_it_means(
 ) -> None:
     path = tmp_path / "wdrf.env"
     path.write_text("AGING_COEFFICIENT=0.1\nMAX_AGING_TIME=3600\n")
-    print_file(path, dict, form="json")
+    print_file(path, KnownPools, form="json")
     shown = msgspec.json.decode(capsys.readouterr().out)
     assert (shown["class_mode"], shown["aging"]["entitlement_per_day"]) == ("multiplicative", 8640.0)
-    print_file(path, dict, form="table")
+    print_file(path, KnownPools, form="table")
     assert "class_mode: multiplicative" in capsys.readouterr().out
 
 

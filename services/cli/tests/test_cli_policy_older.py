@@ -99,7 +99,7 @@ def test_check_and_show_say_what_becomes_of_the_rest(
     path.write_text(DRF)
     check_file(path, KnownPools)
     assert "Put in force, it keeps those of the policy before it" in capsys.readouterr().out
-    print_file(path, dict, form="table")
+    print_file(path, KnownPools, form="table")
     shown = capsys.readouterr()
     assert "the controller took every job at its word" in shown.err
     assert "class_mode: additive" in shown.out

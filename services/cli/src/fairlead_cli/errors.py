@@ -67,6 +67,13 @@ class UnreadPolicyError(InputError):
     exit_code = 1
 
 
+class NoPolicyError(CommandError):
+    """No policy was ever put in force."""
+
+    def __init__(self) -> None:
+        super().__init__("there is no policy yet", hint="Put one in force with `fairlead policy apply FILE`.")
+
+
 class NotRunningError(CommandError):
     """No instance is known, or nobody is behind the address of the one that is."""
 

@@ -119,9 +119,9 @@ def show(file: Path | None = None, /, *, output: Output = "table", reach: Reach 
         run(print_policy(reach.nats, form=output))
         return
     from fairlead_cli.policy.looking import print_file
-    from fairlead_cli.policy.worth import known_capacities
+    from fairlead_cli.policy.members import known_pools
 
-    print_file(file, lambda: run(known_capacities(reach.nats)), form=output)
+    print_file(file, lambda: run(known_pools(reach.nats)), form=output)
 
 
 @policy.command

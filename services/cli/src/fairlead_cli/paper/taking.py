@@ -8,7 +8,7 @@ import msgspec
 from fairlead_bus import Bus, Mirror
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import warn, write_line
-from fairlead_cli.errors import CommandError
+from fairlead_cli.errors import CommandError, NoPolicyError
 from fairlead_cli.options import Format
 from fairlead_cli.policy.store import stored_policy
 from fairlead_cli.printing import as_text, print_names
@@ -48,9 +48,7 @@ async def taken(bus: Bus, pool: str | None) -> Snapshot:
     """The snapshot of what is known now; see take_snapshot."""
     found = await stored_policy(bus)
     if found is None:
-        raise CommandError(
-            "there is no policy yet", hint="Put one in force with `fairlead policy apply FILE`."
-        )
+        raise NoPolicyError
     document, revision = found
     states = await _mirrored(bus)
     now = time.time_ns() // _NANOS_PER_MICRO

@@ -26,10 +26,9 @@ from fairlead_cli.policy.approvals import (
 from fairlead_cli.policy.effects import remarks
 from fairlead_cli.policy.files import PolicyFile, differences, read_file
 from fairlead_cli.policy.job_names import NOBODY, JobNames, names_in
-from fairlead_cli.policy.members import KnownPools, doubts_of, running_clusters, stated_members
+from fairlead_cli.policy.members import doubts_of, pools_known
 from fairlead_cli.policy.older import over, told_of
 from fairlead_cli.policy.store import StoredPolicy, in_force, kept, swap, unread, writers_since
-from fairlead_cli.policy.worth import waiting_jobs
 from fairlead_cli.printing import print_outcome, tell
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.validate import check_document
@@ -67,12 +66,7 @@ async def put_in_force(
     file = read_file(path)
     remark_on(file.policy)
     async with connected(nats) as bus:
-        known = KnownPools(
-            stated=frozenset(await stated_members(bus)),
-            waiting=await waiting_jobs(bus) if file.says is None else {},
-            running=frozenset(await running_clusters(bus)),
-        )
-        for sentence in doubts_of(file, known):
+        for sentence in doubts_of(file, await pools_known(bus)):
             warn(sentence)
         applied = await apply_file(bus, file, terms)
     for note in applied.notes:

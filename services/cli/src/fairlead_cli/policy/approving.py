@@ -15,7 +15,7 @@ from fairlead_bus import Bus
 from fairlead_cli.client.approval_dates import grant_history
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.words import approval_in_words, what_is_known
-from fairlead_cli.errors import CommandError, InputError
+from fairlead_cli.errors import CommandError, InputError, NoPolicyError
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import ClassGranted
 from fairlead_cli.policy.job_names import named
@@ -248,9 +248,7 @@ async def _rewrite(bus: Bus, change: _Change, by: str) -> _Rewritten:
         if standing.why_not_last is not None:
             raise unread(standing)
         if standing.policy is None:
-            raise CommandError(
-                "there is no policy yet", hint="Put one in force with `fairlead policy apply FILE`."
-            )
+            raise NoPolicyError
         document = await change(standing.policy)
         if document == standing.policy:
             return _Rewritten(document, standing.revision, written=False)

@@ -11,7 +11,7 @@ import msgspec
 from fairlead_bus import Bucket, Bus, Stored, is_deletion, writer_of
 from fairlead_cli.client import controls
 from fairlead_cli.client.connection import connected
-from fairlead_cli.errors import CommandError
+from fairlead_cli.errors import CommandError, NoPolicyError
 from fairlead_cli.options import Format
 from fairlead_cli.policy.applying import ApplyTerms, apply_file
 from fairlead_cli.policy.approvals import apart_from_approvals, changes_in_words
@@ -27,7 +27,6 @@ from fairlead_contracts.messages.control import Mode
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.policyfile.read import decode_document
 
-_NONE = "there is no policy yet"
 _MOST_LINES = 8
 """Lines of one revision's changes that are told; the rest is counted."""
 
@@ -63,7 +62,7 @@ async def print_history(nats: str | None, *, form: Format) -> None:
     """Print each revision that is kept, the one in force last, and what operators said meanwhile, all by time.
 
     Raises:
-        CommandError: there is none.
+        NoPolicyError: there is none.
     """
     async with connected(nats) as bus:
         known = await _revisions(bus)
@@ -72,7 +71,7 @@ async def print_history(nats: str | None, *, form: Format) -> None:
         policies = [one.policy for one in reversed(known)]
         names = await names_in(bus, policies) if is_for_people(form) else NOBODY
     if not known:
-        raise CommandError(_NONE, hint="Put one in force with `fairlead policy apply FILE`.")
+        raise NoPolicyError
     match form:
         case "json" | "yaml":
             print_stream((published(one) for one in _by_time(known, words)), form)
@@ -157,7 +156,7 @@ def _revision(stored: Stored) -> Revision:
 
 def _chosen(known: Sequence[Revision], revision: int | None) -> Revision:
     if not known:
-        raise CommandError(_NONE)
+        raise CommandError("there is no policy yet")
     if revision is None and len(known) == 1:
         raise CommandError(f"there is no revision before {known[0].revision}")
     wanted = known[-2].revision if revision is None else revision

@@ -60,7 +60,7 @@ def check_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format 
     print_outcome(found, [str(path)], form)
 
 
-def print_file(path: Path, ask_capacities: Callable[[], Capacities], *, form: Format) -> None:
+def print_file(path: Path, ask_pools: Callable[[], KnownPools], *, form: Format) -> None:
     """Print the policy that a file means, with every key written out, and say what its aging comes to."""
     file = read_file(path)
     match form:
@@ -72,7 +72,7 @@ def print_file(path: Path, ask_capacities: Callable[[], Capacities], *, form: Fo
             write_line(as_yaml(file.policy).rstrip())
     for sentence in without_effect(file.policy):
         warn(sentence)
-    for note in _notes(file, ask_capacities()):
+    for note in _notes(file, ask_pools().capacities):
         say(note)
 
 

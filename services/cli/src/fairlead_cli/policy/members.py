@@ -9,7 +9,7 @@ from fairlead_bus import Bus, DeniedError, JetStreamNotFoundError, RetryableBusE
 from fairlead_cli.client.connection import connected
 from fairlead_cli.errors import NotRunningError
 from fairlead_cli.policy.files import PolicyFile
-from fairlead_cli.policy.worth import Capacities, capacities, waiting_jobs
+from fairlead_cli.policy.worth import Capacities, capacities, told_pools, waiting_jobs
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.errors import ContractError, MalformedError
 from fairlead_contracts.messages.members import LEADER_LEASE
@@ -38,16 +38,22 @@ async def known_pools(nats: str | None) -> KnownPools:
     """
     try:
         async with connected(nats) as bus:
-            return KnownPools(
-                await capacities(bus),
-                frozenset(await stated_members(bus)),
-                await waiting_jobs(bus),
-                frozenset(await running_clusters(bus)),
-            )
+            return await pools_known(bus)
     except NotRunningError:
         if nats is not None:
             raise
         return KnownPools()
+
+
+async def pools_known(bus: Bus) -> KnownPools:
+    """The pools as scorers, clusters and leases tell of them, each as far as it may be read."""
+    told = await told_pools(bus)
+    return KnownPools(
+        capacities=capacities(told),
+        stated=frozenset(await stated_members(bus)),
+        waiting=waiting_jobs(told),
+        running=frozenset(await running_clusters(bus)),
+    )
 
 
 async def stated_members(bus: Bus) -> list[str]:

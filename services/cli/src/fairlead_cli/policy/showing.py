@@ -2,11 +2,11 @@
 
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, write_line
-from fairlead_cli.errors import CommandError
+from fairlead_cli.errors import NoPolicyError
 from fairlead_cli.options import Format
 from fairlead_cli.policy.files import MADE_FROM, as_yaml
 from fairlead_cli.policy.store import stored_policy
-from fairlead_cli.policy.worth import capacities, worth_of_waiting
+from fairlead_cli.policy.worth import capacities, told_pools, worth_of_waiting
 from fairlead_contracts.policyfile.read import encode_document
 
 
@@ -14,15 +14,13 @@ async def print_policy(nats: str | None, *, form: Format) -> None:
     """Print the policy that is in force.
 
     Raises:
-        CommandError: there is none.
+        NoPolicyError: there is none.
     """
     async with connected(nats) as bus:
         found = await stored_policy(bus)
-        known = {} if found is None else await capacities(bus)
+        known = {} if found is None else capacities(await told_pools(bus))
     if found is None:
-        raise CommandError(
-            "there is no policy yet", hint="Put one in force with `fairlead policy apply FILE`."
-        )
+        raise NoPolicyError
     document, revision = found
     match form:
         case "name":
