@@ -1,4 +1,4 @@
-"""Signals that ask a command to end."""
+"""Signals that ask a command to end, and the wait for an event."""
 
 import asyncio
 import contextlib
@@ -19,3 +19,11 @@ def ending_on_signals() -> Iterator[asyncio.Event]:
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
+
+
+async def happens(event: asyncio.Event, *, within: float) -> bool:
+    """Whether the event is set within so many seconds; returns as soon as it is."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(within):
+            await event.wait()
+    return event.is_set()

@@ -1,13 +1,13 @@
 """Waiting until an instance answers for its pools."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Sequence
 
 from fairlead_bus import Bus, RetryableBusError
 from fairlead_cli.client.connection import ask
 from fairlead_cli.errors import CommandError
+from fairlead_cli.signals import happens
 from fairlead_contracts.messages.questions import TENANTS_REPLY, PoolTenants, TenantsQuestion
 
 READY_WITHIN_SECONDS = 120.0
@@ -45,9 +45,7 @@ async def wait_answering(
         if now >= next_word:
             next_word = now + _TOLD_EVERY_SECONDS
             told(f"not ready after {now - began:.0f} s: {why}")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(pause):
-                await end.wait()
+        await happens(end, within=pause)
     return ""
 
 

@@ -6,7 +6,7 @@ import sys
 import termios
 import tty
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 
 import msgspec
 from rich.live import Live
@@ -17,6 +17,7 @@ from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.client.live import Pulse, dashboard, places_that_fit
 from fairlead_cli.console import Style, coloured, output, unstyled, write_line
 from fairlead_cli.errors import NoScorerAnswersError
+from fairlead_cli.signals import happens
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import Codec
 from fairlead_contracts.base.errors import ContractError
@@ -108,14 +109,6 @@ def ending_on_q() -> Iterator[asyncio.Event]:
         termios.tcsetattr(keys, termios.TCSADRAIN, before)
 
 
-async def _ended(end: asyncio.Event, seconds: float) -> bool:
-    """Whether the event came within that time."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await end.wait()
-    return end.is_set()
-
-
 async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
     """Show the live view until `q` or Ctrl-C; where standard output is no terminal, print it once."""
     console = output()
@@ -142,6 +135,6 @@ async def watch(nats: str | None, *, pool: str | None, every: float) -> None:
                 Text.from_ansi(frame(first, coloured)), console=console, screen=True, auto_refresh=False
             ) as live,
         ):
-            while not await _ended(end, every):
+            while not await happens(end, within=every):
                 found = await look(bus, places=places_that_fit(console.height), pool=pool)
                 live.update(Text.from_ansi(frame(found, coloured)), refresh=True)

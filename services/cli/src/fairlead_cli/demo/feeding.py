@@ -1,7 +1,6 @@
 """`fairlead feed`: the demo's jobs on a running Fairlead, lap after lap, so that there is something to look at."""
 
 import asyncio
-import contextlib
 import time
 
 import msgspec
@@ -10,7 +9,7 @@ from fairlead_bus import Bus, Publisher
 from fairlead_cli.client.connection import ask, connected
 from fairlead_cli.console import say
 from fairlead_cli.errors import InputError, NoScorerAnswersError
-from fairlead_cli.signals import ending_on_signals
+from fairlead_cli.signals import ending_on_signals, happens
 from fairlead_contracts import subjects
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_contracts.base.quantities import format_quantity
@@ -47,12 +46,12 @@ async def feed(nats: str | None, *, cluster: str, seconds: float | None) -> int:
             while not end.is_set():
                 if why := await held_back(bus, cluster):
                     say(f"the next lap waits: {why}")
-                    await _wait(end, _LOOK_SECONDS)
+                    await happens(end, within=_LOOK_SECONDS)
                     continue
                 lap = lap_of(workload, time.time())
                 say(f"{len(lap.jobs)} jobs of {len(lap.weights)} tenants within {length / OVERLOAD:.0f} s")
                 publishing = group.create_task(publish_workload(bus, lap, cluster=cluster), name="publish")
-                await _wait(end, length * (1 + REST))
+                await happens(end, within=length * (1 + REST))
                 publishing.cancel()  # what a busy machine has not published by now would only make the next lap longer
     return 0
 
@@ -66,12 +65,6 @@ async def held_back(bus: Bus, cluster: str) -> str:
     told = [one.untaken for pool in reply.pools for one in pool.steering if one.cluster == cluster]
     untaken = next((number for number in told if number), 0)
     return f"submissions not taken up yet: {untaken}" if untaken else ""
-
-
-async def _wait(end: asyncio.Event, seconds: float) -> None:
-    """Waits so long, or until a signal asks for the end."""
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(end.wait(), seconds)
 
 
 def lap_of(workload: SimWorkload, began: float) -> SimWorkload:

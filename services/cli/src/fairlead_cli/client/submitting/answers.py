@@ -13,6 +13,7 @@ from itertools import batched, groupby
 
 from fairlead_bus import Asked, Bus, NobodyAnswersError, RemoteError, RetryableBusError
 from fairlead_cli.client.submitting.following import SubmissionName
+from fairlead_cli.signals import happens
 from fairlead_contracts import subjects
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.base.errors import ContractError
@@ -66,9 +67,7 @@ async def _catch_up(
     quiet = QUIET_SECONDS
     while True:
         heard.clear()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(missed.wait(), quiet)
-        if not missed.is_set() and heard.is_set():
+        if not await happens(missed, within=quiet) and heard.is_set():
             quiet = QUIET_SECONDS
             continue
         missed.clear()

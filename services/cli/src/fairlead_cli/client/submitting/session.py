@@ -1,7 +1,6 @@
 """`fairlead submit`: publish, then say each step until the last job has ended."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from difflib import get_close_matches
@@ -19,6 +18,7 @@ from fairlead_cli.console import fail, say, warn, write_line
 from fairlead_cli.errors import NotRunningError
 from fairlead_cli.options import Format
 from fairlead_cli.printing import print_stream
+from fairlead_cli.signals import happens
 from fairlead_contracts import subjects, topology
 from fairlead_contracts.base.codec import to_json
 from fairlead_contracts.messages.submissions import Accepted, AnyAnswer, Ended, Refused
@@ -60,8 +60,7 @@ class Session:
         """Publish, and hear for a moment whether each is taken up or refused; what became of each publish."""
         async with self._hearing(bus):
             sent = await self._publish(bus)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._answered.wait(), seconds)
+            await happens(self._answered, within=seconds)
         return sent
 
     async def _publish(self, bus: Bus) -> list[PublishOutcome]:
