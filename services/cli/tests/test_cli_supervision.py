@@ -25,9 +25,9 @@ async def main():
     async with reaper() as held:
         for number, script in enumerate(sys.argv[2:]):
             program = Program(name=f"child-{number}", command=[sys.executable, "-c", script], environ=os.environ)
-            child = await start(program, group=held.group, logs=Path(sys.argv[1]))
+            child = await start(program, group=held.pid, logs=Path(sys.argv[1]))
             print(child.process.pid, flush=True)
-        print(held.group, flush=True)
+        print(held.pid, flush=True)
         await asyncio.sleep(600)
 
 asyncio.run(main())
@@ -41,7 +41,7 @@ def program(script: str, name: str = "child") -> Program:
 @asynccontextmanager
 async def kept(script: str, logs: Path, said: list[str]) -> AsyncIterator[Supervisor]:
     async with reaper() as held, asyncio.TaskGroup() as group:
-        supervisor = Supervisor(group=held.group, logs=logs, say=said.append)
+        supervisor = Supervisor(group=held.pid, logs=logs, say=said.append)
         task = group.create_task(supervisor.keep(program(script)))
         yield supervisor
         task.cancel()
@@ -87,7 +87,7 @@ async def test_a_program_that_does_not_exist_is_said(tmp_path: Path) -> None:
     missing = Program(name="missing", command=["/no/such/program"], environ={})
     async with reaper() as held:
         with pytest.raises(ProcessFailedError, match="cannot be started"):
-            await Supervisor(group=held.group, logs=tmp_path, say=lambda _: None).keep(missing)
+            await Supervisor(group=held.pid, logs=tmp_path, say=lambda _: None).keep(missing)
 
 
 @pytest.mark.integration

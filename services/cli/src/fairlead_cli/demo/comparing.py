@@ -8,7 +8,7 @@ from fairlead_cli.console import fail, output, say, warn, write_line
 from fairlead_cli.demo.flags import DemoFlags
 from fairlead_cli.demo.recording import Recording
 from fairlead_cli.demo.report.contents import DemoReport, JobStory, Made, Told
-from fairlead_cli.demo.report.figures import DemoFigures, OrderedRun, figures, off_entitlement, study
+from fairlead_cli.demo.report.figures import OrderedRun, figures, off_entitlement, study
 from fairlead_cli.demo.report.findings import overload
 from fairlead_cli.demo.report.page import render_page
 from fairlead_cli.demo.report.text import render_text
@@ -54,7 +54,7 @@ def report_on(
     """
     ours = study(FAIRLEAD, result, classes=workload.policy.classes)
     return DemoReport(
-        figures=_figures(workload, ours, others[0], finished=finished, lost=lost),
+        figures=figures(workload, ours=ours, fifo=others[0], finished=finished, lost=lost),
         runs=[ours, *others],
         facts=facts,
         made=made,
@@ -70,15 +70,6 @@ def _story(told: Told, result: RunResult, fifo: OrderedRun) -> JobStory | None:
         return None
     submitted = to_seconds(job.submitted)
     return JobStory(told=told, submitted=submitted, waited=job.waited, waited_fifo=fifo.waited.get(job.id))
-
-
-def _figures(
-    workload: SimWorkload, ours: OrderedRun, fifo: OrderedRun, *, finished: int, lost: int
-) -> DemoFigures:
-    jobs = dict.fromkeys(workload.tenants, 0)
-    for job in workload.jobs:
-        jobs[job.tenant] += 1
-    return figures(workload.weights, ours=ours, fifo=fifo, jobs=jobs, finished=finished, lost=lost)
 
 
 def facts_of(workload: SimWorkload, flags: DemoFlags, recording: Recording, restarts: int) -> Sequence[str]:

@@ -6,8 +6,7 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +21,7 @@ from fairlead_cli.demo.feeding import publish_workload
 from fairlead_cli.demo.flags import DemoFlags, check_writable, read_weights
 from fairlead_cli.demo.recording import Recording
 from fairlead_cli.demo.report.contents import Made, Told
-from fairlead_cli.demo.showing import Show, follow_one_job
+from fairlead_cli.demo.showing import follow_one_job, show
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.local.stack import Stack, StackPlan, child_environment, running
 from fairlead_cli.policy.files import PolicyFile
@@ -144,11 +143,10 @@ async def _play(
         recording.take_event(event)
         changed.set()
 
-    show = Show(stack.bus, workload, recording, pulse)
     async with _hearing_answers(stack.bus, recording), events(stack.bus, take), asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(publish_workload(stack.bus, workload, cluster=CLUSTER), name="publish"),
-            group.create_task(show.run(), name="show"),
+            group.create_task(show(stack.bus, workload, recording, pulse), name="show"),
         ]
         half = to_seconds(workload.jobs[-1].offset) / 2
         following = group.create_task(follow_one_job(stack.bus, after_seconds=half), name="follow")
@@ -158,16 +156,9 @@ async def _play(
     return None if following.cancelled() else following.result()
 
 
-@asynccontextmanager
-async def _hearing_answers(bus: Bus, recording: Recording) -> AsyncIterator[None]:
-    async with hearing(
-        bus,
-        stream=topology.ANSWER,
-        filter=subjects.answer_filter(),
-        codec=ANSWER,
-        take=recording.take_answer,
-    ):
-        yield
+def _hearing_answers(bus: Bus, recording: Recording) -> AbstractAsyncContextManager[None]:
+    answers, take = subjects.answer_filter(), recording.take_answer
+    return hearing(bus, stream=topology.ANSWER, filter=answers, codec=ANSWER, take=take)
 
 
 async def _until_done(

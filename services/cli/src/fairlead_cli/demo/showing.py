@@ -35,51 +35,27 @@ _DEPTH = 12
 """Number of places in which a job is looked for: one about their end waits a while, and not for ever."""
 
 
-class Show:
-    """Runs beside the demo until it is cancelled. Everything goes to standard error: results alone go to the output."""
-
-    def __init__(self, bus: Bus, workload: SimWorkload, recording: Recording, pulse: Pulse) -> None:
-        self._bus = bus
-        self._total = len(workload.jobs)
-        self._name = workload.name
-        self._recording = recording
-        self._pulse = pulse
-        self._began = time.monotonic()
-
-    async def run(self) -> None:
-        """Show until cancelled."""
-        console = messages()
-        if not console.is_terminal:
-            await self._lines()
-            return
-        with Live(console=console, screen=True, auto_refresh=False) as live:
-            while True:
-                found = await look(self._bus, places=places_that_fit(console.height))
-                live.update(
-                    Text.from_ansi(
-                        dashboard(
-                            self._title(),
-                            tenants=found.tenants,
-                            queue=found.queue,
-                            pulse=self._pulse,
-                            columns=console.width,
-                            style=coloured,
-                        )
-                    ),
-                    refresh=True,
-                )
-                await asyncio.sleep(FRAME_SECONDS)
-
-    async def _lines(self) -> None:
+async def show(bus: Bus, workload: SimWorkload, recording: Recording, pulse: Pulse) -> None:
+    """Show until cancelled. Everything goes to standard error: results alone go to the output."""
+    began, console = time.monotonic(), messages()
+    if not console.is_terminal:
         while True:
             await asyncio.sleep(LINE_SECONDS)
-            say(f"{time.monotonic() - self._began:4.0f} s: {self._pulse.words()}")
-
-    def _title(self) -> str:
-        return (
-            f"Fairlead demo: {self._name}; {self._recording.finished} of {self._total} jobs finished "
-            f"after {time.monotonic() - self._began:.0f} s"
-        )
+            say(f"{time.monotonic() - began:4.0f} s: {pulse.words()}")
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            found = await look(bus, places=places_that_fit(console.height))
+            frame = dashboard(
+                f"Fairlead demo: {workload.name}; {recording.finished} of {len(workload.jobs)} jobs finished "
+                f"after {time.monotonic() - began:.0f} s",
+                tenants=found.tenants,
+                queue=found.queue,
+                pulse=pulse,
+                columns=console.width,
+                style=coloured,
+            )
+            live.update(Text.from_ansi(frame), refresh=True)
+            await asyncio.sleep(FRAME_SECONDS)
 
 
 async def follow_one_job(bus: Bus, *, after_seconds: float) -> Told | None:

@@ -22,7 +22,7 @@ from fairlead_cli.client.steering import this_user
 from fairlead_cli.errors import CommandError, InputError, OvertakenError, ProcessFailedError
 from fairlead_cli.kueue.clusters import KubeTarget
 from fairlead_cli.local.server import ServerPlan, plan_server, wait_ready
-from fairlead_cli.local.supervision import Program, Reaper, Supervisor, reaper
+from fairlead_cli.local.supervision import Program, Supervisor, reaper
 from fairlead_cli.outcomes import PolicyPut
 from fairlead_cli.policy.applying import ApplyTerms, apply_file
 from fairlead_cli.policy.files import PolicyFile
@@ -95,7 +95,7 @@ async def running(plan: StackPlan, *, say: Callable[[str], None]) -> AsyncIterat
     logs = _make_directories(plan.store)
     with _locked(plan.store):
         async with reaper() as held, asyncio.TaskGroup() as outer:
-            supervisor = Supervisor(group=held.group, logs=logs, say=say)
+            supervisor = Supervisor(group=held.pid, logs=logs, say=say)
             server, url = await _serve(plan, supervisor, outer)
             watching = outer.create_task(_fail_with(held), name="reaper")
             async with connect(connection_settings(url, plan.environ), name="up") as bus:
@@ -125,8 +125,8 @@ async def _serve(
     return task, server.url
 
 
-async def _fail_with(held: Reaper) -> None:
-    await held.wait_gone()
+async def _fail_with(held: asyncio.subprocess.Process) -> None:
+    await held.wait()
     raise ProcessFailedError(
         "the process that looks after the services was ended from outside; everything is stopped"
     )

@@ -37,30 +37,17 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
 
 
-class Reaper:
-    """The process group that dies with us; see `fairlead_cli.local.reaper`."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-
-    @property
-    def group(self) -> int:
-        """The number of the process group that children join."""
-        return self._process.pid
-
-    async def wait_gone(self) -> None:
-        """Return once the reaper itself has ended, which it never does by itself."""
-        await self._process.wait()
-
-
 @asynccontextmanager
-async def reaper() -> AsyncIterator[Reaper]:
-    """A reaper for the time of the block. Children must have been ended before its end: it kills what is left."""
+async def reaper() -> AsyncIterator[asyncio.subprocess.Process]:
+    """A reaper for the time of the block; children join its process group, which dies with us.
+
+    It never ends by itself. Children must have been ended before its end: it kills what is left.
+    """
     process = await asyncio.create_subprocess_exec(
         sys.executable, *_REAPER, stdin=asyncio.subprocess.PIPE, process_group=0
     )
     try:
-        yield Reaper(process)
+        yield process
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,5 +1,6 @@
 """The figures of a run: shares against entitlements and waits, made for printing and plotting."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
@@ -8,6 +9,7 @@ import msgspec
 from fairlead_contracts.base.instants import to_seconds
 from fairlead_sim.meter import PoolSample, quantile
 from fairlead_sim.virtual import RunResult, Waits
+from fairlead_sim.workload import SimWorkload
 
 BINS = 120
 """Points of a plotted line."""
@@ -138,40 +140,34 @@ def _mean(samples: Sequence[PoolSample]) -> dict[str, float]:
 
 
 def figures(
-    weights: Mapping[str, float],
-    *,
-    ours: OrderedRun,
-    fifo: OrderedRun,
-    jobs: Mapping[str, int],
-    finished: int,
-    lost: int,
+    workload: SimWorkload, *, ours: OrderedRun, fifo: OrderedRun, finished: int, lost: int
 ) -> DemoFigures:
     """The figures that are printed.
 
     Args:
-        weights: each tenant's, in the order in which they are shown.
+        workload: the jobs that were submitted, and their tenants in the order in which they are shown.
         ours: the run that happened.
         fifo: the same jobs, first come first served.
-        jobs: number of jobs that each tenant submitted.
         finished: number of jobs that ended.
         lost: number of jobs that nobody can account for.
     """
-    total = sum(weights.values())
+    jobs = Counter(job.tenant for job in workload.jobs)
+    entitlements = workload.entitlements()
     return DemoFigures(
         tenants=[
             TenantFigures(
                 name=tenant,
                 weight=weight,
-                entitlement=weight / total,
+                entitlement=entitlements[tenant],
                 share=(ours.shares or {}).get(tenant),
                 share_fifo=(fifo.shares or {}).get(tenant),
                 wait_p50=waits.p50 if (waits := ours.by_tenant.get(tenant)) else None,
                 wait_p90=waits.p90 if waits else None,
-                jobs=jobs.get(tenant, 0),
+                jobs=jobs[tenant],
             )
-            for tenant, weight in weights.items()
+            for tenant, weight in workload.weights.items()
         ],
-        submitted=sum(jobs.values()),
+        submitted=len(workload.jobs),
         finished=finished,
         lost=lost,
         jain=ours.jain,
