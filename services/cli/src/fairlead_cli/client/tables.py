@@ -1,6 +1,6 @@
 """Answers as tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 
 from fairlead_cli.client.marks import BAR_WIDTH, share_bar, steering_lines
@@ -31,6 +31,9 @@ WIDE_COLUMNS, NARROW_COLUMNS, SLIM_COLUMNS = 120, 100, 75
 """Columns of a terminal: below each of the last two the tables leave out more of what they can spare."""
 NARROW_BAR = 10
 """Cells of a share's bar."""
+type _Shown[T] = tuple[Column, Callable[[T], Cell]]
+"""A column of a table, and its cell of a row."""
+
 _IN_A_TREE = (
     ": of the tenant at the top of its tree, just before this job starts; "
     "`fairlead tenants` shows each tenant's own, as it is now"
@@ -174,39 +177,37 @@ def places_lines(
 
     A terminal of less than `NARROW_COLUMNS` shows no demand and no shares, one of less than `SLIM_COLUMNS` no class.
     """
-    slim, wide = columns < SLIM_COLUMNS, columns >= NARROW_COLUMNS
     # Of the first alone there is nothing to tell; else no reason is one of a scorer of an earlier release.
     told = any(ranked.why for ranked in places) or not any(ranked.rank for ranked in places)
-    heads = [
-        Column("#", right=True),
-        Column("job", is_name=True),
-        Column("tenant"),
-        *([] if slim else [Column("class")]),
-        *(
-            [
-                Column("asks for"),
-                Column("share then", right=True),
-                Column("weight" if by_weight else "entitled", right=True),
-            ]
-            if wide
-            else []
-        ),
-        Column("waited", right=True),
-        Column("the one above goes first because" if told else "why here: its tenant", wraps=True),
+    shown: list[_Shown[RankedPlace]] = [
+        (Column("#", right=True), lambda one: str(one.rank + 1)),
+        (Column("job", is_name=True), lambda one: job_name(one.place.id, one.owner)),
+        (Column("tenant"), lambda one: one.place.tenant),
     ]
-    rows: list[list[Cell]] = [
-        [
-            str(ranked.rank + 1),
-            job_name(ranked.place.id, ranked.owner),
-            ranked.place.tenant,
-            *([] if slim else [_class(ranked)]),
-            *([demand(ranked.place.demand), *_quotient(ranked, by_weight=by_weight)] if wide else []),
-            waited(ranked.place, now),
-            Piece(_why(ranked, told=told, by_weight=by_weight), "dim"),
+    if columns >= SLIM_COLUMNS:
+        shown.append((Column("class"), _class))
+    if columns >= NARROW_COLUMNS:
+        divisor = Column("weight" if by_weight else "entitled", right=True)
+        shown += [
+            (Column("asks for"), lambda one: demand(one.place.demand)),
+            (Column("share then", right=True), lambda one: "∞" if one.share is None else multiple(one.share)),
+            (divisor, lambda one: f"{one.entitled:g}" if by_weight else _part(one.entitled)),
         ]
-        for ranked in places
+    why = "the one above goes first because" if told else "why here: its tenant"
+    shown += [
+        (Column("waited", right=True), lambda one: waited(one.place, now)),
+        (Column(why, wraps=True), lambda one: Piece(_why(one, told=told, by_weight=by_weight), "dim")),
     ]
-    yield from table_lines(heads, rows, width=columns, style=style)
+    yield from _table(shown, places, columns, style)
+
+
+def _table[T](shown: Sequence[_Shown[T]], rows: Iterable[T], columns: int, style: Style) -> Iterator[str]:
+    cells = [[cell(row) for _, cell in shown] for row in rows]
+    yield from table_lines([column for column, _ in shown], cells, width=columns, style=style)
+
+
+def _part(entitled: float) -> str:
+    return f"{entitled:.1%}" if entitled else "-"
 
 
 def _why(ranked: RankedPlace, *, told: bool, by_weight: bool) -> str:
@@ -216,14 +217,6 @@ def _why(ranked: RankedPlace, *, told: bool, by_weight: bool) -> str:
         return reason(ranked.place, relative=not by_weight)
     at = reason(ranked.place, relative=not by_weight)
     return "first" if ranked.rank == 0 else f"(its tenant {at})"
-
-
-def _quotient(ranked: RankedPlace, *, by_weight: bool) -> tuple[str, str]:
-    """The two numbers whose quotient is the tag: share, and part of the pool or weight."""
-    share = "∞" if ranked.share is None else multiple(ranked.share)
-    if by_weight:
-        return share, f"{ranked.entitled:g}"
-    return share, f"{ranked.entitled:.1%}" if ranked.entitled else "-"
 
 
 def tenants_view(reply: TenantsReply, *, columns: int = WIDE_COLUMNS, style: Style = unstyled) -> str:
@@ -255,28 +248,41 @@ def tenants_lines(
     A terminal of less than `NARROW_COLUMNS` shows a shorter bar and not what they use, one of less than `SLIM_COLUMNS`
     neither bar nor weight.
     """
-    slim, wide = columns < SLIM_COLUMNS, columns >= NARROW_COLUMNS
-    by_weight = bool(pool.divide_by)
+    slim, wide, by_weight = columns < SLIM_COLUMNS, columns >= NARROW_COLUMNS, bool(pool.divide_by)
     scale = max(
         (max(line.standing.share, 0.0 if by_weight else line.standing.entitled) for line in pool.tenants),
         default=1.0,
     )
-    heads = [
-        Column("tenant", is_name=True),
-        *([] if slim else [Column("weight", right=True)]),
-        Column("share now" if wide else "share", right=True),
-        *([] if by_weight else [Column("entitled", right=True)]),
-        Column("over its weight" if by_weight else "of its part", right=True),
-        *([] if slim else [Column(_bar_head(wide=wide, by_weight=by_weight))]),
-        Column("running", right=True),
-        Column("waiting", right=True),
-        *([Column("uses", wraps=True)] if wide else []),
+
+    def bar(line: TenantLine) -> Cell:
+        mark = 0.0 if by_weight else line.standing.entitled
+        return share_bar(line.standing.share, mark, scale=scale, width=BAR_WIDTH if wide else NARROW_BAR)
+
+    tree = list(_as_tree(pool.tenants))
+    indents = {line.standing.tenant: "  " * depth for depth, line in tree}
+    shown: list[_Shown[TenantLine]] = [
+        (
+            Column("tenant", is_name=True),
+            lambda one: f"{indents[one.standing.tenant]}{one.standing.tenant}",
+        )
     ]
-    rows = [
-        _tenant_row(line, scale, depth=depth, slim=slim, wide=wide, by_weight=by_weight)
-        for depth, line in _as_tree(pool.tenants)
+    if not slim:
+        shown.append((Column("weight", right=True), lambda one: f"{one.standing.weight:g}"))
+    share = Column("share now" if wide else "share", right=True)
+    shown.append((share, lambda one: multiple(one.standing.share)))
+    if not by_weight:
+        shown.append((Column("entitled", right=True), lambda one: _part(one.standing.entitled)))
+    tag = Column("over its weight" if by_weight else "of its part", right=True)
+    shown.append((tag, lambda one: "-" if one.tag is None else multiple(one.tag)))
+    if not slim:
+        shown.append((Column(_bar_head(wide=wide, by_weight=by_weight)), bar))
+    shown += [
+        (Column("running", right=True), lambda one: str(one.standing.running)),
+        (Column("waiting", right=True), lambda one: str(one.standing.waiting)),
     ]
-    yield from table_lines(heads, rows, width=columns, style=style)
+    if wide:
+        shown.append((Column("uses", wraps=True), lambda one: Piece(_use(one.standing), "dim")))
+    yield from _table(shown, [line for _, line in tree], columns, style)
 
 
 def _bar_head(*, wide: bool, by_weight: bool) -> str:
@@ -297,25 +303,6 @@ def _as_tree(lines: Sequence[TenantLine]) -> Iterator[tuple[int, TenantLine]]:
         depth, line = left.pop()
         yield depth, line
         left += [(depth + 1, below) for below in reversed(children.get(line.standing.tenant, []))]
-
-
-def _tenant_row(
-    line: TenantLine, scale: float, *, depth: int, slim: bool, wide: bool, by_weight: bool
-) -> list[Cell]:
-    standing = line.standing
-    marked = 0.0 if by_weight else standing.entitled
-    bar = share_bar(standing.share, marked, scale=scale, width=BAR_WIDTH if wide else NARROW_BAR)
-    return [
-        f"{'  ' * depth}{standing.tenant}",
-        *([] if slim else [f"{standing.weight:g}"]),
-        multiple(standing.share),
-        *([] if by_weight else [f"{standing.entitled:.1%}" if standing.entitled else "-"]),
-        "-" if line.tag is None else multiple(line.tag),
-        *([] if slim else [bar]),
-        str(standing.running),
-        str(standing.waiting),
-        *([Piece(_use(standing), "dim")] if wide else []),
-    ]
 
 
 def _use(standing: TenantShare) -> str:
