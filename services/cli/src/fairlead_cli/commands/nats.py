@@ -103,7 +103,7 @@ def check(directory: Path, /, *, output: Output = "table", reach: Reach = HERE) 
         Words; json, yaml: see docs/output.md; name: each fault.
     """
     from fairlead_cli.client.connection import run
-    from fairlead_cli.nats.checking import checked
+    from fairlead_cli.nats.server import checked
 
     return run(checked(directory, reach.nats, form=output))
 
@@ -118,6 +118,6 @@ def push(directory: Path, /, *, reach: Reach = HERE) -> int:
         As `fairlead nats config --jwt` wrote it.
     """
     from fairlead_cli.client.connection import run
-    from fairlead_cli.nats.pushing import pushed
+    from fairlead_cli.nats.server import pushed
 
     return run(pushed(directory, reach.nats))

@@ -1,4 +1,8 @@
-"""`fairlead nats check`: what a running server lets each user do, against what it shall."""
+"""A running server, reached as the users of a directory of `fairlead nats config`.
+
+`fairlead nats check` tries what it lets each of them do, against what it shall; `fairlead nats push` hands it the accounts'
+tokens in operator mode (docs.nats.io, "NATS based resolver": `$SYS.REQ.CLAIMS.UPDATE` of the system account).
+"""
 
 import asyncio
 import contextlib
@@ -8,20 +12,28 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from fairlead_bus import ConnectionSettings
+from fairlead_bus import ConnectionSettings, connect
 from fairlead_bus.server.accounts import NatsUser
 from fairlead_bus.server.probing import find_faults, logins
 from fairlead_cli.client.connection import connection_settings
-from fairlead_cli.console import write_line
+from fairlead_cli.console import warn, write_line
 from fairlead_cli.errors import InputError, NotRunningError
 from fairlead_cli.nats.files import LAYOUT_FILE, DirectorySource, NatsDirectory, read_stated
 from fairlead_cli.options import Format
 from fairlead_cli.outcomes import NatsChecked
 from fairlead_cli.printing import is_for_people, print_outcome, tell
 
-SOUND, FAULTY = 0, 1
+DONE, UNDONE = 0, 1
 _CONNECT_SECONDS = 5.0
 _PORT = 4222
+
+
+class _Refusal(msgspec.Struct):
+    description: str = ""
+
+
+class _PushAnswer(msgspec.Struct):
+    error: _Refusal | None = None
 
 
 async def checked(directory: Path, nats: str | None, *, form: Format = "table") -> int:
@@ -31,11 +43,11 @@ async def checked(directory: Path, nats: str | None, *, form: Format = "table") 
         InputError: the directory is none of `fairlead nats config`.
         NotRunningError: nobody is there.
     """
-    stated, made = stated_in(directory), NatsDirectory(directory)
-    plain = reaching(stated, nats)
+    stated, made = _stated_in(directory), NatsDirectory(directory)
+    plain = _reaching(stated, nats)
 
     def how(user: NatsUser) -> tuple[str, ConnectionSettings]:
-        return made.key(user.name), as_user(plain, stated, made, user.name)
+        return made.key(user.name), _as_user(plain, stated, made, user.name)
 
     everybody = logins(stated.layout.accounts, how)
     await _reach(plain)
@@ -46,10 +58,32 @@ async def checked(directory: Path, nats: str | None, *, form: Format = "table") 
     sound = f"{len(everybody)} users may do what they need, and nothing else"
     tell(f"{len(faults)} faults" if faults else sound, form)
     print_outcome(NatsChecked(users=len(everybody), faults=faults), faults, form)
-    return FAULTY if faults else SOUND
+    return UNDONE if faults else DONE
 
 
-def stated_in(directory: Path) -> DirectorySource:
+async def pushed(directory: Path, nats: str | None) -> int:
+    """Hand over each token and say so; the exit code.
+
+    Raises:
+        InputError: the directory is none of `fairlead nats config --jwt`.
+    """
+    stated, made = _stated_in(directory), NatsDirectory(directory)
+    if not stated.server.jwt:
+        raise InputError("there are no tokens: the directory is for a plain configuration; reload the server")
+    refused = 0
+    async with connect(_as_user(_reaching(stated, nats), stated, made, "system"), name="push") as bus:
+        for account, token in made.tokens(stated).items():
+            reply = await bus.request("$SYS.REQ.CLAIMS.UPDATE", token.encode())
+            error = msgspec.json.decode(reply, type=_PushAnswer).error
+            if error is None:
+                write_line(f"{account}: taken")
+            else:
+                refused += 1
+                warn(f"{account}: refused by NATS: {error.description}")
+    return UNDONE if refused else DONE
+
+
+def _stated_in(directory: Path) -> DirectorySource:
     """The source that the directory was made from.
 
     Raises:
@@ -61,14 +95,14 @@ def stated_in(directory: Path) -> DirectorySource:
     return stated
 
 
-def reaching(stated: DirectorySource, nats: str | None) -> ConnectionSettings:
+def _reaching(stated: DirectorySource, nats: str | None) -> ConnectionSettings:
     """The settings to reach the server, as nobody yet."""
     plain = connection_settings(nats or stated.server.url, {})
     authority = os.environ.get("FAIRLEAD_NATS_TLS_CA") or stated.server.tls_ca
     return msgspec.structs.replace(plain, tls_ca=authority, connect_timeout_seconds=_CONNECT_SECONDS)
 
 
-def as_user(
+def _as_user(
     plain: ConnectionSettings, stated: DirectorySource, made: NatsDirectory, user: str
 ) -> ConnectionSettings:
     """The settings with which one of the directory's users connects."""
