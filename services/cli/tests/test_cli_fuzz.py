@@ -15,7 +15,7 @@ from fairlead_cli.paper.arranging import order
 from fairlead_cli.paper.lines import as_lines
 from fairlead_cli.paper.reading import parse
 from fairlead_cli.paper.results import as_json
-from fairlead_cli.policy.files import parse_policy
+from fairlead_cli.policy.files import parse_file
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.snapshot.types import Snapshot
 from fairlead_testkit.cases import CASES
@@ -36,7 +36,7 @@ def attempt(rng: random.Random) -> str:
         text = scramble_yaml(rng, text)
     try:
         if of_policy:
-            parse_policy(text, name="file")
+            parse_file(text, name="file")
         else:
             # A lone surrogate is nothing that a file could hold.
             check(parse(text.encode(errors="replace"), name="file", is_yaml=True))

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.errors import InputError
-from fairlead_cli.policy.files import as_yaml, differences, parse_policy, read_policy, shipped_policy
+from fairlead_cli.policy.files import as_yaml, differences, parse_file, read_file, shipped_policy
 from fairlead_sim.demo import demo_workload
 
 
@@ -26,7 +26,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text("window: 0\nunknown: 1\ntenants:\n- {name: a, weight: -1}\n- {name: a}\n")
     with pytest.raises(InputError) as raised:
-        read_policy(path)
+        read_file(path)
     told = "\n".join(raised.value.problems)
     for part in ("unknown", "window", "weight", "named twice"):
         assert part in told
@@ -46,7 +46,7 @@ grants:
   classes: [urgent]
 """
     with pytest.raises(InputError) as raised:
-        parse_policy(text, name="x")
+        parse_file(text, name="x")
     assert [problem.partition(": ")[2][:18] for problem in raised.value.problems] == [
         "line 1, column 9: ",
         "line 4, column 11:",
@@ -60,10 +60,10 @@ grants:
 
 def test_problems_of_json_and_of_repeated_blocks_have_places_too() -> None:
     with pytest.raises(InputError) as raised:
-        parse_policy('{"tenants": [{"name": "a", "weight": "x"}]}', name="x")
+        parse_file('{"tenants": [{"name": "a", "weight": "x"}]}', name="x")
     assert raised.value.problems[0].startswith("tenants[0].weight: line 1, column 38: ")
     with pytest.raises(InputError) as raised:
-        parse_policy("tenants:\n- {name: a, match: &m {scopes: [1]}}\n- {name: b, match: *m}\n", name="x")
+        parse_file("tenants:\n- {name: a, match: &m {scopes: [1]}}\n- {name: b, match: *m}\n", name="x")
     assert [problem.partition(", column")[0] for problem in raised.value.problems] == [
         "tenants[0].match.scopes[0]: line 2",
         "tenants[1].match.scopes[0]: line 3",
@@ -73,28 +73,28 @@ def test_problems_of_json_and_of_repeated_blocks_have_places_too() -> None:
 @pytest.mark.parametrize("text", ["a: [", "- 1", ""])
 def test_what_is_no_policy_is_said(text: str) -> None:
     with pytest.raises(InputError):
-        parse_policy(text, name="x")
+        parse_file(text, name="x")
 
 
 def test_a_snapshot_is_told_by_name_and_so_is_a_key_that_was_nearly_right() -> None:
     with pytest.raises(InputError, match=r"^x looks like a snapshot") as refused:
-        parse_policy('{"policy": {}, "jobs": []}', name="x")
+        parse_file('{"policy": {}, "jobs": []}', name="x")
     assert "fairlead order" in refused.value.hint
     with pytest.raises(InputError) as refused:
-        parse_policy("tenant: []", name="x")
+        parse_file("tenant: []", name="x")
     told = "tenant: line 1, column 1: is not a key here: did you mean tenants? Keys are "
     assert told in refused.value.problems[0]
 
 
 def test_a_text_that_is_no_yaml_is_told_with_the_line_and_no_name_but_the_files() -> None:
     with pytest.raises(InputError, match=r"^x is not valid YAML: .* in line 2, column 1") as refused:
-        parse_policy("a: [", name="x")
+        parse_file("a: [", name="x")
     assert "string>" not in str(refused.value)
 
 
 def test_a_difference_has_what_an_entry_says_and_not_what_it_leaves_out() -> None:
-    before = parse_policy("tenants: [{name: a}]", name="x")
-    after = parse_policy("tenants: [{name: a}, {name: robots}]\nresource_weights: {cpu: 0}", name="x")
+    before = parse_file("tenants: [{name: a}]", name="x").policy
+    after = parse_file("tenants: [{name: a}, {name: robots}]\nresource_weights: {cpu: 0}", name="x").policy
     changes = list(differences(before, after))
     assert "+ tenants[robots].weight: 1.0" in changes
     assert not [line for line in changes if line.endswith(("null", '""', "[]", "{}"))]
@@ -103,21 +103,21 @@ def test_a_difference_has_what_an_entry_says_and_not_what_it_leaves_out() -> Non
 
 def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
-        read_policy(tmp_path / "missing.yaml")
+        read_file(tmp_path / "missing.yaml")
 
 
 def test_a_policy_survives_being_written_as_yaml() -> None:
     policy = shipped_policy("laptop")
-    assert parse_policy(as_yaml(policy), name="x") == policy
+    assert parse_file(as_yaml(policy), name="x").policy == policy
 
 
 def test_a_key_written_twice_is_refused_with_its_lines_and_a_merged_one_is_none() -> None:
     twice = "tenants: [{name: a, weight: 3}]\nhalf_life_hours: 24\ntenants: [{name: a}]\n"
     with pytest.raises(InputError) as raised:
-        parse_policy(twice, name="twice.yaml")
+        parse_file(twice, name="twice.yaml")
     assert "line 3, column 1: key 'tenants' is given in line 1 already" in raised.value.problems[0]
     with pytest.raises(InputError) as raised:
-        parse_policy("tenants: [{name: a, weight: 3, weight: 4}]", name="twice.yaml")
+        parse_file("tenants: [{name: a, weight: 3, weight: 4}]", name="twice.yaml")
     assert raised.value.problems[0].startswith("tenants[0].weight: line 1, column 32: key 'weight' is given")
     merged = "tenants:\n- &a {name: a, weight: 3}\n- &b {<<: *a, name: b}\n- {<<: *b, name: c, weight: 2}\n"
-    assert [tenant.weight for tenant in parse_policy(merged, name="merged.yaml").tenants] == [3, 3, 2]
+    assert [tenant.weight for tenant in parse_file(merged, name="merged.yaml").policy.tenants] == [3, 3, 2]

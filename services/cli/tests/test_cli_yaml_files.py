@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairlead_cli.client.submitting.reading import read_file
 from fairlead_cli.errors import InputError
 from fairlead_cli.paper.reading import parse
-from fairlead_cli.policy.files import parse_policy
+from fairlead_cli.policy.files import parse_file
 from fairlead_contracts.base.errors import DocumentError
 from fairlead_contracts.base.yaml_text import DEEPEST, YamlError, parse_yaml, read_yaml
 from fairlead_testkit.command import fairlead
@@ -25,7 +25,7 @@ ENDLESS = ["tenants: &t\n- *t\n", "tenants: &t [*t]\n", "tenants: &t [{a: [*t]}]
 
 
 def as_policy(text: str) -> None:
-    parse_policy(text, name="file")
+    parse_file(text, name="file")
 
 
 def as_snapshot(text: str) -> None:
@@ -92,7 +92,7 @@ def test_anchors_hold_in_their_own_document() -> None:
 def test_numbers_that_are_not_decimal_are_refused(number: str) -> None:
     for text in (f"aging: {{entitlement_per_day: {number} }}", f"tenants:\n- name: a\n  weight: {number}\n"):
         with pytest.raises(InputError) as raised:
-            parse_policy(text, name="file")
+            parse_file(text, name="file")
         [problem] = raised.value.problems
         assert re.fullmatch(
             rf".*: line \d, column \d+: must be a decimal number, or text in quotes .*{re.escape(number)}.*",

@@ -5,6 +5,6 @@ A service, `python -m fairlead_checker`; nothing here is imported by others.
 A Workload that has quota starts when its pods, all of them, can be put on the nodes as they are now. Otherwise it gives its
 quota back and says why, and comes again as soon as it fits. Where to find what. The core, pure: `facts` is what is kept of
 Workloads, pods and nodes; `gangs` makes a gang of a Workload and its flavors; `ground` is what is free on the nodes now;
-`steps` says what a Workload needs next; `answers` is the answer, with its words, and what is written of it. The shell:
+`placing` looks whether the gang fits there; `steps` says what a Workload needs next; `words` is what is written of it. The shell:
 `sources` mirror the cluster, `check_writer` writes, `checker` is the loop, `app` wires it.
 """

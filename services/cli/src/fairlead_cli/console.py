@@ -113,30 +113,25 @@ def write_line(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Writes one line of progress to standard error."""
-    _tell(text)
+    """Writes one line of progress to standard error, if there is one: the caller may have closed it (`2>&-`)."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 def warn(text: str) -> None:
     """Writes one line that a person should not overlook."""
-    _tell(f"{_marked('warning:', 'yellow')} {text}")
+    say(f"{_marked('warning:', 'yellow')} {text}")
 
 
 def fail(text: str, *, problems: Iterable[str] = (), hint: str = "") -> None:
     """Writes the reason for which a command ends without success, each problem a line, and what to do."""
-    _tell(f"{_marked('error:', 'red')} {text}")
+    say(f"{_marked('error:', 'red')} {text}")
     for problem in problems:
-        _tell(f"  {problem}")
+        say(f"  {problem}")
     if hint:
-        _tell(hint)
+        say(hint)
 
 
 def _marked(word: str, style: str) -> str:
     return word if sys.stderr is None else styled(word, style, stream=sys.stderr)
-
-
-def _tell(line: str) -> None:
-    """Writes a line to standard error, if there is one: the caller may have closed it (`2>&-`)."""
-    if sys.stderr is not None:
-        sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()

@@ -174,7 +174,9 @@ async def _introduce(stack: Stack, plan: StackPlan, end: asyncio.Event) -> None:
             *ended_members(policy, stated, await running_clusters(stack.bus)),
         ):
             warn(sentence)
-    await _tell_words(stack)
+    # What operators said of writing levels before this start outlasts it.
+    for told in (await control_words(stack.bus)).held_back():
+        say(f"note: {told}")
     say("")
     say("In another terminal:")
     if plan.cluster:
@@ -189,12 +191,6 @@ async def tell_ready(bus: Bus, end: asyncio.Event) -> None:
     """A word once they answer after all: what was said before is that they do not."""
     if not await wait_answering(bus, end, within=_LATE_SECONDS, pause=1.0) and not end.is_set():
         say("ready now: the scorers answer")
-
-
-async def _tell_words(stack: Stack) -> None:
-    """Say what operators said of writing levels before this start: their words outlast it."""
-    for told in (await control_words(stack.bus)).held_back():
-        say(f"note: {told}")
 
 
 def _who_may_connect(plan: StackPlan) -> str:

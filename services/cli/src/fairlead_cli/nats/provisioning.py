@@ -7,7 +7,7 @@ from typing import Self
 import msgspec
 
 from fairlead_bus import JetStreamRefusedError
-from fairlead_bus.server.provision import TopologyChange, find_changes, make
+from fairlead_bus.server.provision import find_changes, make
 from fairlead_cli.client.connection import connected
 from fairlead_cli.console import say, warn, write_line
 from fairlead_cli.errors import InputError
@@ -75,7 +75,8 @@ async def provisioned(
                 if not dry_run:
                     await make(bus, change)
             except JetStreamRefusedError as error:
-                refused.append(f"{_attempt(change)}: refused by NATS: {error.description}")
+                attempt = change.sentence("cannot be made")
+                refused.append(f"{attempt}: refused by NATS: {error.description}")
                 warn(refused[-1])
             else:
                 told.append(change.sentence("missing") if dry_run else change.sentence())
@@ -109,7 +110,3 @@ def _age(name: str, text: str) -> float:
     if found is None:
         raise InputError(f"--max-age {name}: must be a number and s, m, h or d (found {text!r})")
     return float(found[1]) * _SECONDS[found[2]]
-
-
-def _attempt(change: TopologyChange) -> str:
-    return change.sentence("cannot be made")

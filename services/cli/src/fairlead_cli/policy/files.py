@@ -40,11 +40,6 @@ class PolicyFile(msgspec.Struct, frozen=True, kw_only=True):
         return "DRF" if self.policy.class_mode == "additive" else "WDRF"
 
 
-def read_policy(path: Path) -> PolicyDocument:
-    """The policy of a file; see read_file."""
-    return read_file(path).policy
-
-
 def read_file(path: Path) -> PolicyFile:
     """A policy file.
 
@@ -56,11 +51,6 @@ def read_file(path: Path) -> PolicyFile:
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from error
     return parse_file(text, name=str(path))
-
-
-def parse_policy(text: str, *, name: str) -> PolicyDocument:
-    """The policy of a text; see read_file."""
-    return parse_file(text, name=name).policy
 
 
 def parse_file(text: str, *, name: str) -> PolicyFile:
@@ -88,7 +78,7 @@ def parse_file(text: str, *, name: str) -> PolicyFile:
 def shipped_policy(name: str) -> PolicyDocument:
     """A policy that ships with the command: `laptop` or `demo`."""
     text = (files("fairlead_cli.policy") / "shipped" / f"{name}.yaml").read_text(encoding="utf-8")
-    return parse_policy(text, name=f"{name}.yaml")
+    return parse_file(text, name=f"{name}.yaml").policy
 
 
 def _says(found: object) -> frozenset[str] | None:

@@ -26,7 +26,7 @@ from fairlead_cli.kueue.doctor.rendering import DoctorReport, acceptance, closin
 from fairlead_cli.kueue.doctor.survey import Survey
 from fairlead_cli.kueue.doctor.verdict import DoctorVerdict, judge
 from fairlead_cli.options import Format
-from fairlead_cli.policy.files import read_policy, shipped_policy
+from fairlead_cli.policy.files import read_file, shipped_policy
 from fairlead_cli.policy.members import other_clusters
 from fairlead_cli.policy.store import stored_policy
 from fairlead_cli.printing import is_for_people, print_answer
@@ -200,7 +200,7 @@ def _given(leave: Leave) -> str:
 async def _policy(path: Path | None, bus: Bus | None) -> tuple[PolicyDocument, str]:
     """The policy to measure by: a file's, the one in force, or the one that `up` would start with."""
     if path is not None:
-        return read_policy(path), f"the policy in {path}"
+        return read_file(path).policy, f"the policy in {path}"
     found = await stored_policy(bus) if bus is not None else None
     if found is not None:
         return found[0], f"policy revision {found[1]}"

@@ -90,6 +90,7 @@ def _strangers(survey: Survey) -> Iterator[Finding]:
 def _absent(survey: Survey) -> Iterator[Finding]:
     reached = _reached(survey)
     parents = {tenant.parent for tenant in survey.policy.tenants}
+    queue = survey.cluster_queues[0].metadata.name if survey.cluster_queues else "CLUSTERQUEUE"
     for tenant in survey.policy.tenants:
         if (
             tenant.name not in reached
@@ -102,7 +103,7 @@ def _absent(survey: Survey) -> Iterator[Finding]:
                 f"Tenant/{tenant.name}",
                 "no LocalQueue of this cluster is this tenant's",
                 why="none of its jobs can enter a queue here; a name in the policy may be misspelt",
-                mend=_local_queue(survey, namespace),
+                mend=local_queue_manifest("default", namespace, queue),
             )
 
 
@@ -112,11 +113,6 @@ def _elsewhere(tenant: Tenant, cluster: str) -> bool:
         and tenant.match.clusters is not None
         and cluster not in tenant.match.clusters
     )
-
-
-def _local_queue(survey: Survey, namespace: str) -> str:
-    queue = survey.cluster_queues[0].metadata.name if survey.cluster_queues else "CLUSTERQUEUE"
-    return local_queue_manifest("default", namespace, queue)
 
 
 @check(
