@@ -53,10 +53,10 @@ class Cluster:
         job = self.truth[uid]
         self.truth[uid] = msgspec.structs.replace(job, rev=job.rev + 1, **changes)
 
-    def plan(self, wanted: Sequence[str], size: int = 100) -> SteeringPlan:
+    def plan(self, wanted: Sequence[str], size: int = 100, *, sealed: bool = False) -> SteeringPlan:
         places = [a_place(uid=uid) for uid in wanted]
         window = self.window(places, size)
-        return steer(window, self.facts, ["main"], self.expectations, ONE_BAND)
+        return steer(window, self.facts, ["main"], self.expectations, ONE_BAND, sealed=sealed)
 
     def window(self, places: Sequence[Place], size: int, waiting: int = 0, most: int = 0) -> list[Ranked]:
         decision = a_decision()
@@ -109,6 +109,17 @@ def test_written_levels_that_the_state_does_not_show_yet_are_not_written_again()
     cluster.show()
     assert cluster.plan(wanted, 10).writes == []
     assert cluster.order()[:10] == wanted[:10]
+
+
+def test_held_jobs_lose_their_levels_in_the_same_order_in_every_process() -> None:
+    cluster = Cluster(some_jobs(40))
+    held = cluster.order()[5:]
+    for uid in held:
+        cluster.set(uid, phase=Phase.HELD, level=7)
+    cluster.show()
+    plan = cluster.plan(cluster.order(), sealed=True)
+    lowered = [write.job.uid for write in plan.writes if write.job.uid in held]
+    assert lowered == sorted(held), "sets have another order in each process"
 
 
 def test_what_another_writer_did_is_repaired() -> None:

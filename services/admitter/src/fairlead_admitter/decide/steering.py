@@ -197,8 +197,8 @@ def take_back(
 
 
 def _maybe_moved(facts: ClusterFacts, queue: str, expectations: Expectations) -> Iterator[JobState]:
-    """Queued jobs of the queue that carry a level, or will be seen to carry one, or lose one."""
-    for uid in {*facts.moved(queue), *expectations.pending()}:
+    """Queued jobs of the queue that carry a level, or will be seen to carry one, or lose one; by uid."""
+    for uid in sorted({*facts.moved(queue), *expectations.pending()}):  # a set has another order in each process
         job = facts.job(uid)
         if job is not None and job.queue == queue and job.phase in (Phase.WAITING, Phase.HELD):
             yield job
