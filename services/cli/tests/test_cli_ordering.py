@@ -237,3 +237,23 @@ def test_a_key_written_twice_in_a_yaml_snapshot_is_refused() -> None:
     twice = b"now: 1\njobs: []\npolicy: {}\njobs: [{id: j1}]\n"
     with pytest.raises(DocumentError, match="line 4, column 1: key 'jobs' is given in line 2 already"):
         parse(twice, name="twice.yaml", is_yaml=True)
+
+
+def test_what_is_wrong_in_a_yaml_snapshot_is_told_by_line_and_column() -> None:
+    wrong = b"""now: 2025-10-09T08:53:20Z
+pools: [{name: p, capacity: {cpu: 4}}]
+policy: {tenants: [{name: a, weight: -1}]}
+tenants:
+  - {name: a, weihgt: 3}
+jobs:
+  - {id: one, tenant: a, demand: {cpu: 1}}
+"""
+    with pytest.raises(DocumentError) as error:
+        parse(wrong, name="wrong.yaml", is_yaml=True)
+    told = [f"{problem.field}: {problem.reason}" for problem in error.value.problems]
+    assert told == [
+        "policy.tenants[0].weight: line 3, column 38: must be 0 or lie between 0.000001 and 1,000,000,000",
+        "tenants[0].weihgt: line 5, column 23: is not a key here: did you mean weight? Keys are name, parent, "
+        "past_use, pool, unlisted, weight",
+        "jobs[0].submitted: line 7, column 5: is missing",
+    ]

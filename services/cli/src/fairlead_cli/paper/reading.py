@@ -7,7 +7,7 @@ import msgspec
 
 from fairlead_cli.errors import InputError, unreadable
 from fairlead_contracts.base.errors import DocumentError
-from fairlead_contracts.base.yaml_text import YamlError, parse_yaml
+from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, with_places
 from fairlead_contracts.policyfile.document import PolicyDocument
 from fairlead_contracts.snapshot.read import WRITTEN_BY_HAND, decode_snapshot, read_snapshot
 from fairlead_contracts.snapshot.types import Snapshot, WrittenSnapshot
@@ -73,7 +73,7 @@ def parse(payload: bytes, *, name: str, is_yaml: bool) -> Snapshot:
 
     Raises:
         InputError: it is not YAML.
-        DocumentError: it does not validate.
+        DocumentError: it does not validate; of YAML each problem has its line.
     """
     if payload.lstrip()[:1] == b"{" and not is_yaml:
         return decode_snapshot(payload)
@@ -82,4 +82,7 @@ def parse(payload: bytes, *, name: str, is_yaml: bool) -> Snapshot:
         found = parsed.only
     except YamlError as error:
         raise InputError(f"{name} is neither JSON nor valid YAML: {error}") from error
-    return read_snapshot(found, unread=parsed.problems)
+    try:
+        return read_snapshot(found, unread=parsed.problems)
+    except DocumentError as error:
+        raise DocumentError(with_places(error.problems, payload)) from error
