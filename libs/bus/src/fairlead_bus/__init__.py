@@ -13,7 +13,7 @@ Each room knows only those before it:
 - `work`: a `worker` takes from a work queue (`turns`, `overtaking`, `settling`).
 - `facts`: an `announcer` says what a cluster has, `comparison` and `repair` keep it so, `event_diff` tells what
   happened to its jobs.
-- `serving`: `frontend_endpoints` take what a frontend is asked to do, `discovery` is for the tools.
+- `frontend_endpoints` take what a frontend is asked to do.
 - `server`: `provision` makes streams, `permissions` says who may what, `accounts` and `claims` put it into a server.
 
 Named here are the connection and the streams, which all have; the rooms from `ownership` on are imported by module: a

@@ -6,7 +6,7 @@ break when a schema changes.
 
 Rooms, each using those after it alone: `snapshot` (all that an order is made from, as a file), `policyfile` (the policy
 document) and `messages` (by who writes them: `state` and `events` clusters, `decisions` and `members` scorers and
-leaders, `submissions` their senders, `questions` people, `control` operators), `frontend` (verbs to the simulated
-cluster, cards, marks) and `topology` (streams, buckets, durables), `subjects` (where messages go), `base` (encoding,
-errors, quantities, instants, tokens).
+leaders, `submissions` their senders, `questions` people, `control` operators), `frontend` (what one can do, the verbs
+that it obeys, cards, marks) and `topology` (streams, buckets, durables), `subjects` (where messages go), `base`
+(encoding, errors, quantities, instants, tokens).
 """

@@ -4,7 +4,8 @@
 and `demo` start child processes (`python -m fairlead_<service>`) and never import a service.
 
 Behind the words are rooms, each using those after it alone: `demo` (the demo and its report), `local` (a whole instance
-as child processes: `up` and its `stack`), `kueue` (`doctor` and `watchdog`), `paper` (the order of a file), `nats` (a
-server made ready), `policy` (files and the bucket), `client` (a running instance: found, asked, told, heard, and its
-answers as tables). `console`, `errors` and `options` serve all of them.
+as child processes: `up` and its `stack`), `kueue` (`doctor` and `watchdog`), `slurm` (a slurmctld looked over, scripts
+validated), `paper` (the order of a file), `nats` (a server made ready), `policy` (files and the bucket), `client` (a
+running instance: found, asked, told, heard, and its answers as tables). `console`, `errors` and `options` serve all of
+them.
 """

@@ -1,6 +1,7 @@
 """The content of one shard's decision: the front of each queue, the tenants' standings, and what it was computed with.
 
-Pure. The same state and policy give the same content, byte for byte, whichever replica works it out.
+No I/O. The same state, policy and instant give the same content, byte for byte, whichever replica works it out. Deciding
+lets the shard's past use decay up to that instant, and changes nothing else.
 """
 
 import msgspec
