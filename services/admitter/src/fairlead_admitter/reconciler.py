@@ -143,17 +143,19 @@ class Reconciler:
         self._adherence.observe(seen, pools)
         self._tell_of_starts(seen, pools)
         plans = {pool: self._decide(pool, queues) for pool, queues in pools.items()}
+        for pool, plan in plans.items():
+            self._have_swept(pool, pools[pool], plan)
         if not self._frontend_backoff.seconds_left:
-            await self._carry_out(plans, pools)
+            await self._carry_out({pool: plan.steering for pool, plan in plans.items()}, pools)
         # The log may take its time: no write waits for it.
         await self._reserve_events.log(self._reservations.take_news())
 
-    def _decide(self, pool: str, queues: frozenset[str]) -> SteeringPlan:
+    def _decide(self, pool: str, queues: frozenset[str]) -> PoolPlan:
         with self._record.pass_time.labels(pool).time():
             plan = decide(self._planner.view(pool, queues))
         self._planner.remember(pool, plan.after)
-        self._record_plan(pool, queues, plan)
-        return plan.steering
+        self._record_plan(pool, plan)
+        return plan
 
     async def _carry_out(
         self, plans: Mapping[str, SteeringPlan], pools: Mapping[str, frozenset[str]]
@@ -229,6 +231,13 @@ class Reconciler:
 
     # --- apply
 
+    def _have_swept(self, pool: str, queues: frozenset[str], plan: PoolPlan) -> None:
+        """Has marks of ours taken off beside the loop, where the plan wants that; else gives it up."""
+        if not plan.no_trace:
+            self._release.over(pool)
+        for only in plan.sweeps:
+            self._release.wanted(pool, sorted(queues), self._permit(pool, queues), only=only)
+
     async def _apply(self, pool: str, queues: frozenset[str], plan: SteeringPlan) -> PlanOutcome:
         applied = await self._applier.carry_out(pool, plan.writes, self._permit_plan(pool, queues, plan))
         self._clock.look()
@@ -239,12 +248,8 @@ class Reconciler:
 
     # --- record
 
-    def _record_plan(self, pool: str, queues: frozenset[str], plan: PoolPlan) -> None:
+    def _record_plan(self, pool: str, plan: PoolPlan) -> None:
         """Tells the plan to whom it concerns."""
-        if not plan.no_trace:
-            self._release.over(pool)
-        for only in plan.sweeps:
-            self._release.wanted(pool, sorted(queues), self._permit(pool, queues), only=only)
         if plan.withholding.why:
             self._staleness.excuse(pool)
             self._record.restraints.withheld(pool, plan.withholding, standing=plan.standing)
