@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-import yaml
 
 from fairlead_contracts.base.errors import FieldError
 from fairlead_contracts.base.quantities import parse_quantity
 from fairlead_contracts.base.reading import EMPTY, Strict, StructReader, with_unread
-from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, with_places
+from fairlead_contracts.base.yaml_text import YamlError, parse_yaml, with_places, write_yaml
 from fairlead_contracts.policyfile.read import names_of
 from fairlead_sim.errors import ConfigError
 from fairlead_sim.lines import QueueStrategy
@@ -110,9 +109,7 @@ def load_cluster(path: str | None) -> ClusterConfig:
 
 def render_config(config: ClusterConfig) -> str:
     """The configuration as YAML, as the service's `cluster_file` takes it."""
-    plain: object = msgspec.to_builtins(config)
-    rendered: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
-    return rendered
+    return write_yaml(msgspec.to_builtins(config))
 
 
 def _read(found: object, unread: Collection[FieldError]) -> tuple[ClusterConfig | None, list[FieldError]]:
