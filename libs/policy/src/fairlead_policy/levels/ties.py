@@ -19,14 +19,14 @@ type TiedJob = tuple[Tie, str]
 """A tie, and the uid of the job whose it is."""
 
 _SECOND = 1_000_000
-_SLURM_ID = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?(?![0-9])")
+_JOB_ID = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?(?![0-9])")
 _NO_TASK = 0xFFFF_FFFE
 """Slurm's NO_VAL: what is left of an array stands behind its tasks."""
 CHANCE = "?"
 """Name in place of a queue's: its jobs have no order at equal levels. No queue is called so."""
 _NO_INSTANT = 0
 _NO_NUMBER = "~"
-"""Text behind all digits, for an id that is none of Slurm's."""
+"""Text behind all digits, for an id without a number."""
 
 
 def tie_of(rule: TieRule, queue_time: Micros, *, name: str, uid: str) -> Tie:
@@ -44,7 +44,7 @@ def tie_of(rule: TieRule, queue_time: Micros, *, name: str, uid: str) -> Tie:
         case TieRule.SECOND:
             return queue_time - queue_time % _SECOND, uid
         case TieRule.JOB_NUMBER:
-            return queue_time - queue_time % _SECOND, f"{_slurm_number(name)} {uid}"
+            return queue_time - queue_time % _SECOND, f"{_job_number(name)} {uid}"
         case TieRule.CHANCE:
             return _NO_INSTANT, uid
 
@@ -61,9 +61,9 @@ def tied_within(able: Capabilities, queue: str) -> str:
     return "" if able.orders_across_queues else queue
 
 
-def _slurm_number(name: str) -> str:
-    """The numbers of a Slurm job, as text that sorts as they do."""
-    found = _SLURM_ID.match(name)
+def _job_number(name: str) -> str:
+    """The numbers of a job and of its task, as text that sorts as they do."""
+    found = _JOB_ID.match(name)
     if found is None:
         return _NO_NUMBER
     job, task = found.groups()
