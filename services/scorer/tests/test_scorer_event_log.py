@@ -1,5 +1,6 @@
 """A scorer's input is a log: replayed in another process, it gives the same decisions to the byte."""
 
+import itertools
 import os
 import random
 import subprocess
@@ -12,10 +13,12 @@ import msgspec
 import pytest
 
 from fairlead_contracts.base.codec import to_packed
+from fairlead_contracts.messages.decisions import Basis, Keeping, KeptPast
 from fairlead_contracts.messages.state import STATE, Phase, State, subject_of
 from fairlead_contracts.policyfile.document import Aging, Hierarchy, PolicyDocument, Pool, Tenant
 from fairlead_scorer.decide.decision import DecisionStamp, decide, write
 from fairlead_scorer.state.cluster_cache import ClusterCache
+from fairlead_scorer.state.past import FinishedRun
 from fairlead_testkit.builders import NOW, a_demand, a_job, a_mark, a_pool, a_queue
 
 HOUR = 3_600_000_000
@@ -54,13 +57,26 @@ class Learned(msgspec.Struct, frozen=True, tag=True):
     messages: dict[str, bytes]
 
 
+class Heard(msgspec.Struct, frozen=True, tag=True):
+    """Events told of runs that are over."""
+
+    runs: list[FinishedRun]
+
+
+class Followed(msgspec.Struct, frozen=True, tag=True):
+    """Other owners of shards stated past use."""
+
+    statements: list[Keeping]
+    now: int
+
+
 class Decided(msgspec.Struct, frozen=True, tag=True):
     """Every shard was decided at an instant."""
 
     now: int
 
 
-type Entry = Adopted | Learned | Decided
+type Entry = Adopted | Learned | Heard | Followed | Decided
 LOG = msgspec.msgpack.Decoder(list[Entry])
 
 
@@ -76,6 +92,10 @@ def replay(log: bytes) -> Iterator[bytes]:
                     subject: STATE.decode(said) if said else None for subject, said in entry.messages.items()
                 }
                 cache.learn(read)
+            case Heard():
+                cache.hear(entry.runs)
+            case Followed():
+                cache.follow(entry.statements, lambda _pool, shard: shard == 0, entry.now)
             case Decided():
                 yield from decisions(cache, entry.now, number)
 
@@ -102,8 +122,26 @@ def some_job(dice: random.Random, now: int) -> State:
     )  # fmt: skip
 
 
+def some_run(dice: random.Random, now: int) -> FinishedRun:
+    """A run of a job that nobody states any more."""
+    ended = now - dice.randrange(HOUR)
+    return FinishedRun(
+        cluster=dice.choice(["c1", "c2"]), scope=dice.choice(TEAMS), uid=f"gone-{dice.randrange(20)}", queue="main",
+        started=ended - dice.randrange(1, HOUR), ended=ended, demand=a_demand(gpu=dice.choice([1, 4])),
+    )  # fmt: skip
+
+
+def some_statement(dice: random.Random, revision: int, now: int) -> Keeping:
+    """A statement of past use, under the policy that is in force or another one."""
+    used = {team: {"nvidia.com/gpu": str(dice.randrange(10**12))} for team in dice.sample(TEAMS, 3)}
+    return Keeping(
+        pool="all", shard=dice.randrange(3), basis=Basis(policy=dice.choice([revision, revision - 1]), capacity={}),
+        kept=KeptPast(at=now - dice.randrange(HOUR), half_life=2 * HOUR, tenants=used),
+    )  # fmt: skip
+
+
 def recorded(seed: int, length: int) -> bytes:
-    """A log of what two clusters stated and what policies said meanwhile."""
+    """A log of what two clusters stated, what policies said meanwhile, and what was told of the past."""
     dice, now = random.Random(seed), NOW
     # Jobs ask for all resources in this ratio: with H-DRF these are used up together.
     capacity = a_demand(cpu=64, memory_gib=256, gpu=16)
@@ -120,13 +158,18 @@ def recorded(seed: int, length: int) -> bytes:
         Adopted(DOCUMENTS[0], 1),
         Learned({subject_of(one): to_packed(one) for one in ground}),
     ]
+    in_force, documents = 1, itertools.cycle(DOCUMENTS[1:] + DOCUMENTS[:1])  # each holds for a while
     for revision in range(2, length):
         now += dice.randrange(HOUR // 6)
         jobs = [some_job(dice, now) for _ in range(dice.randint(1, 9))]
         gone = dice.random() < 0.1
         log.append(Learned({subject_of(job): b"" if gone else to_packed(job) for job in jobs}))
         if dice.random() < 0.2:
-            log.append(Adopted(dice.choice(DOCUMENTS), revision))
+            in_force = revision
+            log.append(Adopted(next(documents), revision))
+        log.append(Heard([some_run(dice, now) for _ in range(dice.randint(0, 3))]))
+        statements = [some_statement(dice, in_force, now) for _ in range(dice.randint(0, 2))]
+        log.append(Followed(statements, now))
         log.append(Decided(now))
     return msgspec.msgpack.encode(log)
 
