@@ -198,7 +198,8 @@ def take_back(
 
 def _maybe_moved(facts: ClusterFacts, queue: str, expectations: Expectations) -> Iterator[JobState]:
     """Queued jobs of the queue that carry a level, or will be seen to carry one, or lose one; by uid."""
-    for uid in sorted({*facts.moved(queue), *expectations.pending()}):  # a set has another order in each process
+    # A set has another order in each process.
+    for uid in sorted({*facts.moved(queue), *expectations.pending()}):
         job = facts.job(uid)
         if job is not None and job.queue == queue and job.phase in (Phase.WAITING, Phase.HELD):
             yield job
