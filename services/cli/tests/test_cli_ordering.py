@@ -253,7 +253,9 @@ jobs:
     told = [f"{problem.field}: {problem.reason}" for problem in error.value.problems]
     assert told == [
         "policy.tenants[0].weight: line 3, column 38: must be 0 or lie between 0.000001 and 1,000,000,000",
-        "tenants[0].weihgt: line 5, column 23: is not a key here: did you mean weight? Keys are name, parent, "
-        "past_use, pool, unlisted, weight",
+        (
+            "tenants[0].weihgt: line 5, column 23: is not a key here: did you mean weight? Keys are name, parent, "
+            "past_use, pool, unlisted, weight"
+        ),
         "jobs[0].submitted: line 7, column 5: is missing",
     ]
