@@ -9,12 +9,13 @@ in entitlements, and linear aging: key = held / (slots * entitlement) + rate * s
 """
 
 import heapq
-from bisect import insort
+from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from fairlead_contracts.base.instants import DAY, HOUR, Micros
@@ -96,12 +97,14 @@ class ByFormula:
     def in_order(self, now: Micros) -> Iterator[ContendingJob]:
         """Progressive filling: whoever goes counts as having started."""
         del now  # without a cap time alone changes no order
-        counted = Counter(self._held)
         heads = [self._scored(queue[0], 0, 0) for queue in self._queues.values() if queue]
+        if not heads:
+            return
+        yield min(heads)[1]  # who starts jobs one by one asks for no more
+        counted = Counter(self._held)
         heapq.heapify(heads)
         while heads:
             _, job, number = heads[0]
-            yield job
             counted[job.tenant] += job.size
             queue = self._queues[job.tenant]
             if number + 1 < len(queue):
@@ -109,6 +112,8 @@ class ByFormula:
                 heapq.heapreplace(heads, self._scored(queue[number + 1], number + 1, ahead))
             else:
                 heapq.heappop(heads)
+            if heads:
+                yield heads[0][1]
 
     def _scored(self, job: ContendingJob, number: int, ahead: int) -> tuple[int, ContendingJob, int]:
         tag = (self._held[job.tenant] + ahead) * self._parts_a_slot[job.tenant]
@@ -135,9 +140,11 @@ class Course:
     def share(self, tenant: str, begin: Micros, end: Micros) -> Fraction:
         """The tenant's mean part of the pool between two instants."""
         total = 0
-        ends = [at for at, _ in self.held[1:]] + [end]
-        for (at, held), until in zip(self.held, ends, strict=True):
-            total += held.get(tenant, 0) * max(0, min(until, end) - max(at, begin))
+        first, last = (bisect_right(self.held, instant, key=itemgetter(0)) for instant in (begin, end))
+        during = self.held[max(0, first - 1) : last]
+        ends = [at for at, _ in during[1:]] + [end]
+        for (at, held), until in zip(during, ends, strict=True):
+            total += held.get(tenant, 0) * (until - max(at, begin))
         return Fraction(total, (end - begin) * self.slots)
 
     def shares(self, tenants: Iterable[str], begin: Micros, end: Micros) -> dict[str, Fraction]:
@@ -173,6 +180,7 @@ class Contention:
         self._lengths, self._strict = lengths, strict
         self._kept: dict[str, Arrival] = {}
         self._held: Counter[str] = Counter()
+        self._free = slots
         self._waiting: Counter[str] = Counter()
         self._ends: list[tuple[Micros, ContendingJob]] = []
         self._count = 0
@@ -198,12 +206,15 @@ class Contention:
 
     def submit(self, arrival: Arrival) -> None:
         """Jobs come to wait now."""
-        for _ in range(arrival.jobs):
+        self._submit(arrival, arrival.jobs)
+
+    def _submit(self, arrival: Arrival, jobs: int) -> None:
+        for _ in range(jobs):
             self._count += 1
             self._order.wait(
                 ContendingJob(self.now, f"{self._count:07d}", arrival.tenant, arrival.size, arrival.lasts)
             )
-        self._waiting[arrival.tenant] += arrival.jobs
+        self._waiting[arrival.tenant] += jobs
 
     def _next(self, coming: Sequence[Arrival]) -> Micros:
         ends = self._ends[0][0] if self._ends else ENDLESS
@@ -212,7 +223,7 @@ class Contention:
     def _top_up(self, tenant: str) -> None:
         kept = self._kept.get(tenant)
         if kept is not None and kept.jobs > self._waiting[tenant]:
-            self.submit(replace(kept, jobs=kept.jobs - self._waiting[tenant]))
+            self._submit(kept, kept.jobs - self._waiting[tenant])
 
     def _start_all(self) -> None:
         while self._start_one():
@@ -221,7 +232,7 @@ class Contention:
         self.course.waiting.append(dict(self._waiting))
 
     def _start_one(self) -> bool:
-        free = self.course.slots - self._held.total()
+        free = self._free
         if not free:
             return False
         for job in self._order.in_order(self.now):
@@ -235,13 +246,14 @@ class Contention:
     def _start(self, job: ContendingJob) -> None:
         self._order.start(job)
         self._held[job.tenant] += job.size
+        self._free -= job.size
         self._waiting[job.tenant] -= 1
         lasts = job.lasts
         if lasts is None:
             count = len(self.course.starts)
             lasts = self._lengths[count % len(self._lengths)]
             # The first jobs end one by one, and so do those that take their slots: no tide of ends for ever.
-            if self._held.total() == count + job.size <= self.course.slots:
+            if self.course.slots - self._free == count + job.size <= self.course.slots:
                 lasts = lasts * (count + 1) // self.course.slots
         heapq.heappush(self._ends, (self.now + lasts, job))
         self.course.starts.append((self.now, job))
@@ -249,4 +261,5 @@ class Contention:
 
     def _end(self, job: ContendingJob) -> None:
         self._held[job.tenant] -= job.size
+        self._free += job.size
         self._order.end(job)
