@@ -379,11 +379,11 @@ def test_jobs_pass_and_promises_are_made() -> None:
     assert sum(world.passed for world in found) > 100
 
 
-@pytest.mark.parametrize(("variant", "reaction"), [(never_taking_back, 4), (not_looking, 8)])
-def test_each_care_that_is_left_out_breaks_a_promise(variant: Deciding, reaction: int) -> None:
+@pytest.mark.parametrize(("variant", "reaction", "seed"), [(never_taking_back, 4, 21), (not_looking, 8, 8)])
+def test_each_care_that_is_left_out_breaks_a_promise(variant: Deciding, reaction: int, seed: int) -> None:
     misfit = frozenset(f"small-{number}" for number in range(0, 60, 3))
     assert not broken(worlds(25, reaction, misfit=misfit))
-    assert broken(worlds(25, reaction, misfit=misfit, decide=variant))
+    assert world_of(seed, reaction, misfit=misfit, decide=variant).run()
 
 
 def two_units(seed: int, decide: Deciding) -> World:
