@@ -29,7 +29,7 @@ import pytest
 from fairlead_bus import Asked
 from fairlead_cli.errors import CommandError, InputError
 from fairlead_cli.options import Format
-from fairlead_cli.paper.explaining import explain_on_paper
+from fairlead_cli.paper.explaining import ReplyWithFits, explanations, print_explanations
 from fairlead_cli.paper.running import put_in_order
 from fairlead_contracts import subjects
 from fairlead_contracts.base.errors import DocumentError
@@ -82,10 +82,18 @@ def on_paper(case: RecordedPool) -> Bytes:
         "levels-json": _said(snapshot, lambda path: put_in_order(path, levels=True, form="json")),
         "levels-table": _said(snapshot, lambda path: put_in_order(path, levels=True, form="table")),
     }
+    explained: dict[str, ReplyWithFits] = {}
+
+    def explain(path: Path, name: str, form: Format) -> None:
+        # What takes the time is the same for all forms.
+        if name not in explained:
+            explained[name] = explanations(path, name)
+        print_explanations(explained[name], name, form=form)
+
     forms: tuple[tuple[Format, str], ...] = (("json", "explain-json"), ("table", "explain-text"))
     for form, kind in forms:
         said = [
-            _said(snapshot, lambda path, name=name: explain_on_paper(path, name, form=form))  # type: ignore[misc] # noqa: B023 # called at once
+            _said(snapshot, lambda path, name=name: explain(path, name, form))  # type: ignore[misc] # noqa: B023 # called at once
             for name in _some(names)
         ]
         found[kind] = b"".join(said)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,12 +39,29 @@ class PaperExplanations(ExplainReply, frozen=True, kw_only=True):
     """Fits of the jobs by uid, where the policy has a strategy to place jobs by."""
 
 
+class ReplyWithFits(NamedTuple):
+    """Explanations as they are printed."""
+
+    reply: PaperExplanations
+    fits: Mapping[str, JobFit] | None
+    """Fits of the jobs by uid; None where the policy places no jobs."""
+
+
 def explain_on_paper(path: Path, job: str, *, form: Format, verbose: bool = False) -> None:
     """Read a snapshot and print why one of its jobs stands where it stands, and what would move it.
 
     Raises:
         InputError: the snapshot cannot be read or does not validate.
         CommandError: no job of that name waits in it.
+    """
+    print_explanations(explanations(path, job), job, form=form, verbose=verbose)
+
+
+def explanations(path: Path, job: str) -> ReplyWithFits:
+    """The jobs of that name, explained by a snapshot alone.
+
+    Raises:
+        InputError: the snapshot cannot be read or does not validate.
     """
     snapshot = read_file(path)
     try:
@@ -63,14 +81,24 @@ def explain_on_paper(path: Path, job: str, *, form: Format, verbose: bool = Fals
         found=found,
         fits=msgspec.UNSET if fits is None else {uid: fit_line(fit) for uid, fit in fits.items()},
     )
-    if found or not is_for_people(form):
+    return ReplyWithFits(reply, fits)
+
+
+def print_explanations(found: ReplyWithFits, job: str, *, form: Format, verbose: bool = False) -> None:
+    """Print the jobs of a name that are explained.
+
+    Raises:
+        CommandError: there is none.
+    """
+    reply, fits = found
+    if reply.found or not is_for_people(form):
         print_answer(
             reply,
             form,
             view=lambda columns: _text(reply, fits, columns, verbose=verbose or form == "wide"),
-            names=(name_in_snapshot(one.scope, one.id) for one in found),
+            names=(name_in_snapshot(one.scope, one.id) for one in reply.found),
         )
-    if not found:
+    if not reply.found:
         raise CommandError(
             f"no job {job!r} waits in the snapshot", hint="`fairlead order` lists those that do."
         )
