@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_admitter.decide.deciding import PoolPlan, decide
@@ -41,6 +41,7 @@ from fairlead_contracts.messages.state import (
 from fairlead_policy.rules.rulebook import Rulebook
 from fairlead_runtime.metrics import Metrics
 from fairlead_testkit.builders import NOW, a_document, a_job, a_place, a_pool, a_queue
+from fairlead_testkit.cases import cases
 
 POOL = "c1/gpu"
 SECOND = 1_000_000
@@ -244,6 +245,7 @@ class ReplicaDay:
         )
 
 
+@settings(max_examples=cases(0.5))
 @given(st.randoms(use_true_random=False), st.integers(1, 25), st.sampled_from(["advise", "reserve"]))
 def test_a_log_of_what_went_in_gives_the_same_plans_again(dice: random.Random, count: int, mode: str) -> None:
     log = list(ReplicaDay(dice, mode).turns(count))
@@ -271,10 +273,7 @@ def test_the_machines_own_clock_has_no_say() -> None:
 def test_the_logs_that_are_played_have_writes_of_several_causes_in_them() -> None:
     """A log in which nothing is decided would give the same every time."""
     plans = [
-        plan
-        for seed in range(20)
-        for mode in ("advise", "reserve")
-        for _, plan in ReplicaDay(random.Random(seed), mode).turns(25)
+        plan for mode in ("advise", "reserve") for _, plan in ReplicaDay(random.Random(0), mode).turns(25)
     ]
     causes = {write[4] for plan in plans for write in msgspec.json.decode(plan)[0][0]}
     assert causes >= {"front", "left", "wake"}
