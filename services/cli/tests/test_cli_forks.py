@@ -6,7 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,10 @@ from typing import IO, NamedTuple
 
 import pytest
 
+from fairlead_cli.paper import arranging
 from fairlead_cli.paper.forks import ForkEndedError, made
+from fairlead_cli.paper.results import as_json
+from fairlead_contracts.snapshot.read import read_snapshot
 from fairlead_testkit.awaiting import eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
@@ -109,20 +112,24 @@ def jobs_of(pool: str, count: int) -> Iterator[dict[str, object]]:
         }
 
 
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A snapshot's file of pools of all sizes, one a tree in reserve mode."""
-    teams = [{"name": f"{pool}-team-{number}", "pool": pool} for pool in SIZES for number in range(7)]
+def document_of(sizes: Mapping[str, int]) -> dict[str, object]:
+    """A snapshot of pools of these sizes, one a tree in reserve mode."""
+    teams = [{"name": f"{pool}-team-{number}", "pool": pool} for pool in sizes for number in range(7)]
     trees = [team | ({"parent": "org"} if team["pool"] == "tree" else {}) for team in teams]
-    document = {
+    return {
         "now": 1_760_000_000,
         "policy": {"pools": [{"name": "tree", "members": ["c1/tree"], "mode": "reserve"}]},
-        "pools": [{"name": pool, "capacity": {"cpu": 512, GPU: 64}} for pool in SIZES],
+        "pools": [{"name": pool, "capacity": {"cpu": 512, GPU: 64}} for pool in sizes],
         "tenants": [{"name": "org", "pool": "tree"}, *trees],
-        "jobs": [job for pool, count in SIZES.items() for job in jobs_of(pool, count)],
+        "jobs": [job for pool, count in sizes.items() for job in jobs_of(pool, count)],
     }
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A snapshot's file of pools of all sizes."""
     path = tmp_path_factory.mktemp("forks") / "large.json"
-    path.write_text(json.dumps(document))
+    path.write_text(json.dumps(document_of(SIZES)))
     return path
 
 
@@ -168,16 +175,23 @@ def is_there(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("words", [(), ("--levels",)], ids=["order", "levels"])
-def test_an_order_has_the_same_bytes_by_one_process_and_by_three(large: Path, words: tuple[str, ...]) -> None:
-    with ordering(large, *words, processors=1) as alone:
+@forks_here
+def test_parts_of_an_order_are_the_same_by_one_process_and_by_three() -> None:
+    snapshot = read_snapshot(document_of(SIZES | {"large": 2100}))
+    for levels in (False, True):
+        planned = arranging.order(snapshot, levels=levels)
+        assert len({b"".join(as_json(planned, snapshot.now, by=by)) for by in (1, 3)}) == 1
+
+
+def test_an_order_has_the_same_bytes_by_one_process_and_by_three(large: Path) -> None:
+    with ordering(large, "--levels", processors=1) as alone:
         assert not alone.forks, "a single processor needs no second process"
         code, whole, said = alone.ended()
     assert (code, said) == (0, "")
     pools = json.loads(whole)["pools"]
     assert {pool["name"]: len(pool["order"]) for pool in pools} == SIZES
     assert all([job["rank"] for job in pool["order"]] == list(range(len(pool["order"]))) for pool in pools)
-    with ordering(large, *words, processors=3) as several:
+    with ordering(large, "--levels", processors=3) as several:
         assert len(several.forks) == 3
         assert several.ended() == (0, whole, "")
 
