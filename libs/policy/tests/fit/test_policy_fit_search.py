@@ -112,7 +112,7 @@ def test_a_search_cut_short_is_never_a_proof() -> None:
             proven = isinstance(answer, Placement) or answer.exact
             open_answers += not proven
             assert not proven or isinstance(answer, Placement) == truth_of(gang, nodes), (seed, steps)
-    assert open_answers > 100
+    assert open_answers > cases()
 
 
 def test_many_nodes_are_not_searched_and_that_is_said() -> None:
