@@ -517,20 +517,15 @@ class PodLife:
 
     async def _ask_for_end(self, key: Key, uid: str | None, version: str | None) -> bool:
         """Ask Kubernetes once; returns whether that settles it: not where the version is an old one."""
-        self._mirror.leaves(key)
-        asked = False
         try:
-            await self._client.delete(PODS, key.name, key.namespace, uid=uid, resource_version=version)
-            asked = True
-        except NotFoundError:
-            return True
+            with self._mirror.leaving(key):
+                await self._client.delete(PODS, key.name, key.namespace, uid=uid, resource_version=version)
         except ConflictError:
             return version is None
+        except NotFoundError:
+            return True
         except KubeError as error:
             self._log.warning("pod_not_deleted", pod=key.name, error=str(error))
-        finally:
-            if not asked:
-                self._mirror.stays(key)
         return True
 
     async def _gone(self, ending: set[Key]) -> str | None:

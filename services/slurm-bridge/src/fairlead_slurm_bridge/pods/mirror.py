@@ -1,8 +1,9 @@
 """Mirrors of nodes and pods in memory, by which the gate decides without asking anybody."""
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -38,7 +39,7 @@ class KubeMirror:
         self._begun: set[str] = set()
         self._leaving: set[str] = set()
         """UIDs of pods of which Kubernetes may not have told yet what it was asked for: see `begins` and
-        `leaves`."""
+        `leaving`."""
         self._wake = asyncio.Event()
         self._news = News()
         self._nodes = Reflector[Node, FitNode](
@@ -90,17 +91,22 @@ class KubeMirror:
         self._begun.add(self.pods[key].uid)
         self.pods[key] = self._foreseen(self.pods[key])
 
-    def leaves(self, key: Key) -> None:
-        """Count a waiting pod as leaving before Kubernetes is asked to end it: its program stays unbegun."""
+    @contextlib.contextmanager
+    def leaving(self, key: Key) -> Iterator[None]:
+        """Count a waiting pod as leaving from before the block, which asks Kubernetes to end it: its program stays unbegun.
+
+        Where the block raises, Kubernetes was not asked, and the pod counts as before.
+        """
         if key in self.pods and self.pods[key].waits:
             self._leaving.add(self.pods[key].uid)
             self.pods[key] = self._foreseen(self.pods[key])
-
-    def stays(self, key: Key) -> None:
-        """Count a pod as not leaving again, as Kubernetes could not be asked for its end."""
-        if key in self.pods and self.pods[key].uid in self._leaving:
-            self._leaving.discard(self.pods[key].uid)
-            self.pods[key] = msgspec.structs.replace(self.pods[key], leaving=False)
+        try:
+            yield
+        except BaseException:
+            if key in self.pods and self.pods[key].uid in self._leaving:
+                self._leaving.discard(self.pods[key].uid)
+                self.pods[key] = msgspec.structs.replace(self.pods[key], leaving=False)
+            raise
 
     def _foreseen(self, pod: JobPod) -> JobPod:
         waits, leaving = pod.waits and pod.uid not in self._begun, pod.leaving or pod.uid in self._leaving
