@@ -499,7 +499,7 @@ async def test_a_program_does_not_begin_for_a_process_that_comes_after_its_attem
         found.pod(WAITING)
         await found.life.forgetting.hand_on(ATTEMPT, 0)
         assert (await found.heard())[-1] == PodEnd(NO_POD)
-        coming = asyncio.create_task(found.life.came(KEY, WAITING, "n1"))
+        coming = asyncio.create_task(found.life.programs.begin(KEY, WAITING, "n1"))
         await asyncio.sleep(0)
         assert found.patches == [HANDED_ON]
         found.pod(WAITING)  # it was sent back by mistake
@@ -539,7 +539,7 @@ async def test_a_program_does_not_begin_in_a_pod_that_is_being_taken_away(tmp_pa
         await found.life.remove(KEY, WAITING)
         assert not found.mirror.pods[KEY].leaving, "Kubernetes was away"
         await found.life.remove(KEY, WAITING)
-        await found.life.came(KEY, WAITING, "n1")
+        await found.life.programs.begin(KEY, WAITING, "n1")
         assert not marked.is_set()
 
 
@@ -556,7 +556,7 @@ async def test_a_program_begins_only_where_another_bridge_does_not_take_its_pod_
     marked = asyncio.Event()
     async with scene(tmp_path, [b"x"], marked=marked, version="2") as found:
         found.pod(SEEN)
-        coming = asyncio.create_task(found.life.came(KEY, SEEN, "n1"))
+        coming = asyncio.create_task(found.life.programs.begin(KEY, SEEN, "n1"))
         await eventually(lambda: found.conflicts > 0, what="Kubernetes does not take it")
         found.pod(now)
         async with asyncio.timeout(20):

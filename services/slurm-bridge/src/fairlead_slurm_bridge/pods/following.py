@@ -134,7 +134,7 @@ class PodFollower:
 
     async def _begin(self, key: Key, pod: JobPod, node: str, stop: asyncio.Event) -> None:
         if not stop.is_set():
-            await self._life.came(key, pod, node)
+            await self._life.programs.begin(key, pod, node)
 
     async def _run(
         self, key: Key, pod: JobPod, skip: int, stop: asyncio.Event, words: asyncio.Queue[Word | None]

@@ -40,7 +40,6 @@ from fairlead_slurm_bridge.pods.forgetting import Forgetting, is_left, is_run_of
 from fairlead_slurm_bridge.pods.manifest import (
     Manifest,
     PodRules,
-    begun,
     claim_manifest,
     digest_of,
     on_node,
@@ -48,6 +47,7 @@ from fairlead_slurm_bridge.pods.manifest import (
 )
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
 from fairlead_slurm_bridge.pods.payload import Payload, payload
+from fairlead_slurm_bridge.pods.programs import WaitingPrograms
 from fairlead_slurm_bridge.pods.requests import PodJob, pod_job
 from fairlead_slurm_bridge.pods.runs import LONG_AGO, Runs
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict, is_over
@@ -133,6 +133,7 @@ class PodLife:
         self.bodies = Bodies()
         self.runs = runs
         self.forgetting = Forgetting(jobs, client, mirror, self.bodies, runs)
+        self.programs = WaitingPrograms(client, mirror, runs)
         self.making: set[Key] = set()
         """Keys of pods that are being made."""
         self.refusals: dict[Attempt, str] = {}
@@ -433,30 +434,6 @@ class PodLife:
         for attempt in self._beginning:
             if attempt.job == number:
                 self._beginning[attempt] |= is_over(attempt, job, completing=True)
-
-    async def came(self, key: Key, pod: JobPod, node: str) -> None:
-        """Let a program begin, as its attempt's process has come: the pod is of this attempt alone."""
-        self.runs.came(pod.attempt, node)
-        while (now := self._mirror.pods.get(key)) is not None and now.uid == pod.uid:
-            if now.leaving or now.over or (now.began and not now.waits):
-                return
-            if now.attempt != pod.attempt:  # handed on; it may be taken back
-                await self._mirror.change(_RETRY_SECONDS)
-                continue
-            self._mirror.begins(key)
-            patch, version = begun(pod.uid), now.version
-            try:
-                await self._client.merge_patch(PODS, key.name, patch, key.namespace, resource_version=version)
-            except NotFoundError:
-                return
-            except ConflictError:
-                # Another pod has its name, or it has changed: another bridge may be taking it away.
-                await self._mirror.change(_RETRY_SECONDS)
-            except KubeError as error:
-                self._log.warning("program_not_begun", pod=key.name, error=str(error))
-                await asyncio.sleep(_RETRY_SECONDS)
-            else:
-                return
 
     async def remove(self, key: Key, pod: JobPod) -> None:
         """Ask for the end of a pod, and of the claim that was made for it."""
