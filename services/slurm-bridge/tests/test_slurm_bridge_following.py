@@ -268,7 +268,7 @@ async def test_who_is_told_nothing(tmp_path: Path) -> None:
         words = await found.heard(user=1001)
         assert words[-1] == PodEnd(1)
         assert printed(words) == b"", "another user's output is nobody's business"
-        found.life.refusals[ATTEMPT] = "its comment cannot be read"
+        found.life.beginnings.refusals[ATTEMPT] = "its comment cannot be read"
         refused = await found.heard()
         assert refused == [Said("this job cannot run: its comment cannot be read"), PodEnd(1)]
 
@@ -536,9 +536,9 @@ async def test_a_program_does_not_begin_in_a_pod_that_is_being_taken_away(tmp_pa
     marked = asyncio.Event()
     async with scene(tmp_path, [b"x"], marked=marked, refusals=1) as found:
         found.pod(WAITING)
-        await found.life.remove(KEY, WAITING)
+        await found.life.ending.remove(KEY, WAITING)
         assert not found.mirror.pods[KEY].leaving, "Kubernetes was away"
-        await found.life.remove(KEY, WAITING)
+        await found.life.ending.remove(KEY, WAITING)
         await found.life.programs.begin(KEY, WAITING, "n1")
         assert not marked.is_set()
 
@@ -571,7 +571,7 @@ async def test_a_pod_that_waited_is_taken_away_only_where_another_bridge_has_not
     deleted = asyncio.Event()
     async with scene(tmp_path, [b"x"], deleted=deleted, version="2") as found:
         found.pod(SEEN)
-        removing = asyncio.create_task(found.life.stop(ATTEMPT))
+        removing = asyncio.create_task(found.life.ending.stop(ATTEMPT))
         await eventually(lambda: found.conflicts > 0, what="Kubernetes does not take it")
         found.pod(now)
         async with asyncio.timeout(20):
@@ -597,4 +597,4 @@ async def test_a_program_goes_on_where_the_prolog_is_killed_that_would_have_said
         async with beginning_again(found, monkeypatch) as beginning:
             beginning.cancel()
             await eventually(lambda: found.patches == [HANDED_ON], what="its pod is handed on")
-        assert found.life.short == {ATTEMPT.job: None}, "its job is woken once it is back"
+        assert found.life.beginnings.short == {ATTEMPT.job: None}, "its job is woken once it is back"

@@ -82,8 +82,8 @@ class PodFollower:
             stop: set when the pod shall end.
             node: node on which the body stands.
         """
-        if attempt in self._life.refusals:
-            yield Said(f"this job cannot run: {self._life.refusals[attempt]}")
+        if attempt in self._life.beginnings.refusals:
+            yield Said(f"this job cannot run: {self._life.beginnings.refusals[attempt]}")
             yield PodEnd(_FAILED)
             return
         again = self._life.runs.code_again(attempt)
@@ -167,7 +167,7 @@ class PodFollower:
 
     async def _stop_when_asked(self, attempt: Attempt, stop: asyncio.Event) -> None:
         await stop.wait()
-        await self._life.stop(attempt)
+        await self._life.ending.stop(attempt)
 
     async def _output(self, key: Key, pod: JobPod, skip: int, words: asyncio.Queue[Word | None]) -> None:
         """Take the container's output from `skip` on; where it breaks off, take it up again there."""

@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import Coroutine, Mapping
 from typing import Protocol
-from weakref import WeakValueDictionary
 
 import msgspec
 import structlog
@@ -17,11 +16,9 @@ from fairlead_contracts.base.errors import FieldError
 from fairlead_kube.client import KubeClient
 from fairlead_kube.errors import (
     AlreadyExistsError,
-    ConflictError,
     ForbiddenError,
     InvalidError,
     KubeError,
-    NotFoundError,
     RefusedError,
 )
 from fairlead_kube.pods import PodSpec
@@ -35,8 +32,10 @@ from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt
 from fairlead_slurm_bridge.gate.capacity import NoRoom
 from fairlead_slurm_bridge.gate.kube_facts import JobPod, pod_facts
+from fairlead_slurm_bridge.pods.beginnings import Beginnings
 from fairlead_slurm_bridge.pods.bodies import Bodies
-from fairlead_slurm_bridge.pods.forgetting import Forgetting, is_left, is_run_of, node_of
+from fairlead_slurm_bridge.pods.ending import PodEnding
+from fairlead_slurm_bridge.pods.forgetting import Forgetting, is_run_of, node_of
 from fairlead_slurm_bridge.pods.manifest import (
     Manifest,
     PodRules,
@@ -50,18 +49,13 @@ from fairlead_slurm_bridge.pods.payload import Payload, payload
 from fairlead_slurm_bridge.pods.programs import WaitingPrograms
 from fairlead_slurm_bridge.pods.requests import PodJob, pod_job
 from fairlead_slurm_bridge.pods.runs import LONG_AGO, Runs
-from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict, is_over
+from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 
 _LOOK_SECONDS = 2.0
 """Seconds after which a pod is looked at again, also when nothing is heard of it."""
-_CLAIM_LOOK_SECONDS = 0.5
 _TOLD_SECONDS = 30.0
 """Seconds for which an attempt waits for an earlier one's epilog: a site's own epilog runs first."""
 _TOLD_LOOK_SECONDS = 0.2
-_RETRY_SECONDS = 1.0
-_TRIES = 5
-"""Number of tries to delete a pod that changes all the time."""
-_REMEMBERED = 10_000
 _NEVER_STARTS = frozenset(
     (
         "ErrImagePull",
@@ -128,29 +122,22 @@ class PodLife:
         self._rules = rules
         self._partition = partition
         self._times = times
-        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[PrologVerdict | None]] = set()
-        self.bodies = Bodies()
         self.runs = runs
+        self.bodies = Bodies()
+        self.beginnings = Beginnings()
         self.forgetting = Forgetting(jobs, client, mirror, self.bodies, runs)
+        self.ending = PodEnding(jobs, client, mirror, rules, self.beginnings, gone_seconds=times.gone)
         self.programs = WaitingPrograms(client, mirror, runs)
-        self.making: set[Key] = set()
-        """Keys of pods that are being made."""
-        self.refusals: dict[Attempt, str] = {}
-        """Reason for which an attempt never gets a pod, by attempt; its body tells the user."""
-        self.short: dict[int, PodAsk | None] = {}
-        """Jobs that were sent back for want of room, by number; None where one has its pod already."""
-        self._beginning: dict[Attempt, bool] = {}
-        """Attempts whose prolog is being answered, with whether they were ended meanwhile."""
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     def stands_for(self, attempt: Attempt) -> bool:
         """Whether a prolog of this attempt is being answered, or its process listens."""
-        return attempt in self._beginning or attempt in self.bodies.listening
+        return attempt in self.beginnings or attempt in self.bodies.listening
 
     def stands_for_job(self, attempt: Attempt) -> bool:
         """Whether a prolog of this attempt is being answered, or a process of any attempt of its job listens."""
-        return attempt in self._beginning or self.bodies.stand_for(attempt.job)
+        return attempt in self.beginnings or self.bodies.stand_for(attempt.job)
 
     # --- begin
 
@@ -162,17 +149,14 @@ class PodLife:
         if why is not None:
             return PrologVerdict(code=REQUEUE, why=why, kind="away")
         attempt = Attempt(int(hook["SLURM_JOB_ID"]), int(hook.get("SLURM_JOB_RESTART_COUNT", "0")))
-        known = self.short.get(attempt.job)
+        known = self.beginnings.short.get(attempt.job)
         if known is not None and not self._mirror.capacity.would_fit([known])[0]:
             return PrologVerdict(code=REQUEUE, why="there is still no room", kind="short")
-        self._beginning[attempt] = False
-        try:
+        with self.beginnings.asked(attempt):
             verdict = await self._begin(attempt, hook)
             if verdict.kind == "away":  # slurmctld is: what it has forgotten of the job is not known
                 await self._hand_on_unasked(attempt)
             return verdict
-        finally:
-            self._beginning.pop(attempt, None)
 
     async def _begin(self, attempt: Attempt, hook: Mapping[str, str]) -> PrologVerdict:
         forgotten = await self._forgotten(attempt, node_of(hook))
@@ -203,19 +187,19 @@ class PodLife:
         except asyncio.CancelledError:
             # Slurm takes a prolog that is killed for success, and slurmd refuses the job that it has: it goes back unasked.
             self._keep_on(self._hand_on_unasked(attempt))
-            self.short[attempt.job] = None
+            self.beginnings.short[attempt.job] = None
             raise
         except SlurmError as error:
             return PrologVerdict(code=REQUEUE, why=str(error), kind="away")
         except KubeError as error:
             return PrologVerdict(code=REQUEUE, why=f"Kubernetes: {error}", kind="error")
         if found is not None and found.code == REQUEUE:
-            self.short[attempt.job] = None
+            self.beginnings.short[attempt.job] = None
         return found
 
     async def _hand_on_unasked(self, attempt: Attempt) -> None:
         """Let the attempt's program go on, if it runs, without asking slurmctld: the attempt goes back."""
-        async with self._turn(attempt.job):
+        async with self.beginnings.turn(attempt.job):
             try:
                 await self.forgetting.hand_on(attempt, LONG_AGO)
             except KubeError as error:
@@ -229,13 +213,13 @@ class PodLife:
         return task
 
     async def _make(self, attempt: Attempt, hook: Mapping[str, str]) -> PrologVerdict:
-        async with self._turn(attempt.job):
-            if self._beginning.get(attempt):
+        async with self.beginnings.turn(attempt.job):
+            if self.beginnings.has_ended(attempt):
                 return PrologVerdict(code=REQUEUE, why="the attempt has ended meanwhile", kind="error")
             try:
                 return await self._asked_for(attempt, hook)
             except (PodRefusedError, PodCommentError) as error:
-                return self._refuse(attempt, str(error))
+                return self.beginnings.refuse(attempt, str(error))
             except NotPreparedError as error:
                 return PrologVerdict(code=REQUEUE, why=str(error), kind="error")
             except SlurmError as error:
@@ -252,32 +236,32 @@ class PodLife:
             identity = digest_of(job, await self._program(job))
             taken = await self.forgetting.take_over(attempt, job.submitted, identity)
             if taken is not None:
-                self.short.pop(attempt.job, None)
+                self.beginnings.short.pop(attempt.job, None)
                 return taken
         wanted = pod_words(job.comment)
-        key = self._key(job.account, attempt)
+        key = self._rules.pod_key(job.account, attempt)
         ask = self._ask(pod_manifest(job, wanted, Payload(script=""), self._rules), key.name)
         if await self._others_are_there(attempt):
-            self.short[attempt.job] = ask  # it is woken when there is room
+            self.beginnings.short[attempt.job] = ask  # it is woken when there is room
             return PrologVerdict(code=REQUEUE, why="the pod of another attempt has to go first", kind="short")
         room = self._mirror.capacity.reserve(key, ask)
         if isinstance(room, NoRoom):
-            self.short[attempt.job] = ask
+            self.beginnings.short[attempt.job] = ask
             return PrologVerdict(code=REQUEUE, why=room.why, kind="short")
-        self.making.add(key)
+        self.beginnings.making.add(key)
         kept = False
         try:
             program = await self._program(job)
             verdict = await self._create(key, room.node, job, wanted, program)
             kept = verdict.code == START and verdict.kind != "refused"
-            self.short.pop(attempt.job, None)
+            self.beginnings.short.pop(attempt.job, None)
             return verdict
         finally:
-            self.making.discard(key)
+            self.beginnings.making.discard(key)
             if not kept and key not in self._mirror.pods:
                 self._mirror.capacity.release(key)
                 if wanted.scratch:
-                    await self._claim_is_gone(key)
+                    await self.ending.claim_is_gone(key)
 
     async def _program(self, job: PodJob) -> Payload:
         """The program of the job's pod.
@@ -301,17 +285,13 @@ class PodLife:
             )
         return program
 
-    def _key(self, account: str, attempt: Attempt) -> Key:
-        """The key of the attempt's pod, and of the claim that is made for it."""
-        return Key(self._rules.namespace_of(account), attempt.pod_name(self._rules.cluster))
-
     async def _others_are_there(self, attempt: Attempt) -> bool:
         """Whether another attempt of the job still has a pod, which is asked to end."""
         pods = self._mirror.of_job(attempt.job).items()
         own = attempt.pod_name(self._rules.cluster)
         others = [(key, pod) for key, pod in pods if key.name != own]
         for key, pod in others:
-            await self.remove(key, pod)
+            await self.ending.remove(key, pod)
         return bool(others)
 
     def _ask(self, manifest: Manifest, name: str) -> PodAsk:
@@ -354,22 +334,16 @@ class PodLife:
         if found is not None and not found.leaving and is_run_of(found, job.attempt, job.submitted, digest):
             return PrologVerdict(code=START, why="", kind="adopted")
         if pod.metadata.deletion_timestamp is None:
-            await self._delete(key, pod.metadata.uid)
+            await self.ending.delete(key, pod.metadata.uid)
         why = f"a pod of another job has the name {key.name} and is being taken away"
         return PrologVerdict(code=REQUEUE, why=why, kind="error")
-
-    def _refuse(self, attempt: Attempt, why: str) -> PrologVerdict:
-        """Let the job start, but end at once with the reason in its output, where its user looks."""
-        self._log.warning("pod_refused", job=attempt.job, restarts=attempt.restarts, why=why)
-        _keep(self.refusals, attempt, why)
-        return PrologVerdict(code=START, why=why, kind="refused")
 
     async def _ready(self, attempt: Attempt, made: PrologVerdict) -> PrologVerdict:
         until = time.monotonic() + self._times.ready
         seen = False
         while True:
             found = self._mirror.of_attempt(attempt)
-            if self._beginning.get(attempt) or (seen and found is None):
+            if self.beginnings.has_ended(attempt) or (seen and found is None):
                 return PrologVerdict(code=REQUEUE, why="its pod was taken away", kind="not-ready")
             if found is not None:
                 seen = True
@@ -390,14 +364,12 @@ class PodLife:
         key, pod = found
         why = f"{why}: {pod.reason} {pod.message}".rstrip()
         if pod.reason in _NEVER_STARTS:
-            return self._refuse(attempt, why)
-        await self._delete(key, pod.uid)
+            return self.beginnings.refuse(attempt, why)
+        await self.ending.delete(key, pod.uid)
         return PrologVerdict(code=REQUEUE, why=why, kind="not-ready")
 
-    # --- end
-
     async def end(self, number: int, restarts: int | None) -> str | None:
-        """Take away the pods of a job that has ended, and wait until they are gone; returns why if not.
+        """The answer to an epilog: take the pods of a job that has ended away; returns why if they are not gone.
 
         Args:
             number: number of the job.
@@ -406,125 +378,4 @@ class PodLife:
         Raises:
             SlurmError: slurmctld could not be asked what became of the job.
         """
-        ending: set[Key] = set()
-        claims: set[Key] = set()
-        async with self._turn(number):
-            job = await self._jobs.job(number)
-            self._note_end(number, job)
-            for key, pod in self._mirror.of_job(number).items():
-                if is_left(pod, job, completing=True):
-                    if not pod.leaving:
-                        await self._delete(key, pod.uid)
-                    ending.add(key)
-            if restarts is not None:
-                await self._remove_unseen(Attempt(number, restarts), job)
-                if job is not None:  # a bridge that was killed may have made its claim, and no pod
-                    claims.add(self._key(job.account, Attempt(number, restarts)))
-            claims = ending | (claims - self._mirror.pods.keys())  # a pod that goes on keeps its own
-        began = time.monotonic()
-        left = await self._gone(ending) or await self._claims_gone(claims, began + self._times.gone)
-        self._log.info("job_cleaned_up", job=number, seconds=round(time.monotonic() - began, 3), left=left)
-        return left
-
-    def _note_end(self, number: int, job: SlurmJob | None) -> None:
-        """Note which attempts end while they begin, by slurmctld's word alone.
-
-        The process whose end a hook tells may be one that slurmctld has forgotten: of the same restart count as what begins.
-        """
-        for attempt in self._beginning:
-            if attempt.job == number:
-                self._beginning[attempt] |= is_over(attempt, job, completing=True)
-
-    async def remove(self, key: Key, pod: JobPod) -> None:
-        """Ask for the end of a pod, and of the claim that was made for it."""
-        if not pod.leaving:
-            await self._delete(key, pod.uid)
-        await self._claim_is_gone(key)
-
-    async def _claim_is_gone(self, key: Key) -> bool:
-        """Ask for the end of a claim; returns whether it is gone. Kubernetes keeps it as long as its pod."""
-        try:
-            await self._client.delete(PERSISTENT_VOLUME_CLAIMS, key.name, key.namespace)
-        except NotFoundError:
-            return True
-        except KubeError as error:
-            self._log.warning("claim_not_deleted", name=key.name, error=str(error))
-        return False
-
-    async def _claims_gone(self, claims: set[Key], until: float) -> str | None:
-        while left := [key for key in claims if not await self._claim_is_gone(key)]:
-            if time.monotonic() >= until:
-                return f"the claims {', '.join(key.name for key in left)} did not go within {self._times.gone:g} s"
-            await asyncio.sleep(_CLAIM_LOOK_SECONDS)
-            claims = set(left)
-        return None
-
-    async def stop(self, attempt: Attempt) -> None:
-        """Ask the pod of an attempt to end, with the time that it is given for that."""
-        found = self._mirror.of_attempt(attempt)
-        if found is not None and not found[1].leaving:
-            await self._delete(found[0], found[1].uid)
-
-    async def _remove_unseen(self, attempt: Attempt, job: SlurmJob | None) -> None:
-        """Take away a pod that may have been made a moment ago, and has not been heard of."""
-        if self._mirror.of_attempt(attempt) is not None or not is_over(attempt, job, completing=True):
-            return
-        for key in [
-            key for key in self._mirror.capacity.promised if key.name == attempt.pod_name(self._rules.cluster)
-        ]:
-            await self._delete(key, None)
-            self._mirror.capacity.release(key)
-
-    async def _delete(self, key: Key, uid: str | None) -> None:
-        """Ask for the end of a pod; of one that waits only as it was seen.
-
-        Another bridge that leads since may have handed the pod on, or let its program begin: then the pod stays, and whoever
-        sweeps looks at it anew.
-        """
-        seen = _stage(self._mirror.pods.get(key))
-        for _ in range(_TRIES):
-            pod = self._mirror.pods.get(key)
-            if _stage(pod) != seen:
-                return
-            waits = pod is not None and pod.waits and pod.uid == uid
-            if await self._ask_for_end(key, uid, pod.version if pod is not None and waits else None):
-                return
-            await self._mirror.change(_RETRY_SECONDS)
-        self._log.warning("pod_not_deleted", pod=key.name, error="it changes all the time")
-
-    async def _ask_for_end(self, key: Key, uid: str | None, version: str | None) -> bool:
-        """Ask Kubernetes once; returns whether that settles it: not where the version is an old one."""
-        try:
-            with self._mirror.leaving(key):
-                await self._client.delete(PODS, key.name, key.namespace, uid=uid, resource_version=version)
-        except ConflictError:
-            return version is None
-        except NotFoundError:
-            return True
-        except KubeError as error:
-            self._log.warning("pod_not_deleted", pod=key.name, error=str(error))
-        return True
-
-    async def _gone(self, ending: set[Key]) -> str | None:
-        until = time.monotonic() + self._times.gone
-        while left := ending & self._mirror.pods.keys():
-            if time.monotonic() >= until:
-                return f"{', '.join(key.name for key in left)} did not end within {self._times.gone:g} s"
-            await self._mirror.change(min(until - time.monotonic(), _LOOK_SECONDS))
-        return None
-
-    def _turn(self, number: int) -> asyncio.Lock:
-        """The lock of a job, for which one thing at a time is done."""
-        return self._turns.setdefault(number, asyncio.Lock())
-
-
-def _stage(pod: JobPod | None) -> tuple[str, Attempt, bool] | None:
-    """The facts about a pod that decide whether it goes."""
-    return None if pod is None else (pod.uid, pod.attempt, pod.waits)
-
-
-def _keep[T](where: dict[Attempt, T], attempt: Attempt, value: T) -> None:
-    """Remember a value for an attempt, and forget the oldest."""
-    where[attempt] = value
-    while len(where) > _REMEMBERED:
-        where.pop(next(iter(where)))
+        return await self.ending.end(number, restarts)

@@ -9,6 +9,7 @@ import msgspec
 from fairlead_contracts.base.instants import Micros
 from fairlead_contracts.frontend.cards import CARD_CORES, CARD_MEMORY, VGPUS
 from fairlead_kube.pods import Toleration
+from fairlead_kube.reflector import Key
 from fairlead_slurm.pod_comment import Claim, PodWords
 from fairlead_slurm_bridge.errors import PodRefusedError
 from fairlead_slurm_bridge.gate.attempts import LABEL_CLUSTER, LABEL_JOB, LABEL_RESTARTS, Attempt
@@ -72,6 +73,10 @@ class PodRules(msgspec.Struct, frozen=True, kw_only=True):
     def namespace_of(self, account: str) -> str:
         """The namespace of an account's pods."""
         return self.namespaces.get(account, self.namespace)
+
+    def pod_key(self, account: str, attempt: Attempt) -> Key:
+        """The key of an attempt's pod, and of the claim that is made for it."""
+        return Key(self.namespace_of(account), attempt.pod_name(self.cluster))
 
 
 def pod_manifest(job: PodJob, asked: PodWords, payload: Payload, rules: PodRules) -> Manifest:

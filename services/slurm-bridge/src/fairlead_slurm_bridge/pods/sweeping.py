@@ -97,7 +97,7 @@ class Sweeper:
     async def _something_to_do(self) -> None:
         until = time.monotonic() + (_REST_SECONDS if self._backoff.short() else self._seconds)
         while (left := until - time.monotonic()) > 0:
-            if self._life.short and self._mirror.capacity.freed != self._freed:
+            if self._life.beginnings.short and self._mirror.capacity.freed != self._freed:
                 return
             await self._mirror.change(left)
 
@@ -115,7 +115,7 @@ class Sweeper:
                 continue
             if not pod.leaving:
                 self._log.info("pod_swept", pod=key.name, state=job.state if job else None)
-            await self._life.remove(key, pod)
+            await self._life.ending.remove(key, pod)
         self._drop_promises(promised)
         await self._send_back_lost(jobs.values())
         await self._wake(jobs)
@@ -138,19 +138,19 @@ class Sweeper:
 
     def _drop_promises(self, promised: frozenset[Key]) -> None:
         """Drop promises for which nobody makes a pod, and which no pod has taken since the last look."""
-        idle = promised - self._life.making - self._mirror.pods.keys()
+        idle = promised - self._life.beginnings.making - self._mirror.pods.keys()
         for key in idle & self._idle_promises:
             self._mirror.capacity.release(key)
         self._idle_promises = frozenset(idle)
 
     async def _wake(self, jobs: Mapping[int, SlurmJob]) -> None:
-        for number in [number for number in self._life.short if number not in jobs]:
-            self._life.short.pop(number)
+        for number in [number for number in self._life.beginnings.short if number not in jobs]:
+            self._life.beginnings.short.pop(number)
         waiting = self._backoff.over(
-            [jobs[number] for number in self._life.short if is_put_off(jobs[number])]
+            [jobs[number] for number in self._life.beginnings.short if is_put_off(jobs[number])]
         )
         waiting.sort(key=lambda job: (-job.priority, job.number))
-        asks = [(job, self._life.short[job.number]) for job in waiting]
+        asks = [(job, self._life.beginnings.short[job.number]) for job in waiting]
         short = [(job, ask) for job, ask in asks if ask is not None]
         fits = self._mirror.capacity.would_fit([ask for _, ask in short])
         woken = [job.id for job, ask in asks if ask is None]

@@ -1,0 +1,169 @@
+"""The end of a job's pod: it is asked to end, with the claim that was made for it, and waited for until it is really gone."""
+
+import asyncio
+import time
+
+import structlog
+
+from fairlead_kube.client import KubeClient
+from fairlead_kube.errors import ConflictError, KubeError, NotFoundError
+from fairlead_kube.reflector import Key
+from fairlead_kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from fairlead_slurm import SlurmJob
+from fairlead_slurm_bridge.gate.attempts import Attempt
+from fairlead_slurm_bridge.gate.kube_facts import JobPod
+from fairlead_slurm_bridge.pods.beginnings import Beginnings
+from fairlead_slurm_bridge.pods.forgetting import Jobs, is_left
+from fairlead_slurm_bridge.pods.manifest import PodRules
+from fairlead_slurm_bridge.pods.mirror import KubeMirror
+from fairlead_slurm_bridge.pods.verdicts import is_over
+
+_LOOK_SECONDS = 2.0
+"""Seconds after which a pod is looked at again, also when nothing is heard of it."""
+_CLAIM_LOOK_SECONDS = 0.5
+_RETRY_SECONDS = 1.0
+_TRIES = 5
+"""Number of tries to delete a pod that changes all the time."""
+
+
+class PodEnding:
+    """The end of pods of one partition's jobs.
+
+    Args:
+        jobs: answers about slurmctld's jobs.
+        client: calls Kubernetes.
+        mirror: shows nodes and pods of Kubernetes.
+        rules: rules of the site.
+        beginnings: knows which attempts begin now.
+        gone_seconds: longest time from the order to end a pod until it is really gone.
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        client: KubeClient,
+        mirror: KubeMirror,
+        rules: PodRules,
+        beginnings: Beginnings,
+        *,
+        gone_seconds: float,
+    ) -> None:
+        self._jobs = jobs
+        self._client = client
+        self._mirror = mirror
+        self._rules = rules
+        self._beginnings = beginnings
+        self._gone_seconds = gone_seconds
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    async def end(self, number: int, restarts: int | None) -> str | None:
+        """Take away the pods of a job that has ended, and wait until they are gone; returns why if not.
+
+        Args:
+            number: number of the job.
+            restarts: restart count of the attempt that ended; None where the hook does not know it.
+
+        Raises:
+            SlurmError: slurmctld could not be asked what became of the job.
+        """
+        ending: set[Key] = set()
+        claims: set[Key] = set()
+        async with self._beginnings.turn(number):
+            job = await self._jobs.job(number)
+            self._beginnings.ends(number, job)
+            for key, pod in self._mirror.of_job(number).items():
+                if is_left(pod, job, completing=True):
+                    if not pod.leaving:
+                        await self.delete(key, pod.uid)
+                    ending.add(key)
+            if restarts is not None:
+                await self._remove_unseen(Attempt(number, restarts), job)
+                if job is not None:  # a bridge that was killed may have made its claim, and no pod
+                    claims.add(self._rules.pod_key(job.account, Attempt(number, restarts)))
+            claims = ending | (claims - self._mirror.pods.keys())  # a pod that goes on keeps its own
+        began = time.monotonic()
+        until = began + self._gone_seconds
+        left = await self._gone(ending, until) or await self._claims_gone(claims, until)
+        self._log.info("job_cleaned_up", job=number, seconds=round(time.monotonic() - began, 3), left=left)
+        return left
+
+    async def _remove_unseen(self, attempt: Attempt, job: SlurmJob | None) -> None:
+        """Take away a pod that may have been made a moment ago, and has not been heard of."""
+        if self._mirror.of_attempt(attempt) is not None or not is_over(attempt, job, completing=True):
+            return
+        name = attempt.pod_name(self._rules.cluster)
+        for key in [key for key in self._mirror.capacity.promised if key.name == name]:
+            await self.delete(key, None)
+            self._mirror.capacity.release(key)
+
+    async def _gone(self, ending: set[Key], until: float) -> str | None:
+        while left := ending & self._mirror.pods.keys():
+            if time.monotonic() >= until:
+                return f"{', '.join(key.name for key in left)} did not end within {self._gone_seconds:g} s"
+            await self._mirror.change(min(until - time.monotonic(), _LOOK_SECONDS))
+        return None
+
+    async def _claims_gone(self, claims: set[Key], until: float) -> str | None:
+        while left := [key for key in claims if not await self.claim_is_gone(key)]:
+            if time.monotonic() >= until:
+                return f"the claims {', '.join(key.name for key in left)} did not go within {self._gone_seconds:g} s"
+            await asyncio.sleep(_CLAIM_LOOK_SECONDS)
+            claims = set(left)
+        return None
+
+    async def stop(self, attempt: Attempt) -> None:
+        """Ask the pod of an attempt to end, with the time that it is given for that."""
+        found = self._mirror.of_attempt(attempt)
+        if found is not None and not found[1].leaving:
+            await self.delete(found[0], found[1].uid)
+
+    async def remove(self, key: Key, pod: JobPod) -> None:
+        """Ask for the end of a pod, and of the claim that was made for it."""
+        if not pod.leaving:
+            await self.delete(key, pod.uid)
+        await self.claim_is_gone(key)
+
+    async def claim_is_gone(self, key: Key) -> bool:
+        """Ask for the end of a claim; returns whether it is gone. Kubernetes keeps it as long as its pod."""
+        try:
+            await self._client.delete(PERSISTENT_VOLUME_CLAIMS, key.name, key.namespace)
+        except NotFoundError:
+            return True
+        except KubeError as error:
+            self._log.warning("claim_not_deleted", name=key.name, error=str(error))
+        return False
+
+    async def delete(self, key: Key, uid: str | None) -> None:
+        """Ask for the end of a pod; of one that waits only as it was seen.
+
+        Another bridge that leads since may have handed the pod on, or let its program begin: then the pod stays, and whoever
+        sweeps looks at it anew.
+        """
+        seen = _stage(self._mirror.pods.get(key))
+        for _ in range(_TRIES):
+            pod = self._mirror.pods.get(key)
+            if _stage(pod) != seen:
+                return
+            waits = pod is not None and pod.waits and pod.uid == uid
+            if await self._ask_for_end(key, uid, pod.version if pod is not None and waits else None):
+                return
+            await self._mirror.change(_RETRY_SECONDS)
+        self._log.warning("pod_not_deleted", pod=key.name, error="it changes all the time")
+
+    async def _ask_for_end(self, key: Key, uid: str | None, version: str | None) -> bool:
+        """Ask Kubernetes once; returns whether that settles it: not where the version is an old one."""
+        try:
+            with self._mirror.leaving(key):
+                await self._client.delete(PODS, key.name, key.namespace, uid=uid, resource_version=version)
+        except ConflictError:
+            return version is None
+        except NotFoundError:
+            return True
+        except KubeError as error:
+            self._log.warning("pod_not_deleted", pod=key.name, error=str(error))
+        return True
+
+
+def _stage(pod: JobPod | None) -> tuple[str, Attempt, bool] | None:
+    """The facts about a pod that decide whether it goes."""
+    return None if pod is None else (pod.uid, pod.attempt, pod.waits)
