@@ -7,47 +7,25 @@ killed at any moment, and so is this process. What it remembers by itself is onl
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping
-from typing import Protocol
 
 import msgspec
 import structlog
 
-from fairlead_contracts.base.errors import FieldError
 from fairlead_kube.client import KubeClient
-from fairlead_kube.errors import (
-    AlreadyExistsError,
-    ForbiddenError,
-    InvalidError,
-    KubeError,
-    RefusedError,
-)
-from fairlead_kube.pods import PodSpec
+from fairlead_kube.errors import KubeError
 from fairlead_kube.reflector import Key
-from fairlead_kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from fairlead_slurm import SlurmJob
 from fairlead_slurm.errors import PodCommentError, SlurmError
-from fairlead_slurm.pod_comment import PodWords, pod_words
 from fairlead_slurm_bridge.errors import NotPreparedError, PodRefusedError
-from fairlead_slurm_bridge.gate.asks import PodAsk, pod_ask
 from fairlead_slurm_bridge.gate.attempts import Attempt
-from fairlead_slurm_bridge.gate.capacity import NoRoom
-from fairlead_slurm_bridge.gate.kube_facts import JobPod, pod_facts
+from fairlead_slurm_bridge.gate.kube_facts import JobPod
 from fairlead_slurm_bridge.pods.beginnings import Beginnings
 from fairlead_slurm_bridge.pods.bodies import Bodies
 from fairlead_slurm_bridge.pods.ending import PodEnding
-from fairlead_slurm_bridge.pods.forgetting import Forgetting, is_run_of, node_of
-from fairlead_slurm_bridge.pods.manifest import (
-    Manifest,
-    PodRules,
-    claim_manifest,
-    digest_of,
-    on_node,
-    pod_manifest,
-)
+from fairlead_slurm_bridge.pods.forgetting import Forgetting, node_of
+from fairlead_slurm_bridge.pods.making import PodMaker, SlurmctldJobs
+from fairlead_slurm_bridge.pods.manifest import PodRules
 from fairlead_slurm_bridge.pods.mirror import KubeMirror
-from fairlead_slurm_bridge.pods.payload import Payload, payload
 from fairlead_slurm_bridge.pods.programs import WaitingPrograms
-from fairlead_slurm_bridge.pods.requests import PodJob, pod_job
 from fairlead_slurm_bridge.pods.runs import LONG_AGO, Runs
 from fairlead_slurm_bridge.pods.verdicts import REQUEUE, START, PrologVerdict
 
@@ -66,19 +44,6 @@ _NEVER_STARTS = frozenset(
     )
 )
 """Reasons for which a container waits in vain, however long and wherever (kubelet/images, kuberuntime)."""
-
-
-class SlurmctldJobs(Protocol):
-    """Questions and orders to slurmctld about jobs."""
-
-    async def job(self, number: int) -> SlurmJob | None:
-        """The job of this number; None where slurmctld does not know it any more."""
-
-    async def script(self, number: int) -> str:
-        """The job's batch script."""
-
-    async def cancel(self, number: int) -> None:
-        """Cancel the job."""
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,10 +81,7 @@ class PodLife:
         partition: str,
         times: Times,
     ) -> None:
-        self._jobs = jobs
-        self._client = client
         self._mirror = mirror
-        self._rules = rules
         self._partition = partition
         self._times = times
         self._tasks: set[asyncio.Task[PrologVerdict | None]] = set()
@@ -129,6 +91,16 @@ class PodLife:
         self.forgetting = Forgetting(jobs, client, mirror, self.bodies, runs)
         self.ending = PodEnding(jobs, client, mirror, rules, self.beginnings, gone_seconds=times.gone)
         self.programs = WaitingPrograms(client, mirror, runs)
+        self._maker = PodMaker(
+            jobs,
+            client,
+            mirror,
+            rules,
+            runs,
+            beginnings=self.beginnings,
+            forgetting=self.forgetting,
+            ending=self.ending,
+        )
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     def stands_for(self, attempt: Attempt) -> bool:
@@ -217,7 +189,7 @@ class PodLife:
             if self.beginnings.has_ended(attempt):
                 return PrologVerdict(code=REQUEUE, why="the attempt has ended meanwhile", kind="error")
             try:
-                return await self._asked_for(attempt, hook)
+                return await self._maker.make(attempt, hook)
             except (PodRefusedError, PodCommentError) as error:
                 return self.beginnings.refuse(attempt, str(error))
             except NotPreparedError as error:
@@ -226,117 +198,6 @@ class PodLife:
                 return PrologVerdict(code=REQUEUE, why=str(error), kind="away")
             except KubeError as error:
                 return PrologVerdict(code=REQUEUE, why=f"Kubernetes: {error}", kind="error")
-
-    async def _asked_for(self, attempt: Attempt, hook: Mapping[str, str]) -> PrologVerdict:
-        found = await self._jobs.job(attempt.job)
-        if found is None:
-            return PrologVerdict(code=REQUEUE, why="slurmctld does not know the job", kind="error")
-        job = pod_job(hook, found)
-        if self._mirror.of_job(attempt.job) or self.runs.knows(attempt.job):
-            identity = digest_of(job, await self._program(job))
-            taken = await self.forgetting.take_over(attempt, job.submitted, identity)
-            if taken is not None:
-                self.beginnings.short.pop(attempt.job, None)
-                return taken
-        wanted = pod_words(job.comment)
-        key = self._rules.pod_key(job.account, attempt)
-        ask = self._ask(pod_manifest(job, wanted, Payload(script=""), self._rules), key.name)
-        if await self._others_are_there(attempt):
-            self.beginnings.short[attempt.job] = ask  # it is woken when there is room
-            return PrologVerdict(code=REQUEUE, why="the pod of another attempt has to go first", kind="short")
-        room = self._mirror.capacity.reserve(key, ask)
-        if isinstance(room, NoRoom):
-            self.beginnings.short[attempt.job] = ask
-            return PrologVerdict(code=REQUEUE, why=room.why, kind="short")
-        self.beginnings.making.add(key)
-        kept = False
-        try:
-            program = await self._program(job)
-            verdict = await self._create(key, room.node, job, wanted, program)
-            kept = verdict.code == START and verdict.kind != "refused"
-            self.beginnings.short.pop(attempt.job, None)
-            return verdict
-        finally:
-            self.beginnings.making.discard(key)
-            if not kept and key not in self._mirror.pods:
-                self._mirror.capacity.release(key)
-                if wanted.scratch:
-                    await self.ending.claim_is_gone(key)
-
-    async def _program(self, job: PodJob) -> Payload:
-        """The program of the job's pod.
-
-        Raises:
-            PodRefusedError: the job cannot run as a pod.
-            NotPreparedError: job_submit.lua has not seen it.
-        """
-        program = payload(await self._jobs.script(job.attempt.job))
-        if program is None:
-            self._log.warning(
-                "job_cancelled", job=job.attempt.job, why="job_submit.lua has not seen its script"
-            )
-            await self._jobs.cancel(job.attempt.job)
-            raise NotPreparedError(
-                "job_submit.lua has not seen its script, which would run on the node: cancelled"
-            )
-        if program.wants_gpus and not job.gpus:
-            raise PodRefusedError(
-                "it asks for GPUs in a way that says nothing of their number: ask with --gres=gpu:2"
-            )
-        return program
-
-    async def _others_are_there(self, attempt: Attempt) -> bool:
-        """Whether another attempt of the job still has a pod, which is asked to end."""
-        pods = self._mirror.of_job(attempt.job).items()
-        own = attempt.pod_name(self._rules.cluster)
-        others = [(key, pod) for key, pod in pods if key.name != own]
-        for key, pod in others:
-            await self.ending.remove(key, pod)
-        return bool(others)
-
-    def _ask(self, manifest: Manifest, name: str) -> PodAsk:
-        try:
-            return pod_ask(msgspec.convert(manifest["spec"], PodSpec), name)
-        except FieldError as error:
-            raise PodRefusedError(str(error)) from error
-
-    async def _create(
-        self, key: Key, node: str, job: PodJob, wanted: PodWords, program: Payload
-    ) -> PrologVerdict:
-        manifest = on_node(pod_manifest(job, wanted, program, self._rules), node)
-        try:
-            if wanted.scratch:
-                await self._create_claim(job, wanted.scratch)
-            await self._client.create(PODS, manifest)
-        except AlreadyExistsError:
-            return await self._adopt(key, job, digest_of(job, program))
-        except (InvalidError, RefusedError) as error:
-            raise PodRefusedError(f"Kubernetes does not take its pod: {error}") from error
-        except ForbiddenError as error:
-            # A quota that is full, or a right that somebody has to grant: neither is the user's fault.
-            return PrologVerdict(code=REQUEUE, why=str(error), kind="short")
-        self.runs.begins(job.attempt.job)
-        self._log.info(
-            "pod_made", job=job.attempt.job, restarts=job.attempt.restarts, pod=key.name, node=node
-        )
-        return PrologVerdict(code=START, why="", kind="room")
-
-    async def _create_claim(self, job: PodJob, size: str) -> None:
-        try:
-            await self._client.create(PERSISTENT_VOLUME_CLAIMS, claim_manifest(job, size, self._rules))
-        except AlreadyExistsError:
-            return
-
-    async def _adopt(self, key: Key, job: PodJob, digest: str) -> PrologVerdict:
-        pod = await self._client.get(PODS, key.name, key.namespace)
-        facts = pod_facts(pod, self._rules.cluster)
-        found = None if facts is None else facts.job
-        if found is not None and not found.leaving and is_run_of(found, job.attempt, job.submitted, digest):
-            return PrologVerdict(code=START, why="", kind="adopted")
-        if pod.metadata.deletion_timestamp is None:
-            await self.ending.delete(key, pod.metadata.uid)
-        why = f"a pod of another job has the name {key.name} and is being taken away"
-        return PrologVerdict(code=REQUEUE, why=why, kind="error")
 
     async def _ready(self, attempt: Attempt, made: PrologVerdict) -> PrologVerdict:
         until = time.monotonic() + self._times.ready
