@@ -7,6 +7,7 @@ Never shipped: import-linter keeps it out of every other member. What a test nee
   (the papers' backlogged tenants), `fuzz_inputs` (documents nearly right), `cases` (how many random ones);
 - one scorer or several, with clusters stated by hand: `harness`;
 - one admitter, with the cluster and the scorers played by hand: `fake_cluster`;
+- the gate of Slurm's bridge, with slurmctld and Kubernetes played by hand: `one_pod`;
 - everything, as the processes of production: `fleet`; under kills, pauses and a bad network: `chaos_load`, `proxy`; what became
   of each job after that: `audit`.
 

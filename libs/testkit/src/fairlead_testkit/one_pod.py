@@ -1,0 +1,138 @@
+"""One Slurm job and its pod, as slurmctld and Kubernetes tell of them: both are played by hand."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path
+
+from aiohttp import web
+
+from fairlead_slurm import SlurmJob
+from fairlead_slurm.errors import SlurmUnreachableError
+from fairlead_testkit.kubelab import KubeObject
+
+
+class OneJobSlurmctld:
+    """A slurmctld that knows one job, or none. Nobody may change anything.
+
+    Args:
+        script: batch script of the job.
+    """
+
+    def __init__(self, script: str) -> None:
+        self.known: SlurmJob | None = None
+        self.answers = True
+        self.asked: Callable[[], None] = lambda: None
+        """Call made while it is asked for its queue."""
+        self._script = script
+
+    async def job(self, number: int) -> SlurmJob | None:
+        """The job, whatever its number."""
+        del number
+        if not self.answers:
+            raise SlurmUnreachableError("slurmctld does not answer")
+        return self.known
+
+    async def jobs(self) -> list[SlurmJob]:
+        """The queue."""
+        self.asked()
+        return [] if self.known is None else [self.known]
+
+    async def script(self, number: int) -> str:
+        """The job's batch script."""
+        del number
+        return self._script
+
+    async def requeue(self, job: str) -> None:
+        """Fail the test."""
+        raise AssertionError(job)
+
+    async def wake(self, jobs: Iterable[str]) -> None:
+        """Fail the test."""
+        raise AssertionError(jobs)
+
+    async def cancel(self, number: int) -> None:
+        """Fail the test."""
+        raise AssertionError(number)
+
+
+class OnePodServer:
+    """An API server with one pod: it serves the pod's log, and notes what it is asked to change.
+
+    Args:
+        path: path of the pod in its API.
+        kubeconfig: file in which the way to this server is written.
+    """
+
+    def __init__(self, path: str, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
+        self.logs: list[list[bytes] | int] = [[]]
+        """The next answer for each reader of the log, as pieces or a status; the last one is given again and again. Behind
+        the pieces the connection breaks off, but for the last answer's."""
+        self.refusals = 0
+        """Number of patches and deletions that are refused before one is taken."""
+        self.version = ""
+        """Version of the pod: what is asked of another one is refused."""
+        self.conflicts = 0
+        """Number of requests for another version of the pod."""
+        self.patches: list[KubeObject] = []
+        self.patched: Callable[[KubeObject], None] = lambda _: None
+        """Call made with each patch that is taken."""
+        self.deleted = asyncio.Event()
+        self._path = path
+
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Serve until the block ends."""
+        app = web.Application()
+        app.router.add_get(f"{self._path}/log", self._log)
+        app.router.add_patch(self._path, self._change)
+        app.router.add_delete(self._path, self._change)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        config = {
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{runner.addresses[0][1]}"}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+        }
+        self.kubeconfig.write_text(json.dumps(config))
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+
+    async def _log(self, request: web.Request) -> web.StreamResponse:
+        answer = self.logs.pop(0) if len(self.logs) > 1 else self.logs[0]
+        if isinstance(answer, int):
+            return _refusal(answer, "no kubelet")
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in answer:
+            await response.write(piece)
+        if self.logs[0] is not answer and request.transport is not None:
+            request.transport.abort()
+        return response
+
+    async def _change(self, request: web.Request) -> web.Response:
+        if self.refusals:
+            self.refusals -= 1
+            return _refusal(503, "away")
+        asked = await request.json()
+        only = asked.get("preconditions") or asked["metadata"]
+        if only.pop("resourceVersion", self.version) != self.version:
+            self.conflicts += 1
+            return _refusal(409, "it has changed")
+        if request.method == "DELETE":
+            self.deleted.set()
+        else:
+            self.patches.append(asked)
+            self.patched(asked)
+        return web.json_response({})
+
+
+def _refusal(code: int, message: str) -> web.Response:
+    reason = {"reason": "Conflict"} if code == 409 else {}  # noqa: PLR2004 # the status of a conflict
+    return web.json_response({"kind": "Status", "code": code, "message": message, **reason}, status=code)
