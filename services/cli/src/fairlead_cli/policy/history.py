@@ -13,6 +13,7 @@ from fairlead_cli.client import controls
 from fairlead_cli.client.connection import connected
 from fairlead_cli.errors import CommandError, NoPolicyError
 from fairlead_cli.options import Format
+from fairlead_cli.outcomes import PolicyPut
 from fairlead_cli.policy.applying import ApplyTerms, apply_file
 from fairlead_cli.policy.approvals import apart_from_approvals, changes_in_words
 from fairlead_cli.policy.files import PolicyFile
@@ -110,28 +111,22 @@ async def put_back(
         file = PolicyFile(name=f"revision {found.revision}", policy=found.policy, revision=found.revision)
         terms = ApplyTerms(onto=known[-1].revision, exact=exact, by=by, force=broken)
         applied = await apply_file(bus, file, terms)
-    for note in applied.notes:
-        tell(note, form)
-    if applied.written:
-        tell(
-            f"policy revision {applied.revision}: what was revision {found.revision} is in force again", form
-        )
-    else:
-        tell(
-            f"nothing was changed: policy revision {applied.revision}, in force now, says what {found.revision} said",
-            form,
-        )
-    if not applied.written and revision is None and (other := _last_other(known)):
-        tell(
-            f"The last revision that says something else is {other}: `fairlead policy revert {other}` puts it back.",
-            form,
-        )
-    if not applied.written and not exact and found.revision != applied.revision:
-        tell(
-            "Approvals of single jobs stay as they are now; --exact puts back those of that revision, too.",
-            form,
-        )
+    other = _last_other(known) if revision is None else None
+    for line in (*applied.notes, *_told_of_return(applied, found.revision, other, exact=exact)):
+        tell(line, form)
     print_outcome(applied, [str(applied.revision)], form)
+
+
+def _told_of_return(applied: PolicyPut, back_to: int, other: int | None, *, exact: bool) -> Iterator[str]:
+    """Lines on what came of going back to a revision; `other` is the last one that says something else."""
+    if applied.written:
+        yield f"policy revision {applied.revision}: what was revision {back_to} is in force again"
+        return
+    yield f"nothing was changed: policy revision {applied.revision}, in force now, says what {back_to} said"
+    if other is not None:
+        yield f"The last revision that says something else is {other}: `fairlead policy revert {other}` puts it back."
+    if not exact and back_to != applied.revision:
+        yield "Approvals of single jobs stay as they are now; --exact puts back those of that revision, too."
 
 
 async def _revisions(bus: Bus) -> list[Revision]:
