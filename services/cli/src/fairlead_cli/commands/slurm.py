@@ -1,12 +1,18 @@
 """`fairlead slurm`: what an operator and a user of Slurm want to know beforehand."""
 
 from pathlib import Path
-from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from fairlead_cli.options import CHECK, HERE, Output, Reach
-from fairlead_cli.slurm.flags import A_LOOK, AS_SUBMITTED, ScriptFlags, SlurmCheckFlags, SlurmConf
+from fairlead_cli.slurm.flags import (
+    A_LOOK,
+    AS_INSTALLED,
+    AS_SUBMITTED,
+    HookFlags,
+    ScriptFlags,
+    SlurmCheckFlags,
+)
 
 slurm = App(name="slurm", help="Check a Slurm cluster, and batch scripts.", group=CHECK)
 
@@ -60,22 +66,7 @@ def validate(script: Path, /, *, flags: ScriptFlags = AS_SUBMITTED, output: Outp
 
 
 @slurm.command
-def install(
-    folder: Path,
-    /,
-    *,
-    partition: str = "pods",
-    socket: Path = Path("/run/fairlead/slurm-gate.sock"),
-    python: Path = Path("/usr/bin/python3"),
-    away: Literal["requeue", "start"] = "requeue",
-    check: Annotated[bool, Parameter(negative="--no-check")] = True,
-    timeout: int = 300,
-    tokens: str = "",
-    endpoint: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    ca: Path | None = None,
-    munge_socket: Path | None = None,
-    slurm_conf: SlurmConf = None,
-) -> int:
+def install(folder: Path, /, *, flags: HookFlags = AS_INSTALLED) -> int:
     """Write the hooks of a partition whose jobs run as pods of Kubernetes, and say which lines slurm.conf lacks for them.
 
     Writes into the folder and nowhere else. Written again, the files are replaced.
@@ -86,50 +77,7 @@ def install(
     ----------
     folder:
         Where the hooks will lie, on slurmctld's host and on every node of the partition: an absolute path without blanks.
-    partition:
-        Whose jobs run as pods.
-    socket:
-        Where slurm-bridge's gate listens (its setting hooks_socket).
-    python:
-        What runs the hooks: any Python from 3.9 on that every user may run.
-    away:
-        What becomes of a job whose prolog cannot reach the gate: it goes back into the queue, or it starts, and its body waits for the gate.
-    check:
-        Have job_submit ask the gate what `fairlead slurm validate` would say, and refuse a job for it; slurmctld waits for
-        that, three seconds at most. A gate that does not answer refuses nothing.
-    timeout:
-        PrologEpilogTimeout, in seconds; a hook gives up 20 seconds earlier by itself.
-    tokens:
-        A licence of accounting's, NAME@SERVER, of which each job takes one for each of its GPUs; slurm-bridge keeps as many
-        of them as Kubernetes has room for (its setting pods_tokens), so that few jobs are started in vain.
-    endpoint:
-        HOST:PORT where a bridge listens for hooks on other hosts (its setting hooks_listen), to be asked over TLS instead of
-        the socket; given several times, each is asked in turn until one leads.
-    ca:
-        File of the authority that the bridges' certificates are of, on every host; the host's own authorities unless given.
-    munge_socket:
-        Where munged listens on every host, if not where munge's commands look.
-    slurm_conf:
-        An existing slurm.conf to look at; nothing is changed in it.
     """
-    from fairlead_cli.errors import InputError
     from fairlead_cli.slurm.installing import install
-    from fairlead_slurm.hooks.installing import HookSettings
 
-    try:
-        settings = HookSettings(
-            folder=str(folder.absolute()),
-            partition=partition,
-            socket=str(socket),
-            python=str(python),
-            away=away,
-            check=check,
-            timeout=timeout,
-            tokens=tokens,
-            endpoints=endpoint,
-            authority="" if ca is None else str(ca),
-            munge_socket="" if munge_socket is None else str(munge_socket),
-        )
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    return install(settings, slurm_conf)
+    return install(folder, flags)

@@ -1,4 +1,4 @@
-"""The flags of `fairlead slurm check` and `fairlead slurm validate`."""
+"""The flags of `fairlead slurm check`, `validate` and `install`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,4 +68,47 @@ class ScriptFlags:
 
 
 AS_SUBMITTED = ScriptFlags()
+"""No flag at all."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class HookFlags:
+    """The flags on the hooks of a partition whose jobs run as pods."""
+
+    partition: Annotated[str, Parameter(help="Whose jobs run as pods.")] = "pods"
+    socket: Annotated[
+        Path, Parameter(help="Where slurm-bridge's gate listens (its setting hooks_socket).")
+    ] = Path("/run/fairlead/slurm-gate.sock")
+    python: Annotated[
+        Path, Parameter(help="What runs the hooks: any Python from 3.9 on that every user may run.")
+    ] = Path("/usr/bin/python3")
+    away: Annotated[
+        Literal["requeue", "start"],
+        Parameter(
+            help="What becomes of a job whose prolog cannot reach the gate: it goes back into the queue, or it starts, "
+            "and its body waits for the gate."
+        ),
+    ] = "requeue"
+    check: Annotated[bool, Parameter(negative="--no-check")] = True
+    """Have job_submit ask the gate what `fairlead slurm validate` would say, and refuse a job for it; slurmctld waits for
+    that, three seconds at most. A gate that does not answer refuses nothing."""
+    timeout: int = 300
+    """PrologEpilogTimeout, in seconds; a hook gives up 20 seconds earlier by itself."""
+    tokens: str = ""
+    """A licence of accounting's, NAME@SERVER, of which each job takes one for each of its GPUs; slurm-bridge keeps as many
+    of them as Kubernetes has room for (its setting pods_tokens), so that few jobs are started in vain."""
+    endpoint: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    """HOST:PORT where a bridge listens for hooks on other hosts (its setting hooks_listen), to be asked over TLS instead of
+    the socket; given several times, each is asked in turn until one leads."""
+    ca: Path | None = None
+    """File of the authority that the bridges' certificates are of, on every host; the host's own authorities unless given."""
+    munge_socket: Annotated[
+        Path | None, Parameter(help="Where munged listens on every host, if not where munge's commands look.")
+    ] = None
+    slurm_conf: SlurmConf = None
+    """An existing slurm.conf to look at; nothing is changed in it."""
+
+
+AS_INSTALLED = HookFlags()
 """No flag at all."""

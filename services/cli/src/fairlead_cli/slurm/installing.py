@@ -6,6 +6,7 @@ from pathlib import Path
 from fairlead_cli.console import write_line
 from fairlead_cli.errors import InputError
 from fairlead_cli.slurm.clusters import INCLUDE, settings_of
+from fairlead_cli.slurm.flags import HookFlags
 from fairlead_slurm.hooks.installing import CONF, HookSettings, hook_files
 from fairlead_slurm.hooks.slurm_conf import conf_dangers, lua_dangers, missing_lines, replaced_hooks
 
@@ -13,20 +14,17 @@ EXIT_LINES_MISSING = 1
 _JOB_SUBMIT = "job_submit.lua"
 
 
-def install(settings: HookSettings, conf: Path | None) -> int:
-    """Write the files, and nothing else; returns 1 where slurm.conf lacks lines.
-
-    Args:
-        settings: the hooks' settings.
-        conf: an existing slurm.conf to look at; none is looked at if None.
+def install(folder: Path, flags: HookFlags) -> int:
+    """Write the files, and nothing else; returns 1 where a slurm.conf was given that lacks lines.
 
     Raises:
-        InputError: the folder cannot be written, or slurm.conf not read.
+        InputError: a flag cannot be written down safely, the folder cannot be written, or slurm.conf not read.
     """
+    settings, conf = _settings(folder.absolute(), flags), flags.slurm_conf
     has = None if conf is None else settings_of(conf)
-    folder = _written(settings, has)
+    _write(settings, has)
     write_line(
-        f"Written to {folder}. Nothing else was changed: {folder / CONF} holds the lines for slurm.conf."
+        f"Written to {settings.folder}. Nothing else was changed: {Path(settings.folder, CONF)} holds the lines for slurm.conf."
     )
     if conf is None or has is None:
         return 0
@@ -38,7 +36,26 @@ def install(settings: HookSettings, conf: Path | None) -> int:
     return EXIT_LINES_MISSING if missing else 0
 
 
-def _written(settings: HookSettings, has: Mapping[str, str] | None) -> Path:
+def _settings(folder: Path, flags: HookFlags) -> HookSettings:
+    try:
+        return HookSettings(
+            folder=str(folder),
+            partition=flags.partition,
+            socket=str(flags.socket),
+            python=str(flags.python),
+            away=flags.away,
+            check=flags.check,
+            timeout=flags.timeout,
+            tokens=flags.tokens,
+            endpoints=flags.endpoint,
+            authority="" if flags.ca is None else str(flags.ca),
+            munge_socket="" if flags.munge_socket is None else str(flags.munge_socket),
+        )
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def _write(settings: HookSettings, has: Mapping[str, str] | None) -> None:
     folder = Path(settings.folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -48,7 +65,6 @@ def _written(settings: HookSettings, has: Mapping[str, str] | None) -> Path:
             (folder / name).chmod(0o755 if file.executable else 0o644)
     except OSError as error:
         raise InputError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
-    return folder
 
 
 def _warn(settings: HookSettings, conf: Path, has: Mapping[str, str]) -> None:
