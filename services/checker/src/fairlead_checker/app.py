@@ -24,17 +24,9 @@ ROLE = "checker"
 async def main(settings: CheckerSettings, lifecycle: Lifecycle) -> None:
     """Answer the checks of one cluster until the process is asked to stop."""
     observer = MetricsObserver(lifecycle.metrics, "kube", lifecycle.spans)
-    kube = KubeSettings(
-        kubeconfig=settings.kubeconfig,
-        context=settings.context,
-        request_timeout_seconds=settings.kube_timeout_seconds,
-        watch_silence_seconds=settings.kube_silence_seconds,
-        write_qps=settings.write_qps,
-        write_burst=int(2 * settings.write_qps) + 1,
-    )
     wake = asyncio.Event()
     async with (
-        connect_kube(kube, user_agent="fairlead-checker", observer=observer) as client,
+        connect_kube(_kube_settings(settings), user_agent="fairlead-checker", observer=observer) as client,
         connect(ConnectionSettings.of(settings), name=ROLE, observer=lifecycle.observer) as bus,
     ):
         leadership = Leadership(
@@ -72,3 +64,14 @@ async def main(settings: CheckerSettings, lifecycle: Lifecycle) -> None:
             tasks.start("leadership", leadership.run())
             tasks.start("sources", sources.run())
             tasks.start("checker", checker.run())
+
+
+def _kube_settings(settings: CheckerSettings) -> KubeSettings:
+    return KubeSettings(
+        kubeconfig=settings.kubeconfig,
+        context=settings.context,
+        request_timeout_seconds=settings.kube_timeout_seconds,
+        watch_silence_seconds=settings.kube_silence_seconds,
+        write_qps=settings.write_qps,
+        write_burst=int(2 * settings.write_qps) + 1,
+    )
