@@ -163,7 +163,7 @@ async def test_gangs_are_admitted_whole_and_in_their_place(kube_lab: KubeLab, tm
         group = things.pod_group("gang", fixture.namespaces["team-b"], QUEUE, one, pods=3, seconds=1)
         for pod in group:
             kube_lab.api.create(pod)
-        kube_lab.api.create(things.pytorch_job("torch", fixture.namespaces["team-c"], QUEUE, one, workers=2))
+        kube_lab.api.create(things.pytorch_job("torch", fixture.namespaces["team-c"], QUEUE, one))
         await eventually(lambda: len(fixture.waiting()) == 6, 60, what="Kueue has made all Workloads")
         fleet = KubeFleet(
             tmp_path, kube_lab, policy=fair_policy(fixture, {"team-a": 1, "team-b": 3, "team-c": 2}, pool)

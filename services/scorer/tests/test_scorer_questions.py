@@ -59,8 +59,8 @@ async def harness(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[BusH
         await opened.mark()
         for name in ("s1", "s2"):
             await scorers.enter_async_context(opened.serving(main, ScorerSettings, name, answer_seconds=1.0))
-        await opened.owned_by("s1", "s2", timeout=60)
-        await opened.settled(timeout=60)
+        await opened.owned_by("s1", "s2")
+        await opened.settled()
         yield opened
 
 
@@ -72,7 +72,7 @@ async def test_a_tenant_that_asks_too_fast_is_refused_unread_and_its_neighbour_i
         await harness.state(a_pool(), a_queue())
         await harness.mark()
         async with harness.serving(main, ScorerSettings, "s1", tenant_asks_per_second=0.2):
-            await harness.owned_by("s1", timeout=60)
+            await harness.owned_by("s1")
             for _ in range(2):
                 await ask_queue(harness, tenant="team-a")
             with pytest.raises(
@@ -100,7 +100,7 @@ async def test_a_tenant_whose_questions_take_long_is_told_to_wait_and_its_neighb
                 await asyncio.gather(*(ask_queue(harness, tenant="team-a") for _ in range(8)))
 
         async with harness.serving(main, ScorerSettings, "s1", tenant_asks_per_second=10_000):
-            await harness.owned_by("s1", timeout=60)
+            await harness.owned_by("s1")
             with pytest.raises(
                 RemoteError, match=r"what team-a asks takes a scorer too much time; ask again in \d+ s"
             ):
@@ -421,7 +421,7 @@ async def state_cards_and_who_asks_for_them(harness: BusHarness) -> None:
         a_job("broke", demand={"cpu": 120_000}, pods=2),
     )
     await eventually(lambda: explain(harness, "broke"), what="the jobs are known")
-    await harness.settled(timeout=60)
+    await harness.settled()
 
 
 async def test_cards_that_are_full_or_too_small_are_told_apart_from_a_pool_that_is_full(
@@ -485,7 +485,7 @@ async def test_invalid_questions_are_refused_with_field_and_reason(harness: BusH
 
 async def test_shards_whose_owner_is_silent_are_named(harness: BusHarness) -> None:
     with harness.process("scorer", "doomed") as doomed:
-        await harness.owned_by("s1", "s2", "doomed", timeout=60)
+        await harness.owned_by("s1", "s2", "doomed")
 
         items = {number: f"c1/gpu/{number}" for number in range(harness.document.shards)}
         given = assign(list(items.values()), ("s1", "s2", "doomed"))

@@ -121,8 +121,8 @@ async def test_one_two_and_four_scorers_give_the_same_order_to_the_byte(
     async with AsyncExitStack() as stack:
         for name in names:
             await stack.enter_async_context(scorer(harness, name))
-        await harness.owned_by(*names, timeout=60)
-        await harness.settled(timeout=60)
+        await harness.owned_by(*names)
+        await harness.settled()
 
         def evenly() -> bool:
             owners = list(harness.owners().values())
@@ -130,7 +130,7 @@ async def test_one_two_and_four_scorers_give_the_same_order_to_the_byte(
 
         # All have some before all have as many.
         await eventually(evenly, 60, on=harness.changed, what="each has as many")
-        await harness.settled(timeout=60)
+        await harness.settled()
 
 
 async def test_an_empty_shard_publishes_one_empty_decision(harness: BusHarness) -> None:
@@ -138,7 +138,7 @@ async def test_an_empty_shard_publishes_one_empty_decision(harness: BusHarness) 
     await harness.state(a_pool(), a_queue())
     await harness.mark()
     async with scorer(harness, "s1"):
-        await harness.settled(timeout=60)
+        await harness.settled()
         assert [(decision.fronts, decision.standings) for decision in harness.shards()] == [([], [])] * 16
 
 
@@ -159,8 +159,8 @@ async def newest_decision(harness: BusHarness) -> int:
 async def test_what_changes_nothing_publishes_nothing(harness: BusHarness) -> None:
     await set_up(harness, jobs=10)
     async with scorer(harness, "s1"):
-        await harness.owned_by("s1", timeout=60)
-        await harness.settled(timeout=60)
+        await harness.owned_by("s1")
+        await harness.settled()
         before = await newest_decision(harness)
         await harness.state(a_job("held", phase=Phase.HELD))
         assert await newest_decision(harness) == before
@@ -171,7 +171,7 @@ async def test_joining_and_leaving_hand_shards_over_quickly_and_never_change_the
 ) -> None:
     await set_up(harness)
     async with scorer(harness, "s1"):
-        await harness.settled(timeout=60)
+        await harness.settled()
         joined: list[float] = []
         left: list[float] = []
         async with Witness(harness).watching() as seen:
@@ -191,7 +191,7 @@ async def test_a_killed_scorers_shards_are_taken_over_and_the_order_stays(harnes
         await shared_by(harness, "s1")
         async with scorer(harness, "s2"):
             await shared_by(harness, "s1", "s2")
-            await harness.settled(timeout=60)
+            await harness.settled()
             async with Witness(harness).watching() as seen:
                 doomed.kill()
                 took = await shared_by(harness, "s2")
@@ -224,8 +224,8 @@ async def test_replicas_come_and_go_under_load_and_the_order_is_the_one_from_scr
             async with scorer(harness, "s4"):
                 await shared_by(harness, "p2", "s4")
                 await loading
-                await harness.settled(timeout=60)
-        await harness.settled(timeout=60)
+                await harness.settled()
+        await harness.settled()
 
 
 async def test_a_paused_owner_is_refused_when_it_goes_on_and_steps_down(harness: BusHarness) -> None:
@@ -239,12 +239,12 @@ async def test_a_paused_owner_is_refused_when_it_goes_on_and_steps_down(harness:
             claimed = {decision.shard: decision.epoch for decision in harness.shards()}
             # Something to publish for every shard of the one that is about to go on.
             await harness.state(*some_jobs(400, seed=3))
-            await harness.settled(timeout=60)
+            await harness.settled()
             async with Witness(harness).watching() as seen:
                 paused.resume()
                 await paused.logged("lost ownership, stepping down")
                 await shared_by(harness, "paused", "s2")
-                await harness.settled(timeout=60)
+                await harness.settled()
             assert seen.decisions
             for decision in seen.decisions:
                 assert decision.epoch == 0 or decision.epoch >= claimed[decision.shard], decision.owner
@@ -255,7 +255,7 @@ async def test_after_a_killed_server_the_order_waits_for_the_mark_of_the_new_one
 ) -> None:
     await set_up(harness)
     async with scorer(harness, "s1"):
-        await harness.settled(timeout=60)
+        await harness.settled()
         order = harness.order()
         before = harness.bus.incarnation
         nats_server.restart()
@@ -270,7 +270,7 @@ async def test_after_a_killed_server_the_order_waits_for_the_mark_of_the_new_one
         await eventually(withheld, what="the lease says that the decisions stand still")
         assert harness.order() == order
         await harness.mark()
-        await harness.settled(timeout=60)
+        await harness.settled()
 
 
 async def test_aging_alone_reorders_a_shard_at_its_instant(harness: BusHarness) -> None:

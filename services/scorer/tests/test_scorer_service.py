@@ -53,7 +53,7 @@ async def test_without_a_policy_it_waits_and_says_so_then_scores_and_ends_cleanl
         await eventually(lambda: _only_policy_is_missing(scorer), 60)
         await harness.policy(a_document())
         await scorer.ready()
-        await harness.settled(timeout=60)
+        await harness.settled()
 
         async def counted() -> bool:
             return (await metrics(scorer))["fairlead_scorer_owned_shards"] == 16
@@ -95,7 +95,7 @@ async def test_a_missing_or_stale_mark_withholds_the_order(harness: BusHarness) 
         assert (line["pool"], line["clusters"]) == ("c1/gpu", ["c1"])
         assert harness.shards() == []
         await harness.mark()
-        await harness.settled(timeout=60)
+        await harness.settled()
 
 
 async def test_a_pool_of_two_clusters_waits_for_both(harness: BusHarness) -> None:
@@ -111,7 +111,7 @@ async def test_a_pool_of_two_clusters_waits_for_both(harness: BusHarness) -> Non
         await eventually(lambda: harness.members.values)
         assert harness.shards("both") == []
         await harness.mark("c2")
-        await harness.settled("both", timeout=60)
+        await harness.settled("both")
         assert harness.shards("both")[0].revision.keys() == {"c1", "c2"}
 
 
@@ -121,7 +121,7 @@ async def test_a_new_policy_is_scored_by_and_a_bad_one_is_refused_and_changes_no
     await harness.policy(a_document())
     await harness.mark()
     with harness.process("scorer", "s1") as scorer:
-        await harness.settled(timeout=60)
+        await harness.settled()
         bad = b'{"tenants": [{"name": "team-a", "weight": -1}], "shards": 0}'
         await harness.bus.publish(subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY), bad)
         line = await scorer.logged("policy refused: the last revision that validates holds")
@@ -129,7 +129,7 @@ async def test_a_new_policy_is_scored_by_and_a_bad_one_is_refused_and_changes_no
         assert "weight" in str(line["why"])
         await scorer.ready()
         await harness.state(a_job("c"))
-        await harness.settled(timeout=60)
+        await harness.settled()
         await harness.policy(PolicyDocument(tenants=[Tenant(name="team-b", weight=9.0)], window=1, shards=4))
         await eventually(
             lambda: {d.basis and d.basis.policy for d in harness.shards()[:4]} == {harness.revision}
@@ -148,7 +148,7 @@ async def test_a_scorer_that_starts_takes_the_last_revision_that_validates_and_s
     with harness.process("scorer", "s1") as scorer:
         line = await scorer.logged("policy refused: the last revision that validates holds")
         assert (line["revision"], line["holds"]) == (last.seq, harness.revision)
-        await harness.settled(timeout=60)
+        await harness.settled()
         assert {d.basis and d.basis.policy for d in harness.shards()} == {harness.revision}
 
 
@@ -156,7 +156,7 @@ async def test_a_decision_that_somebody_else_wrote_over_is_decided_anew(harness:
     await harness.policy(a_document())
     await harness.mark()
     async with harness.serving(main, ScorerSettings, "s1"):
-        await harness.settled(timeout=60)
+        await harness.settled()
         at = {number: subjects.decision("c1/gpu", number) for number in range(3)}
         forged = msgspec.structs.replace(harness.decisions.values[at[0]], owner="forger", epoch=2**50)
         await harness.bus.publish(at[0], to_packed(forged))
@@ -168,7 +168,7 @@ async def test_a_decision_that_somebody_else_wrote_over_is_decided_anew(harness:
             return all(one is not None and last.seq < one.epoch < 2**50 for one in found)
 
         await eventually(decided_anew, on=harness.changed)
-        await harness.settled(timeout=60)
+        await harness.settled()
 
 
 async def test_a_replica_that_finds_no_valid_policy_takes_no_shards_from_one_that_decides(
@@ -177,7 +177,7 @@ async def test_a_replica_that_finds_no_valid_policy_takes_no_shards_from_one_tha
     await harness.policy(a_document())
     await harness.mark()
     with harness.process("scorer", "s1") as first:
-        await harness.settled(timeout=60)
+        await harness.settled()
         # Nothing that validates is kept any more: who has read it goes on by it.
         document = subjects.kv_subject(POLICY, subjects.DOCUMENT_KEY)
         await harness.bus.jetstream.call(f"STREAM.PURGE.{bucket_stream(POLICY)}", {"filter": document})
@@ -186,10 +186,10 @@ async def test_a_replica_that_finds_no_valid_policy_takes_no_shards_from_one_tha
         with harness.process("scorer", "s2") as second:
             await eventually(lambda: _only_policy_is_missing(second), 60)
             await harness.state(a_job("c"))
-            await harness.settled(timeout=60)
+            await harness.settled()
             assert {lease.replica for lease in harness.members.values.values()} == {"s1"}
             await harness.policy(a_document())
-            await harness.owned_by("s1", "s2", timeout=60)
+            await harness.owned_by("s1", "s2")
 
 
 def test_the_command_line_documents_its_settings() -> None:

@@ -43,6 +43,9 @@ from fairlead_testkit.builders import NOW, a_document, a_mark
 from fairlead_testkit.people import put_policy
 from fairlead_testkit.process import ServiceProcess
 
+_SECONDS = 60.0
+"""Time for what readers see to come right; only spent on failure."""
+
 type DeliveryHandler = Callable[[Delivery], Awaitable[None]]
 type ServiceMain[S: ServiceSettings] = Callable[[S, Lifecycle], Awaitable[None]]
 
@@ -218,21 +221,21 @@ class BusHarness:
         """The same computed from scratch: one order, no shards, no history."""
         return self._encoded(self._from_scratch(pool).at(NOW).front(self.document.window))
 
-    async def settled(self, pool: str = "c1/gpu", timeout: float = 15.0) -> None:  # noqa: ASYNC109 # passed on
+    async def settled(self, pool: str = "c1/gpu") -> None:
         """Wait until the merged order is the one computed from scratch."""
         expected = self.expected(pool)
         await eventually(
-            lambda: self.order(pool) == expected, timeout, on=self.changed, what="the order is right"
+            lambda: self.order(pool) == expected, _SECONDS, on=self.changed, what="the order is right"
         )
 
-    async def owned_by(self, *names: str, pool: str = "c1/gpu", timeout: float = 15.0) -> None:  # noqa: ASYNC109 # passed on
+    async def owned_by(self, *names: str) -> None:
         """Wait until these replicas, and all of them, share the shards."""
 
         def shared() -> bool:
-            owners = self.owners(pool)
+            owners = self.owners()
             return len(owners) == self.document.shards and set(owners.values()) == set(names)
 
-        await eventually(shared, timeout, on=self.changed, what=f"{names} share the shards of {pool}")
+        await eventually(shared, _SECONDS, on=self.changed, what=f"{names} share the shards")
 
     def _from_scratch(self, pool: str) -> PoolFacts:
         """The order of the pool, straight from the facts: queue, stated pool, policy pool; tenant, class; cards."""

@@ -93,9 +93,9 @@ class NatsCluster:
         info = json.loads(await bus.jetstream.call(f"STREAM.INFO.{stream}"))
         return self.named(info["cluster"]["leader"])
 
-    async def quorum(self, timeout: float = QUORUM_SECONDS) -> None:  # noqa: ASYNC109 # passed on to eventually
+    async def quorum(self) -> None:
         """Wait until JetStream and each stream are led by servers that run, and all that run say that they are well."""
-        await eventually(self._is_led, timeout, what=f"{self.name} has a quorum")
+        await eventually(self._is_led, QUORUM_SECONDS, what=f"{self.name} has a quorum")
 
     def _is_led(self) -> bool:
         """Trap: for seconds after a leader's death the others are well and name the dead one."""

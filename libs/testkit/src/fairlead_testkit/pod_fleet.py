@@ -194,7 +194,7 @@ class PodFleetSite:
         """Jobs that have not ended."""
         return self.lab.jobs("%i %T %r", "--states=PENDING,RUNNING,CONFIGURING,COMPLETING")
 
-    async def all_ended(self, seconds: float = 120.0) -> None:
+    async def all_ended(self) -> None:
         """Wait until all jobs have ended and no pod is left; slurmctld may be away meanwhile."""
 
         async def ended() -> bool:
@@ -202,7 +202,7 @@ class PodFleetSite:
                 return not await asyncio.to_thread(self.waiting) and not await asyncio.to_thread(self.pods)
             return False
 
-        await eventually(ended, seconds, what="all jobs have ended, and no pod is left")
+        await eventually(ended, 120, what="all jobs have ended, and no pod is left")
 
     def story(self, job: str) -> str:
         """The state that Slurm has of a job now, and what its daemons wrote of it: for the message of a failure."""

@@ -57,12 +57,12 @@ class Supervision[R: Supervised](ABC):
     kind: type[R]
     name: str
 
-    def main(self, arguments: list[str] | None = None) -> int:
+    def main(self) -> int:
         """Run one word of the command line; the exit code is 1 where it failed, and for `status` where no lab is up."""
         words = self.words()
         parser = argparse.ArgumentParser(prog=f"python -m {self.module}", description=self.__doc__)
         parser.add_argument("word", choices=[*words])
-        word = words[parser.parse_args(arguments).word]
+        word = words[parser.parse_args().word]
         try:
             said = word()
         except KubeLabError as error:

@@ -70,10 +70,7 @@ def equal_incomes(backlog: Backlog) -> dict[str, float]:
 
 
 def market(
-    capacity: TaskDemand,
-    demands: Mapping[str, TaskDemand],
-    weights: Mapping[str, Fraction],
-    rounds: int = 200,
+    capacity: TaskDemand, demands: Mapping[str, TaskDemand], weights: Mapping[str, Fraction]
 ) -> dict[str, float]:
     """The tasks that each tenant buys where all that has a price is sold.
 
@@ -87,7 +84,7 @@ def market(
     }
     prices = dict.fromkeys(capacity, 1 / len(capacity))
     tasks = dict.fromkeys(demands, 0.0)
-    for _ in range(rounds):
+    for _ in range(200):
         tasks = {
             tenant: money[tenant] / sum(prices[name] * part for name, part in share.items())
             for tenant, share in shares.items()

@@ -43,7 +43,7 @@ def configuration(
         "webhook": {"host": LOOPBACK, "port": webhook, "certDir": str(pair)},
         "metrics": {"bindAddress": f"{LOOPBACK}:{metrics}", "enableClusterQueueResources": True},
         "health": {"healthProbeBindAddress": f"{LOOPBACK}:{health}"},
-        "clientConnection": {"qps": options.kueue_qps, "burst": options.kueue_qps * 3 // 2},
+        "clientConnection": {"qps": 300, "burst": 450},
         "manageJobsWithoutQueueName": False,
         "integrations": {"frameworks": list(options.frameworks)},
         # The visibility server would want certificates and an APIService of its own.

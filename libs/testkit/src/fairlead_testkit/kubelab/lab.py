@@ -296,7 +296,7 @@ class KubeLab(Lab):
 
     def _start_kueue(self) -> None:
         self._write_kueue_configuration({})
-        command = parts.kueue(self.kit, self._layout, self.options.kueue_verbosity)
+        command = parts.kueue(self.kit, self._layout)
         pair = self._certificates.pair("kueue")
         self._begin(KUEUE, kueue_setup.with_certificates(command, pair, self._layout.folder / "kueue-etc"))
 

@@ -14,6 +14,9 @@ RUN_SECONDS = "fairlead.test/run-seconds"
 """Annotation on a pod (or on the template of a Job): how long KWOK runs it. Without it a Job's pod ends at once, and
 any other pod runs until it is deleted."""
 
+_PODS = "110"
+"""Number of pods that a node takes: a kubelet's default."""
+
 BATCH_JOB = "batch/job"
 POD = "pod"
 PYTORCH_JOB = "kubeflow.org/pytorchjob"
@@ -28,7 +31,6 @@ class NodeShape:
         count: number of nodes.
         cpu: cores, as a quantity.
         memory: amount of memory, as a quantity.
-        pods: number of pods that a node takes.
         gpus: number of nvidia.com/gpu; 0 for none.
         gpu_product: the label that NVIDIA's feature discovery sets; None for none.
         zone: the zone's label; None for none.
@@ -40,7 +42,6 @@ class NodeShape:
     count: int = 1
     cpu: str = "64"
     memory: str = "512Gi"
-    pods: int = 110
     gpus: int = 0
     gpu_product: str | None = None
     zone: str | None = None
@@ -49,7 +50,7 @@ class NodeShape:
 
     def nodes(self) -> list[KubeObject]:
         """The Node objects."""
-        resources = {"cpu": self.cpu, "memory": self.memory, "pods": str(self.pods)}
+        resources = {"cpu": self.cpu, "memory": self.memory, "pods": _PODS}
         if self.gpus:
             resources[GPU] = str(self.gpus)
         return [self._node(f"{self.name}-{number}", resources) for number in range(self.count)]
@@ -89,8 +90,6 @@ class LabOptions:
         frameworks: kinds that Kueue looks after.
         kueue_config: merged into Kueue's configuration, fields of objects one by one: `fairSharing`,
             `admissionFairSharing`, `waitForPodsReady` and so on.
-        kueue_qps: requests a second that Kueue allows itself; its burst is half as much again.
-        kueue_verbosity: verbosity of its log; 2 is its own default, 5 says why each workload was not admitted.
         webhooks: whether Kueue's webhooks are registered.
         workers: whether controller-manager, scheduler and KWOK run, so that Jobs get pods and pods run to their end.
         nodes: made at the start; raw Workloads need none.
@@ -106,8 +105,6 @@ class LabOptions:
     gates: Mapping[str, bool] = field(default_factory=lambda: {"PriorityBoost": True})
     frameworks: tuple[str, ...] = (BATCH_JOB, POD, PYTORCH_JOB)
     kueue_config: Mapping[str, object] = field(default_factory=dict)
-    kueue_qps: int = 300
-    kueue_verbosity: int = 2
     webhooks: bool = True
     workers: bool = True
     nodes: tuple[NodeShape, ...] = DEFAULT_NODES

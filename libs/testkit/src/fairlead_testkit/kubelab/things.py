@@ -177,10 +177,8 @@ def job(
     }
 
 
-def pytorch_job(
-    name: str, namespace: str, queue: str, requests: Mapping[str, int | str], *, workers: int = 2
-) -> KubeObject:
-    """A PyTorchJob of one master and some workers."""
+def pytorch_job(name: str, namespace: str, queue: str, requests: Mapping[str, int | str]) -> KubeObject:
+    """A PyTorchJob of one master and two workers."""
 
     def replicas(count: int) -> KubeObject:
         container = {"name": "pytorch", "image": "busybox", "resources": _resources(requests)}
@@ -194,7 +192,7 @@ def pytorch_job(
         "apiVersion": "kubeflow.org/v1",
         "kind": "PyTorchJob",
         "metadata": {"name": name, "namespace": namespace, "labels": {QUEUE_NAME: queue}},
-        "spec": {"pytorchReplicaSpecs": {"Master": replicas(1), "Worker": replicas(workers)}},
+        "spec": {"pytorchReplicaSpecs": {"Master": replicas(1), "Worker": replicas(2)}},
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from fairlead_testkit.free_ports import free_ports
-from fairlead_testkit.slurmlab.options import CLUSTER, OPERATOR, PEOPLE, SlurmOptions
+from fairlead_testkit.slurmlab.options import CLUSTER, OPERATOR, PEOPLE, TREE, SlurmOptions
 
 GPU_TYPE = "h100"
 BACKUP_HOST, BACKUP_ADDRESS = "slurm-backup", "127.0.0.2"
@@ -121,14 +121,16 @@ def slurm_conf(layout: SlurmLabPaths, ports: SlurmPorts, options: SlurmOptions) 
         "MaxJobCount=30000",
         "PriorityType=priority/multifactor",
         "PriorityCalcPeriod=1",
-        *(f"PriorityWeight{factor}={weight}" for factor, weight in options.weights.items()),
+        "PriorityWeightAge=1000",
+        "PriorityWeightFairshare=2000",
+        "PriorityWeightJobSize=500",
         *(_accounting(layout, ports) if options.accounting else ()),
         *options.lines,
     ]
     for name, port in zip(nodes, ports.slurmd, strict=True):
         lines.append(
             f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={options.cpus} Boards=1"
-            f" SocketsPerBoard=1 CoresPerSocket={options.cpus} ThreadsPerCore=1 RealMemory={options.memory}"
+            f" SocketsPerBoard=1 CoresPerSocket={options.cpus} ThreadsPerCore=1 RealMemory=64000"
             f" Gres={gres} State=UNKNOWN"
         )
     lines += [line.format(nodes=",".join(nodes)) for line in options.partitions]
@@ -211,12 +213,12 @@ def gres_conf(layout: SlurmLabPaths, options: SlurmOptions) -> str:
     )
 
 
-def accounts_file(options: SlurmOptions) -> str:
+def accounts_file() -> str:
     """The tree of accounts, as `sacctmgr load` reads it. Root may submit for each of them."""
     lines = [f"Cluster - '{CLUSTER}':DefaultQOS='normal':Fairshare=1:QOS='normal'"]
-    for parent in ("root", *options.accounts):
-        children = [account for account, above in options.accounts.items() if above == parent]
-        leaf = parent in options.accounts and parent not in options.accounts.values()
+    for parent in ("root", *TREE):
+        children = [account for account, above in TREE.items() if above == parent]
+        leaf = parent in TREE and parent not in TREE.values()
         if not children and not leaf:
             continue
         lines.append(f"Parent - '{parent}'")

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from fairlead_testkit.slurmlab.lab import SlurmLab
-from fairlead_testkit.slurmlab.options import SlurmOptions
+from fairlead_testkit.slurmlab.options import TREE, SlurmOptions
 from fairlead_testkit.slurmlab.packages import ensure
 from fairlead_testkit.supervised import Supervised, Supervision
 
@@ -46,11 +46,10 @@ class SlurmLabSupervision(Supervision[DetachedSlurmLab]):
         data = Path(gettempdir()) / f"fairlead-slurmlab-{getpass.getuser()}"
         shutil.rmtree(data, ignore_errors=True)
         with SlurmLab(SlurmOptions(rest=SlurmOptions().accounting), directory=data) as lab:
-            tree = lab.options.accounts
             yield DetachedSlurmLab(
                 conf=str(lab.conf),
                 logs=str(lab.layout.logs),
-                accounts=[account for account in tree if account not in tree.values()],
+                accounts=[account for account in TREE if account not in TREE.values()],
                 accounting=lab.options.accounting,
                 parts=lab.pids(),
             )

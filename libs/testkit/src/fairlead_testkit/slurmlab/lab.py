@@ -155,7 +155,7 @@ class SlurmLab(Lab):
         _write_private(layout.jwt_key, secrets.token_bytes(32))
         layout.conf.write_text(configuration.slurm_conf(layout, self.ports, options))
         (layout.conf.parent / "gres.conf").write_text(configuration.gres_conf(layout, options))
-        (layout.conf.parent / "accounts.cfg").write_text(configuration.accounts_file(options))
+        (layout.conf.parent / "accounts.cfg").write_text(configuration.accounts_file())
         _write_private(
             layout.conf.parent / "slurmdbd.conf", configuration.slurmdbd_conf(layout, self.ports).encode()
         )

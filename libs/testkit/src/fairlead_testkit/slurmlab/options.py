@@ -1,7 +1,6 @@
 """Options of a Slurm lab: what runs in it, and how."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 CLUSTER = "lab"
@@ -11,7 +10,8 @@ SPARE = "spare"
 """Account for what only takes room."""
 URGENT = "urgent"
 """A QOS that every account may use."""
-_TREE = {"research": "root", "vision": "research", "speech": "research", "robots": "root", SPARE: "root"}
+TREE = {"research": "root", "vision": "research", "speech": "research", "robots": "root", SPARE: "root"}
+"""Parent of each account."""
 PEOPLE = {"vision": "games", "speech": "news", "robots": "uucp"}
 """A plain user of each account: some that each Debian has, so that the lab makes none."""
 OPERATOR = "list"
@@ -29,10 +29,7 @@ class SlurmOptions:
         nodes: number of slurmd.
         cpus: number of CPUs of each node.
         gpus: number of GPUs of each node.
-        memory: MiB of each node.
         partitions: lines of slurm.conf; `{nodes}` stands for all nodes.
-        accounts: parent by account.
-        weights: PriorityWeight* of slurm.conf by what follows that word.
         scheduler: further words of SchedulerParameters.
         lines: further lines of slurm.conf.
     """
@@ -43,11 +40,6 @@ class SlurmOptions:
     nodes: int = 4
     cpus: int = 16
     gpus: int = 8
-    memory: int = 64_000
     partitions: tuple[str, ...] = ("PartitionName=gpu Nodes={nodes} Default=YES MaxTime=INFINITE State=UP",)
-    accounts: Mapping[str, str] = field(default_factory=lambda: dict(_TREE))
-    weights: Mapping[str, int] = field(
-        default_factory=lambda: {"Age": 1000, "Fairshare": 2000, "JobSize": 500}
-    )
     scheduler: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
